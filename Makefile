@@ -1,0 +1,90 @@
+# Efficient training labs. `make help` lists the targets; CONTRIBUTING.md says more.
+#
+# Yours to override:  make setup PYTHON=python3.12 VENV=/path/to/env
+#                     make setup TORCH="torch==2.12.0 --index-url https://…" PIP_ARGS="--index-url https://…"
+#                     make test VENV=$VIRTUAL_ENV      (an environment that exists is used as it is)
+
+PYTHON    ?= python3
+VENV      ?= .venv
+TORCH     ?=
+PIP_ARGS  ?=
+WORKERS   ?= 2
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+LAB_ARGS  ?=
+BENCH_ARGS ?=
+
+# Programs of the environment are found first: nbgrader starts some by name.
+BIN   := $(if $(filter /%,$(VENV)),$(VENV)/bin,$(CURDIR)/$(VENV)/bin)
+PY    := "$(BIN)/python"
+STAMP := $(VENV)/.setup-stamp
+OUTER := $(PATH)
+export PATH := $(BIN):$(PATH)
+# Kernels, too, come from this environment and not from the user's home.
+export JUPYTER_PREFER_ENV_PATH = 1
+
+FAST   = -m "not slow and not browser and not gpu" -n $(WORKERS) --dist loadscope
+SLOW   = -m "(slow or browser) and not gpu" -n $(WORKERS) --dist loadscope
+SOLVED = build/solutions
+GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lab notebooks bench test-gpu bench-gpu lint format clean FORCE
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+setup: $(STAMP) ## make the environment (the other targets do this by themselves)
+	@echo "ready: $(VENV)"
+
+# Asked for anything special, or moved to another folder: look again, even if no file is newer.
+ifneq ($(strip $(TORCH)$(PIP_ARGS)$(filter-out file,$(origin PYTHON))),)
+$(STAMP): FORCE
+endif
+ifneq ($(shell test -x "$(VENV)/bin/python" && tail -n 1 "$(STAMP)" 2>/dev/null),$(CURDIR))
+$(STAMP): FORCE
+endif
+
+$(STAMP): pyproject.toml .make/setup.py
+	@PATH="$(OUTER)"; command -v $(PYTHON) >/dev/null || { echo "setup: no $(PYTHON) on this machine. Fix: install Python 3.12, or make setup PYTHON=/path/to/python" >&2; exit 1; }
+	@PATH="$(OUTER)"; $(PYTHON) .make/setup.py --venv "$(VENV)" --torch "$(TORCH)" --pip-args "$(PIP_ARGS)" $(if $(filter file,$(origin PYTHON)),,--this-python)
+
+demo: $(STAMP) ## grade a sample class and show the report
+	@$(PY) -m grading demo $(DEMO_ARGS)
+
+lab: $(STAMP) ## open JupyterLab on your own copy of the labs, in work/
+	@$(PY) .make/lab.py $(LAB_ARGS)
+
+notebooks: $(STAMP) ## write the student notebooks from solutions/
+	@$(PY) -m grading build
+
+lint: $(STAMP)
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+
+check: lint ## the fast lane: lint, fresh notebooks, quick tests; changes no file
+	$(PY) -m grading build --check
+	$(PY) -m pytest $(FAST) $(PYTEST_ARGS)
+
+test: check ## everything: also every solution notebook, the slow tests and the browser
+	rm -rf $(SOLVED)
+	$(PY) -m grading build --solutions $(SOLVED)
+	$(PY) -m pytest --nbval-lax -n $(WORKERS) --dist loadscope $(SOLVED)
+	$(PY) -m pytest $(SLOW) $(PYTEST_ARGS)
+
+test-gpu: $(STAMP) ## the tests that need an NVIDIA GPU
+	@if $(GPU); then $(PY) -m pytest -m gpu $(PYTEST_ARGS) || [ $$? = 5 ]; else echo "skipped: no NVIDIA GPU"; fi
+
+bench: $(STAMP) ## measure, and write benchmarks/results/
+	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+bench-gpu: $(STAMP) ## the measurements that need an NVIDIA GPU
+	@if $(GPU); then $(PY) -m benchmarks --gpu $(BENCH_ARGS); else echo "skipped: no NVIDIA GPU"; fi
+
+format: $(STAMP) ## let ruff rewrite what it can
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+clean: ## remove what was built (never work/ or the environment)
+	rm -rf build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find labkit grading tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

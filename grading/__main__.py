@@ -1,0 +1,33 @@
+"""`python -m grading COMMAND`: build the notebooks, run a course, grade it, report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import grading.build.cli
+from grading.commands import course, demo, export, feedback, grade, report
+from grading.commands.shared import say
+from grading.errors import UserError
+
+COMMANDS = (grading.build.cli, course, grade, feedback, export, report, demo)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m grading", description="The instructor's side of the labs.")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args)
+    except UserError as error:
+        print(f"grading: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        say("interrupted: nothing that was finished is lost; run the same command again to go on")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""From a source to its two notebooks, or to every reason why not. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from grading.build.lint import problems_of
+from grading.build.notebook import notebook_of
+from grading.build.source import BadSource, Problem, read
+from grading.build.student import student_version
+from labkit.exercises import of_lab
+from labkit.spec import Exercise
+
+
+@dataclass(frozen=True)
+class Built:
+    """The notebooks of one source; `name` is theirs, without a suffix."""
+
+    name: str
+    solution: NotebookNode
+    student: NotebookNode
+
+
+def build(path: Path, exercises: Mapping[str, Exercise] | None = None) -> Built:
+    """Both notebooks of a source; `exercises` are the lab's own unless given. Raises BadSource."""
+    source = read(Path(path))
+    declared = of_lab(source.lab) if exercises is None else exercises
+    found = problems_of(source, declared)
+    if found:
+        raise BadSource(found)
+    solution = notebook_of(source, declared)
+    return Built(source.name, solution, student_version(solution))
+
+
+def build_all(paths: list[Path], exercises: Mapping[str, Exercise] | None = None) -> list[Built]:
+    """Every source's notebooks; `exercises` are the course's own unless given.
+
+    Raises BadSource with the problems of all sources together.
+    """
+    built: list[Built] = []
+    refused: list[Problem] = []
+    for path in paths:
+        try:
+            built.append(build(path, None if exercises is None else of_same_lab(path, exercises)))
+        except BadSource as error:
+            refused += error.problems
+    if refused:
+        raise BadSource(refused)
+    return built
+
+
+def of_same_lab(path: Path, exercises: Mapping[str, Exercise]) -> dict[str, Exercise]:
+    """Those of the lab that the file's name begins with."""
+    return {name: exercise for name, exercise in exercises.items() if name[:2] == path.name[:2]}

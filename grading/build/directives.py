@@ -1,0 +1,75 @@
+"""`[[exercise 02-decode]]` on a line of its own in a text cell: replaced by what the declaration says.
+
+So points, difficulty and minutes are written once. There are no other directives, and no templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from labkit.spec import Exercise
+
+LINE = re.compile(r"\s*\[\[(?P<text>[^\[\]]*)\]\]\s*")
+EXERCISE = re.compile(r"exercise (?P<id>\S+)")
+INLINE = re.compile(r"\[\[\s*exercise\b")
+FENCE = re.compile(r" {0,3}(```+|~~~+)")
+
+
+def expand(text: str, exercises: Mapping[str, Exercise]) -> str:
+    """The text with its directives replaced. Raises KeyError for an exercise that is not declared."""
+    lines = text.split("\n")
+    for offset, directive in directives(text):
+        found = exercise_id(directive)
+        if found is not None:
+            lines[offset] = exercise_line(exercises[found])
+    return "\n".join(lines)
+
+
+def directives(text: str) -> Iterator[tuple[int, str]]:
+    """(line from 0, what stands between the brackets) of each directive; code between fences has none."""
+    for offset, line in prose(text):
+        match = LINE.fullmatch(line)
+        if match:
+            yield offset, match["text"].strip()
+
+
+def misplaced(text: str) -> Iterator[int]:
+    """The lines on which a directive stands among other words, where it would be shown as it is."""
+    return (offset for offset, line in prose(text) if INLINE.search(line) and not LINE.fullmatch(line))
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines (from 0) outside fenced code."""
+    fence = None
+    for offset, line in enumerate(text.split("\n")):
+        match = FENCE.match(line)
+        if fence is None and match is None:
+            yield offset, line
+        elif fence is None:
+            fence = match[1]
+        elif match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
+            fence = None
+
+
+def exercise_id(directive: str) -> str | None:
+    """The id in `exercise ID`; None for any other directive."""
+    match = EXERCISE.fullmatch(directive)
+    return match["id"] if match else None
+
+
+def exercise_line(exercise: Exercise) -> str:
+    """What a student reads: **Exercise 02-decode** · 3 points · difficulty 2 of 3 · about 15 minutes"""
+    return " · ".join(
+        [
+            f"**Exercise {exercise.id}**",
+            counted(exercise.points, "point"),
+            f"difficulty {exercise.difficulty} of 3",
+            f"about {counted(exercise.minutes, 'minute')}",
+        ]
+    )
+
+
+def counted(number: float, noun: str) -> str:
+    """1 point, 1.5 points"""
+    return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"

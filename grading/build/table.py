@@ -1,0 +1,53 @@
+"""The table of all exercises that README.md shows, generated from the declarations.
+
+Only what stands between the two marker lines is replaced; the rest of the file is its author's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from grading.build.directives import counted
+from labkit.spec import Exercise
+
+BEGIN = "<!-- exercises:begin -->"
+END = "<!-- exercises:end -->"
+HEAD = "| exercise | what | points | difficulty | minutes |\n|---|---|---:|---:|---:|"
+
+
+class NoPlaceForTable(Exception):
+    """The text lacks the two marker lines, in order and once each."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it needs the lines {BEGIN} and {END}, once each and in this order")
+
+
+def table(exercises: Sequence[Exercise], notebooks: Mapping[str, str]) -> str:
+    """Markdown, one table a lab; `notebooks` has the name of each lab's notebook ("02": "02_float_formats")."""
+    labs = groupby(exercises, key=lambda exercise: exercise.id[:2])
+    return "\n\n".join(lab_table(lab, list(of_lab), notebooks.get(lab)) for lab, of_lab in labs)
+
+
+def lab_table(lab: str, exercises: list[Exercise], notebook: str | None) -> str:
+    """One lab: a line that sums it up, and a row for each exercise."""
+    points = counted(sum(exercise.points for exercise in exercises), "point")
+    minutes = counted(sum(exercise.minutes for exercise in exercises), "minute")
+    head = f"**[{notebook}](notebooks/{notebook}.ipynb)**" if notebook else f"**{lab}**"
+    line = f"{head} · {counted(len(exercises), 'exercise')} · {points} · about {minutes}"
+    return "\n".join([line, "", HEAD, *map(row, exercises)])
+
+
+def row(exercise: Exercise) -> str:
+    """One exercise."""
+    title = exercise.title.replace("|", "\\|")
+    return f"| {exercise.id} | {title} | {exercise.points:g} | {exercise.difficulty} of 3 | {exercise.minutes} |"
+
+
+def with_table(text: str, generated: str) -> str:
+    """The text with this table between its marker lines. Raises NoPlaceForTable."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end) or BEGIN in after or END in after or END in before:
+        raise NoPlaceForTable
+    return f"{before}{BEGIN}\n{generated}\n{END}{after}"

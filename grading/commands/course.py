@@ -1,0 +1,99 @@
+"""`course DIR`: set up an nbgrader course of these labs. `release DIR`: make the students' version of a lab.
+
+An existing folder is never written into.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+from grading.build import BadSource, build
+from grading.commands.shared import say
+from grading.errors import UserError
+from grading.gradebook.course import CONFIG, Course
+from grading.gradebook.nbgrader import NbgraderFailed, expect_success, open_api
+
+SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
+CONFIG_TEXT = '''"""nbgrader's configuration of this course. Change and add what you like (penalties, exchange).
+
+The line with `course_config` makes nbgrader grade through the supervisor of Efficient Training Labs.
+"""
+
+from pathlib import Path
+
+from grading.gradebook.config import course_config
+
+c = get_config()  # noqa: F821
+c.merge(course_config(root=str(Path(__file__).resolve().parent), course_id={course_id!r}))
+'''
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser("course", help="set up an nbgrader course from this repository")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--id", help="the course's name for nbgrader (default: the folder's name)")
+    parser.set_defaults(run=run_course)
+    parser = subparsers.add_parser("release", help="make the students' version of labs (nbgrader generate_assignment)")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("labs", nargs="*", help='"02" or "02_float_formats" (default: all)')
+    parser.set_defaults(run=run_release)
+
+
+def run_course(args: argparse.Namespace) -> int:
+    course = set_up(args.folder, args.id or args.folder.resolve().name)
+    say(f"course in {course.root}: {len(course.labs())} labs under source/")
+    say(f"next: python -m grading release {args.folder}")
+    return 0
+
+
+def set_up(folder: Path, course_id: str) -> Course:
+    """Make a course folder, whole or not at all. Raises UserError where one exists or the disk refuses."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists and is not empty", "choose another folder, or remove this one yourself")
+    sources = sorted(SOLUTIONS.glob("[0-9][0-9]_*.py"))
+    if not sources:
+        raise UserError(f"{SOLUTIONS} has no labs", "run this from a full checkout, not from a student bundle")
+    try:
+        notebooks = {path.stem: build(path).solution for path in sources}
+    except BadSource as error:
+        raise UserError("a lab's source is refused", f"put this right:\n{error}") from error
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise UserError(f"{folder} cannot be made", str(error.strerror)) from error
+    try:
+        (draft / CONFIG).write_text(CONFIG_TEXT.format(course_id=course_id))
+        for lab, notebook in notebooks.items():
+            (draft / "source" / lab).mkdir(parents=True)
+            nbformat.write(notebook, draft / "source" / lab / f"{lab}.ipynb")
+        (draft / "submitted").mkdir()
+        Course(draft).make_key()
+        draft.chmod(0o755)
+        draft.replace(folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    return Course.at(folder)
+
+
+def run_release(args: argparse.Namespace) -> int:
+    course = Course.at(args.folder)
+    release(course, [course.lab(name) for name in args.labs] or course.labs())
+    return 0
+
+
+def release(course: Course, labs: list[str]) -> None:
+    """nbgrader's generate_assignment for each lab."""
+    api = open_api(course)
+    for lab in labs:
+        try:
+            expect_success(course, api.generate_assignment(lab, force=True))
+        except NbgraderFailed as error:
+            raise UserError(f"lab {lab} was not released", str(error)) from error
+        say(f"released {course.root / 'release' / lab}")

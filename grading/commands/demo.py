@@ -1,0 +1,116 @@
+"""`demo`: the main job on real input, from the course's sources to the graded class and its report.
+
+It checks itself: what each of its students earns is known beforehand, and a grade that differs is exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from grading.commands.course import release, set_up
+from grading.commands.feedback import make_feedback
+from grading.commands.grade import grade
+from grading.commands.shared import say, table
+from grading.demo.folder import COURSE, GRADES, PAGE, claim
+from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
+from grading.demo.sample import fill_course
+from grading.demo.verify import surprises
+from grading.errors import UserError
+from grading.report.collect import collect
+from grading.report.csv_table import as_csv
+from grading.report.files import write_file
+from grading.report.html import as_page
+from grading.report.record import NOT_HANDED_IN, ClassRecord, Handin, LabRecord
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser("demo", help="grade a sample class and show the report")
+    parser.add_argument("--out", type=Path, default=Path("build/demo"), help="where to put it (default: build/demo)")
+    parser.add_argument("--students", type=int, default=FULL, help=f"size of the class (default: {FULL})")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="submissions graded at a time")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.students < SMALLEST or args.workers < 1:
+        raise UserError(f"the demo needs {SMALLEST} students and a worker", "give --students and --workers accordingly")
+    out: Path = args.out.resolve()
+    claim(out)
+    students = roster(args.students)
+    with _timed("course set up"):
+        course = set_up(out / COURSE, "demo")
+        release(course, course.labs())
+    with _timed(f"{len(students)} students handed in"):
+        expected = fill_course(course, students)
+    for lab in course.labs():
+        with _timed(f"{lab} graded"):
+            grade(course, lab, course.students(lab), args.workers)
+        with _timed(f"{lab} feedback pages made"):
+            make_feedback(course, lab)
+    record = collect(course)
+    write_file(out / GRADES, as_csv(record))
+    write_file(out / PAGE, as_page(record, out / PAGE))
+    show(record, students)
+    found = surprises(record, students, expected)
+    for line in found:
+        say(f"NOT AS EXPECTED  {line}")
+    say(_where_to_look(out, args.out))
+    say("the demo FAILED its own check" if found else "every grade is as it should be")
+    return 1 if found else 0
+
+
+@contextmanager
+def _timed(what: str) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    say(f"{what} in {time.monotonic() - began:.1f} s")
+
+
+def show(record: ClassRecord, students: list[DemoStudent]) -> None:
+    """A table for each lab, then the totals."""
+    kinds = {student.name: student.kind for student in students}
+    for lab in record.labs:
+        say(f"\n{lab.title}")
+        rows = [_row(lab, handin, kinds) for handin in lab.handins if handin.state != NOT_HANDED_IN]
+        say(table(("student", "handed in", "passed", "exercises", "points", "of", "note"), rows))
+    totals = record.totals()
+    complete = [total for total in totals if total.complete]
+    points = sum(total.score for total in complete)
+    possible = sum(total.max_score for total in complete)
+    say(f"\n{len(totals)} students, {len(totals) - len(complete)} with work that has no grade (on purpose);")
+    say(f"the others have {points:g} of {possible:g} points, {100 * points / possible:.0f} %\n")
+
+
+def _row(lab: LabRecord, handin: Handin, kinds: dict[str, str]) -> tuple[object, ...]:
+    passed = sum(mark.is_full for mark in handin.marks)
+    points = "" if handin.score is None else f"{handin.score:g}"
+    return (handin.student, kinds[handin.student], passed, len(lab.items), points, f"{lab.max_score:g}", _note(handin))
+
+
+def _note(handin: Handin) -> str:
+    if handin.score is None:
+        return handin.state
+    parts = [f"late: -{handin.penalty:g}"] if handin.penalty else []
+    outcomes = [mark.outcome for mark in handin.marks]
+    parts += [f"{outcome} x{outcomes.count(outcome)}" for outcome in ("limit", "unanswered") if outcome in outcomes]
+    return ", ".join(parts)
+
+
+def _where_to_look(out: Path, given: Path) -> str:
+    return f"""report    {out / PAGE}
+grades    {out / GRADES}
+course    {out / COURSE}
+feedback  {out / COURSE / "feedback"}
+
+The same by hand, with submissions under submitted/STUDENT/LAB/:
+  python -m grading course my_course && python -m grading release my_course
+  python -m grading grade my_course 02 && python -m grading feedback my_course 02
+  python -m grading report my_course && python -m grading export my_course --format csv
+Look into this one, and grade by hand, with formgrader:
+  cd {given / COURSE} && jupyter lab
+"""

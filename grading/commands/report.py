@@ -1,0 +1,27 @@
+"""`report DIR`: one page about the class, which opens in any browser and needs nothing else."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from grading.commands.shared import say
+from grading.gradebook.course import Course
+from grading.report.collect import collect
+from grading.report.files import write_file
+from grading.report.html import as_page
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser("report", help="write one page about the class")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path, help="the file to write (default: report.html in the course's folder)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    course = Course.at(args.folder)
+    out = args.out or course.root / "report.html"
+    write_file(out, as_page(collect(course), out))
+    say(f"wrote {out}")
+    return 0

@@ -1,0 +1,5 @@
+"""Where our grading meets nbgrader: its configuration, its preprocessors, a course folder.
+
+nbgrader keeps the format, the database, the exchange, late penalties, manual grading and feedback pages. Only the
+execution is replaced.
+"""

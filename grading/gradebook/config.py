@@ -1,0 +1,23 @@
+"""nbgrader's configuration for a course of ours: the stubs of the build, and our two steps in its autograding.
+
+Imported by the `nbgrader_config.py` of every course, so that nbgrader's command line, its Python API and the
+formgrader's button all grade the same way.
+"""
+
+from __future__ import annotations
+
+from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveAutoGrades
+from traitlets.config import Config
+
+from grading.build import nbgrader_config
+from grading.gradebook.preprocessors import Rebuild, Supervise
+
+
+def course_config(root: str, course_id: str) -> Config:
+    """The Config of the course in folder `root`; in an `nbgrader_config.py`: `c.merge(course_config(...))`."""
+    config = nbgrader_config()
+    config.CourseDirectory.root = root
+    config.CourseDirectory.course_id = course_id
+    config.Autograde.sanitize_preprocessors = [Rebuild, CheckCellMetadata]
+    config.Autograde.autograde_preprocessors = [Supervise, SaveAutoGrades, AssignLatePenalties, CheckCellMetadata]
+    return config

@@ -1,0 +1,76 @@
+"""nbgrader's own Python API on a course, with the course's configuration and a log file in place of a flood.
+
+What nbgrader does is not changed here; only how it is called, and how its failures are told.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.exc import SAWarning
+from traitlets.config import Config
+from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
+
+from grading.errors import UserError
+from grading.gradebook.course import CONFIG, Course
+
+
+class NbgraderFailed(Exception):
+    """nbgrader reported a failure; the message is its last error line, the log file has the rest."""
+
+
+def load_config(course: Course) -> Config:
+    """The course's nbgrader_config.py as nbgrader would read it, the instructor's own changes included."""
+    try:
+        return PyFileConfigLoader(CONFIG, path=str(course.root)).load_config()
+    except ConfigFileNotFound as error:
+        raise UserError(f"{course.config} cannot be read", str(error)) from error
+
+
+def open_api(course: Course) -> NbGraderAPI:
+    """nbgrader's API on this course, logging to `.grading/nbgrader.log`."""
+    # nbgrader starts `alembic` by name.
+    bin_folder = str(Path(sys.executable).parent)
+    if bin_folder not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = bin_folder + os.pathsep + os.environ.get("PATH", "")
+    # nbgrader's own queries warn with SQLAlchemy 2.1; the grades are right (a test reads them back).
+    warnings.filterwarnings("ignore", category=SAWarning)
+    config = load_config(course)
+    log = _log_to(course.root / ".grading" / "nbgrader.log")
+    return NbGraderAPI(CourseDirectory(config=config, log=log), config=config, log=log)
+
+
+def expect_success(course: Course, done: dict) -> None:
+    """Raise NbgraderFailed, or the KeyboardInterrupt that nbgrader swallowed, unless the call succeeded."""
+    if done["success"]:
+        return
+    trace = done.get("error", "")
+    if trace.rstrip().endswith("KeyboardInterrupt"):
+        raise KeyboardInterrupt
+    errors = [line for line in done.get("log", "").splitlines() if line.startswith("[ERROR]")]
+    for line in reversed(trace.splitlines() if trace else []):
+        if line and not line.startswith(" ") and "NbGraderException" not in line:
+            errors.append(line)
+            break
+    reason = errors[-1].removeprefix("[ERROR]").strip() if errors else "no reason was given"
+    log = course.root / ".grading" / "nbgrader.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("a") as file:
+        file.write(done.get("log", "") + trace)
+    raise NbgraderFailed(f"{reason} (the whole story: {log})")
+
+
+def _log_to(path: Path) -> logging.Logger:
+    path.parent.mkdir(exist_ok=True)
+    log = logging.getLogger(f"grading.nbgrader.{path}")
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    if not log.handlers:
+        log.addHandler(logging.FileHandler(path, delay=True))
+    return log

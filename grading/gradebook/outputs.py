@@ -1,0 +1,89 @@
+"""Write a result into the rebuilt notebook, in the form from which nbgrader reads points and makes feedback.
+
+A failed cell holds an error, a passed one none, a partial one its points as a result: nbgrader's own conventions.
+Everything of the student's that is shown is text, and hidden cases show a diagnosis and a hint only.
+"""
+
+from __future__ import annotations
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+
+from grading.gradebook.work import Graded
+from grading.rebuild import TemplateCell
+from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
+from labkit.check.html import as_html
+from labkit.check.text import as_text
+from labkit.check.verdict import Verdict
+
+JOB_KEY = "grading"
+
+
+def write_results(notebook: NotebookNode, work: Graded, result: SubmissionResult) -> NotebookNode:
+    """Fill in the outputs of a rebuilt notebook, and note the job's key in its metadata."""
+    cells = {cell.id: cell for cell in work.merged.cells}
+    for node in notebook.cells:
+        grade_id = node.metadata.get("nbgrader", {}).get("grade_id", node.id)
+        merged = cells.get(grade_id)
+        if merged is None or node.cell_type != "code":
+            continue
+        slot = merged.template
+        if slot is not None and slot.kind == "check":
+            node.outputs = exercise_outputs(result.exercises[slot.exercise], slot)
+        elif slot is not None and slot.kind == "test":
+            node.outputs = test_outputs(result.cells[grade_id], slot)
+        elif grade_id in result.cells:
+            node.outputs = cell_outputs(result.cells[grade_id])
+    notebook.metadata[JOB_KEY] = {"job": result.key, "notes": list(result.notes)}
+    return notebook
+
+
+def exercise_outputs(result: ExerciseResult, slot: TemplateCell) -> list[NotebookNode]:
+    """A box with the verdict, and nbgrader's sign for its points."""
+    verdict = result.public
+    if result.hidden is not None and result.public.score > 0:
+        verdict = result.hidden if result.hidden.score > 0 else result.hidden.redacted()
+    return [_box(verdict), *_points_sign(result.score, slot.points)]
+
+
+def test_outputs(result: CellResult, slot: TemplateCell) -> list[NotebookNode]:
+    """A plain nbgrader test: run beside the student's code, so what it says is taken on trust, and marked so."""
+    share = test_share(result, slot.points)
+    headline = f"{slot.id}: {'passed' if share == 1 else 'not passed'} (unsupervised test)."
+    rows = (("problem", result.error),) if result.error else ()
+    outcome = "passed" if share == 1 else "partial" if share else "failed"
+    return [_box(Verdict(slot.id, outcome, share, headline, rows)), *_points_sign(share, slot.points)]
+
+
+def test_share(result: CellResult, points: float) -> float:
+    """The share of a plain test's points: nbgrader's rules, with partial credit kept between 0 and the maximum."""
+    if not result.ok:
+        return 0.0
+    try:
+        partial = float(result.value)
+    except (TypeError, ValueError):
+        return 1.0
+    # NaN compares false with everything, so it earns nothing.
+    return min(partial / points, 1.0) if points and partial >= 0 else 0.0
+
+
+def cell_outputs(result: CellResult) -> list[NotebookNode]:
+    """What a cell printed, and its error, as text."""
+    outputs = [new_output("stream", name="stdout", text=result.printed)] if result.printed else []
+    if result.error:
+        outputs.append(new_output("stream", name="stdout", text=f"{result.error}\n"))
+    return outputs
+
+
+def _box(verdict: Verdict) -> NotebookNode:
+    return new_output("display_data", data={"text/plain": as_text(verdict), "text/html": as_html(verdict)})
+
+
+def _points_sign(share: float, points: float) -> list[NotebookNode]:
+    """The box above says why; this only tells nbgrader how much."""
+    if share >= 1:
+        return []
+    if share > 0:
+        return [new_output("execute_result", data={"text/plain": repr(share * points)}, execution_count=None)]
+    text = f"0 of {points:g} points"
+    return [new_output("error", ename="NotPassed", evalue=text, traceback=[text])]

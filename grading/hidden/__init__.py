@@ -1,0 +1,54 @@
+"""Hidden cases: drawn from a secret, so that nobody can prepare for them and everybody can reproduce them.
+
+One module a lab declares which cases an exercise may draw, and the expectation where no library can answer (our own
+solution then). The secret itself is the course's and is kept by the supervisor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.exercises import declared_in
+from labkit.spec import Case, Tree
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """cases: draws an exercise's hidden cases from a generator, of the same Case type as its public ones.
+
+    expect: (case, tree) -> tree, in place of the oracle's where that one cannot answer for hidden cases.
+    """
+
+    id: str
+    cases: Callable[[random.Random], tuple[Case, ...]]
+    expect: Callable[[Any, Tree], Tree] | None = None
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Where one attempt's hidden cases come from: new for each student, exercise and attempt, and reproducible."""
+
+    course_key: bytes
+    lab: str
+    student: str
+    attempt: str
+
+    def draw(self, exercise_id: str, what: str = "") -> random.Random:
+        """A generator for one purpose of one exercise: its cases, or the inputs of its n-th case."""
+        parts = (self.lab, self.student, exercise_id, self.attempt, what)
+        # Lengths in front: no choice of names can make two different attempts share a secret.
+        message = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
+        return random.Random(hmac.new(self.course_key, message, hashlib.sha256).digest())
+
+
+def hidden_of(exercise_id: str) -> Hidden:
+    """The hidden half of an exercise. Raises LookupError when none is declared."""
+    found = declared_in(__name__, exercise_id[:2], Hidden)
+    if exercise_id not in found:
+        raise LookupError(f'exercise "{exercise_id}" has no hidden cases in grading/hidden/lab{exercise_id[:2]}')
+    return found[exercise_id]

@@ -1,0 +1,127 @@
+"""Lay a submission's answers onto the template, and keep the student's added cells after the cell they followed.
+
+Locked, test and duplicated cells come from the template. A second cell with an answer's id counts as an added one,
+because that is how it ran in the student's notebook.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Literal
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from grading.rebuild.submission import Submission, SubmittedCell
+from grading.rebuild.template import Template, TemplateCell
+from labkit import exercises
+from labkit.spec import Tree
+
+START = ""
+
+
+@dataclass(frozen=True)
+class MergedCell:
+    """One cell of the rebuilt notebook; `template` is None for a cell that the student added."""
+
+    id: str
+    cell_type: str
+    source: str
+    origin: Literal["template", "answer", "added"]
+    template: TemplateCell | None = None
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The rebuilt notebook, and what was odd about the submission, in words for the instructor."""
+
+    cells: tuple[MergedCell, ...]
+    notes: tuple[str, ...]
+
+
+def merge(template: Template, submission: Submission) -> Merged:
+    """The template with the submission's answers in it."""
+    known = {cell.id: cell for cell in template.cells}
+    answers: dict[str, SubmittedCell] = {}
+    added: dict[str, list[SubmittedCell]] = defaultdict(list)
+    notes = []
+    last_known = START
+    for cell in submission.cells:
+        slot = known.get(cell.id)
+        if slot is None:
+            added[last_known].append(cell)
+        elif slot.kind in ("answer", "manual"):
+            if cell.id in answers:
+                notes.append(f"cell {cell.id} is there twice: the first counts as the answer, the other runs after it")
+                added[last_known].append(cell)
+            else:
+                answers[cell.id] = cell
+                last_known = cell.id
+        else:
+            if slot.kind == "code" and cell.cell_type == "code" and cell.source.strip() != slot.source.strip():
+                added[cell.id].append(cell)
+            last_known = cell.id
+    merged = [*_added(START, added)]
+    for slot in template.cells:
+        answer = answers.get(slot.id)
+        if slot.kind in ("answer", "manual") and answer is None:
+            notes.append(f"cell {slot.id} is missing: the blank one stands in for it")
+        origin = "answer" if answer else "template"
+        merged.append(MergedCell(slot.id, slot.cell_type, answer.source if answer else slot.source, origin, slot))
+        merged += _added(slot.id, added)
+    return Merged(tuple(merged), tuple(notes))
+
+
+def _added(after: str, added: dict[str, list[SubmittedCell]]) -> list[MergedCell]:
+    cells = enumerate(added.get(after, ()), start=1)
+    return [
+        MergedCell(f"{after or 'top'}-added-{n}"[-64:], cell.cell_type, cell.source, "added")
+        for n, cell in cells
+        if cell.cell_type in ("code", "markdown")
+    ]
+
+
+def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
+    """The merged cells as a notebook, without outputs; metadata from the template alone."""
+    released = {cell_id: cell for cell_id, cell in zip((c.id for c in template.cells), template.notebook.cells, strict=True)}
+    notebook = deepcopy(template.notebook)
+    notebook.cells = []
+    for cell in merged.cells:
+        if cell.template is not None:
+            node = deepcopy(released[cell.id])
+            node.source = cell.source
+        else:
+            node = new_code_cell(cell.source) if cell.cell_type == "code" else new_markdown_cell(cell.source)
+            node.id = cell.id
+        notebook.cells.append(node)
+    return notebook
+
+
+def steps_of(merged: Merged) -> list[dict[str, Tree]]:
+    """What a worker does with the merged cells, in order: run code, serve an exercise, run a plain test."""
+    steps: list[dict[str, Tree]] = []
+    for cell in merged.cells:
+        slot = cell.template
+        if slot is not None and slot.kind == "check":
+            texts = _text_answers(slot.exercise, merged)
+            steps.append({"id": cell.id, "do": "exercise", "exercise": slot.exercise, "texts": texts})
+        elif slot is not None and slot.kind == "test":
+            if cell.cell_type == "code":
+                steps.append({"id": cell.id, "do": "test", "source": slot.full_source})
+        elif cell.cell_type == "code" and not (slot is not None and slot.is_figure):
+            steps.append({"id": cell.id, "do": "code", "source": cell.source})
+    return steps
+
+
+def program_of(merged: Merged) -> list[str]:
+    """The text of every cell that the student wrote, for rules that are judged on text, and of our own set-up."""
+    return [cell.source for cell in merged.cells if cell.cell_type == "code"]
+
+
+def _text_answers(exercise_id: str, merged: Merged) -> dict[str, str]:
+    """The answers of kind "text": the source of their cells as submitted."""
+    sources = {cell.id: cell.source for cell in merged.cells if cell.origin == "answer"}
+    wanted = [answer for answer in exercises.find(exercise_id).answers if answer.kind == "text"]
+    return {answer.name: sources[cell] for answer in wanted if (cell := answer.cell or exercise_id) in sources}

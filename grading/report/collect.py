@@ -1,0 +1,121 @@
+"""Gather the record of a class: who is there from the folders, points from the gradebook, reasons from the results.
+
+Nothing is run and nothing is written. What the gradebook says is the grade, also where a newer submission waits.
+"""
+
+from __future__ import annotations
+
+from grading.commands.grade import read_ungraded, written_key
+from grading.gradebook.course import Course
+from grading.gradebook.work import prepare, read_result
+from grading.rebuild import Template, TemplateCell, Unreadable
+from grading.report.marks import mark_of
+from grading.report.points import LabPoints, Submitted, read_points
+from grading.report.record import (
+    GRADED,
+    NOT_GRADED,
+    NOT_HANDED_IN,
+    ClassRecord,
+    Handin,
+    Item,
+    LabRecord,
+    Mark,
+)
+from labkit import exercises
+
+ISOLATION = "none"
+"""Students' programs ran as ordinary processes of the grading user; there is no other tier yet."""
+
+
+def collect(course: Course) -> ClassRecord:
+    """The record of a course. A student who handed in some lab stands in every lab that anybody handed in."""
+    gradebook = read_points(course)
+    names = {lab: {*course.students(lab), *gradebook.get(lab, LabPoints()).students} for lab in course.labs()}
+    everybody = sorted(set().union(*names.values()))
+    labs = []
+    for lab in course.labs():
+        template, points = course.template(lab), gradebook.get(lab, LabPoints())
+        items = _items(template, points)
+        handins = [_handin(course, lab, student, items, points) for student in everybody] if names[lab] else []
+        labs.append(LabRecord(lab, _title(template), items, tuple(handins)))
+    return ClassRecord(course.root.name, ISOLATION, tuple(labs))
+
+
+def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
+    scored = [cell for cell in template.cells if cell.kind in ("check", "test", "manual")]
+    items = [_item(cell, points.maximum.get(cell.id, cell.points)) for cell in scored]
+    known = {cell.id for cell in scored}
+    items += [Item(name, name, "other", name, most) for name, most in points.maximum.items() if name not in known]
+    return tuple(items)
+
+
+def _item(cell: TemplateCell, max_score: float) -> Item:
+    if cell.kind == "check":
+        return Item(cell.exercise, cell.id, "exercise", exercises.find(cell.exercise).title, max_score)
+    if cell.kind == "test":
+        return Item(cell.id, cell.id, "test", "plain test", max_score)
+    return Item(cell.id, cell.id, "manual", "graded by a person", max_score)
+
+
+def _title(template: Template) -> str:
+    """The notebook's first heading."""
+    for cell in template.cells:
+        for line in cell.source.splitlines() if cell.cell_type == "markdown" else ():
+            if line.startswith("# "):
+                return line[2:].strip()
+    return template.lab
+
+
+def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gradebook: LabPoints) -> Handin:
+    is_there = (course.root / "submitted" / student / lab).is_dir()
+    graded = _graded(course, lab, student, gradebook)
+    without = read_ungraded(course, lab).get(student) if is_there else None
+    if graded is None:
+        if without:
+            return _blank(student, lab, items, without["outcome"], None, without["reason"])
+        if is_there:
+            return _blank(student, lab, items, NOT_GRADED, None, "there is no grade yet: run `grade`")
+        return _blank(student, lab, items, NOT_HANDED_IN, 0.0, None)
+    key = written_key(course, lab, student)
+    result = read_result(course.result(lab, key)) if key else None
+    marks = tuple(mark_of(item, graded.cells.get(item.cell), result) for item in items)
+    page = course.feedback(lab, student)
+    return Handin(
+        student,
+        lab,
+        GRADED,
+        marks,
+        penalty=graded.penalty,
+        outdated=_outdated(course, lab, student, key, without),
+        notes=result.notes if result else (),
+        feedback=page if page.is_file() else None,
+    )
+
+
+def _blank(
+    student: str, lab: str, items: tuple[Item, ...], state: str, score: float | None, reason: str | None
+) -> Handin:
+    marks = tuple(Mark(item, score, state, reason) for item in items)
+    return Handin(student, lab, state, marks, reason=reason)
+
+
+def _graded(course: Course, lab: str, student: str, gradebook: LabPoints) -> Submitted | None:
+    """The student's points, if this was graded: nbgrader also has rows for a try that failed."""
+    found = gradebook.students.get(student)
+    if found is None:
+        return None
+    is_set = any(points.is_set for points in found.cells.values())
+    return found if is_set or course.autograded(lab, student).is_file() else None
+
+
+def _outdated(course: Course, lab: str, student: str, key: str | None, without: dict[str, str] | None) -> str | None:
+    """What to say of a grade that is not of the newest submission."""
+    if without:
+        return f"the newest submission has no grade ({without['reason']}); these points are of an earlier one"
+    if key is None or not course.submitted(lab, student).is_file():
+        return None
+    try:
+        newest = prepare(course, lab, lab, student).job.key
+    except Unreadable as error:
+        return f"the newest submission is not graded yet ({error}); these points are of an earlier one"
+    return None if newest == key else "the submission or the grader has changed since it was graded: run `grade` again"

@@ -1,0 +1,54 @@
+"""The record of a class as CSV: one row for each student and exercise, and one for each late penalty.
+
+Programs that open CSV files run cells that begin with = + - @ as formulas, so such a text gets an apostrophe in
+front ("'=SUM(A1)"); a program that reads the file back takes that apostrophe off. Numbers are written as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from grading.report.record import LATE, ClassRecord, Handin, Mark
+
+COLUMNS = ("student", "lab", "exercise", "score", "max_score", "outcome", "hint")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+Row = tuple[str, str, str, float | None, float, str, str]
+
+
+def as_csv(record: ClassRecord) -> str:
+    """The whole file. A score is empty while there is no grade; the scores of a student and lab add up to the total."""
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow(COLUMNS)
+    for row in rows(record):
+        writer.writerow([_cell(value) for value in row])
+    return file.getvalue()
+
+
+def rows(record: ClassRecord) -> Iterator[Row]:
+    """By student, then by lab, then in the notebook's order."""
+    handins = sorted(enumerate(record.handins), key=lambda pair: (pair[1].student, pair[0]))
+    for _, handin in handins:
+        for mark in handin.marks:
+            yield _row(handin, mark)
+        if handin.penalty and handin.score is not None:
+            lost = sum(mark.score for mark in handin.marks) - handin.score
+            yield (handin.student, handin.lab, "late penalty", -lost, 0.0, LATE, "")
+
+
+def _row(handin: Handin, mark: Mark) -> Row:
+    hint = mark.hint or ""
+    if mark.on_hidden and not mark.is_full:
+        hint = f"(hidden cases) {hint}".strip()
+    return (handin.student, handin.lab, mark.item.id, mark.score, mark.item.max_score, mark.outcome, hint)
+
+
+def _cell(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return f"{round(value, 6):g}"
+    return f"'{value}" if value.startswith(FORMULA_STARTS) else value

@@ -1,0 +1,117 @@
+"""The record of a class as one page: charts, pass rates, mistakes, and every student's outcomes.
+
+The page needs no other file and no network. Every name, hint and note is escaped by the template engine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from grading.report.charts import Histogram, histogram_of
+from grading.report.outcomes import LOOKS, look_of
+from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin, LabRecord, Total
+from grading.report.statistics import ItemStatistics, item_statistics, shares_of
+
+N_MISTAKES = 3
+
+
+@dataclass(frozen=True)
+class LabView:
+    """One lab as the page shows it."""
+
+    record: LabRecord
+    handed_in: tuple[Handin, ...]
+    n_graded: int
+    chart: Histogram | None
+    items: tuple[ItemStatistics, ...]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Something a person has to do. alarm: it concerns somebody's grade now."""
+
+    text: str
+    who: tuple[str, ...]
+    alarm: bool
+
+
+def as_page(record: ClassRecord, out: Path) -> str:
+    """The page's text, to be written to `out`: links to feedback pages are relative to its folder."""
+    totals = record.totals()
+    labs = [_lab(lab) for lab in record.labs]
+    return (
+        _environment(out)
+        .get_template("page.html.j2")
+        .render(
+            record=record,
+            labs=labs,
+            totals=totals,
+            by_student=_by_student(record, totals),
+            chart=histogram_of(shares_of([total for total in totals if total.complete])),
+            n_incomplete=sum(not total.complete for total in totals),
+            attention=attention(record),
+            looks=tuple(LOOKS.values()),
+            n_mistakes=N_MISTAKES,
+        )
+    )
+
+
+def _environment(out: Path) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["points"] = lambda value: f"{round(value, 2):g}"
+    environment.filters["link"] = lambda path: link(path, out)
+    environment.globals["look_of"] = look_of
+    return environment
+
+
+def link(path: Path, out: Path) -> str:
+    """The address of a file as seen from the page `out`."""
+    relative = Path(os.path.relpath(path, out.resolve().parent)).as_posix()
+    # "./" in front: a name with a colon would else read as a scheme.
+    return "./" + quote(relative, errors="surrogateescape")
+
+
+def _lab(lab: LabRecord) -> LabView:
+    handed_in = tuple(handin for handin in lab.handins if handin.state != NOT_HANDED_IN)
+    graded = [handin for handin in handed_in if handin.state == GRADED]
+    return LabView(lab, handed_in, len(graded), histogram_of(shares_of(graded)), item_statistics(lab))
+
+
+def _by_student(record: ClassRecord, totals: tuple[Total, ...]) -> list[tuple[Total, list[Handin]]]:
+    """Each student's total with their work, in the order of the labs that anybody handed in."""
+    theirs: dict[str, list[Handin]] = defaultdict(list)
+    for handin in record.handins:
+        theirs[handin.student].append(handin)
+    return [(total, theirs[total.student]) for total in totals]
+
+
+def attention(record: ClassRecord) -> list[Attention]:
+    """What a person has to look at: work without a grade first, then the rest, each with the names."""
+    found: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    for handin in record.handins:
+        if handin.reason:
+            found[f"{handin.lab}: {handin.state}: {handin.reason}", True].append(handin.student)
+    for handin in record.handins:
+        if handin.outdated:
+            found[f"{handin.lab}: {handin.outdated}", False].append(handin.student)
+        for mark in handin.marks:
+            if mark.waiting:
+                found[f"{handin.lab}: {mark.item.id} waits for a person's points", False].append(handin.student)
+            elif mark.outcome == "suspected":
+                found[f"{handin.lab}: {mark.item.id} is suspected: {mark.hint or 'no reason'}", True].append(
+                    handin.student
+                )
+    ordered = sorted(found.items(), key=lambda pair: not pair[0][1])
+    return [Attention(text, tuple(who), alarm) for (text, alarm), who in ordered]

@@ -1,0 +1,76 @@
+"""Read points out of nbgrader's gradebook, which alone decides what counts.
+
+Manual grades, extra credit and late penalties are in them. Nothing is written, and no database is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.engine import make_url
+
+from grading.gradebook.course import Course
+from grading.gradebook.nbgrader import load_config
+
+
+@dataclass(frozen=True)
+class Points:
+    """One cell of one student. `is_set` is false where neither the grader nor a person has given points."""
+
+    score: float
+    is_set: bool
+    by_hand: bool
+    waiting: bool
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """One student's points in one lab, by the cell's name."""
+
+    cells: dict[str, Points]
+    penalty: float
+
+
+@dataclass(frozen=True)
+class LabPoints:
+    """What the gradebook knows of a lab: the maximum of each cell in order, and each student's points."""
+
+    maximum: dict[str, float] = field(default_factory=dict)
+    students: dict[str, Submitted] = field(default_factory=dict)
+
+
+def read_points(course: Course) -> dict[str, LabPoints]:
+    """Every lab of the gradebook by name; nothing where there is no gradebook yet."""
+    folder = CourseDirectory(config=load_config(course))
+    url = make_url(folder.db_url)
+    # Gradebook() would create the file.
+    if url.get_backend_name() == "sqlite" and not (url.database and Path(url.database).is_file()):
+        return {}
+    with Gradebook(folder.db_url, folder.course_id) as gradebook:
+        return {lab.name: LabPoints(_maximum(lab), _students(lab)) for lab in gradebook.assignments}
+
+
+def _maximum(lab: Assignment) -> dict[str, float]:
+    cells = (cell for notebook in lab.notebooks for cell in (*notebook.grade_cells, *notebook.task_cells))
+    return {cell.name: float(cell.max_score) for cell in cells}
+
+
+def _students(lab: Assignment) -> dict[str, Submitted]:
+    return {submission.student_id: _submitted(submission) for submission in lab.submissions}
+
+
+def _submitted(submission: SubmittedAssignment) -> Submitted:
+    cells = {
+        grade.name: Points(
+            score=float(grade.score),
+            is_set=grade.auto_score is not None or grade.manual_score is not None,
+            by_hand=grade.manual_score is not None,
+            waiting=bool(grade.needs_manual_grade),
+        )
+        for notebook in submission.notebooks
+        for grade in notebook.grades
+    }
+    return Submitted(cells, sum(float(notebook.late_submission_penalty or 0.0) for notebook in submission.notebooks))

@@ -1,0 +1,147 @@
+"""The record of a class as plain data: labs, what can be scored in them, and who got what, and why.
+
+It knows no database and no file format; `collect` fills it, the exports and the page read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+ItemKind = Literal["exercise", "test", "manual", "other"]
+
+UNSUPERVISED = "unsupervised"
+NEEDS_GRADING = "needs grading"
+BY_HAND = "by hand"
+NOT_HANDED_IN = "not handed in"
+NOT_GRADED = "not graded yet"
+GRADED = "graded"
+LATE = "late"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing in a lab that gives points; `cell` is its name in the gradebook.
+
+    kind: a supervised "exercise", a plain nbgrader "test", a "manual" cell, or "other": only the gradebook knows it.
+    """
+
+    id: str
+    cell: str
+    kind: ItemKind
+    title: str
+    max_score: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one student got for one item. `score` is in points, None while there is no grade.
+
+    outcome: one of labkit's for an exercise, else one of the constants above, or why the whole lab has no grade.
+    on_hidden: the public cases passed, so the student was shown the hint and no case.
+    by_hand: a person set these points. waiting: a person has yet to set or to confirm them.
+    """
+
+    item: Item
+    score: float | None
+    outcome: str
+    hint: str | None = None
+    on_hidden: bool = False
+    by_hand: bool = False
+    waiting: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        return self.score is not None and self.score >= self.item.max_score
+
+
+@dataclass(frozen=True)
+class Handin:
+    """One student's work in one lab.
+
+    state: "graded", "not graded yet", "not handed in", "unreadable" (the student's to mend), "infrastructure" (ours).
+    reason says why there is no grade, outdated why the grade is not of the newest submission; notes are what was odd
+    about the submission; feedback is the page, if one was made.
+    """
+
+    student: str
+    lab: str
+    state: str
+    marks: tuple[Mark, ...]
+    penalty: float = 0.0
+    reason: str | None = None
+    outdated: str | None = None
+    notes: tuple[str, ...] = ()
+    feedback: Path | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The points after the late penalty, never below 0; None while there is no grade."""
+        scores = [mark.score for mark in self.marks]
+        if any(score is None for score in scores):
+            return None
+        return max(0.0, sum(scores) - self.penalty)
+
+    @property
+    def max_score(self) -> float:
+        return sum(mark.item.max_score for mark in self.marks)
+
+
+@dataclass(frozen=True)
+class LabRecord:
+    """One lab: its items in the notebook's order, and every student's work in the order of their names."""
+
+    lab: str
+    title: str
+    items: tuple[Item, ...]
+    handins: tuple[Handin, ...]
+
+    @property
+    def max_score(self) -> float:
+        return sum(item.max_score for item in self.items)
+
+
+@dataclass(frozen=True)
+class Total:
+    """A student's points over the labs that somebody handed in; `complete` is false while one has no grade."""
+
+    student: str
+    score: float
+    max_score: float
+    complete: bool
+
+
+@dataclass(frozen=True)
+class ClassRecord:
+    """Everything about a class; labs in order, those that nobody handed in with no handins.
+
+    isolation: how the students' programs were kept apart from the grader's machine.
+    """
+
+    name: str
+    isolation: str
+    labs: tuple[LabRecord, ...]
+
+    @property
+    def handins(self) -> tuple[Handin, ...]:
+        return tuple(handin for lab in self.labs for handin in lab.handins)
+
+    @property
+    def students(self) -> tuple[str, ...]:
+        return tuple(sorted({handin.student for handin in self.handins}))
+
+    def totals(self) -> tuple[Total, ...]:
+        """One a student, in the order of their names."""
+        theirs: dict[str, list[Handin]] = {student: [] for student in self.students}
+        for handin in self.handins:
+            theirs[handin.student].append(handin)
+        return tuple(
+            Total(
+                student,
+                sum(handin.score or 0.0 for handin in handins),
+                sum(handin.max_score for handin in handins),
+                all(handin.score is not None for handin in handins),
+            )
+            for student, handins in theirs.items()
+        )

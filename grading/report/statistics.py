@@ -1,0 +1,87 @@
+"""Counts over a class: how the totals spread, how each exercise went, which mistakes were made most.
+
+Pure functions of the record. Work without a grade counts nowhere: a fault of ours is no zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grading.report.record import GRADED, Handin, Item, LabRecord, Mark, Total
+
+N_BINS = 10
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Shares from `low` to below `high` (the last one: up to all), in percent, and how many students have them."""
+
+    low: int
+    high: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A hint, how many students it was for, and for how many of them only hidden cases showed it."""
+
+    hint: str
+    count: int
+    n_hidden: int
+
+
+@dataclass(frozen=True)
+class ItemStatistics:
+    """How the graded students did on one item. The four counts add up to `n`, of which `waiting` are for a person."""
+
+    item: Item
+    n: int
+    full: int
+    partial: int
+    unanswered: int
+    nothing: int
+    waiting: int
+    mistakes: tuple[Mistake, ...]
+
+    @property
+    def pass_rate(self) -> float:
+        return self.full / self.n if self.n else 0.0
+
+
+def histogram(shares: Sequence[float]) -> tuple[Bin, ...]:
+    """Ten bins of the shares (0 to 1) that students have of the points."""
+    width = 100 // N_BINS
+    # A hair above, so that 0.3 of 10 points falls where it belongs.
+    counts = Counter(min(max(int(share * N_BINS + 1e-9), 0), N_BINS - 1) for share in shares)
+    return tuple(Bin(i * width, (i + 1) * width, counts[i]) for i in range(N_BINS))
+
+
+def shares_of(graded: Sequence[Total | Handin]) -> list[float]:
+    """The shares of those who have a grade and can have points."""
+    return [each.score / each.max_score for each in graded if each.score is not None and each.max_score]
+
+
+def item_statistics(lab: LabRecord) -> tuple[ItemStatistics, ...]:
+    """One an item, over the students whose work in this lab is graded."""
+    graded = [handin for handin in lab.handins if handin.state == GRADED]
+    return tuple(_of_item(item, [handin.marks[index] for handin in graded]) for index, item in enumerate(lab.items))
+
+
+def _of_item(item: Item, marks: Sequence[Mark]) -> ItemStatistics:
+    full = sum(mark.is_full for mark in marks)
+    partial = sum(mark.score > 0 and not mark.is_full for mark in marks)
+    unanswered = sum(mark.score <= 0 and mark.outcome == "unanswered" for mark in marks if not mark.is_full)
+    waiting = sum(mark.waiting for mark in marks)
+    nothing = len(marks) - full - partial - unanswered
+    return ItemStatistics(item, len(marks), full, partial, unanswered, nothing, waiting, mistakes(marks))
+
+
+def mistakes(marks: Sequence[Mark]) -> tuple[Mistake, ...]:
+    """The hints of marks below the maximum, most frequent first, then by text."""
+    told = [mark for mark in marks if mark.hint and not mark.is_full]
+    counts = Counter(mark.hint for mark in told)
+    hidden = Counter(mark.hint for mark in told if mark.on_hidden)
+    ordered = sorted(counts, key=lambda hint: (-counts[hint], hint))
+    return tuple(Mistake(hint, counts[hint], hidden[hint]) for hint in ordered)

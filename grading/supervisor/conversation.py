@@ -1,0 +1,218 @@
+"""Talk a job through: run its steps on a worker, feed its exercises, and write down what came back.
+
+A step that hangs or kills the worker costs itself alone: the job starts again without it. The clock is ours. What
+the observations are worth is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from grading.supervisor.forkserver import Forkserver, InfrastructureFault
+from grading.supervisor.result import CellResult
+from grading.worker.wire import Channel, Closed, WireError, case_to_tree, trouble_from_tree
+from labkit import exercises
+from labkit.spec import Case, Observation, Tree, Trouble
+
+GRACE_S = 2.0
+START_S = 30.0
+MAX_TEXT = 70_000
+_NO_MORE_CASES = ("unanswered", "missing", "wall", "cpu", "memory", "died")
+_CPU_SIGNALS = ("SIGXCPU", "SIGPROF")
+
+Step = Mapping[str, Tree]
+Fed = Sequence[tuple[Case, Tree]]
+"""The cases of an exercise with their inputs, in the order in which they are fed."""
+
+
+@dataclass(frozen=True)
+class CellLimits:
+    """Wall time for one cell, and for all cells of a submission with their reruns."""
+
+    one_s: float = 30.0
+    all_s: float = 120.0
+
+
+@dataclass
+class Transcript:
+    """What happened, by cell id and by exercise id."""
+
+    cells: dict[str, CellResult] = field(default_factory=dict)
+    exercises: dict[str, list[Observation]] = field(default_factory=dict)
+    seconds_in_cells: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """The worker cannot go on from this step."""
+
+    step: Step
+    trouble: Trouble
+
+
+def run_steps(
+    forkserver: Forkserver, steps: Sequence[Step], fed: Mapping[str, Fed], limits: CellLimits = CellLimits()
+) -> Transcript:
+    """Run all steps and return what happened. Raises InfrastructureFault when the trouble is ours."""
+    transcript = Transcript()
+    broken: dict[str, Trouble] = {}
+    fork = True
+    while open_steps := [step for step in steps if not _is_done(step, transcript, broken)]:
+        if transcript.seconds_in_cells > limits.all_s:
+            _give_up(open_steps, transcript, limits)
+            break
+        left = [step for step in steps if step["id"] not in broken and not _is_recorded(step, transcript)]
+        channel = forkserver.open_job()
+        try:
+            ending = _Attempt(channel, transcript, fed, limits).run(left if fork else _until_exercise(left), fork)
+        finally:
+            channel.close()
+            forkserver.kill_job()
+        if ending == "threads":
+            fork = False
+        elif isinstance(ending, _Broken):
+            _record(ending, transcript, broken)
+    return transcript
+
+
+class _Attempt:
+    """One worker's life: from its first step until it has done them all or breaks."""
+
+    def __init__(
+        self, channel: Channel, transcript: Transcript, fed: Mapping[str, Fed], limits: CellLimits
+    ) -> None:
+        self._channel = channel
+        self._limits = limits
+        self._transcript = transcript
+        self._fed = fed
+
+    def run(self, steps: Sequence[Step], fork: bool) -> _Broken | str:
+        """ "end", "threads" (the cells left some running, so that forking is not safe), or where it broke."""
+        try:
+            started_by = time.monotonic() + START_S
+            self._channel.send("job", {"steps": [dict(step) for step in steps], "fork": fork}, started_by)
+        except (TimeoutError, Closed) as error:
+            # Nothing of the student's has run yet.
+            raise InfrastructureFault("the worker did not take its job") from error
+        for step in steps:
+            try:
+                if step["do"] == "exercise":
+                    if self._exercise(step, fork) == "threads":
+                        return "threads"
+                else:
+                    self._cell(step)
+            except TimeoutError:
+                limit_s = self._limits.one_s
+                if step["do"] == "exercise":
+                    limit_s = exercises.find(step["exercise"]).run.wall_s
+                return _Broken(step, Trouble("wall", f"it did not finish within {limit_s:g} s of wall time"))
+            except Closed:
+                return _Broken(step, Trouble("died", "the process that ran it ended"))
+            except (WireError, KeyError, TypeError, ValueError, AttributeError) as error:
+                return _Broken(step, Trouble("died", f"what it sent back could not be read ({error})"[:200]))
+        return "end"
+
+    def _cell(self, step: Step) -> None:
+        began = time.monotonic()
+        try:
+            self._wait("at", began + self._limits.one_s)
+            said = self._wait("cell", began + self._limits.one_s)
+        finally:
+            self._transcript.seconds_in_cells += time.monotonic() - began
+        self._transcript.cells[step["id"]] = CellResult(
+            ok=said["ok"] is True,
+            error=None if said["error"] is None else str(said["error"])[:MAX_TEXT],
+            printed=str(said["printed"])[:MAX_TEXT],
+            value=None if said["value"] is None else str(said["value"])[:100],
+        )
+
+    def _exercise(self, step: Step, fork: bool) -> str:
+        limit_s = exercises.find(step["exercise"]).run.wall_s + GRACE_S
+        self._wait("at", time.monotonic() + limit_s)
+        kind, _ = self._channel.receive(time.monotonic() + limit_s)
+        if kind == "threads":
+            return kind
+        if kind != "ready":
+            raise WireError(f'"{kind[:40]}" where "ready" was due')
+        runs: list[Observation] = []
+        for case, tree in self._fed[step["exercise"]]:
+            began = time.monotonic()
+            self._channel.send("case", {"case": case_to_tree(case), "tree": tree}, began + limit_s)
+            kind, said = self._channel.receive(began + limit_s)
+            limit_s -= time.monotonic() - began
+            if kind == "exercise over":
+                runs.append(Observation(case, tree, trouble=_death(str(said["how"]))))
+                self._transcript.exercises[step["exercise"]] = runs
+                return "over"
+            if kind != "observed":
+                raise WireError(f'"{kind[:40]}" where a result was due')
+            runs.append(_observation(case, tree, said))
+            # Kept as they come: a later case that breaks the worker takes none of these with it.
+            self._transcript.exercises[step["exercise"]] = runs
+            if runs[-1].trouble and runs[-1].trouble.kind in _NO_MORE_CASES:
+                break
+        over_by = time.monotonic() + GRACE_S
+        self._channel.send("done", deadline=over_by)
+        if fork:
+            self._wait("exercise over", over_by)
+        return "over"
+
+    def _wait(self, kind: str, deadline: float) -> dict[str, Tree]:
+        got, said = self._channel.receive(deadline)
+        if got != kind:
+            raise WireError(f'"{got[:40]}" where "{kind}" was due')
+        return said
+
+
+def _observation(case: Case, tree: Tree, said: Mapping[str, Tree]) -> Observation:
+    measured = {
+        str(name): float(value)
+        for name, value in said["measured"].items()
+        if type(value) in (int, float) and math.isfinite(value) and value >= 0
+    }
+    return Observation(case, tree, said["got"], said["back"], measured, trouble_from_tree(said["trouble"]))
+
+
+def _death(how: str) -> Trouble:
+    if how in _CPU_SIGNALS:
+        return Trouble("cpu", "it used up its CPU time")
+    return Trouble("died", f"the process that ran it ended ({how[:40]})")
+
+
+def _record(ending: _Broken, transcript: Transcript, broken: dict[str, Trouble]) -> None:
+    step, trouble = ending.step, ending.trouble
+    broken[step["id"]] = trouble
+    if step["do"] == "exercise":
+        runs = transcript.exercises.setdefault(step["exercise"], [])
+        if not (runs and runs[-1].trouble):
+            runs.append(Observation(Case(), {}, trouble=trouble))
+    else:
+        transcript.cells[step["id"]] = CellResult(False, f"{trouble.text}: the cell was skipped", "")
+
+
+def _give_up(open_steps: Sequence[Step], transcript: Transcript, limits: CellLimits) -> None:
+    text = f"the notebook's cells used more than {limits.all_s:g} s before this exercise could be run"
+    for step in open_steps:
+        _record(_Broken(step, Trouble("wall", text)), transcript, {})
+
+
+def _is_done(step: Step, transcript: Transcript, broken: Mapping[str, Trouble]) -> bool:
+    if step["id"] in broken:
+        return True
+    return step["id"] in transcript.cells or _is_recorded(step, transcript)
+
+
+def _is_recorded(step: Step, transcript: Transcript) -> bool:
+    return step["do"] == "exercise" and step["exercise"] in transcript.exercises
+
+
+def _until_exercise(steps: Sequence[Step]) -> list[Step]:
+    for index, step in enumerate(steps):
+        if step["do"] == "exercise":
+            return list(steps[: index + 1])
+    return list(steps)
+
+

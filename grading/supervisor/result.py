@@ -1,0 +1,69 @@
+"""What grading a submission yields, as plain data that is stored as JSON and read back unchanged."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from labkit.check import Verdict
+from labkit.spec import Outcome
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """How one of the student's cells, or a plain test cell, ran. `value` is the last expression's text, for tests."""
+
+    ok: bool
+    error: str | None
+    printed: str
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class ExerciseResult:
+    """The verdicts on the public and on the hidden cases; hidden ones are drawn only where the public ones passed."""
+
+    public: Verdict
+    hidden: Verdict | None
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.deciding.outcome
+
+    @property
+    def score(self) -> float:
+        """0 to 1."""
+        return self.deciding.score
+
+    @property
+    def deciding(self) -> Verdict:
+        return self.public if self.hidden is None or self.public.score == 0 else self.hidden
+
+    @property
+    def failed_hidden(self) -> bool:
+        return self.hidden is not None and self.public.score > 0 and self.hidden.score == 0
+
+
+@dataclass(frozen=True)
+class SubmissionResult:
+    """Everything about one graded submission; keys are cell ids for cells and tests, exercise ids for exercises."""
+
+    key: str
+    lab: str
+    student: str
+    exercises: dict[str, ExerciseResult]
+    cells: dict[str, CellResult]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict) -> SubmissionResult:
+        exercises = {
+            name: ExerciseResult(
+                Verdict.from_json(item["public"]), item["hidden"] and Verdict.from_json(item["hidden"])
+            )
+            for name, item in data["exercises"].items()
+        }
+        cells = {name: CellResult(**item) for name, item in data["cells"].items()}
+        return cls(**{**data, "exercises": exercises, "cells": cells, "notes": tuple(data["notes"])})

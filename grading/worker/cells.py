@@ -1,0 +1,91 @@
+"""Run notebook cells in an IPython shell without a kernel, and keep what they print, up to a limit.
+
+Figures and other rich output are dropped: a graded notebook shows text and verdicts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+MAX_PRINTED = 64 * 1024
+MAX_ERROR = 400
+
+
+class Printed(io.TextIOBase):
+    """Keeps the first 64 KiB of what is written, and says how much was cut."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._kept = 0
+        self._written = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        room = MAX_PRINTED - self._kept
+        self._written += len(text)
+        if room > 0:
+            self._parts.append(text[:room])
+            self._kept += min(room, len(text))
+        return len(text)
+
+    def text(self) -> str:
+        cut = self._written - self._kept
+        return "".join(self._parts) + (f"\n[{cut:,} more characters were cut]" if cut else "")
+
+
+class _QuietShell(InteractiveShell):
+    """A shell for whose figures nobody waits: `%matplotlib inline` is understood and changes nothing."""
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        return None
+
+
+class Shell:
+    """An IPython shell of this process's own: magics and `!commands` are understood, history is not kept."""
+
+    def __init__(self) -> None:
+        config = Config()
+        config.HistoryManager.enabled = False
+        config.InteractiveShell.colors = "NoColor"
+        self._shell = _QuietShell.instance(config=config)
+        self._shell.history_manager.enabled = False
+        # Tracebacks are ours to tell; IPython's own would only be printed and thrown away.
+        self._shell.showtraceback = lambda *args, **kwargs: None
+        self._shell.showsyntaxerror = lambda *args, **kwargs: None
+
+    @property
+    def namespace(self) -> dict[str, object]:
+        return self._shell.user_ns
+
+    def run(self, source: str, value_wanted: bool = False) -> dict[str, Any]:
+        """Run a cell: whether it went well, what it printed, the error as "Type: message", the last value's text."""
+        printed = Printed()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            hook, sys.displayhook = sys.displayhook, sys.__displayhook__
+            try:
+                result = self._shell.run_cell(source, store_history=False)
+            finally:
+                sys.displayhook = hook
+        error = result.error_before_exec or result.error_in_exec
+        value = repr(result.result)[:100] if value_wanted and result.result is not None else None
+        return {
+            "ok": error is None,
+            "error": None if error is None else _told(error)[:MAX_ERROR],
+            "printed": printed.text(),
+            "value": value,
+        }
+
+
+def _told(error: BaseException) -> str:
+    """The error in one line, with the line of the cell where Python could not read it."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg} (line {error.lineno})"
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,73 @@
+"""One submission: run its cells in order, and fork at every check, so that exercises cannot spoil one another.
+
+A check sees the notebook as a student's "run all" would have left it at that point. Everything is told to the
+supervisor as it happens; no score is made here.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+
+from grading.worker.cells import Shell
+from grading.worker.exercise import serve_exercise
+from grading.worker.wire import Channel
+from labkit.spec import Tree
+
+MEMORY_BYTES = 8 * 2**30
+FILE_BYTES = 256 * 2**20
+
+
+def run_job(channel_fd: int, folder: str) -> None:
+    """Take a job from the channel, run it in `folder`, and tell how each step went."""
+    os.setsid()
+    _quiet()
+    os.chdir(folder)
+    os.environ.update(HOME=folder, TMPDIR=folder, MPLCONFIGDIR=folder)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    channel = Channel(socket.socket(fileno=channel_fd))
+    _, job = channel.receive()
+    shell = Shell()
+    for step in job["steps"]:
+        channel.send("at", {"id": step["id"]})
+        if step["do"] == "exercise":
+            if not _run_exercise(channel, shell, step, in_fork=job["fork"]):
+                return
+        else:
+            channel.send("cell", shell.run(step["source"], value_wanted=step["do"] == "test"))
+    channel.send("end")
+
+
+def _run_exercise(channel: Channel, shell: Shell, step: dict[str, Tree], in_fork: bool) -> bool:
+    """Whether the exercise could be served."""
+    if not in_fork:
+        serve_exercise(channel, shell.namespace, step)
+        return True
+    if len(os.listdir("/proc/self/task")) > 1:
+        # A fork of a process with threads may hang: the supervisor replays the cells for this exercise alone.
+        channel.send("threads")
+        return False
+    pid = os.fork()
+    if pid == 0:
+        try:
+            serve_exercise(channel, shell.namespace, step)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    channel.send("exercise over", {"how": how})
+    return True
+
+
+def _quiet() -> None:
+    """Point the standard streams at nothing; what cells print is captured above this level."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    sys.stdin = open(os.devnull)  # noqa: SIM115

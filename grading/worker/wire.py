@@ -1,0 +1,157 @@
+"""Frames between supervisor and worker: a JSON header and a safetensors body. Nothing is ever pickled.
+
+Both sides use this module, and each trusts the other's frames only as far as it checks them: lengths are capped
+before anything is read, and a tree that does not decode is a WireError, never a crash.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from dataclasses import fields
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from labkit.spec import Case, Tree, Trouble
+from labkit.tree import Opaque
+
+MAX_HEADER_BYTES = 4 * 2**20
+MAX_BODY_BYTES = 256 * 2**20
+_LENGTHS = struct.Struct("<IQ")
+
+
+class WireError(Exception):
+    """The other side sent something that is not a frame, or hung up in the middle of one."""
+
+
+class Closed(WireError):
+    """The other side hung up between two frames."""
+
+
+class Channel:
+    """Frames over a connected stream socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+
+    def send(self, kind: str, parts: dict[str, Tree] | None = None, deadline: float | None = None) -> None:
+        """Send a frame of plain trees. Raises TimeoutError at `deadline` (time.monotonic), or Closed."""
+        tensors: dict[str, torch.Tensor] = {}
+        header = json.dumps({"kind": kind, "parts": _encode(parts or {}, tensors)}).encode()
+        body = save(tensors) if tensors else b""
+        self._socket.settimeout(_left(deadline))
+        try:
+            self._socket.sendall(_LENGTHS.pack(len(header), len(body)) + header + body)
+        except (BrokenPipeError, ConnectionError) as error:
+            raise Closed(str(error)) from error
+
+    def receive(self, deadline: float | None = None) -> tuple[str, dict[str, Tree]]:
+        """The next frame's kind and parts. Raises TimeoutError at `deadline` (time.monotonic), Closed, WireError."""
+        header_bytes, body_bytes = _LENGTHS.unpack(self._read(_LENGTHS.size, deadline, at_start=True))
+        if header_bytes > MAX_HEADER_BYTES or body_bytes > MAX_BODY_BYTES:
+            raise WireError(f"a frame of {header_bytes + body_bytes:,} bytes is over the limit")
+        header = self._read(header_bytes, deadline)
+        body = self._read(body_bytes, deadline)
+        try:
+            frame = json.loads(header)
+            tensors = load(body) if body else {}
+            parts = _decode(frame["parts"], tensors)
+            return str(frame["kind"]), parts if isinstance(parts, dict) else {}
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError, SafetensorError, RuntimeError) as error:
+            raise WireError(f"a frame that does not decode: {type(error).__name__}") from error
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _read(self, size: int, deadline: float | None, at_start: bool = False) -> bytes:
+        chunks, missing = [], size
+        while missing:
+            self._socket.settimeout(_left(deadline))
+            try:
+                chunk = self._socket.recv(min(missing, 1 << 20))
+            except ConnectionError as error:
+                raise Closed(str(error)) from error
+            if not chunk:
+                if at_start and missing == size:
+                    raise Closed("hung up")
+                raise WireError("hung up in the middle of a frame")
+            chunks.append(chunk)
+            missing -= len(chunk)
+        return b"".join(chunks)
+
+
+def _left(deadline: float | None) -> float | None:
+    """Seconds until the deadline. Raises TimeoutError when it has passed."""
+    if deadline is None:
+        return None
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
+
+
+def case_to_tree(case: Case) -> dict[str, Tree]:
+    """A case's fields as a plain tree."""
+    return {item.name: _as_lists(getattr(case, item.name)) for item in fields(case)}
+
+
+def case_from_tree(kind: type[Case], tree: dict[str, Tree]) -> Case:
+    """The case of this type with these fields; lists become tuples again."""
+    return kind(**{name: _as_tuples(value) for name, value in tree.items()})
+
+
+def trouble_to_tree(trouble: Trouble | None) -> Tree:
+    return None if trouble is None else {"kind": trouble.kind, "text": trouble.text, "where": trouble.where}
+
+
+def trouble_from_tree(tree: Tree) -> Trouble | None:
+    """A Trouble as the worker tells it, its texts cut to a readable length."""
+    if tree is None:
+        return None
+    where = tree.get("where")
+    return Trouble(str(tree["kind"])[:20], str(tree["text"])[:400], None if where is None else str(where)[:200])
+
+
+def _encode(tree: Tree, tensors: dict[str, torch.Tensor]) -> Any:
+    if isinstance(tree, torch.Tensor):
+        name = str(len(tensors))
+        tensors[name] = tree.contiguous()
+        return {"t": name}
+    if isinstance(tree, dict):
+        return {"d": {key: _encode(item, tensors) for key, item in tree.items()}}
+    if isinstance(tree, list | tuple):
+        return {"l": [_encode(item, tensors) for item in tree]}
+    if isinstance(tree, Opaque):
+        return {"o": [tree.type_name, tree.text]}
+    return tree
+
+
+def _decode(tree: Any, tensors: dict[str, torch.Tensor]) -> Tree:
+    if not isinstance(tree, dict):
+        if isinstance(tree, list):
+            raise ValueError("a bare list")
+        return tree
+    ((tag, value),) = tree.items()
+    if tag == "t":
+        return tensors[value]
+    if tag == "d":
+        return {str(key): _decode(item, tensors) for key, item in value.items()}
+    if tag == "l":
+        return [_decode(item, tensors) for item in value]
+    if tag == "o":
+        type_name, text = value
+        return Opaque(str(type_name)[:200], str(text)[:200])
+    raise ValueError("an unknown tag")
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value

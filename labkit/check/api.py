@@ -1,0 +1,135 @@
+"""`check` and `progress`, as a notebook calls them.
+
+Where the expectations are absent (in the grader's sandbox) a check says so and passes on: the verdict is not made
+there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+
+from labkit import exercises
+from labkit.check.html import as_html
+from labkit.check.judge import judge
+from labkit.check.text import as_text
+from labkit.check.verdict import Verdict
+from labkit.forbids import find_forbidden, program_of
+from labkit.observe import gather_answers, known_settings, make_inputs, observe, public_seed
+from labkit.spec import Exercise, Observation, Oracle, Trouble
+
+_STOPS = ("unanswered", "wall", "cpu", "memory", "missing")
+
+
+class CheckFailed(AssertionError):
+    """The answer did not pass. Carries the verdict; a notebook shows one line of it and no library frame."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(as_text(verdict))
+        self.verdict = verdict
+
+    def _render_traceback_(self) -> list[str]:
+        # The box above says it all; nbgrader's Validate shows this line alone, so it names the hint as well.
+        hint = f" Hint: {self.verdict.hint}" if self.verdict.hint else ""
+        return [f"CheckFailed: {self.verdict.headline}{hint}"]
+
+
+class VerdictView:
+    """A verdict that a notebook shows as a box, and anything else as text."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+
+    def __repr__(self) -> str:
+        return as_text(self._verdict)
+
+    def _repr_html_(self) -> str:
+        return as_html(self._verdict)
+
+
+def check(exercise_id: str, *answers: object) -> None:
+    """Check the answers to an exercise on its public cases: `check("02-decode", decode)`.
+
+    Shows one line when they pass and raises CheckFailed when they do not. Raises UnknownExercise for a wrong id and
+    TypeError for a wrong number of answers.
+    """
+    exercise = exercises.find(exercise_id)
+    if len(answers) != len(exercise.answers):
+        names = ", ".join(answer.name for answer in exercise.answers)
+        raise TypeError(f'write check("{exercise_id}", {names}): it takes {len(exercise.answers)} answer(s)')
+    if not expectations_present():
+        print(f"{exercise_id}: checked by the grader")
+        return
+    from labkit.oracles import oracle_of
+
+    named = {spec.name: answer for spec, answer in zip(exercise.answers, answers, strict=True)}
+    verdict = examine(exercise, oracle_of(exercise_id), named, program_of(answers))
+    _show(verdict)
+    if verdict.outcome not in ("passed", "partial"):
+        raise CheckFailed(verdict)
+
+
+def progress(lab: str, namespace: Mapping[str, object]) -> None:
+    """Check every exercise of a lab again and print a line for each: `progress("02", globals())`."""
+    if not expectations_present():
+        print(f"lab {lab}: checked by the grader")
+        return
+    from labkit.oracles import oracle_of
+
+    earned = possible = 0.0
+    for exercise in exercises.of_lab(lab).values():
+        verdict = examine(exercise, oracle_of(exercise.id), namespace, program_of([]))
+        possible += exercise.points
+        earned += verdict.score * exercise.points
+        mark = {"passed": "✓", "partial": "◐", "unanswered": "○"}.get(verdict.outcome, "✗")
+        print(f"{mark} {exercise.id:24} {verdict.score * exercise.points:4g} of {exercise.points:g}")
+    print(f"  {'public cases, in all':24} {earned:4g} of {possible:g} points")
+
+
+def examine(exercise: Exercise, oracle: Oracle, found: Mapping[str, object], program: Sequence[str] = ()) -> Verdict:
+    """Run the public cases on the answers in `found` and judge them. Prints and raises nothing of its own."""
+    with known_settings():
+        return _examine(exercise, oracle, found, program)
+
+
+def _examine(exercise: Exercise, oracle: Oracle, found: Mapping[str, object], program: Sequence[str]) -> Verdict:
+    answers = gather_answers(exercise, found)
+    names = [answer.name for answer in exercise.answers]
+    if isinstance(answers, Trouble):
+        runs = [Observation(exercise.public[0], {}, trouble=answers)]
+    elif forbidden := find_forbidden(program, names, exercise.forbids):
+        runs = [Observation(exercise.public[0], {}, trouble=refusal(forbidden))]
+    else:
+        runs = []
+        for index, case in enumerate(exercise.public):
+            tree = make_inputs(exercise, case, public_seed(exercise.id, index))
+            runs.append(observe(exercise, answers, case, tree))
+            if runs[-1].trouble and runs[-1].trouble.kind in _STOPS:
+                break
+    return judge(exercise, oracle, runs, n_cases=len(exercise.public))
+
+
+def refusal(forbidden) -> Trouble:
+    """The trouble of an answer that calls what the exercise is about."""
+    text = f"`{forbidden.name}` does the whole job: this exercise is about writing it yourself"
+    return Trouble("forbidden", text, forbidden.line)
+
+
+def expectations_present() -> bool:
+    """Whether this process can see the expected values; the grader's workers cannot."""
+    return importlib.util.find_spec("labkit.oracles") is not None
+
+
+def _show(verdict: Verdict) -> None:
+    try:
+        from IPython import get_ipython
+    except ModuleNotFoundError:
+        shell = None
+    else:
+        shell = get_ipython()
+    if shell is not None and getattr(shell, "kernel", None) is not None:
+        from IPython.display import display
+
+        display(VerdictView(verdict))
+    else:
+        print(as_text(verdict))

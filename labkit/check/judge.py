@@ -1,0 +1,248 @@
+"""Judge what was observed: compare with the oracle, test properties and budgets, diagnose the mistake.
+
+A pure function of the declaration and the observations: nothing of the student's runs here, so the local check and
+the grader's supervisor share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from labkit.check.verdict import Verdict
+from labkit.compare import Mismatch, compare
+from labkit.spec import Case, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
+from labkit.tree import Opaque, leaves, plain
+
+_LIMITS = {"wall": "limit", "cpu": "limit", "memory": "limit", "died": "limit"}
+_GENERIC_HINTS = {
+    "wall": "Look for a loop that never ends, or for work that grows too fast with the size of the input.",
+    "cpu": "The values may be right, but the work grows too fast with the size of the input: count the operations.",
+    "memory": "Look for a copy of the whole input, or for a list that keeps growing.",
+    "died": "The answer ended the whole process: an exit, a crash in native code, or too much memory.",
+    "cell": "Restart the kernel and run all cells: the notebook has to run from top to bottom.",
+    "missing": "Keep the names of the functions as they were given: the check finds your answer by them.",
+}
+
+
+def judge(
+    exercise: Exercise,
+    oracle: Oracle,
+    observations: Sequence[Observation],
+    expect: Callable[[Any, Tree], Tree] | None = None,
+    n_cases: int | None = None,
+) -> Verdict:
+    """The verdict on an exercise, from the runs of its cases in order.
+
+    `expect` replaces the oracle's own expectation (hidden cases may have one that students must not read). Fewer
+    observations than `n_cases` mean that the run was cut short, which the last observation's trouble explains.
+    """
+    expect = expect or oracle.expect
+    n_cases = len(observations) if n_cases is None else n_cases
+    failures = [failure for run in observations if (failure := _fault(exercise, oracle, expect, run))]
+    n_passed = len(observations) - len(failures)
+    if not failures and n_passed == n_cases:
+        for holds in oracle.judge_all:
+            if problem := _problem(holds, observations):
+                hint = getattr(holds, "hint", None) or _diagnosis(oracle, observations)
+                failures.append(_Failure("failed", (("problem", problem),), hint))
+                break
+    budgets = _tightest(oracle, observations)
+    if failures:
+        first = failures[0]
+        return Verdict(
+            exercise.id,
+            first.outcome,
+            0.0,
+            _headline(exercise, first, n_passed, n_cases),
+            first.rows,
+            first.hint,
+            budgets,
+            n_passed,
+            n_cases,
+        )
+    cases = "its case passes" if n_cases == 1 else f"all {n_cases} cases pass"
+    score = 1.0 if oracle.score is None else _score(oracle, observations)
+    if score == 1.0:
+        headline = f"{exercise.id}: {cases}, {_points(exercise)}."
+        return Verdict(exercise.id, "passed", score, headline, (), None, budgets, n_passed, n_cases)
+    outcome: Outcome = "partial" if score > 0 else "failed"
+    headline = f"{exercise.id}: {cases}, but there is more to gain: {score * exercise.points:g} of {_points(exercise)}."
+    hint = _diagnosis(oracle, observations)
+    return Verdict(exercise.id, outcome, score, headline, (), hint, budgets, n_passed, n_cases)
+
+
+def _score(oracle: Oracle, observations: Sequence[Observation]) -> float:
+    try:
+        score = float(oracle.score(observations))
+    except Exception:
+        # As for a property: a result that cannot even be read earns nothing.
+        return 0.0
+    return 0.0 if math.isnan(score) else min(max(score, 0.0), 1.0)
+
+
+class _Failure:
+    def __init__(self, outcome: Outcome, rows: tuple[tuple[str, str], ...], hint: str | None) -> None:
+        self.outcome, self.rows, self.hint = outcome, rows, hint
+
+
+def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Observation) -> _Failure | None:
+    if run.trouble:
+        return _from_trouble(run)
+    case_row = (("case", describe(run.case)),) if fields(run.case) else ()
+    mismatch = None
+    if expect is not None:
+        mismatch = compare(plain(expect(run.case, run.tree)), run.got, _tolerance(oracle, run))
+    if mismatch:
+        hint = _specific_hint(oracle, run) or _generic_hint(mismatch, run.got)
+        return _Failure("failed", case_row + _shown(oracle, run, mismatch) + _mismatch_rows(mismatch), hint)
+    for holds in oracle.judge:
+        if problem := _problem(holds, run):
+            hint = getattr(holds, "hint", None) or _specific_hint(oracle, run)
+            return _Failure("failed", (*case_row, ("problem", problem)), hint)
+    for budget in oracle.budgets:
+        measured, limit = run.measured.get(budget.name), _limit(budget, run)
+        if measured is None:
+            return _Failure("failed", (*case_row, ("problem", f"no measure of {budget.name} came back")), None)
+        if not measured <= limit:  # a measure that is NaN is over every budget
+            rows = (
+                *case_row,
+                ("problem", f"over budget: {budget.name.replace('_', ' ')}"),
+                ("measured", amount(measured, budget.unit)),
+                ("budget", amount(limit, budget.unit)),
+            )
+            return _Failure("failed", rows, _specific_hint(oracle, run) or budget.hint)
+    return None
+
+
+def _problem(holds: Callable[[Any], str | None], observed: Any) -> str | None:
+    """What a property says is wrong. A result that it cannot even read is wrong too."""
+    try:
+        return holds(observed)
+    except Exception as error:
+        return f"the result does not have the form that was asked for ({type(error).__name__})"
+
+
+def _from_trouble(run: Observation) -> _Failure:
+    trouble: Trouble = run.trouble
+    if trouble.kind == "unanswered":
+        return _Failure("unanswered", (), None)
+    rows = (("problem", trouble.text),)
+    if trouble.where:
+        rows += (("at", trouble.where),)
+    if trouble.kind in ("raised", *_LIMITS) and fields(run.case):
+        rows = (("case", describe(run.case)), *rows)
+    return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, _GENERIC_HINTS.get(trouble.kind))
+
+
+def _headline(exercise: Exercise, failure: _Failure, n_passed: int, n_cases: int) -> str:
+    if failure.outcome == "unanswered":
+        return f"{exercise.id}: not answered yet. Write your answer in the cell above, run it, then run this one."
+    no_case_to_blame = not failure.rows or failure.rows[0][0] != "case"
+    if n_cases <= 1 or n_passed >= n_cases or no_case_to_blame:
+        return f"{exercise.id}: not right yet."
+    if n_passed == 0:
+        return f"{exercise.id}: none of the {n_cases} cases passes; this is the first."
+    return f"{exercise.id}: {n_passed} of {n_cases} cases pass; this one does not."
+
+
+def _mismatch_rows(found: Mismatch) -> tuple[tuple[str, str], ...]:
+    where = _where(found)
+    if found.kind != "value":
+        name = {"keys": "names", "length": "length"}.get(found.kind, found.kind)
+        return (("problem", f"wrong {name}{where}"), ("expected", found.expected), ("got", found.got))
+    rows: tuple[tuple[str, str], ...] = ()
+    if found.index is not None:
+        many = f"{found.n_bad:,} of {found.n_total:,} values differ" if found.n_total > 1 else "the value differs"
+        finite = found.max_error is not None and 0 < found.max_error < math.inf
+        largest = f", the largest error is {found.max_error:.3g}" if finite else ""
+        rows = (("problem", f"wrong value{where}; {many}{largest}"),)
+    elif where:
+        rows = (("problem", f"wrong value{where}"),)
+    dtype = f"  ({found.dtype})" if found.dtype else ""
+    rows += (("expected", found.expected + dtype), ("got", found.got))
+    atol, rtol = found.tolerance.atol, found.tolerance.rtol
+    parts = [f"{atol:.3g}"] * bool(atol) + [f"{rtol:.3g} x |expected|"] * bool(rtol)
+    return (*rows, ("tolerance", " + ".join(parts))) if parts else rows
+
+
+def _where(found: Mismatch) -> str:
+    place = found.path if found.path not in ("", "out") else ""
+    if found.index:
+        place += f"[{', '.join(map(str, found.index))}]"
+    return f" at {place}" if place else ""
+
+
+def _shown(oracle: Oracle, run: Observation, found: Mismatch) -> tuple[tuple[str, str], ...]:
+    if oracle.show is None or found.kind != "value":
+        return ()
+    text = oracle.show(run.case, run.tree, found.index)
+    return (("input", text),) if text else ()
+
+
+def _tolerance(oracle: Oracle, run: Observation):
+    tolerance = oracle.tolerance
+    return tolerance if isinstance(tolerance, Tolerance) else tolerance(run.case, run.tree)
+
+
+def _diagnosis(oracle: Oracle, observations: Sequence[Observation]) -> str | None:
+    return next((hint for run in observations if (hint := _specific_hint(oracle, run))), None)
+
+
+def _specific_hint(oracle: Oracle, run: Observation) -> str | None:
+    for hint in oracle.diagnose:
+        try:
+            # A hint probes a value that is wrong in unknown ways; what it cannot read, it does not explain.
+            if bool(hint.when(run.case, run.tree, run.got)):
+                return hint.text
+        except Exception:
+            continue
+    return None
+
+
+def _generic_hint(found: Mismatch, got: Tree) -> str | None:
+    if found.kind == "type" and found.got == "None":
+        return "The function returned None: is a `return` missing?"
+    if found.kind == "type" and any(isinstance(leaf, Opaque) for _, leaf in leaves(got)):
+        return "Return plain PyTorch tensors and Python numbers."
+    if found.kind == "dtype":
+        return f"The result should be {found.expected}: convert it at the end, or choose the dtype where it is made."
+    if found.got == "nan" and found.expected != "nan":
+        return "NaN where a number belongs: look for 0/0, inf - inf, or an overflow on the way."
+    if found.got in ("inf", "-inf") and "inf" not in found.expected:
+        return "Infinity where a number belongs: something overflowed on the way."
+    return None
+
+
+def _tightest(oracle: Oracle, observations: Sequence[Observation]) -> tuple[tuple[str, float, float, str], ...]:
+    rows = []
+    for budget in oracle.budgets:
+        runs = [(run.measured[budget.name], _limit(budget, run)) for run in observations if budget.name in run.measured]
+        if runs:
+            measured, limit = max(runs, key=lambda pair: pair[0] / pair[1] if pair[1] else float("inf"))
+            rows.append((budget.name, float(measured), float(limit), budget.unit))
+    return tuple(rows)
+
+
+def _limit(budget, run: Observation) -> float:
+    return budget.limit(run.case, run.tree) if callable(budget.limit) else budget.limit
+
+
+def describe(case: Case) -> str:
+    """A case in one line: "n_rows=3, n_cols=1023"."""
+    return ", ".join(f"{item.name}={getattr(case, item.name)!r}" for item in fields(case))
+
+
+def amount(value: float, unit: str) -> str:
+    """A measured amount with its unit; large byte counts in KiB or MiB as well."""
+    text = f"{value:,.0f} {unit}"
+    for name, size in (("MiB", 2**20), ("KiB", 2**10)):
+        if unit == "bytes" and value >= size:
+            return f"{text} ({value / size:,.1f} {name})"
+    return text
+
+
+def _points(exercise: Exercise) -> str:
+    return f"{exercise.points:g} point{'' if exercise.points == 1 else 's'}"

@@ -1,0 +1,46 @@
+"""A verdict as text: one line when it passes, at most twelve when it does not."""
+
+from __future__ import annotations
+
+import textwrap
+
+from labkit.check.judge import amount
+from labkit.check.verdict import Verdict
+
+WIDTH = 96
+MAX_LINES = 12
+_MARKS = {"passed": "✓", "partial": "◐", "unanswered": "○"}
+_INDENT = 12
+
+
+def as_text(verdict: Verdict) -> str:
+    """The verdict in a terminal's words, no line longer than 96 characters."""
+    spent = _spent(verdict) if verdict.score > 0 else ""
+    lines = _wrap(f"{_MARKS.get(verdict.outcome, '✗')} ", verdict.headline + spent, 2)
+    for label, text in verdict.rows:
+        lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=2)
+    hint = _wrap("  hint".ljust(_INDENT), verdict.hint, _INDENT, max_lines=6) if verdict.hint else []
+    return "\n".join(lines[: MAX_LINES - len(hint)] + hint)
+
+
+def _wrap(lead: str, text: str, indent: int, max_lines: int | None = None) -> list[str]:
+    lines = textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=lead,
+        subsequent_indent=" " * indent,
+        max_lines=max_lines,
+        placeholder=" ...",
+        # A hyphen is more often a minus sign than the end of a word.
+        break_on_hyphens=False,
+    )
+    return lines or [lead.rstrip()]
+
+
+def _spent(verdict: Verdict) -> str:
+    """What the answer used of its budgets, for a line that passed."""
+    parts = [
+        f"{name.replace('_', ' ')}: {amount(measured, unit)} of {amount(limit, unit)}"
+        for name, measured, limit, unit in verdict.budgets
+    ]
+    return f" ({'; '.join(parts)})" if parts else ""

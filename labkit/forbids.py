@@ -1,0 +1,143 @@
+"""Find a call that an exercise forbids, in the answer's text and in the student's own functions that it uses.
+
+Names are followed through imports and aliases, so `from torch import softmax as s` is found, and so is
+`F = torch.nn.functional`. Only what the answer reaches counts, not a cell that compares with it. This reads text: it
+tells an honest student what the exercise is about, and is no defence against one who hides the name on purpose.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import symtable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+METHOD = "torch.Tensor."
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """The forbidden name as declared, and the student's line that uses it."""
+
+    name: str
+    line: str
+
+
+def find_forbidden(cells: Sequence[str], roots: Sequence[str], forbids: Sequence[str]) -> Forbidden | None:
+    """The first forbidden use reachable from the definitions of `roots` in the program that the cells make."""
+    if not forbids:
+        return None
+    program = [(cell, tree) for cell in cells if (tree := _parse(cell))]
+    # A package that an exercise forbids parts of is imported by the lab's first cell, which may not be given.
+    aliases = {top: top for top in (name.partition(".")[0] for name in forbids)}
+    for _, tree in program:
+        aliases |= _aliases(tree.body, aliases, forbids)
+    definitions = {name: (cell, node) for cell, tree in program for name, node in _definitions(tree)}
+    waiting, seen = list(roots), set()
+    while waiting:
+        name = waiting.pop(0)
+        if name in seen or name not in definitions:
+            continue
+        seen.add(name)
+        cell, definition = definitions[name]
+        used = _globals_used(definition)
+        known = {alias: dotted for alias, dotted in aliases.items() if alias in used}
+        known |= _aliases(list(ast.walk(definition)), known, forbids)
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Name | ast.Attribute):
+                found = _forbidden_name(node, known, forbids)
+                if found:
+                    line = cell.splitlines()[node.lineno - 1].strip()
+                    return Forbidden(found, f"line {node.lineno}: {line[:80]}")
+        waiting += used
+    return None
+
+
+def program_of(answers: Sequence[object]) -> list[str]:
+    """The text of the program that the answers live in: the notebook's cells so far, or their module's source."""
+    try:
+        from IPython import get_ipython
+    except ModuleNotFoundError:
+        shell = None
+    else:
+        shell = get_ipython()
+    if shell is not None:
+        return [shell.transform_cell(cell) for cell in shell.user_ns.get("In", [])]
+    texts = []
+    for answer in answers:
+        try:
+            texts.append(inspect.getsource(inspect.getmodule(answer) or answer))
+        except (OSError, TypeError):
+            continue
+    return texts
+
+
+def _parse(cell: str) -> ast.Module | None:
+    try:
+        return ast.parse(cell)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _aliases(nodes: Sequence[ast.AST], known: dict[str, str], forbids: Sequence[str]) -> dict[str, str]:
+    """The names that these statements bind to a module or to something in one: `F` -> "torch.nn.functional"."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for item in node.names:
+                top = item.name.split(".")[0]
+                found[item.asname or top] = item.name if item.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = {item.name: item.asname or item.name for item in node.names}
+            if "*" in names:
+                parts = (name.rpartition(".") for name in forbids)
+                names = {name: name for module, _, name in parts if module == node.module}
+            found |= {bound: f"{node.module}.{name}" for name, bound in names.items()}
+        elif isinstance(node, ast.Assign) and (dotted := _dotted(node.value, known | found)):
+            found |= {target.id: dotted for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _globals_used(definition: ast.AST) -> list[str]:
+    """The names of its cell that a definition uses; a parameter or a local variable of the same name is not one."""
+    try:
+        waiting = [symtable.symtable(ast.unparse(definition), "<answer>", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # It parses but would not compile, or is nested beyond reason: follow every name.
+        return [node.id for node in ast.walk(definition) if isinstance(node, ast.Name)]
+    found = []
+    while waiting:
+        table = waiting.pop()
+        waiting += table.get_children()
+        top = table.get_type() == "module"
+        found += [one.get_name() for one in table.get_symbols() if one.is_referenced() and (top or one.is_global())]
+    return found
+
+
+def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                yield from ((name.id, node) for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _forbidden_name(node: ast.AST, aliases: dict[str, str], forbids: Sequence[str]) -> str | None:
+    dotted = _dotted(node, aliases)
+    if dotted in forbids:
+        return dotted
+    if dotted is None and isinstance(node, ast.Attribute) and METHOD + node.attr in forbids:
+        return METHOD + node.attr
+    return None
+
+
+def _dotted(node: ast.AST, aliases: dict[str, str]) -> str | None:
+    """`F.softmax` as "torch.nn.functional.softmax" where F is an imported name; None for anything computed."""
+    attributes = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    base = aliases.get(node.id) if isinstance(node, ast.Name) else None
+    return ".".join([base, *reversed(attributes)]) if base else None

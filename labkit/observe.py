@@ -1,0 +1,133 @@
+"""Run an answer on one case through its exercise's driver, and write down what happened.
+
+The same code runs beside the student's notebook and in the grader's worker. It judges nothing and knows no
+expected value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import sys
+import sysconfig
+import tempfile
+import traceback
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+
+from labkit.device import device, seed_all
+from labkit.limits import OverLimit, time_limit
+from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
+from labkit.stage import Stage
+from labkit.tree import clone, plain, without_addresses
+
+_OURS = str(Path(__file__).resolve().parent)
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def public_seed(exercise_id: str, index: int) -> int:
+    """The seed of an exercise's public case: the same in every notebook and at every check."""
+    return zlib.crc32(f"{exercise_id}#{index}".encode())
+
+
+def make_inputs(exercise: Exercise, case: Case, seed: int) -> Tree:
+    """The inputs of a case as a plain tree, every random number drawn from `seed`."""
+    generator = torch.Generator().manual_seed(seed)
+    with known_settings():
+        return plain(exercise.inputs(case, generator))
+
+
+def gather_answers(exercise: Exercise, found: Mapping[str, object]) -> SimpleNamespace | Trouble:
+    """The answers by name as the driver wants them, or what is missing."""
+    for answer in exercise.answers:
+        if answer.name not in found:
+            return Trouble("missing", f"there is no `{answer.name}`: was it renamed, or did its cell fail?")
+        if found[answer.name] is None or found[answer.name] is Ellipsis:
+            return Trouble("unanswered", STUB_MESSAGE)
+        if answer.kind == "text":
+            if not isinstance(found[answer.name], str):
+                return Trouble("missing", f"`{answer.name}` should be the text of a cell")
+            if not found[answer.name].strip() or STUB_MESSAGE in found[answer.name]:
+                return Trouble("unanswered", STUB_MESSAGE)
+        if answer.kind == "object" and not callable(found[answer.name]):
+            kind = type(found[answer.name]).__name__
+            return Trouble("missing", f"`{answer.name}` should be a function or a class, but it is of type {kind}")
+    return SimpleNamespace(**{answer.name: found[answer.name] for answer in exercise.answers})
+
+
+def observe(
+    exercise: Exercise,
+    answers: SimpleNamespace,
+    case: Case,
+    tree: Tree,
+    wall_s: float | None = None,
+    cpu_s: float | None = None,
+) -> Observation:
+    """Drive the answer on private copies of `tree`; whatever it raises becomes a Trouble.
+
+    Runs with every generator seeded and in `known_settings`, so that neither the notebook's earlier cells nor an
+    earlier run can change the outcome.
+    """
+    sent = clone(tree)
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
+        stage = Stage(device=device(), tmp=Path(folder))
+        seed_all(0)
+        try:
+            with time_limit(wall_s or exercise.run.wall_s, cpu_s or exercise.run.cpu_s):
+                got = plain(exercise.drive(answers, case, sent, stage))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
+    return Observation(case, tree, got, plain(sent), stage.measured)
+
+
+@contextlib.contextmanager
+def known_settings() -> Iterator[None]:
+    """Run a block with gradients on and float32 as the default dtype; put back what it changes of PyTorch's settings.
+
+    Warnings and whatever else goes to stderr is printed to stdout.
+    """
+    grad, dtype, threads = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    # A warning on stderr would cost the mark in a plain nbgrader test cell.
+    with contextlib.redirect_stderr(sys.stdout):
+        try:
+            yield
+        finally:
+            torch.set_grad_enabled(grad)
+            torch.set_default_dtype(dtype)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+
+
+def _trouble(error: BaseException) -> Trouble:
+    where = _students_line(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = "its message cannot be read"
+    if isinstance(error, NotImplementedError) and text in ("", STUB_MESSAGE):
+        return Trouble("unanswered", STUB_MESSAGE)
+    if isinstance(error, OverLimit):
+        return Trouble(error.kind, f"it did not finish within {error}", where)
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return Trouble("memory", "it ran out of memory", where)
+    name, line = type(error).__name__, without_addresses(text.strip().split("\n")[0][:200])
+    return Trouble("raised", f"{name}: {line}" if line else name, where)
+
+
+def _students_line(error: BaseException) -> str | None:
+    """The last line of the student's own code on the way to the error, with its number in the cell."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        name = frame.filename
+        ours = name.startswith((_OURS, *_LIBRARIES)) or (name.startswith("<") and not linecache.getline(name, 1))
+        if not ours:
+            line = (frame.line or "").strip()
+            return f"line {frame.lineno}: {line[:80]}" if line else f"line {frame.lineno}"
+    return None

@@ -1,0 +1,163 @@
+"""Lab 02: what is true of decoded patterns and of the limits of a format, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab02.formats import FormatCase
+from labkit.oracles.lab02.library import HARD_CODED, fields, known, limits_of, values_of
+from labkit.spec import Hint, Observation, Oracle
+
+
+class Decoded:
+    """A wrong decoding beside the right one; `wrong` marks the elements that differ."""
+
+    def __init__(self, case: FormatCase, tree: dict, got: dict) -> None:
+        self.case, self.bits = case, tree["bits"]
+        self.true, self.got = values_of(tree["bits"], case), got["out"]
+        if self.got.dtype != self.true.dtype or self.got.shape != self.true.shape:
+            raise TypeError("nothing to diagnose before the dtype and the shape are right")
+        self.wrong = ~((self.true == self.got) | (self.true.isnan() & self.got.isnan()))
+        small = self.true.abs() < limits_of(case)["smallest_normal"]
+        self.zero, self.subnormal = self.true == 0, small & (self.true != 0)
+        self.normal = self.true.isfinite() & ~small
+
+    def only(self, where: torch.Tensor) -> bool:
+        """Whether there are wrong values, and all of them lie there."""
+        return bool(self.wrong.any() and not (self.wrong & ~where).any())
+
+
+def decoded(when: Callable[[Decoded], object]) -> Callable[[FormatCase, dict, dict], object]:
+    """A diagnosis of 02-decode."""
+    return lambda case, tree, got: when(Decoded(case, tree, got))
+
+
+def keeps_sign_of_zero(run: Observation) -> str | None:
+    """-0 equals +0, so the comparison of values cannot see this."""
+    negative_zero = run.tree["bits"] == 2 ** (run.case.fmt.total_bits - 1)
+    lost = negative_zero & ~torch.signbit(run.got["out"])
+    gained = (run.tree["bits"] == 0) & torch.signbit(run.got["out"])
+    if lost.any():
+        return f"the pattern {fields(2 ** (run.case.fmt.total_bits - 1), run.case)} is -0.0, and came back as +0.0"
+    return "the pattern with all bits zero is +0.0, and came back as -0.0" if gained.any() else None
+
+
+DECODE = Oracle(
+    id="02-decode",
+    expect=lambda case, tree: {"out": values_of(tree["bits"], case)},
+    judge=(keeps_sign_of_zero, inputs_untouched),
+    diagnose=(
+        Hint(lambda case, tree, got: not known(case), HARD_CODED),
+        Hint(
+            decoded(lambda d: d.wrong.any() and torch.equal(d.got.nan_to_num(), d.true.abs().nan_to_num())),
+            "The signs are missing: the top bit of the pattern makes the value negative.",
+        ),
+        Hint(
+            decoded(lambda d: (2 * d.true == d.got)[d.normal].all() or (d.true == 2 * d.got)[d.normal].all()),
+            "Every value is off by a factor of 2: the bias is off by one. The exponent field 011...1 stands for 2**0.",
+        ),
+        Hint(
+            decoded(lambda d: d.only(d.subnormal) and (d.true == 2 * d.got)[d.subnormal].all()),
+            "The subnormals are half of what they should be: they use the exponent of the smallest normal number, "
+            "1 - bias, not 0 - bias.",
+        ),
+        Hint(
+            decoded(lambda d: d.only(d.subnormal) and (d.got[d.wrong] == 0).all()),
+            "The subnormals came back as zero: with an exponent field of 0 the mantissa bits still count.",
+        ),
+        Hint(
+            decoded(lambda d: d.only(d.subnormal | d.zero)),
+            "The patterns with an exponent field of 0 are wrong: they are zero and the subnormals, which have no "
+            "implicit leading 1.",
+        ),
+        Hint(
+            lambda case, tree, got: case.finite_only and got["out"].isinf().any(),
+            "This format has no infinity: with finite_only the highest exponent holds ordinary numbers, and only the "
+            "pattern with all ones is NaN.",
+        ),
+        Hint(
+            decoded(lambda d: d.case.finite_only and d.only(d.normal) and d.got[d.wrong].isnan().all()),
+            "NaN for ordinary numbers: with finite_only the highest exponent holds numbers too, and only the pattern "
+            "with all ones is NaN.",
+        ),
+        Hint(
+            decoded(lambda d: d.case.finite_only and d.only(d.true.isnan())),
+            "With finite_only the pattern with all ones is NaN, not the next number.",
+        ),
+        Hint(
+            decoded(lambda d: d.only(~d.true.isfinite()) and d.got[d.wrong].isfinite().all()),
+            "An exponent field of all ones is not one more power of two: it means infinity (mantissa 0) or NaN.",
+        ),
+        Hint(
+            decoded(lambda d: d.only(~d.true.isfinite())),
+            "Infinity and NaN are mixed up: with an exponent of all ones, mantissa 0 is infinity with the sign of the "
+            "pattern, anything else is NaN.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                torch.equal(got["out"].nan_to_num(), values_of(tree["bits"], case).nan_to_num())
+                and keeps_sign_of_zero(Observation(case, tree, got))
+            ),
+            "-0.0 and 0.0 compare as equal but are two patterns: 1 / -0.0 is -inf. Multiply by the sign at the very "
+            "end, in floating point.",
+        ),
+    ),
+    show=lambda case, tree, index: f"pattern {fields(int(tree['bits'][index]), case)}" if index else None,
+)
+
+
+def limit(when: Callable[[FormatCase, dict, dict], object]) -> Callable[[FormatCase, dict, dict], object]:
+    """A diagnosis of 02-format-table: (case, right limits, what came back)."""
+    return lambda case, tree, got: when(case, limits_of(case), got)
+
+
+FORMAT_TABLE = Oracle(
+    id="02-format-table",
+    expect=lambda case, tree: limits_of(case),
+    diagnose=(
+        Hint(lambda case, tree, got: not known(case), HARD_CODED),
+        Hint(
+            limit(lambda case, true, got: got["eps"] == true["eps"] / 2),
+            "eps is the gap between 1 and the next larger number; half of it, the largest relative rounding error, is "
+            "the unit roundoff.",
+        ),
+        Hint(
+            limit(
+                lambda case, true, got: true["max"] / 2 < got["max"] < true["max"] and math.frexp(got["max"])[0] == 0.5
+            ),
+            "The largest number has its mantissa bits set: it is almost twice its power of two.",
+        ),
+        Hint(
+            limit(lambda case, true, got: case.finite_only and got["max"] < true["max"]),
+            "With finite_only the highest exponent holds numbers too; only its last pattern is taken, by NaN.",
+        ),
+        Hint(
+            limit(lambda case, true, got: case.finite_only and true["max"] < got["max"] < 1.5 * true["max"]),
+            "The pattern with all ones is NaN: the largest number is one pattern below it.",
+        ),
+        Hint(
+            limit(lambda case, true, got: not case.finite_only and got["max"] > true["max"]),
+            "The exponent of all ones is kept for infinity and NaN: the largest number has the exponent below it.",
+        ),
+        Hint(
+            limit(
+                lambda case, true, got: (
+                    got["smallest_normal"] in (true["smallest_normal"] / 2, true["smallest_normal"] * 2)
+                )
+            ),
+            "The smallest normal number has an exponent field of 1 (field 0 belongs to the subnormals): 2**(1 - bias).",
+        ),
+        Hint(
+            limit(lambda case, true, got: got["smallest_subnormal"] == true["smallest_normal"]),
+            "The smallest subnormal is the pattern 0...01: the last mantissa bit alone.",
+        ),
+        Hint(
+            limit(lambda case, true, got: got["smallest_subnormal"] != true["smallest_subnormal"]),
+            "The subnormals divide the gap from 0 to the smallest normal number into 2**mantissa_bits equal steps.",
+        ),
+    ),
+)

@@ -1,0 +1,210 @@
+"""Lab 02, int8 quantization: properties of a good quantizer, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab02.formats import Weights
+from labkit.spec import Hint, Observation, Oracle
+
+SLACK = 1e-3
+"""Of a step: what float32 rounding, or an epsilon that guards a division, may add."""
+
+
+def ends_of(x: torch.Tensor, channel_dim: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The smallest and the largest value, zero included: of x, or of each channel in a shape that broadcasts."""
+    if channel_dim is None:
+        low, high = torch.aminmax(x)
+    else:
+        axes = [axis for axis in range(x.dim()) if axis != channel_dim % x.dim()]
+        low, high = x.amin(axes, keepdim=True), x.amax(axes, keepdim=True)
+    return low.clamp(max=0), high.clamp(min=0)
+
+
+def right_kinds(run: Observation) -> str | None:
+    """Three tensors of the right dtypes and shapes, and a result like x."""
+    got, x = run.got, run.tree["x"]
+    if "made" in got:
+        return "quantize_int8 should return three things: q, scale, zero_point"
+    for name, value in got.items():
+        if not isinstance(value, torch.Tensor):
+            return f"{name} should be a tensor, not {_kind(value)}"
+    wanted = tuple(ends_of(x, run.case.channel_dim)[0].shape)
+    per = "per tensor" if run.case.channel_dim is None else f"per channel along axis {run.case.channel_dim}"
+    for name, shape in (("q", x.shape), ("scale", wanted), ("zero_point", wanted), ("back", x.shape)):
+        if got[name].shape != torch.Size(shape):
+            return f"{_named(name)} should have shape {tuple(shape)} ({per}), not {tuple(got[name].shape)}"
+    for name, dtype in (("q", torch.int8), ("scale", torch.float32), ("back", torch.float32)):
+        if got[name].dtype != dtype:
+            return f"{_named(name)} should be {_dtype(dtype)}, not {_dtype(got[name].dtype)}"
+    if got["zero_point"].is_floating_point() or got["zero_point"].dtype == torch.bool:
+        return f"zero_point should be an integer (int32), not {_dtype(got['zero_point'].dtype)}"
+    if not (got["scale"].isfinite().all() and (got["scale"] > 0).all()):
+        return f"every scale should be positive and finite; one is {_first_bad_scale(got['scale'])}"
+    return None
+
+
+def zero_stays_zero(run: Observation) -> str | None:
+    """Zeros (padding, pruned weights, ReLU's output) must survive the way there and back."""
+    off = (run.tree["x"] == 0) & (run.got["back"] != 0)
+    if not off.any():
+        return None
+    return f"0.0 came back as {run.got['back'][off][0]:.6g}: zero must come back exactly"
+
+
+def tight_scale(run: Observation) -> str | None:
+    """The step is the smallest with which the range fits."""
+    scale, steps = run.got["scale"], _steps(run)
+    span = _span(run)
+    off = (span > 0) & ((scale * steps - span).abs() > SLACK * span)
+    if not off.any():
+        return None
+    wanted = "max|x| / 127" if run.case.symmetric else "(max - min) / 255, with 0 inside the range,"
+    at = off.reshape(-1).nonzero()[0].item()
+    return (
+        f"{'scale' if scale.dim() == 0 else f'the scale of channel {at}'} is {scale.reshape(-1)[at]:.6g}, but {wanted} "
+        f"is {span.reshape(-1)[at] / steps:.6g}"
+    )
+
+
+def within_half_a_step(run: Observation) -> str | None:
+    """No value inside the range may be further off than half a step."""
+    error = (run.got["back"] - run.tree["x"]).abs() / run.got["scale"]
+    if not (error > 0.5 + SLACK).any():
+        return None
+    flat = int(error.argmax())
+    x, back = run.tree["x"].reshape(-1)[flat], run.got["back"].reshape(-1)[flat]
+    return f"{x:.6g} came back as {back:.6g}, off by {error.max():.3g} x scale; half the scale is the most"
+
+
+def symmetric_codes(run: Observation) -> str | None:
+    """Symmetric means: zero point 0, codes from -127 to 127."""
+    if not run.case.symmetric:
+        return None
+    if (run.got["zero_point"] != 0).any():
+        return "symmetric quantization has zero_point 0"
+    return "the code -128 is used, which has no positive partner" if (run.got["q"] == -128).any() else None
+
+
+class Attempt:
+    """What came back, beside the ranges of the channels."""
+
+    def __init__(self, case: Weights, tree: dict, got: dict) -> None:
+        self.symmetric, self.per_channel = case.symmetric, case.channel_dim is not None
+        self.x, self.got, self.scale = tree["x"], got, got["scale"]
+        self.low, self.high = ends_of(self.x, case.channel_dim)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether all values have the same sign."""
+        return bool(self.x.amin() > 0 or self.x.amax() < 0)
+
+    @property
+    def error(self) -> torch.Tensor:
+        """How far off every value is, in steps of the scale that came back."""
+        return ((self.got["back"] - self.x) / self.scale).abs()
+
+    @property
+    def scale_of_all(self) -> torch.Tensor:
+        """The scale that the tensor as a whole would have."""
+        low, high = ends_of(self.x, None)
+        return torch.maximum(-low, high) / 127 if self.symmetric else (high - low) / 255
+
+    def step_is(self, span: torch.Tensor, n_steps: int) -> bool:
+        """Whether the scale that came back is span / n_steps."""
+        return torch.allclose(self.scale * n_steps, span.expand_as(self.scale), rtol=SLACK)
+
+
+def attempt(when: Callable[[Attempt], object]) -> Callable[[Weights, dict, dict], object]:
+    """A diagnosis of 02-int8-quantize."""
+    return lambda case, tree, got: when(Attempt(case, tree, got))
+
+
+INT8_QUANTIZE = Oracle(
+    id="02-int8-quantize",
+    judge=(right_kinds, tight_scale, zero_stays_zero, within_half_a_step, symmetric_codes, inputs_untouched),
+    diagnose=(
+        Hint(lambda case, tree, got: "made" in got, "End with `return q, scale, zero_point`."),
+        Hint(
+            lambda case, tree, got: not got["scale"].isfinite().all() or (got["scale"] <= 0).any(),
+            "A channel of zeros (or of one value) has no width: division by a scale of 0 gives NaN. Any positive scale "
+            "will do for it.",
+        ),
+        Hint(
+            lambda case, tree, got: got["zero_point"].is_floating_point(),
+            "The zero point is the code of 0.0, so it must be a whole number: round it, or zero falls between codes.",
+        ),
+        Hint(
+            attempt(lambda a: a.per_channel and a.scale.numel() == 1),
+            "There is one scale for the whole tensor, but one per channel was asked for: reduce over every axis except "
+            "channel_dim, keeping the axes.",
+        ),
+        Hint(
+            attempt(lambda a: a.per_channel and a.step_is(a.scale_of_all, 1)),
+            "Every channel got the scale of the whole tensor: reduce over every axis except channel_dim, keeping the "
+            "axes.",
+        ),
+        Hint(
+            attempt(lambda a: a.scale.shape != a.low.shape),
+            "Reduce over every axis except channel_dim, with keepdim=True, so that scale and zero_point broadcast "
+            "against x; per tensor both have no axes at all.",
+        ),
+        Hint(
+            attempt(lambda a: a.symmetric and a.step_is(torch.maximum(-a.low, a.high), 128)),
+            "Asymmetric clipping: with max|x| / 128 the largest positive value would need the code 128, which int8 "
+            "does not have. Use 127 on both sides.",
+        ),
+        Hint(
+            attempt(lambda a: a.symmetric and a.step_is(a.high - a.low, 255)),
+            "Symmetric quantization has 0 in the middle: its step comes from the largest absolute value, whichever "
+            "side it lies on.",
+        ),
+        Hint(
+            attempt(lambda a: not a.symmetric and a.one_sided and a.step_is(a.x.amax() - a.x.amin(), 255)),
+            "All values lie on one side of zero: extend the range so that it includes 0, or the zero point does not "
+            "fit into the codes.",
+        ),
+        Hint(
+            attempt(lambda a: not a.symmetric and a.step_is(torch.maximum(-a.low, a.high), 127)),
+            "Affine quantization stretches all 256 codes from the smallest to the largest value, zero included: the "
+            "step is (max - min) / 255.",
+        ),
+        Hint(
+            attempt(lambda a: (a.error > 200).any() and ((a.error - 256).abs() < 1)[a.error > 200].all()),
+            "Some values are off by 256 steps: an int8 wrapped around. Clamp before the cast to int8, and subtract the "
+            "zero point in a wider type.",
+        ),
+        Hint(
+            attempt(lambda a: 0.75 < a.error.max() < 1.01),
+            "Errors of up to a whole step: a cast to int8 cuts the fraction off. Round to the nearest code first.",
+        ),
+    ),
+)
+
+
+def _span(run: Observation) -> torch.Tensor:
+    low, high = ends_of(run.tree["x"], run.case.channel_dim)
+    return torch.maximum(-low, high) if run.case.symmetric else high - low
+
+
+def _steps(run: Observation) -> int:
+    return 127 if run.case.symmetric else 255
+
+
+def _named(name: str) -> str:
+    return "the result of dequantize_int8" if name == "back" else name
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _first_bad_scale(scale: torch.Tensor) -> str:
+    return f"{scale[~(scale.isfinite() & (scale > 0))][0]:.6g}"

@@ -1,0 +1,163 @@
+"""What an exercise is: frozen dataclasses that declare it, and those that record one run of it.
+
+An exercise stands in two halves that share an id. `Exercise` says what is asked, fed and run, and is present
+wherever student code runs. `Oracle` says what is true, and is absent from the grader's sandbox.
+
+There is no logic here: nothing is run, compared or judged in this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Tree = Any
+"""Nested dicts and lists of tensors, numbers, strings, booleans and None: what may cross a process boundary."""
+
+GiB = 2**30
+MiB = 2**20
+KiB = 2**10
+
+STUB_MESSAGE = "Write your answer here."
+"""The text of the NotImplementedError that every blank stub raises."""
+
+Outcome = Literal["passed", "partial", "unanswered", "failed", "limit", "suspected", "infrastructure"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set-up of an exercise. Subclasses add fields of plain data (numbers, strings, booleans, tuples)."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One thing that the student writes.
+
+    `object` is a function or class found by name, `value` a variable's plain value, `text` the source of a cell
+    (of the exercise's own cell unless `cell` names another `grade_id`).
+    """
+
+    name: str
+    kind: Literal["object", "value", "text"] = "object"
+    cell: str | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the driver gets to run with; the limits hold for all cases of the exercise together.
+
+    `needs` names grants beyond the plain profile: "loopback", "files", "subprocess", "compiler".
+    """
+
+    ranks: int = 1
+    wall_s: float = 10.0
+    cpu_s: float | None = None
+    memory_bytes: int = GiB
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """The half that the sandbox has: what is asked, what is fed, and how the answer is run.
+
+    inputs: (case, generator) -> tree, every random number drawn from the generator.
+    drive:  (answers, case, tree, stage) -> tree. Builds whatever is not data (models, optimizers, schedules),
+            calls the answer and returns what happened as a tree. With `run.ranks > 1` it is called once a rank.
+    forbids: dotted names of calls that would make the exercise pointless; `torch.Tensor.half` stands for the
+            method `.half()` on anything.
+    """
+
+    id: str
+    title: str
+    points: float
+    minutes: int
+    difficulty: Literal[1, 2, 3]
+    answers: tuple[Answer, ...]
+    public: tuple[Case, ...]
+    inputs: Callable[[Any, Any], Tree]
+    drive: Callable[[Any, Any, Tree, Any], Tree]
+    run: Run = Run()
+    meters: tuple[str, ...] = ()
+    forbids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """|got - expected| <= atol + rtol * |expected|, elementwise. NaN equals NaN, whatever its payload."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    check_dtype: bool = True
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A diagnosis: when `when(case, tree, got)` holds for a wrong value, `text` names the likely mistake.
+
+    `when` may raise or return a tensor; the first hint that holds is shown, an exception counts as no.
+    """
+
+    when: Callable[[Any, Tree, Tree], Any]
+    text: str
+
+
+@dataclass(frozen=True)
+class Budget:
+    """`measured[name] <= limit`, where the limit may depend on (case, tree)."""
+
+    name: str
+    limit: float | Callable[[Any, Tree], float]
+    hint: str
+    unit: str = "bytes"
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The half that only the judge has: what is true of a run.
+
+    expect:     (case, tree) -> the tree that the driver should have returned; None where properties say it all.
+    judge:      properties of one run, Observation -> what is wrong, or None.
+    judge_all:  properties of all runs together, [Observation] -> what is wrong, or None.
+    tolerance:  one for all, or (case, tree) -> one, or a mapping from the top key of the tree to one.
+    show:       (case, tree, index) -> the input behind the first wrong element, in words, or None.
+    score:      [Observation] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
+    """
+
+    id: str
+    expect: Callable[[Any, Tree], Tree] | None = None
+    judge: tuple[Callable[[Observation], str | None], ...] = ()
+    judge_all: tuple[Callable[[Sequence[Observation]], str | None], ...] = ()
+    tolerance: Tolerance | Callable[[Any, Tree], Tolerance | Mapping[str, Tolerance]] = EXACT
+    budgets: tuple[Budget, ...] = ()
+    diagnose: tuple[Hint, ...] = ()
+    show: Callable[[Any, Tree, tuple[int, ...] | None], str | None] | None = None
+    score: Callable[[Sequence[Observation]], float] | None = None
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a run gave no value. `where` quotes the student's own line, never a library frame.
+
+    kind: "unanswered", "raised", "wall", "cpu", "memory", "died", "forbidden", "missing",
+    "cell" (the cell that should have defined it failed).
+    """
+
+    kind: str
+    text: str
+    where: str | None = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One run of one case: the inputs as sent, the tree that came back, the inputs afterwards, what was measured."""
+
+    case: Case
+    tree: Tree
+    got: Tree = None
+    back: Tree = None
+    measured: Mapping[str, float] = field(default_factory=dict)
+    trouble: Trouble | None = None

@@ -1,0 +1,36 @@
+"""What a driver is handed beside the answer and the inputs: a device, a scratch folder, a rank, meters, marks.
+
+It measures what the driver asks for and nothing else; limits and isolation are not its business.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from labkit.meters import METERS
+
+
+@dataclass
+class Stage:
+    """tmp is an empty folder of this run's own; comm connects the ranks of an exercise that has several."""
+
+    device: torch.device
+    tmp: Path
+    rank: int = 0
+    world_size: int = 1
+    comm: Any = None
+    measured: dict[str, float] = field(default_factory=dict)
+    marks: list[str] = field(default_factory=list)
+
+    def meter(self, name: str) -> AbstractContextManager[None]:
+        """Measure a block: `with stage.meter("memory"): ...`; the figures go into `measured`."""
+        return METERS[name](self.measured)
+
+    def mark(self, label: str) -> None:
+        """Note that the run has reached a point, in order, for properties about the order of events."""
+        self.marks.append(label)

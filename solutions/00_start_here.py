@@ -1,0 +1,245 @@
+# %% [markdown]
+# # Lab 00: Start here
+#
+# A language model with 8 billion parameters is a 16 GB file, and it answers questions on a graphics card with 24 GB.
+# Start to train it on the same card, and the run dies before the first step is done.
+# **What is in the memory that was not in the file?**
+#
+# In 20 to 30 minutes you will have measured that on your own machine, seen whether everything the labs need is
+# installed, and written, checked and handed in one small function. You need Python and a first acquaintance with
+# PyTorch; no GPU, here or for any point of the course.
+
+# %% nbgrader={"grade": false, "grade_id": "00-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+import labkit.figures
+from labkit import CheckFailed, check, progress
+from labkit.env import environment, memory_bytes
+
+# %% [markdown]
+# ## What one parameter costs
+#
+# In the file a parameter takes 2 bytes (bfloat16). Training usually keeps it in float32, which is 4 bytes, and the
+# optimizer AdamW needs more than the parameter itself.
+#
+# **Predict before you run the next cell:** after one training step, how many bytes per parameter are kept in memory?
+# How large a model could this machine train at most?
+
+# %%
+layer = torch.nn.Linear(1000, 1000)
+optimizer = torch.optim.AdamW(layer.parameters())
+layer(torch.ones(1, 1000)).sum().backward()
+optimizer.step()
+
+weights = list(layer.parameters())
+gradients = [weight.grad for weight in weights]
+states = [tensor for state in optimizer.state.values() for tensor in state.values()]
+n_parameters = sum(weight.numel() for weight in weights)
+bytes_per_parameter = sum(tensor.nbytes for tensor in weights + gradients + states) / n_parameters
+largest_model = memory_bytes() / bytes_per_parameter
+
+print(f"kept after one step:        {bytes_per_parameter:.1f} bytes per parameter")
+print(f"8 billion parameters keep:  {8 * bytes_per_parameter:.0f} GB")
+print(f"this machine has:           {memory_bytes() / 1e9:.1f} GB ({memory_bytes() / 2**30:.1f} GiB)")
+print(f"so it can train at most:    {largest_model / 1e9:.1f} billion parameters")
+
+# %% [markdown]
+# Four bytes are the weight, four its gradient, and eight the two running averages that AdamW keeps for it. And this is
+# before the activations, which for long texts and large batches take more than all of that.
+#
+# This course is about such figures: where the bytes and the milliseconds of training go, how to predict them with a
+# pencil, and how to do with fewer. You write the methods yourself, from the bits of a float and a loss scaler to
+# recomputation, 8-bit optimizers, GPU kernels and training on many devices, and each lab measures what you wrote.
+
+# %% [markdown]
+# ## Your machine
+#
+# The next cell looks at this machine. A line marked ✓ is in order. A line marked ○ can wait: something that a later lab
+# uses is missing. A line marked ✗ has to be repaired first, and says how. In a terminal, `python -m labkit.env` prints
+# the same.
+
+# %%
+environment()
+
+# %% [markdown]
+# ## What a check tells you
+#
+# Every exercise has a cell for your answer and, below it, a cell that checks it. A check runs your function on a few
+# cases and compares with the truth. It takes about a second, and you may run it as often as you like: nobody counts.
+#
+# Here is one on somebody else's answer. The task, which will be yours in a moment, is the *root-mean-square*: the
+# square root of the mean of the squares. This author thought that the mean of the absolute values comes to the same.
+#
+# **Predict:** will the result be too large, too small, or right?
+
+
+# %%
+def first_try(x, dim):
+    return x.abs().mean(dim)
+
+
+try:
+    check("00-warm-up", first_try)
+except CheckFailed:
+    print("A failed check stops the notebook. Here it was caught, so that you can go on.")
+
+# %% [markdown]
+# Read it from the top:
+#
+# - The first line says how many of the cases pass. What follows is about the first one that does not.
+# - **case** is the set-up: here a float32 tensor of shape (4, 8), to be reduced along its last axis.
+# - **problem** names the kind of difference and the place: the first wrong element has the index [0].
+# - **expected** and **got** are the two values at that place, with the dtype.
+# - **tolerance** is how far they may be apart. Where there is none, the two must be equal.
+# - **Hint** is the mistake that would explain your value, if the check recognizes one.
+#
+# If your code raises an error instead, you read the error and your own line. An endless loop is stopped after a few
+# seconds. And an answer that is still blank is no failure, as the next cell shows.
+
+
+# %%
+def blank(x, dim):
+    raise NotImplementedError("Write your answer here.")
+
+
+try:
+    check("00-warm-up", blank)
+except CheckFailed:
+    print("This, too, stops the notebook: 'Run all cells' takes you to the first exercise that is left.")
+
+# %% [markdown]
+# When all cases pass, there is one green line and nothing else.
+
+# %% [markdown]
+# ## Hints
+#
+# Under every exercise there are three hints, folded so that you see one only when you want it: a nudge, then the idea,
+# then nearly the answer. Using them costs nothing. Try for a few minutes first: what you find yourself, you keep.
+
+# %% [markdown]
+# ## Warm-up: the root-mean-square
+#
+# $$\operatorname{rms}(x) = \sqrt{\frac{1}{n}\sum_{i=1}^{n} x_i^2}$$
+#
+# Language models of the Llama family divide by it before every layer (RMSNorm), and its close relative, the norm,
+# decides when gradients are clipped. So it is computed on every step, in whatever precision the activations have. In
+# float16 that is less harmless than it looks: its largest number is 65504, and its smallest above zero about 6e-8.
+#
+# **Predict** both results before you run the cell. What would their square roots be?
+
+# %%
+print(torch.tensor(300.0, dtype=torch.float16).square())
+print(torch.tensor(0.0001, dtype=torch.float16).square())
+
+# %% [markdown]
+# Neither 300 nor 0.0001 is an unusual activation, and float16 holds both without trouble. It is the square on the way
+# that does not fit: the result is destroyed by a step that nobody sees.
+#
+# [[exercise 00-warm-up]]
+#
+# Write `rms(x, dim)`. It returns the root-mean-square of `x` along the axis `dim`; the result does not have that axis
+# any more, and it has the dtype of `x`. `x` is float32, float16 or bfloat16 and must be left as it is; `dim` may be
+# negative. In float16 the result must be right whatever the squares do.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The formula has three steps. Which of them can leave the range of float16, although both its input and the final
+# result are inside?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Do all three steps in float32, whose largest number is about 3e38, and go back to the dtype of `x` at the very end.
+# Most reductions in PyTorch take the axis as an argument, negative or not.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `x.float()` is a float32 version of `x`. Tensors have the methods `.square()`, `.mean(dim)` and `.sqrt()`, and
+# `.to(x.dtype)` goes back. What remains is to put them in order.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "00-warm-up", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def rms(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """The root-mean-square of `x` along the axis `dim`, in the dtype of `x`: (batch, n), dim=-1 -> (batch,)."""
+    ### BEGIN SOLUTION
+    return x.float().square().mean(dim).sqrt().to(x.dtype)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "00-warm-up-check", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+check("00-warm-up", rms)
+
+# %% [markdown]
+# Below is your function on 1024 random float16 values, of sizes from $2^{-18}$ to $2^{14}$, beside one that squares in
+# float16. Look at both ends of the red line. It leaves 1 well before the grey region ends on the right: one value that
+# is four times as large as usual is enough to spoil the mean of all 1024.
+
+# %% tags=["figure"]
+labkit.figures.rms_over_scale(rms)
+
+# %% [markdown]
+# **In practice** you would call the library. `torch.nn.functional.rms_norm` divides by the root-mean-square and, like
+# your function, computes in float32 when it is given float16. Lab 02 is about what the formats can hold, lab 03 about
+# training in float16 although the gradients do not fit.
+
+# %%
+x = torch.tensor([[300.0, 600.0, 900.0]], dtype=torch.float16)
+print("yours:  ", x / rms(x, -1).unsqueeze(-1))
+print("PyTorch:", torch.nn.functional.rms_norm(x, (3,), eps=0.0))
+
+# %% [markdown]
+# ## How to hand in
+#
+# 1. Save the notebook.
+# 2. Press **Validate** in the toolbar, if your JupyterLab has it: it runs all cells in a fresh kernel and lists the
+#    checks that do not pass. Without the button, use *Restart Kernel and Run All Cells*.
+# 3. Submit in the **Assignments** tab, or put the file into the folder that your instructor names.
+#
+# Keep the name of the file, and do not delete, copy or rename the cells that are there. Add as many cells of your own
+# as you like. Only the answer cells and the cells that you added are read; all others come from our copy.
+
+# %% [markdown]
+# ## How it is graded
+#
+# - Your answers run again, on other cases of the same kind, drawn anew for every student. A function that only knows
+#   the cases of this notebook does not pass.
+# - They run in a closed box, without a network and with limits on time and memory. Files that you read in from
+#   elsewhere are not there.
+# - An exercise that fails, crashes or never ends costs its own points and no others.
+# - No point depends on how fast your machine or ours is. Where efficiency counts, bytes and operations are counted.
+# - The feedback shows each exercise with the mistake that was recognized and its hint. You can correct it and hand in
+#   again for as long as your instructor allows.
+
+# %% [markdown]
+# ## What you measured
+
+
+# %%
+def largest_size(function):
+    """The largest power of two at which float16 values of this size still give a finite result."""
+    sizes = [2.0**exponent for exponent in range(16)]
+    return max(size for size in sizes if function(torch.full((8,), size, dtype=torch.float16), 0).isfinite())
+
+
+print(f"kept per parameter by AdamW in float32      {bytes_per_parameter:.1f} bytes")
+print(f"largest model that this machine can train   {largest_model / 1e9:.1f} billion parameters, without activations")
+print(f"rms in float16 is finite up to values of    {largest_size(lambda x, dim: x.square().mean(dim).sqrt()):.0f}")
+print(f"the same with your function                 {largest_size(rms):.0f}")
+
+# %%
+progress("00", globals())
+
+# %% [markdown]
+# ## Where to read on
+#
+# - S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*
+#   (2020), section 3, for the 16 bytes of a parameter.
+# - P. Micikevicius and others: *Mixed Precision Training* (2018), for the range of float16 in practice.
+#
+# **Sources.** RMSNorm: B. Zhang, R. Sennrich, *Root Mean Square Layer Normalization* (2019). The limits of float16:
+# `torch.finfo(torch.float16)` and IEEE 754-2019. Submitting and validating: the documentation of nbgrader.

@@ -1,0 +1,41 @@
+"""The generated table of exercises, and where it goes."""
+
+from dataclasses import replace
+
+import pytest
+
+from grading.build.table import BEGIN, END, NoPlaceForTable, table, with_table
+from tests.build.lesson import EXERCISES
+
+TABLE = """\
+**[07_small_lab](notebooks/07_small_lab.ipynb)** · 2 exercises · 3.5 points · about 16 minutes
+
+| exercise | what | points | difficulty | minutes |
+|---|---|---:|---:|---:|
+| 07-decode | The decode | 3 | 2 of 3 | 15 |
+| 07-guess | The guess | 0.5 | 1 of 3 | 1 |"""
+
+
+def test_one_table_a_lab():
+    assert table(list(EXERCISES.values()), {"07": "07_small_lab"}) == TABLE
+    other = replace(EXERCISES["07-guess"], id="08-guess")
+    text = table([*EXERCISES.values(), other], {"07": "07_small_lab"})
+    assert text.startswith(TABLE + "\n\n**08** · 1 exercise · 0.5 points · about 1 minute\n")
+
+
+def test_a_bar_in_a_title_is_no_column():
+    odd = replace(EXERCISES["07-guess"], title="|x| + 1")
+    assert "| \\|x\\| + 1 |" in table([odd], {})
+
+
+def test_only_what_is_between_the_markers_is_replaced():
+    text = f"# Labs\n\n{BEGIN}\nold\n{END}\n\nmore\n"
+    new = with_table(text, "new")
+    assert new == f"# Labs\n\n{BEGIN}\nnew\n{END}\n\nmore\n"
+    assert with_table(new, "new") == new
+
+
+@pytest.mark.parametrize("text", ["", BEGIN, END, f"{END}\n{BEGIN}", f"{BEGIN}{END}{BEGIN}", f"{BEGIN}{END}{END}"])
+def test_without_its_place_it_is_refused(text):
+    with pytest.raises(NoPlaceForTable, match="it needs the lines <!-- exercises:begin --> and"):
+        with_table(text, "new")

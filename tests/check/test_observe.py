@@ -1,0 +1,272 @@
+"""observe: what one run may see, change and leave behind, and how it tells what went wrong."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from labkit.check.api import CheckFailed, VerdictView, check, progress
+from labkit.limits import OverLimit, time_limit
+from labkit.observe import gather_answers, make_inputs, observe, public_seed
+from labkit.spec import Answer, Observation, Run, Trouble
+from tests.exercises.small import DOUBLE, ORACLE, Size, cell, examined
+
+
+def run(function, **changes) -> Observation:
+    exercise = replace(DOUBLE, **changes)
+    tree = make_inputs(exercise, Size(), 0)
+    return observe(exercise, SimpleNamespace(double=function), Size(), tree)
+
+
+def test_the_answer_works_on_a_private_copy_that_comes_back() -> None:
+    seen = run(lambda x: x.mul_(2))
+    assert seen.tree["x"][0, 0] == 1
+    assert seen.back["x"][0, 0] == 2
+    assert seen.got["out"][0, 0] == 2
+
+
+def test_the_result_does_not_share_memory_with_the_inputs() -> None:
+    seen = run(lambda x: x)
+    seen.got["out"].zero_()
+    assert seen.back["x"][0, 0] == 1
+
+
+def test_settings_are_known_inside_and_put_back_afterwards() -> None:
+    inside = {}
+
+    def meddle(x):
+        inside.update(grad=torch.is_grad_enabled(), dtype=torch.get_default_dtype())
+        torch.set_grad_enabled(False)
+        torch.set_default_dtype(torch.float16)
+        torch.set_num_threads(1)
+        return x
+
+    threads = torch.get_num_threads()
+    try:
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        run(meddle)
+        assert inside == {"grad": True, "dtype": torch.float32}
+        assert (torch.is_grad_enabled(), torch.get_default_dtype()) == (False, torch.float64)
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_grad_enabled(True)
+
+
+def test_the_notebook_s_settings_do_not_change_a_verdict() -> None:
+    source = "def double(x):\n    return x + torch.arange(1, 1 + x.numel()) .reshape(x.shape) * torch.ones(1)"
+    try:
+        torch.set_default_dtype(torch.float64)
+        assert examined(source).passed
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_every_run_starts_from_the_same_seeds() -> None:
+    def noise(x):
+        return x * torch.rand(())
+
+    assert torch.equal(run(noise).got["out"], run(noise).got["out"])
+
+
+def test_inputs_depend_on_the_seed_and_nothing_else() -> None:
+    exercise = replace(DOUBLE, inputs=lambda case, gen: {"x": torch.randn(3, generator=gen), "shape": (1, 2)})
+    torch.manual_seed(1)
+    first = make_inputs(exercise, Size(), 5)
+    torch.manual_seed(2)
+    assert torch.equal(first["x"], make_inputs(exercise, Size(), 5)["x"])
+    assert not torch.equal(first["x"], make_inputs(exercise, Size(), 6)["x"])
+    assert first["shape"] == [1, 2], "inputs are plain trees, as they would arrive in the grader's worker"
+    assert public_seed("90-double", 0) != public_seed("90-double", 1)
+
+
+def test_stderr_and_warnings_do_not_reach_stderr(capsys) -> None:
+    def noisy(x):
+        print("to stderr", file=sys.stderr)
+        warnings.warn("a warning", stacklevel=1)
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, *_: print(message, file=sys.stderr)
+        run(noisy)
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "to stderr" in out
+
+
+def test_the_folder_is_empty_and_gone_afterwards() -> None:
+    seen = {}
+
+    def drive(ans, case, tree, stage):
+        seen["before"] = list(stage.tmp.iterdir())
+        (stage.tmp / "file").write_text("x")
+        seen["folder"] = stage.tmp
+        return {}
+
+    run(None, drive=drive)
+    assert seen["before"] == []
+    assert not seen["folder"].exists()
+
+
+def test_what_was_measured_survives_an_error() -> None:
+    def drive(ans, case, tree, stage):
+        with stage.meter("ops"):
+            return {"out": ans.double(tree["x"])}
+
+    def fail(x):
+        x + 1
+        raise ValueError("after one operation")
+
+    seen = run(fail, drive=drive)
+    assert seen.measured == {"dispatches": 1}
+    assert seen.trouble.text == "ValueError: after one operation"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (NotImplementedError(), "unanswered", "Write your answer here."),
+        (NotImplementedError("another text"), "raised", "NotImplementedError: another text"),
+        (MemoryError(), "memory", "it ran out of memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "memory", "it ran out of memory"),
+        (SystemExit(1), "raised", "SystemExit: 1"),
+        (ValueError("first line\nsecond line"), "raised", "ValueError: first line"),
+        (ValueError(), "raised", "ValueError"),
+        (AttributeError("<Thing object at 0x7f00> has none"), "raised", "AttributeError: <Thing object> has none"),
+    ],
+)
+def test_troubles(error: BaseException, kind: str, text: str) -> None:
+    def fail(x):
+        raise error
+
+    trouble = run(fail).trouble
+    assert (trouble.kind, trouble.text) == (kind, text)
+
+
+def test_an_error_whose_text_cannot_be_read() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail(x):
+        raise Odd
+
+    assert run(fail).trouble.text == "Odd: its message cannot be read"
+
+
+def test_an_interrupt_is_the_student_s_own() -> None:
+    def interrupted(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupted)
+
+
+def test_the_line_quoted_is_the_student_s_last_one() -> None:
+    source = "def inner(x):\n    return torch.stack(x)\n\ndef double(x):\n    return inner(x)\n"
+    seen = run(cell(source)["double"])
+    assert seen.trouble.where == "line 2: return torch.stack(x)"
+
+
+def test_there_is_no_line_where_only_our_code_ran() -> None:
+    verdict = examined("double = lambda: 1", drive=lambda ans, case, tree, stage: 1 / 0)
+    assert "labkit" not in str(verdict.rows)
+
+
+def test_a_time_limit_stops_a_loop_in_python() -> None:
+    start = time.perf_counter()
+    seen = run(lambda x: [None for _ in iter(int, 1)], run=Run(wall_s=0.2))
+    assert seen.trouble.kind == "wall"
+    assert time.perf_counter() - start < 5
+
+
+def test_a_time_limit_on_cpu_time() -> None:
+    seen = run(lambda x: [None for _ in iter(int, 1)], run=Run(wall_s=60, cpu_s=0.2))
+    assert (seen.trouble.kind, seen.trouble.text) == ("cpu", "it did not finish within 0.2 s of cpu time")
+
+
+def test_an_answer_cannot_swallow_the_time_limit_by_accident() -> None:
+    def careful(x):
+        while True:
+            try:
+                while True:
+                    pass
+            except Exception:
+                continue
+
+    assert run(careful, run=Run(wall_s=0.2)).trouble.kind == "wall"
+
+
+def test_the_limit_is_off_afterwards() -> None:
+    with pytest.raises(OverLimit), time_limit(0.05):
+        time.sleep(5)
+    with time_limit(0.05):
+        pass
+    time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "value", "kind"),
+    [
+        (Answer("a"), None, "unanswered"),
+        (Answer("a"), ..., "unanswered"),
+        (Answer("a"), 3, "missing"),
+        (Answer("a", kind="value"), 3, None),
+        (Answer("a", kind="value"), [], None),
+        (Answer("a", kind="value"), ..., "unanswered"),
+        (Answer("a", kind="text"), "x = 1", None),
+        (Answer("a", kind="text"), "", "unanswered"),
+        (Answer("a", kind="text"), 3, "missing"),
+    ],
+)
+def test_answers_are_gathered(answer: Answer, value: object, kind: str | None) -> None:
+    found = gather_answers(replace(DOUBLE, answers=(answer,)), {"a": value})
+    if kind is None:
+        assert found.a is value
+    else:
+        assert isinstance(found, Trouble)
+        assert found.kind == kind
+
+
+def test_check_raises_with_the_verdict_and_shows_one_line_of_it(capsys) -> None:
+    with pytest.raises(CheckFailed) as caught:
+        check("00-warm-up", lambda x, dim: x.float().square().mean(dim).to(x.dtype))
+    assert caught.value.verdict.outcome == "failed"
+    (line,) = caught.value._render_traceback_()
+    assert line.startswith("CheckFailed: 00-warm-up: ")
+    assert line.endswith("the root is missing.")
+    assert "the root is missing" in capsys.readouterr().out
+
+
+def test_check_wants_its_answers() -> None:
+    with pytest.raises(TypeError, match=r'write check\("00-warm-up", rms\)'):
+        check("00-warm-up")
+
+
+def test_where_the_truth_is_absent_nothing_is_judged(monkeypatch, capsys) -> None:
+    # By sys.modules, because `labkit.check` is the function.
+    monkeypatch.setattr(sys.modules["labkit.check.api"], "expectations_present", lambda: False)
+    check("00-warm-up", lambda x, dim: None)
+    progress("00", {})
+    assert capsys.readouterr().out == "00-warm-up: checked by the grader\nlab 00: checked by the grader\n"
+
+
+def test_progress(capsys) -> None:
+    progress("00", {"rms": lambda x, dim: x.float().square().mean(dim).sqrt().to(x.dtype)})
+    assert capsys.readouterr().out.splitlines()[0].split() == ["✓", "00-warm-up", "1", "of", "1"]
+    progress("00", {})
+    assert capsys.readouterr().out.splitlines()[0].split() == ["✗", "00-warm-up", "0", "of", "1"]
+
+
+def test_a_verdict_shows_as_text_and_as_html() -> None:
+    verdict = examined("double = lambda x: x", ORACLE)
+    assert repr(VerdictView(verdict)).startswith("✗ 90-double")
+    assert VerdictView(verdict)._repr_html_().startswith('<div class="labkit-verdict"')

@@ -1,0 +1,65 @@
+"""Examine an answer given as source text, on public or hidden cases, in this process.
+
+Trusted answers only: the supervised path has tests of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from grading.hidden import Secret, hidden_of
+from labkit import exercises
+from labkit.check import Verdict, examine, judge
+from labkit.check.api import refusal
+from labkit.forbids import find_forbidden
+from labkit.observe import gather_answers, make_inputs, observe
+from labkit.oracles import oracle_of
+from labkit.spec import Observation, Trouble
+
+TESTS = Path(__file__).resolve().parents[1]
+SECRET = Secret(b"a course key for the tests", "lab", "ada", "first")
+
+
+def answers_in(source: str, filename: str = "<answer>") -> dict[str, object]:
+    """The names that a cell with this source defines, after the imports that every lab's first cell has."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    exec("import math\nimport heapq\nimport numpy as np\nimport torch\n", namespace)
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace
+
+
+def public_verdict(exercise_id: str, source: str) -> Verdict:
+    """What the student reads under the exercise."""
+    return examine(exercises.find(exercise_id), oracle_of(exercise_id), answers_in(source), [source])
+
+
+def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET) -> Verdict:
+    """What the grader concludes from hidden cases drawn from `secret`."""
+    exercise, hidden = exercises.find(exercise_id), hidden_of(exercise_id)
+    names = [answer.name for answer in exercise.answers]
+    cases = hidden.cases(secret.draw(exercise_id))
+    answers = gather_answers(exercise, answers_in(source))
+    if isinstance(answers, Trouble):
+        return judge(exercise, oracle_of(exercise_id), [Observation(cases[0], {}, trouble=answers)])
+    if found := find_forbidden([source], names, exercise.forbids):
+        return judge(exercise, oracle_of(exercise_id), [Observation(cases[0], {}, trouble=refusal(found))])
+    runs = []
+    for index, case in enumerate(cases):
+        tree = make_inputs(exercise, case, secret.draw(exercise_id, f"inputs {index}").getrandbits(63))
+        runs.append(observe(exercise, answers, case, tree))
+        if runs[-1].trouble and runs[-1].trouble.kind != "raised":
+            break
+    return judge(exercise, oracle_of(exercise_id), runs, hidden.expect, n_cases=len(cases))
+
+
+def answer_files(folder: str) -> list[Path]:
+    """tests/wrong or tests/right, in order."""
+    return sorted((TESTS / folder).glob("*.py"))
+
+
+def solution_of(exercise_id: str) -> str:
+    """The solution cell of an exercise, from the course source: the only place where it stands."""
+    (source,) = (TESTS.parent / "solutions").glob(f"{exercise_id[:2]}_*.py")
+    pattern = rf'# %%[^\n]*"grade_id": "{exercise_id}"[^\n]*\n(.*?)(?=\n# %%|\Z)'
+    return re.search(pattern, source.read_text(), re.DOTALL)[1]

@@ -1,0 +1,49 @@
+"""Every exercise grades its grader: solutions pass, wrong answers fail with their own hint, unusual ones pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from labkit import exercises
+from labkit.check.text import MAX_LINES, WIDTH, as_text
+from tests.exercises.harness import answer_files, hidden_verdict, public_verdict, solution_of
+
+ALL = list(exercises.everything())
+
+
+def _cases(folder: str) -> list:
+    return [pytest.param(path, id=path.stem) for path in answer_files(folder)]
+
+
+@pytest.mark.parametrize("exercise_id", ALL)
+def test_the_solution_gets_full_marks(exercise_id: str) -> None:
+    source = solution_of(exercise_id)
+    for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):
+        assert verdict.outcome == "passed", as_text(verdict)
+
+
+@pytest.mark.parametrize("path", _cases("right"))
+def test_an_unusual_right_answer_gets_full_marks(path) -> None:
+    exercise_id = path.stem.split("__")[0]
+    for verdict in (public_verdict(exercise_id, path.read_text()), hidden_verdict(exercise_id, path.read_text())):
+        assert verdict.outcome == "passed", as_text(verdict)
+
+
+@pytest.mark.parametrize("path", _cases("wrong"))
+def test_a_wrong_answer_fails_with_its_own_hint(path) -> None:
+    """The first line of the file is a comment that the hint must contain, for the public and the hidden cases."""
+    exercise_id = path.stem.split("__")[0]
+    source = path.read_text()
+    expected = source.splitlines()[0].removeprefix("#").strip()
+    for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):
+        text = as_text(verdict)
+        assert verdict.score == 0, text
+        assert expected in (verdict.hint or ""), text
+        assert len(text.splitlines()) <= MAX_LINES
+        assert max(map(len, text.splitlines())) <= WIDTH
+
+
+@pytest.mark.parametrize("exercise_id", ALL)
+def test_every_exercise_has_two_wrong_answers(exercise_id: str) -> None:
+    names = [path.stem for path in answer_files("wrong") if path.stem.startswith(f"{exercise_id}__")]
+    assert len(names) >= 2, f"tests/wrong has only {names}"

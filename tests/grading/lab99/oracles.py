@@ -1,0 +1,24 @@
+"""Lab 99, second half."""
+
+from __future__ import annotations
+
+from labkit.check import inputs_untouched
+from labkit.spec import Budget, Hint, Oracle
+
+DOUBLE = Oracle(
+    id="99-double",
+    expect=lambda case, tree: {"out": tree["x"] * 2},
+    judge=(inputs_untouched,),
+    diagnose=(Hint(lambda case, tree, got: (got["out"] == tree["x"]).all(), "This is the input itself."),),
+)
+SLOW = Oracle(id="99-slow", expect=lambda case, tree: {"out": tree["x"]})
+SHARE = Oracle(
+    id="99-share",
+    judge=(lambda run: None if "words" in run.got["words"] else "the text lacks its words",),
+    score=lambda runs: float(runs[0].got["share"]),
+)
+MEASURED = Oracle(
+    id="99-measured",
+    expect=lambda case, tree: {"out": tree["x"].sum()},
+    budgets=(Budget("peak_bytes", 20_000, "A copy of everything is too much."),),
+)

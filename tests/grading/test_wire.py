@@ -1,0 +1,146 @@
+"""Frames survive every value that a tree may hold, and nothing that a hostile worker sends gets past the reader."""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import struct
+import threading
+import time
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grading.worker.wire import MAX_BODY_BYTES, MAX_HEADER_BYTES, Channel, Closed, WireError, case_from_tree, case_to_tree
+from labkit.exercises import everything
+from labkit.spec import Case
+from labkit.tree import Opaque, same
+
+
+@pytest.fixture
+def pair():
+    left, right = socket.socketpair()
+    yield Channel(left), Channel(right), left
+    left.close()
+    right.close()
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=20)
+TREES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TREES)
+def test_plain_trees_arrive_unchanged(tree) -> None:
+    left, right = map(Channel, socket.socketpair())
+    left.send("tree", {"value": tree})
+    kind, parts = right.receive()
+    assert kind == "tree"
+    assert same(parts["value"], tree)
+    left.close()
+    right.close()
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int8", "uint8", "bool"],
+)
+def test_tensors_arrive_bit_for_bit(pair, dtype: str) -> None:
+    left, right, _ = pair
+    tensor = torch.tensor([0.0, -0.0, 1.0, math.inf, math.nan]).to(getattr(torch, dtype))
+    for value in (tensor, tensor[:0], tensor[0], tensor[::2]):
+        left.send("t", {"value": [{"x": value}]})
+        got = right.receive()[1]["value"][0]["x"]
+        assert got.dtype == value.dtype and got.shape == value.shape
+        assert torch.equal(got.reshape(-1).view(torch.uint8), value.contiguous().reshape(-1).view(torch.uint8))
+
+
+def test_what_is_not_plain_arrives_as_its_name(pair) -> None:
+    left, right, _ = pair
+    left.send("t", {"value": Opaque("numpy.ndarray", "array([1])")})
+    assert right.receive()[1]["value"] == Opaque("numpy.ndarray", "array([1])")
+
+
+@pytest.mark.parametrize("exercise", everything().values(), ids=lambda exercise: exercise.id)
+def test_every_declared_case_survives_the_wire(pair, exercise) -> None:
+    left, right, _ = pair
+    for case in exercise.public:
+        left.send("case", {"case": case_to_tree(case)})
+        assert case_from_tree(type(case), right.receive()[1]["case"]) == case
+
+
+def test_a_case_without_fields() -> None:
+    assert case_from_tree(Case, case_to_tree(Case())) == Case()
+
+
+def _frame(header: bytes, body: bytes = b"") -> bytes:
+    return struct.pack("<IQ", len(header), len(body)) + header + body
+
+
+def _parts(value: object) -> bytes:
+    return json.dumps({"kind": "x", "parts": {"d": {"value": value}}}).encode()
+
+
+GARBAGE = {
+    "no json": _frame(b"\xff\xfe{"),
+    "no kind": _frame(b"{}"),
+    "a list": _frame(b"[1, 2]"),
+    "unknown tag": _frame(_parts({"pickle": "gASV"})),
+    "two tags": _frame(_parts({"t": "0", "d": {}})),
+    "bare list": _frame(_parts([1, 2])),
+    "tensor that is not there": _frame(_parts({"t": "7"})),
+    "tensor by an odd name": _frame(_parts({"t": {"d": {}}})),
+    "deep nesting": _frame(b'{"kind": "x", "parts": ' + b'{"l": [' * 100_000 + b"]}" * 100_000 + b"}"),
+    "a long number": _frame(b'{"kind": "x", "parts": ' + b"9" * 10_000 + b"}"),
+    "body is no safetensors": _frame(_parts({"t": "0"}), b"\x80\x04\x95not tensors"),
+    "body with a lying length": _frame(_parts({"t": "0"}), struct.pack("<Q", 2**60) + b"{}"),
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_refused_and_never_crashes(pair, name: str) -> None:
+    _, right, raw = pair
+    threading.Thread(target=raw.sendall, args=(GARBAGE[name],), daemon=True).start()
+    with pytest.raises(WireError):
+        right.receive(time.monotonic() + 5)
+
+
+@pytest.mark.parametrize("lengths", [(MAX_HEADER_BYTES + 1, 0), (1, MAX_BODY_BYTES + 1), (2**32 - 1, 2**64 - 1)])
+def test_a_frame_over_the_cap_is_refused_before_it_is_read(pair, lengths) -> None:
+    _, right, raw = pair
+    raw.sendall(struct.pack("<IQ", *lengths))
+    with pytest.raises(WireError, match="over the limit"):
+        right.receive(time.monotonic() + 5)
+
+
+def test_a_reader_that_does_not_read_holds_nobody_up(pair) -> None:
+    left, _, _ = pair
+    with pytest.raises(TimeoutError):
+        left.send("t", {"value": torch.zeros(10_000_000)}, time.monotonic() + 0.1)
+
+
+def test_silence_ends_at_the_deadline(pair) -> None:
+    _, right, raw = pair
+    with pytest.raises(TimeoutError):
+        right.receive(time.monotonic() + 0.05)
+    raw.sendall(struct.pack("<IQ", 100, 0) + b"half")
+    with pytest.raises(TimeoutError):
+        right.receive(time.monotonic() + 0.05)
+
+
+def test_hanging_up_between_frames_is_told_apart_from_hanging_up_inside_one(pair) -> None:
+    left, right, raw = pair
+    raw.sendall(b"\x01\x02")
+    left.close()
+    with pytest.raises(WireError, match="middle"):
+        right.receive()
+    first, second = socket.socketpair()
+    first.close()
+    with pytest.raises(Closed):
+        Channel(second).receive()
+    second.close()

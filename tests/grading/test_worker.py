@@ -1,0 +1,299 @@
+"""What student code can do to the worker costs the student alone, and only what it touched."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from grading.supervisor import Forkserver, Job, grade_job
+from grading.supervisor.conversation import CellLimits, run_steps
+from grading.supervisor.forkserver import InfrastructureFault
+
+GOOD = "def double(x):\n    return x * 2"
+pytestmark = pytest.mark.usefixtures("lab99")
+
+
+def code(name: str, source: str) -> dict:
+    return {"id": name, "do": "code", "source": source}
+
+
+def exercise(name: str) -> dict:
+    return {"id": f"{name}-check", "do": "exercise", "exercise": name, "texts": {}}
+
+
+DOUBLE = exercise("99-double")
+
+
+def graded(forkserver: Forkserver, *steps: dict, student: str = "ada", attempt: str = "1"):
+    program = tuple(step["source"] for step in steps if step["do"] == "code")
+    return grade_job(forkserver, Job("99_test", student, attempt, steps, program, (), b"key"))
+
+
+def outcome(forkserver: Forkserver, *steps: dict) -> str:
+    return graded(forkserver, *steps).exercises["99-double"].outcome
+
+
+def what_cells_print(forkserver: Forkserver, source: str) -> str:
+    return run_steps(forkserver, [code("a", source)], {}).cells["a"].printed.strip()
+
+
+def test_a_right_answer_passes_public_and_hidden_cases(forkserver) -> None:
+    result = graded(forkserver, code("a", "import torch"), code("99-double", GOOD), DOUBLE)
+    found = result.exercises["99-double"]
+    assert (found.outcome, found.score, found.public.n_cases, found.hidden.n_cases) == ("passed", 1.0, 2, 2)
+
+
+def test_right_on_the_public_cases_only(forkserver) -> None:
+    source = "def double(x):\n    return x * 2 if len(x) in (4, 7) else x"
+    found = graded(forkserver, code("99-double", source), DOUBLE).exercises["99-double"]
+    assert found.score == 0 and found.failed_hidden
+    assert found.hidden.hint == "This is the input itself."
+    assert "the public cases pass" in found.hidden.headline
+    shown = found.hidden.redacted()
+    assert shown.rows == () and shown.hint == found.hidden.hint
+
+
+def test_hidden_cases_differ_by_student_and_attempt_and_repeat(forkserver) -> None:
+    seen = "seen = []\ndef double(x):\n    seen.append(len(x))\n    if len(seen) == 3: raise ValueError(len(x))\n    return x * 2"
+
+    def third_size(**who: str) -> str:
+        found = graded(forkserver, code("99-double", seen), DOUBLE, **who).exercises["99-double"]
+        return dict(found.hidden.rows)["problem"]
+
+    first = third_size()
+    assert third_size() == first
+    assert len({first, third_size(student="grace"), third_size(attempt="2")}) == 3
+
+
+def test_expectations_and_secrets_are_not_there(forkserver) -> None:
+    source = """
+import importlib.util, os, sys
+for name in ("labkit.oracles", "grading.hidden", "grading.supervisor", "grading.rebuild", "solutions", "tests"):
+    try:
+        print(name, importlib.util.find_spec(name) is not None)
+    except ModuleNotFoundError:
+        print(name, False)
+print("modules", [name for name in sys.modules if "oracle" in name or "hidden" in name or "supervisor" in name])
+print("environment", sorted(name for name in os.environ if "GRAD" in name or "KEY" in name or "TOKEN" in name))
+"""
+    os.environ["A_SECRET_TOKEN"] = "x"
+    try:
+        with Forkserver() as fresh:
+            printed = what_cells_print(fresh, source)
+    finally:
+        del os.environ["A_SECRET_TOKEN"]
+    assert "True" not in printed
+    assert "modules []" in printed and "environment []" in printed
+
+
+def test_check_in_a_students_cell_does_nothing_there(forkserver) -> None:
+    source = "from labkit import check\ndef rms(x, dim): return 0\ncheck('00-warm-up', rms)"
+    assert what_cells_print(forkserver, source) == "00-warm-up: checked by the grader"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys, warnings\nprint('noise', file=sys.stderr)\nwarnings.warn('w')\n" + GOOD,
+        "%matplotlib inline\n!echo from a shell\n" + GOOD,
+        "print('x' * 60_000_000)\n" + GOOD,
+        "import os\nos.write(2, b'to the descriptor')\n" + GOOD,
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n" + GOOD,
+        "import torch\ntorch.set_default_dtype(torch.float64)\n" + GOOD,
+        "import torch\ntorch.set_grad_enabled(False)\n" + GOOD,
+        "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\n" + GOOD,
+        "import sys\nsys.stdout.close()\n" + GOOD,
+        "import sys\nsys.setrecursionlimit(100_000)\n" + GOOD,
+        "import time\nclass double:\n    def __new__(cls, x): return x * 2",
+    ],
+    ids=lambda source: source.splitlines()[0][:40],
+)
+def test_honest_noise_costs_nothing(forkserver, source: str) -> None:
+    assert outcome(forkserver, code("99-double", source), DOUBLE) == "passed"
+
+
+def test_printed_text_is_cut_and_says_so(forkserver) -> None:
+    printed = what_cells_print(forkserver, "print('x' * 1_000_000)")
+    assert len(printed) < 70_000 and printed.endswith("934,465 more characters were cut]")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise ValueError('no')",
+        "import sys; sys.exit(0)",
+        "import os; os._exit(0)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+        "import ctypes; ctypes.string_at(0)",
+        "def broken(:",
+        "while True: pass",
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True: pass",
+        "import os\nos.killpg(0, 9)",
+        "x = bytearray(64 * 2**30)",
+    ],
+)
+def test_a_cell_that_breaks_costs_only_itself(forkserver, source: str) -> None:
+    steps = [code("a", "before = 2"), code("bad", source), code("99-double", "def double(x): return x * before"), DOUBLE]
+    fed_nothing = run_steps(forkserver, steps[:3], {}, CellLimits(one_s=1.0))
+    assert not fed_nothing.cells["bad"].ok and fed_nothing.cells["bad"].error
+    assert fed_nothing.cells["99-double"].ok
+    if "while" not in source:
+        assert outcome(forkserver, *steps) == "passed"
+
+
+def test_cells_that_hang_again_and_again_come_to_an_end(forkserver) -> None:
+    steps = [code(f"c{n}", "while True: pass") for n in range(20)]
+    began = time.monotonic()
+    transcript = run_steps(forkserver, steps, {}, CellLimits(one_s=0.3, all_s=1.0))
+    assert time.monotonic() - began < 15
+    assert len(transcript.cells) == 20
+    assert "used more than 1 s" in transcript.cells["c19"].error
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("def double(x): return x", "failed"),
+        ("def double(x): raise KeyError('k')", "failed"),
+        ("def double(x): return None", "failed"),
+        ("def double(x): return x.numpy() * 2", "failed"),
+        ("def double(x): return (x * 2).double()", "failed"),
+        ("def double(x): return (x * 2)[None]", "failed"),
+        ("def double(x): return x * float('nan')", "failed"),
+        ("def double(x): return x.mul_(2)", "failed"),
+        ("def double(x): raise SystemExit", "failed"),
+        ("def double(x): raise NotImplementedError('Write your answer here.')", "unanswered"),
+        ("double = None", "unanswered"),
+        ("double = 3", "failed"),
+        ("def other(x): return x", "failed"),
+        ("def double(x)\n    return x", "failed"),
+        ("import os\ndef double(x): os._exit(0)", "limit"),
+        ("import ctypes\ndef double(x): ctypes.string_at(0)", "limit"),
+        ("import os\ndef double(x): os.killpg(0, 9)", "limit"),
+        ("def double(x):\n    while True: pass", "limit"),
+        ("def double(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass", "limit"),
+        ("import time\ndef double(x): time.sleep(60)", "limit"),
+        ("def double(x): return bytearray(64 * 2**30)", "limit"),
+    ],
+)
+def test_outcomes_of_wrong_answers(forkserver, source: str, wanted: str) -> None:
+    spare = [code("99-slow", "def slow(x): return x"), exercise("99-slow")]
+    result = graded(forkserver, code("99-double", source), DOUBLE, *spare)
+    assert result.exercises["99-double"].outcome == wanted
+    assert result.exercises["99-double"].score == 0
+    assert result.exercises["99-slow"].outcome == "passed"
+
+
+def test_a_failed_cell_is_named_as_the_reason(forkserver) -> None:
+    result = graded(forkserver, code("99-double", "def double(x)\n    return x"), DOUBLE)
+    assert dict(result.exercises["99-double"].public.rows)["problem"] == (
+        "its cell failed: SyntaxError: expected ':' (line 1)"
+    )
+
+
+def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(forkserver) -> None:
+    slow = exercise("99-slow")
+    busy = "def slow(x):\n    while True: pass"
+    found = graded(forkserver, code("99-slow", busy), slow).exercises["99-slow"]
+    assert found.outcome == "limit" and "0.5 s of cpu time" in dict(found.public.rows)["problem"]
+    swallowing = "def slow(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
+    assert graded(forkserver, code("99-slow", swallowing), slow).exercises["99-slow"].outcome == "limit"
+    waiting = "import time\ndef slow(x):\n    time.sleep(1)\n    return x"
+    assert graded(forkserver, code("99-slow", waiting), slow).exercises["99-slow"].outcome == "passed"
+
+
+def test_an_exercise_cannot_spoil_the_next(forkserver) -> None:
+    source = "import torch\ndef double(x):\n    global slow\n    slow = torch.add = None\n    return x * 2"
+    steps = [code("99-slow", "def slow(x): return x"), code("99-double", source), DOUBLE, exercise("99-slow")]
+    result = graded(forkserver, *steps)
+    assert [item.outcome for item in result.exercises.values()] == ["passed", "passed"]
+
+
+def test_a_check_sees_the_notebook_as_it_was_at_that_point(forkserver) -> None:
+    steps = [code("99-double", GOOD), DOUBLE, code("later", "def double(x): return None")]
+    assert outcome(forkserver, *steps) == "passed"
+
+
+def test_nothing_is_left_running(forkserver) -> None:
+    source = """
+import os, subprocess, sys
+subprocess.Popen(["sleep", "1000.25"], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", "1000.25"])
+    os._exit(0)
+"""
+    assert outcome(forkserver, code("a", source), code("99-double", GOOD), DOUBLE) == "passed"
+    deadline = time.monotonic() + 5
+    while _running("1000.25") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _running("1000.25")
+
+
+def test_a_lying_worker_gains_nothing(forkserver) -> None:
+    """The channel is within the student's reach; whatever is said on it is no verdict."""
+    forged = """
+import gc, socket
+from grading.worker.wire import Channel
+def double(x):
+    for found in gc.get_objects():
+        if type(found) is Channel:
+            found.send("observed", {reply})
+            found.send("exercise over", {{"how": "exit code 0"}})
+            found.send("end")
+    return x
+"""
+    replies = [
+        '{"got": {"out": True}, "back": {}, "measured": {}, "trouble": None}',
+        '{"passed": True, "score": 1e9}',
+        '{"got": None, "back": None, "measured": {"peak_bytes": float("nan")}, "trouble": None}',
+        '{"got": {"out": [1] * 10}, "back": 3, "measured": 3, "trouble": 3}',
+    ]
+    for reply in replies:
+        result = graded(forkserver, code("99-double", forged.format(reply=reply)), DOUBLE)
+        assert result.exercises["99-double"].score == 0, reply
+
+
+def test_a_partial_score_is_capped(forkserver) -> None:
+    share = {**exercise("99-share"), "texts": {"words": "some words"}}
+    scores = {"0.25": 0.25, "7.0": 1.0, "-1.0": 0.0, "float('nan')": 0.0}
+    for value, wanted in scores.items():
+        result = graded(forkserver, code("99-share", f"share = {value}"), share)
+        assert result.exercises["99-share"].score == wanted, value
+
+
+def test_a_budget_is_judged_on_what_was_measured(forkserver) -> None:
+    small = "def measured(x): return x.sum()"
+    large = "def measured(x): return x.repeat(100).view(100, -1)[0].sum()"
+    step = exercise("99-measured")
+    assert graded(forkserver, code("99-measured", small), step).exercises["99-measured"].outcome == "passed"
+    found = graded(forkserver, code("99-measured", large), step).exercises["99-measured"]
+    assert found.outcome == "failed" and found.public.hint == "A copy of everything is too much."
+
+
+def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
+    with Forkserver() as server:
+        os.kill(server._process.pid, 9)
+        with pytest.raises(InfrastructureFault):
+            run_steps(server, [code("a", "x = 1")], {})
+
+
+def test_the_forking_process_leaves_nothing_on_the_disk() -> None:
+    with Forkserver() as server:
+        home = Path(server.tree).parent
+        assert home.is_dir()
+    assert not home.exists()
+
+
+def _running(argument: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if argument.encode() in path.read_bytes():
+                return True
+        except OSError:
+            continue
+    return False

@@ -1,0 +1,34 @@
+"""What a test needs beyond Python, and what happens where it is missing.
+
+On a user's machine the test is skipped with the reason and the fix. Where `LABS_REQUIRE_LANES=1` (in
+`.ci/run`) it fails, so that a lane cannot drop out unseen. Nothing is installed here.
+"""
+
+import os
+import shutil
+from typing import NoReturn
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def missing(what: str, why: str, fix: str) -> NoReturn:
+    """Skip the running test, or fail it where every lane must run."""
+    reason = f"{what} is missing; {why}. Fix: {fix}"
+    if os.environ.get("LABS_REQUIRE_LANES") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def require(program: str, why: str, fix: str) -> str:
+    """The path of a program on this machine."""
+    return shutil.which(program) or missing(program, why, fix)
+
+
+def require_browser() -> str:
+    """The path of a Chromium or Chrome that Playwright can drive."""
+    for name in BROWSERS:
+        if path := shutil.which(name):
+            return path
+    missing("a browser", "this test drives a real one", "sudo apt install chromium")

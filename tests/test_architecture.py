@@ -1,0 +1,174 @@
+"""The rooms of labkit import only downwards, nothing a student runs can reach the instructor's side, and so on.
+
+Read from the syntax trees, imports inside functions included: what is not imported cannot be checked by importing.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = (
+    "device",
+    "spec",
+    "tree",
+    "formats",
+    "limits",
+    "meters",
+    "compare",
+    "stage",
+    "forbids",
+    "observe",
+    "exercises",
+    "oracles",
+    "check",
+    "figures",
+    "env",
+)
+"""Each may import those before it. `labkit/__init__.py` is above them all."""
+
+CORE = {"torch", "numpy", "matplotlib", "safetensors", "jaxtyping", "IPython"}
+"""What labkit may import on its own import: the core dependencies. Anything else only inside a function."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module. `deferred`: inside a function, so that it happens only when that is called."""
+
+    name: str
+    line: int
+    deferred: bool
+
+
+def modules(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """Every module imported by this file; `from a import b` counts as a.b where that is a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [item.name for item in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}:{node.lineno}: imports are absolute in this project"
+            names = [f"{node.module}.{item.name}" for item in node.names]
+            names = [name if is_module(name) else node.module for name in names]
+        else:
+            continue
+        for name in names:
+            yield Import(name, node.lineno, id(node) in inside)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or path.is_dir()
+
+
+def room_of(name: str) -> str | None:
+    """The room of "labkit.check.text"; None for labkit itself and for any other package."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "labkit" and len(parts) > 1 else None
+
+
+def problems(path: Path, forbidden) -> list[str]:
+    where = path.relative_to(ROOT)
+    return [f"{where}:{one.line} imports {one.name}" for one in imports(path) if forbidden(one)]
+
+
+def test_every_room_is_in_the_order() -> None:
+    found = {room_of(dotted(path)) for path in modules("labkit")} - {None}
+    assert found <= set(ROOMS), f"give {sorted(found - set(ROOMS))} a place in ROOMS"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_rooms_below_it(room: str) -> None:
+    allowed = {*ROOMS[: ROOMS.index(room) + 1]}
+    paths = [path for path in modules("labkit") if room_of(dotted(path)) == room]
+    assert paths, f"there is no labkit.{room}"
+
+    def points_up(one: Import) -> bool:
+        return one.name == "labkit" or (room_of(one.name) is not None and room_of(one.name) not in allowed)
+
+    assert [problem for path in paths for problem in problems(path, points_up)] == []
+
+
+def test_labkit_knows_nothing_of_the_instructor_s_side() -> None:
+    theirs = ("grading", "solutions", "tests", "benchmarks")
+    found = [p for path in modules("labkit") for p in problems(path, lambda one: one.name.split(".")[0] in theirs)]
+    assert found == []
+
+
+def test_what_runs_beside_student_code_knows_no_expectation() -> None:
+    """Not by an import, and not by a name that an import function could be given."""
+    for path in modules("labkit/exercises"):
+        strings = [
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value
+        ]
+        assert problems(path, lambda one: room_of(one.name) == "oracles") == []
+        assert [text for text in strings if "labkit.oracles" in text] == [], path
+
+
+def test_the_graders_worker_knows_no_expectation() -> None:
+    def tells(one: Import) -> bool:
+        return room_of(one.name) == "oracles" or one.name.startswith("grading.hidden")
+
+    assert [p for path in modules("grading/worker") for p in problems(path, tells)] == []
+
+
+def test_labkit_imports_with_its_core_dependencies_alone() -> None:
+    known = CORE | {"labkit"} | set(sys.stdlib_module_names)
+
+    def optional(one: Import) -> bool:
+        return not one.deferred and one.name.split(".")[0] not in known
+
+    assert [p for path in modules("labkit") for p in problems(path, optional)] == []
+
+
+def test_the_grading_package_reads_no_solution_as_code() -> None:
+    found = [p for path in modules("grading") for p in problems(path, lambda one: one.name.startswith("solutions"))]
+    assert found == []
+
+
+@pytest.mark.parametrize("folder", ["labkit", "grading", "benchmarks"])
+def test_every_module_says_what_it_is(folder: str) -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in modules(folder)
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_the_test_sees_what_it_is_meant_to_see(tmp_path: Path, monkeypatch) -> None:
+    """Its own control: imports in every form are found, and told apart."""
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / "labkit" / "oracles").mkdir(parents=True)
+    path = tmp_path / "labkit" / "low.py"
+    path.write_text("import labkit.check.text\nfrom labkit import oracles, check\ndef f():\n    import grading as g\n")
+    assert [(one.name, one.deferred) for one in imports(path)] == [
+        ("labkit.check.text", False),
+        ("labkit.oracles", False),
+        ("labkit", False),
+        ("grading", True),
+    ]
+    assert [room_of(name) for name in ("labkit.check.text", "labkit", "torch.nn")] == ["check", None, None]

@@ -1,0 +1,7 @@
+# More than one block was held as a copy
+def blocked_sum(x, dim, block_size):
+    x = x.float()
+    total = 0
+    for block in x.split(block_size, dim):
+        total = total + block.sum(dim)
+    return total

@@ -1,0 +1,8 @@
+# uniform over exactly one bfloat16 step
+def stochastic_round(x, generator):
+    bits = x.view(torch.int32)
+    noise = torch.randint(0, 2**15, x.shape, generator=generator, dtype=torch.int32)
+    toward_zero = (bits & -65536).view(torch.float32)
+    rounded = ((bits + noise) & -65536).view(torch.float32)
+    rounded = torch.where(rounded.isfinite(), rounded, toward_zero)
+    return torch.where(x.isfinite(), rounded, x).to(torch.bfloat16)

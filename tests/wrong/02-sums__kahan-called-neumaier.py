@@ -1,0 +1,31 @@
+# This is Kahan's sum
+def naive_sum(x):
+    total = torch.zeros((), dtype=x.dtype)
+    for value in x:
+        total = total + value
+    return total
+
+
+
+def sorted_sum(x):
+    return naive_sum(x[torch.argsort(x.abs())])
+
+
+
+def pairwise_sum(x):
+    n = len(x)
+    if n == 1:
+        return x[0]
+    return pairwise_sum(x[: n // 2]) + pairwise_sum(x[n // 2 :])
+
+
+
+def neumaier_sum(x):
+    s = torch.zeros((), dtype=x.dtype)
+    c = torch.zeros((), dtype=x.dtype)
+    for v in x:
+        y = v - c
+        t = s + y
+        c = (t - s) - y
+        s = t
+    return s

@@ -1,0 +1,33 @@
+# split in two halves
+def naive_sum(x):
+    total = torch.zeros((), dtype=x.dtype)
+    for value in x:
+        total = total + value
+    return total
+
+
+
+def sorted_sum(x):
+    return naive_sum(x[torch.argsort(x.abs())])
+
+
+
+def pairwise_sum(x):
+    if len(x) == 1:
+        return x[0]
+    return x[0] + pairwise_sum(x[1:])
+
+
+
+def neumaier_sum(x):
+    s = torch.zeros((), dtype=x.dtype)
+    c = torch.zeros((), dtype=x.dtype)
+    for v in x:
+        t = s + v
+        if abs(s) >= abs(v):
+            c = c + ((s - t) + v)
+        else:
+            c = c + ((v - t) + s)
+        s = t
+    return s + c
+

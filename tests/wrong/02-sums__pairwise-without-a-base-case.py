@@ -1,0 +1,32 @@
+# A single element needs no splitting
+def naive_sum(x):
+    total = torch.zeros((), dtype=x.dtype)
+    for value in x:
+        total = total + value
+    return total
+
+
+
+def sorted_sum(x):
+    return naive_sum(x[torch.argsort(x.abs())])
+
+
+
+def pairwise_sum(x):
+    middle = len(x) // 2
+    return pairwise_sum(x[:middle]) + pairwise_sum(x[middle:])
+
+
+
+def neumaier_sum(x):
+    s = torch.zeros((), dtype=x.dtype)
+    c = torch.zeros((), dtype=x.dtype)
+    for v in x:
+        t = s + v
+        if abs(s) >= abs(v):
+            c = c + ((s - t) + v)
+        else:
+            c = c + ((v - t) + s)
+        s = t
+    return s + c
+
