@@ -3,6 +3,14 @@
 Nothing here grades: the instructor's side is the package `grading`.
 """
 
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"labkit needs PyTorch, which cannot be loaded in this environment ({error}). Run `make setup` in the course's "
+        "folder and start JupyterLab with `make lab`, or install PyTorch here: pip install torch"
+    ) from error
+
 from labkit.check import CheckFailed, check, progress
 from labkit.device import device, has_gpu, seed_all
 

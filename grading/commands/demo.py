@@ -16,6 +16,7 @@ from grading.commands.course import release, set_up
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade
 from grading.commands.shared import say, table
+from grading.demo.answers import require_known
 from grading.demo.folder import COURSE, GRADES, PAGE, claim
 from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
 from grading.demo.sample import fill_course
@@ -39,7 +40,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.students < SMALLEST or args.workers < 1:
         raise UserError(f"the demo needs {SMALLEST} students and a worker", "give --students and --workers accordingly")
-    out: Path = args.out.resolve()
+    require_known()
+    # absolute, not resolved: a link is refused, not followed.
+    out: Path = args.out.absolute()
     claim(out)
     students = roster(args.students)
     with _timed("course set up"):

@@ -36,21 +36,25 @@ class LabAnswers:
         return tuple(self.solved)
 
 
-def answers_of(course: Course, lab: str) -> LabAnswers:
-    """The answers to a released lab. Raises UserError where the known answers of the tests are missing."""
+def require_known() -> None:
+    """Raises UserError where the answers of the tests are missing, as in a copy without `tests/`."""
     if not any((TESTS / "wrong").glob("*.py")):
         raise UserError(f"{TESTS / 'wrong'} has no answers", "run the demo from a full checkout")
-    solved = _solutions(nbformat.read(course.source(lab), as_version=4), lab)
+
+
+def answers_of(course: Course, lab: str) -> LabAnswers:
+    """The answers to a released lab."""
+    solved = solutions(nbformat.read(course.source(lab), as_version=4), lab)
     return LabAnswers(
         lab=lab,
         released=nbformat.read(course.root / "release" / lab / f"{lab}.ipynb", as_version=4),
         solved=solved,
-        wrong={exercise: _known("wrong", exercise) for exercise in solved},
-        right={exercise: _known("right", exercise) for exercise in solved},
+        wrong={exercise: known("wrong", exercise) for exercise in solved},
+        right={exercise: known("right", exercise) for exercise in solved},
     )
 
 
-def _solutions(notebook: NotebookNode, lab: str) -> dict[str, str]:
+def solutions(notebook: NotebookNode, lab: str) -> dict[str, str]:
     """The solved answer cells of the lab's exercises, without the lines that mark a solution."""
     found = {}
     for cell in notebook.cells:
@@ -61,7 +65,14 @@ def _solutions(notebook: NotebookNode, lab: str) -> dict[str, str]:
     return found
 
 
-def _known(folder: str, exercise: str) -> tuple[str, ...]:
-    """The answers under tests/, without their first line, which is for the tests."""
-    texts = (path.read_text(encoding="utf-8") for path in sorted((TESTS / folder).glob(f"{exercise}__*.py")))
-    return tuple("\n".join(text.splitlines()[1:]).strip("\n") for text in texts)
+def known(folder: str, exercise: str) -> tuple[str, ...]:
+    """The answers under tests/, as a student would have typed them."""
+    paths = sorted((TESTS / folder).glob(f"{exercise}__*.py"))
+    return tuple(_typed(path.read_text(encoding="utf-8")) for path in paths)
+
+
+def _typed(text: str) -> str:
+    """Without a comment in the first line, which is for the tests, and with the import that those take for granted."""
+    first, _, rest = text.partition("\n")
+    answer = (rest if first.startswith("#") else text).strip("\n")
+    return f"import numpy as np\n\n{answer}" if "np." in answer and "import numpy" not in answer else answer

@@ -60,7 +60,7 @@ def own_style(lab: LabAnswers, generator: Random) -> Made:
 def noisy(lab: LabAnswers, generator: Random) -> Made:
     """Warnings and messages on stderr in every answer, and in a cell of the student's own."""
     notebook = _filled(lab, {exercise: NOISE + text for exercise, text in lab.solved.items()})
-    notebook.cells.insert(1, new_code_cell(NOISE))
+    notebook.cells.insert(1, new_code_cell(NOISE, id="mine"))
     return _made(notebook, lab.exercises)
 
 
@@ -69,15 +69,15 @@ def syntax_error(lab: LabAnswers, generator: Random) -> Made:
 
 
 def endless_loop(lab: LabAnswers, generator: Random) -> Made:
-    """The first exercise never returns, whatever its functions are called."""
-    text = "".join(LOOP.format(name=name) for name in _names(lab.exercises[0]))
-    return _spoiled(lab, lab.exercises[0], text)
+    """The last exercise never returns, whatever its functions are called."""
+    text = "\n\n".join(LOOP.format(name=name) for name in _names(lab.exercises[-1]))
+    return _spoiled(lab, lab.exercises[-1], text)
 
 
 def ends_the_process(lab: LabAnswers, generator: Random) -> Made:
     notebook = _filled(lab, lab.solved)
-    notebook.cells.insert(1, new_code_cell("import os\nos._exit(0)"))
-    notebook.cells.append(new_code_cell("import sys\nsys.exit(1)"))
+    notebook.cells.insert(1, new_code_cell("import os\nos._exit(0)", id="mine-first"))
+    notebook.cells.append(new_code_cell("import sys\nsys.exit(1)", id="mine-last"))
     return _made(notebook, lab.exercises)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grading.gradebook.course import Course
-from grading.rebuild import Merged, Template, Unreadable, merge, read_submission, steps_of
+from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
 from grading.supervisor import Forkserver, Job, SubmissionResult, grade_job
 from grading.supervisor.forkserver import InfrastructureFault
@@ -38,7 +38,7 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
     if notebook != lab:
         raise Unreadable(f"{notebook}.ipynb is not the notebook of lab {lab}")
     template = course.template(lab)
-    submission = read_submission(course.submitted(lab, student))
+    submission = _read(course.submitted(lab, student))
     merged = merge(template, submission)
     job = Job(
         lab=lab,
@@ -50,6 +50,16 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
         course_key=course.key(),
     )
     return Graded(template, merged, job, course.result(lab, job.key))
+
+
+def _read(path: Path) -> Submission:
+    try:
+        return read_submission(path)
+    except Unreadable as error:
+        others = sorted(other.name for other in path.parent.glob("*.ipynb") if other != path)
+        if others and not path.exists():
+            raise Unreadable(f"{error}; the folder has: {', '.join(others)}") from error
+        raise
 
 
 def result_of(work: Graded) -> SubmissionResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nbformat import NotebookNode
@@ -63,13 +63,20 @@ def merge(template: Template, submission: Submission) -> Merged:
             if slot.kind == "code" and cell.cell_type == "code" and cell.source.strip() != slot.source.strip():
                 added[cell.id].append(cell)
             last_known = cell.id
-    merged = [*_added(START, added)]
+    merged = _added(START, added)
+    follows = 0
     for slot in template.cells:
         answer = answers.get(slot.id)
+        cell = MergedCell(slot.id, slot.cell_type, slot.source, "template", slot)
+        if answer is not None:
+            cell = replace(cell, source=answer.source, origin="answer")
         if slot.kind in ("answer", "manual") and answer is None:
+            # Before the added cells: if one of them is the answer under another name, it comes after the blank one.
+            merged.insert(follows, cell)
             notes.append(f"cell {slot.id} is missing: the blank one stands in for it")
-        origin = "answer" if answer else "template"
-        merged.append(MergedCell(slot.id, slot.cell_type, answer.source if answer else slot.source, origin, slot))
+        else:
+            merged.append(cell)
+            follows = len(merged)
         merged += _added(slot.id, added)
     return Merged(tuple(merged), tuple(notes))
 
@@ -85,7 +92,9 @@ def _added(after: str, added: dict[str, list[SubmittedCell]]) -> list[MergedCell
 
 def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
     """The merged cells as a notebook, without outputs; metadata from the template alone."""
-    released = {cell_id: cell for cell_id, cell in zip((c.id for c in template.cells), template.notebook.cells, strict=True)}
+    released = {
+        cell_id: cell for cell_id, cell in zip((c.id for c in template.cells), template.notebook.cells, strict=True)
+    }
     notebook = deepcopy(template.notebook)
     notebook.cells = []
     for cell in merged.cells:

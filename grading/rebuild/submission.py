@@ -40,7 +40,9 @@ def read_submission(path: Path) -> Submission:
     try:
         size_bytes = path.stat().st_size
         if size_bytes > MAX_BYTES:
-            raise Unreadable(f"{path.name} has {size_bytes:,} bytes, more than {MAX_BYTES:,}: clear its outputs and resubmit")
+            raise Unreadable(
+                f"{path.name} has {size_bytes:,} bytes, more than {MAX_BYTES:,}: clear its outputs and resubmit"
+            )
         data = path.read_bytes()
     except OSError as error:
         raise Unreadable(f"{path.name} cannot be read: {error.strerror}") from error

@@ -30,15 +30,15 @@ ISOLATION = "none"
 def collect(course: Course) -> ClassRecord:
     """The record of a course. A student who handed in some lab stands in every lab that anybody handed in."""
     gradebook = read_points(course)
-    names = {lab: {*course.students(lab), *gradebook.get(lab, LabPoints()).students} for lab in course.labs()}
+    names = {lab: {*course.students(lab), *gradebook.lab(lab).students} for lab in course.labs()}
     everybody = sorted(set().union(*names.values()))
     labs = []
     for lab in course.labs():
-        template, points = course.template(lab), gradebook.get(lab, LabPoints())
+        template, points = course.template(lab), gradebook.lab(lab)
         items = _items(template, points)
         handins = [_handin(course, lab, student, items, points) for student in everybody] if names[lab] else []
         labs.append(LabRecord(lab, _title(template), items, tuple(handins)))
-    return ClassRecord(course.root.name, ISOLATION, tuple(labs))
+    return ClassRecord(gradebook.course_id, ISOLATION, tuple(labs))
 
 
 def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
@@ -80,6 +80,7 @@ def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gra
     result = read_result(course.result(lab, key)) if key else None
     marks = tuple(mark_of(item, graded.cells.get(item.cell), result) for item in items)
     page = course.feedback(lab, student)
+    notes = result.notes if result else ("no stored result explains these points",)
     return Handin(
         student,
         lab,
@@ -87,7 +88,7 @@ def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gra
         marks,
         penalty=graded.penalty,
         outdated=_outdated(course, lab, student, key, without),
-        notes=result.notes if result else (),
+        notes=notes,
         feedback=page if page.is_file() else None,
     )
 

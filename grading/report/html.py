@@ -52,6 +52,7 @@ def as_page(record: ClassRecord, out: Path) -> str:
             record=record,
             labs=labs,
             totals=totals,
+            n_labs=sum(bool(lab.handed_in) for lab in labs),
             by_student=_by_student(record, totals),
             chart=histogram_of(shares_of([total for total in totals if total.complete])),
             n_incomplete=sum(not total.complete for total in totals),

@@ -42,15 +42,27 @@ class LabPoints:
     students: dict[str, Submitted] = field(default_factory=dict)
 
 
-def read_points(course: Course) -> dict[str, LabPoints]:
-    """Every lab of the gradebook by name; nothing where there is no gradebook yet."""
+@dataclass(frozen=True)
+class ClassPoints:
+    """The whole gradebook: the course's name there, and the labs by name."""
+
+    course_id: str
+    labs: dict[str, LabPoints]
+
+    def lab(self, name: str) -> LabPoints:
+        return self.labs.get(name, LabPoints())
+
+
+def read_points(course: Course) -> ClassPoints:
+    """Everything in the gradebook; no labs where there is none yet."""
     folder = CourseDirectory(config=load_config(course))
     url = make_url(folder.db_url)
     # Gradebook() would create the file.
     if url.get_backend_name() == "sqlite" and not (url.database and Path(url.database).is_file()):
-        return {}
+        return ClassPoints(folder.course_id, {})
     with Gradebook(folder.db_url, folder.course_id) as gradebook:
-        return {lab.name: LabPoints(_maximum(lab), _students(lab)) for lab in gradebook.assignments}
+        labs = {lab.name: LabPoints(_maximum(lab), _students(lab)) for lab in gradebook.assignments}
+    return ClassPoints(folder.course_id, labs)
 
 
 def _maximum(lab: Assignment) -> dict[str, float]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grading.report.record import GRADED, Handin, Item, LabRecord, Mark, Total
+from grading.report.record import GRADED, NEEDS_GRADING, Handin, Item, LabRecord, Mark, Total
 
 N_BINS = 10
 
@@ -34,7 +34,7 @@ class Mistake:
 
 @dataclass(frozen=True)
 class ItemStatistics:
-    """How the graded students did on one item. The four counts add up to `n`, of which `waiting` are for a person."""
+    """How the graded students did on one item: the five counts add up to `n`; `waiting` are for a person to grade."""
 
     item: Item
     n: int
@@ -70,12 +70,19 @@ def item_statistics(lab: LabRecord) -> tuple[ItemStatistics, ...]:
 
 
 def _of_item(item: Item, marks: Sequence[Mark]) -> ItemStatistics:
-    full = sum(mark.is_full for mark in marks)
-    partial = sum(mark.score > 0 and not mark.is_full for mark in marks)
-    unanswered = sum(mark.score <= 0 and mark.outcome == "unanswered" for mark in marks if not mark.is_full)
-    waiting = sum(mark.waiting for mark in marks)
-    nothing = len(marks) - full - partial - unanswered
-    return ItemStatistics(item, len(marks), full, partial, unanswered, nothing, waiting, mistakes(marks))
+    counts = Counter(_kind(mark) for mark in marks)
+    kinds = ("full", "partial", "unanswered", "nothing", "waiting")
+    return ItemStatistics(item, len(marks), *(counts[kind] for kind in kinds), mistakes(marks))
+
+
+def _kind(mark: Mark) -> str:
+    if mark.outcome == NEEDS_GRADING:
+        return "waiting"
+    if mark.is_full:
+        return "full"
+    if mark.score > 0:
+        return "partial"
+    return "unanswered" if mark.outcome == "unanswered" else "nothing"
 
 
 def mistakes(marks: Sequence[Mark]) -> tuple[Mistake, ...]:

@@ -81,9 +81,7 @@ def run_steps(
 class _Attempt:
     """One worker's life: from its first step until it has done them all or breaks."""
 
-    def __init__(
-        self, channel: Channel, transcript: Transcript, fed: Mapping[str, Fed], limits: CellLimits
-    ) -> None:
+    def __init__(self, channel: Channel, transcript: Transcript, fed: Mapping[str, Fed], limits: CellLimits) -> None:
         self._channel = channel
         self._limits = limits
         self._transcript = transcript
@@ -214,5 +212,3 @@ def _until_exercise(steps: Sequence[Step]) -> list[Step]:
         if step["do"] == "exercise":
             return list(steps[: index + 1])
     return list(steps)
-
-

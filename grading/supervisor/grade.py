@@ -93,9 +93,7 @@ def _hidden(exercise: Exercise, secret: Secret) -> Fed:
     ]
 
 
-def _judge(
-    exercise: Exercise, job: Job, runs: Sequence[Observation], n_public: int, n_hidden: int
-) -> ExerciseResult:
+def _judge(exercise: Exercise, job: Job, runs: Sequence[Observation], n_public: int, n_hidden: int) -> ExerciseResult:
     oracle = oracle_of(exercise.id)
     names = [answer.name for answer in exercise.answers]
     first_trouble = runs[0].trouble.kind if runs and runs[0].trouble else None

@@ -25,7 +25,7 @@ def make_worker_tree(folder: Path) -> Path:
 
 
 def worker_command(tree: Path, control_fd: int) -> list[str]:
-    """Start the forking process, commanded through descriptor `control_fd`, with `tree` and the installed libraries as its whole import path.
+    """Start the forking process, commanded through `control_fd`, with `tree` and the libraries as its import path.
 
     Without the site module no .pth file is read, so an editable install does not bring the repository back in.
     """

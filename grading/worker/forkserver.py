@@ -60,7 +60,7 @@ def preload() -> None:
     import torch
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot  # noqa: F401
+    import matplotlib.pyplot
 
     import grading.worker.job  # noqa: F401
     import labkit.figures  # noqa: F401
@@ -117,7 +117,7 @@ def _reap(control: socket.socket, leader: int | None) -> int | None:
 
 
 def _kill_strays(leader: int | None) -> None:
-    with open("/proc/self/task/{}/children".format(os.getpid())) as file:
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
         for pid in map(int, file.read().split()):
             if pid != leader:
                 try:
@@ -128,4 +128,3 @@ def _kill_strays(leader: int | None) -> None:
 
 def _tell(control: socket.socket, event: dict) -> None:
     control.send(json.dumps(event).encode())
-

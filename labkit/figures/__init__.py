@@ -1,6 +1,16 @@
 """Figures drawn from the student's own results: a result goes in, a matplotlib Figure comes out."""
 
 from labkit.figures.formats import bit_fields, number_line, quantization_error
+from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
 from labkit.figures.warmup import rms_over_scale
 
-__all__ = ["bit_fields", "number_line", "quantization_error", "rms_over_scale"]
+__all__ = [
+    "bit_fields",
+    "error_against_n",
+    "merging_cost",
+    "number_line",
+    "quantization_error",
+    "rms_over_scale",
+    "stalling_sum",
+    "tiny_updates",
+]

@@ -344,7 +344,6 @@ def test_what_may_be_read_of_a_hidden_case() -> None:
         text,
         """
         ✗ 90-double: none of the 2 cases passes; this is the first.
-          problem   wrong value at [0, 0]; 5 of 6 values differ, the largest error is 24
           hint      This is the square: `**` is the power, `*` the product.
         """,
     )

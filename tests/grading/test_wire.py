@@ -14,7 +14,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grading.worker.wire import MAX_BODY_BYTES, MAX_HEADER_BYTES, Channel, Closed, WireError, case_from_tree, case_to_tree
+from grading.worker.wire import (
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    Channel,
+    Closed,
+    WireError,
+    case_from_tree,
+    case_to_tree,
+)
 from labkit.exercises import everything
 from labkit.spec import Case
 from labkit.tree import Opaque, same

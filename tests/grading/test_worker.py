@@ -136,7 +136,12 @@ def test_printed_text_is_cut_and_says_so(forkserver) -> None:
     ],
 )
 def test_a_cell_that_breaks_costs_only_itself(forkserver, source: str) -> None:
-    steps = [code("a", "before = 2"), code("bad", source), code("99-double", "def double(x): return x * before"), DOUBLE]
+    steps = [
+        code("a", "before = 2"),
+        code("bad", source),
+        code("99-double", "def double(x): return x * before"),
+        DOUBLE,
+    ]
     fed_nothing = run_steps(forkserver, steps[:3], {}, CellLimits(one_s=1.0))
     assert not fed_nothing.cells["bad"].ok and fed_nothing.cells["bad"].error
     assert fed_nothing.cells["99-double"].ok
@@ -174,7 +179,10 @@ def test_cells_that_hang_again_and_again_come_to_an_end(forkserver) -> None:
         ("import ctypes\ndef double(x): ctypes.string_at(0)", "limit"),
         ("import os\ndef double(x): os.killpg(0, 9)", "limit"),
         ("def double(x):\n    while True: pass", "limit"),
-        ("def double(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass", "limit"),
+        (
+            "def double(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass",
+            "limit",
+        ),
         ("import time\ndef double(x): time.sleep(60)", "limit"),
         ("def double(x): return bytearray(64 * 2**30)", "limit"),
     ],
@@ -199,7 +207,9 @@ def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(forkserver) ->
     busy = "def slow(x):\n    while True: pass"
     found = graded(forkserver, code("99-slow", busy), slow).exercises["99-slow"]
     assert found.outcome == "limit" and "0.5 s of cpu time" in dict(found.public.rows)["problem"]
-    swallowing = "def slow(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
+    swallowing = (
+        "def slow(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
+    )
     assert graded(forkserver, code("99-slow", swallowing), slow).exercises["99-slow"].outcome == "limit"
     waiting = "import time\ndef slow(x):\n    time.sleep(1)\n    return x"
     assert graded(forkserver, code("99-slow", waiting), slow).exercises["99-slow"].outcome == "passed"

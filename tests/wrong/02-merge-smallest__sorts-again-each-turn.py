@@ -1,4 +1,4 @@
-# the work grows too fast with the size
+# grows too fast with the size
 def merge_smallest(values):
     parts = list(values)
     while len(parts) > 1:

@@ -165,7 +165,7 @@ MERGE_SMALLEST = Exercise(
     ),
     inputs=values_to_merge,
     drive=drive_merge,
-    run=Run(cpu_s=4.0),
+    run=Run(cpu_s=4.0, wall_s=30.0),
     forbids=("math.fsum", "numpy.sum", "torch.sum"),
 )
 
@@ -294,4 +294,3 @@ STOCHASTIC_ROUNDING = Exercise(
     inputs=draw_inputs,
     drive=drive_rounding,
 )
-

@@ -55,9 +55,10 @@ def close_to(got: torch.Tensor, wanted: torch.Tensor) -> bool:
 def other_axis(case: Blocks, tree: dict, got: dict) -> bool:
     x = tree["x"].double()
     others = [dim for dim in range(x.dim()) if dim != case.dim % x.dim()]
-    return got["out"].dim() == 0 or (any(got["out"].shape == x.sum(dim).shape for dim in others) and (
-        got["out"].shape != x.sum(case.dim).shape or any(close_to(got["out"], x.sum(dim)) for dim in others)
-    ))
+    return got["out"].dim() == 0 or (
+        any(got["out"].shape == x.sum(dim).shape for dim in others)
+        and (got["out"].shape != x.sum(case.dim).shape or any(close_to(got["out"], x.sum(dim)) for dim in others))
+    )
 
 
 def without_the_rest(case: Blocks, tree: dict, got: dict) -> bool:
@@ -186,7 +187,9 @@ def find_no_chance(x: torch.Tensor, calls: list[torch.Tensor], inexact: torch.Te
         return Finding("one-draw", f"in one call all {len(calls[0])} copies of a value go the same way")
     toward_zero = (x.view(torch.int32) & -0x10000).view(torch.float32)[inexact].to(torch.bfloat16)
     from_zero = torch.nextafter(toward_zero, toward_zero * math.inf)
-    key = "truncates" if torch.equal(first[0], toward_zero) else "away" if torch.equal(first[0], from_zero) else "nearest"
+    key = (
+        "truncates" if torch.equal(first[0], toward_zero) else "away" if torch.equal(first[0], from_zero) else "nearest"
+    )
     value, out = x[inexact][0].item(), first[0][0].item()
     return Finding(key, f"{value:.9g} always becomes {out:.9g}, with every seed")
 

@@ -159,7 +159,7 @@ SUMS = Oracle(
             "sum loses its low bits. Compare the magnitudes, and let the two swap roles.",
         ),
         Hint(
-            wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x)),
+            wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x) and case.kind != "opposite"),
             "This is the naive sum: the correction was always 0, or was never added. What is lost is (larger - t) + "
             "smaller with t = s + v rounded; in any order that cancels on paper, such as (s + v) - t, it is 0.",
         ),

@@ -1,0 +1,70 @@
+"""What lab 02's second half promises beyond the answers in tests/wrong and tests/right."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from grading.hidden import Secret
+from labkit import exercises
+from labkit.exercises.lab02.sums import WRITTEN, Draws, Merging, Numbers
+from labkit.observe import make_inputs
+from labkit.oracles.lab02 import blocks
+from labkit.oracles.lab02 import sums as truth
+from tests.exercises.harness import TESTS, hidden_verdict
+
+HARD_TO_TELL = (
+    "02-sums__compares-values-not-magnitudes",
+    "02-sums__sorted-by-value",
+    "02-sums__pairwise-loses-the-odd-element",
+    "02-sums__kahan-called-neumaier",
+    "02-merge-smallest__sorts-once-and-adds-in-a-row",
+    "02-stochastic-rounding__noise-of-half-a-step",
+    "02-blocked-sum__blocks-summed-in-fp16",
+)
+
+
+@pytest.mark.parametrize("name", HARD_TO_TELL)
+def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
+    source = (TESTS / "wrong" / f"{name}.py").read_text()
+    for attempt in range(4):
+        verdict = hidden_verdict(name.split("__")[0], source, Secret(b"another key", "02", "grace", str(attempt)))
+        assert verdict.score == 0
+        assert source.splitlines()[0].removeprefix("# ") in verdict.hint
+
+
+def test_the_written_list_tells_every_way_of_adding_apart() -> None:
+    exercise = exercises.find("02-merge-smallest")
+    values = make_inputs(exercise, Merging(len(WRITTEN), "written"), 0)["values"].tolist()
+    ways = (
+        truth.merge_by_definition(values),
+        truth.from_the_front(values),
+        truth.from_the_back(values),
+        truth.from_the_back([-v for v in values]) * -1,
+        list(itertools.accumulate(values))[-1],
+    )
+    assert len(set(ways)) == len(ways)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_figures_of_the_text_a_thousand_hundredths(dtype: str) -> None:
+    x = make_inputs(exercises.find("02-sums"), Numbers("constant", 1000, dtype, 0.01), 0)["x"]
+    assert truth.in_order(x).item() == {"float16": 9.953125, "bfloat16": 4.0}[dtype]
+
+
+def test_bfloat16_neighbours_enclose_every_float32() -> None:
+    x = torch.randint(0, 255 << 23, (20_000,), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
+    x = torch.cat([x.view(torch.float32), -x.view(torch.float32)])
+    below, above = blocks.neighbours(x)
+    assert ((below <= x) & (x <= above)).all()
+    exact = x.bfloat16().double() == x.double()
+    assert torch.equal(below == above, exact)
+
+
+def test_an_unbiased_rounding_stays_within_the_bound() -> None:
+    """The bound is Hoeffding's for a chance of 1e-12 a value, so that 1e3 values fail once in 1e9 checks."""
+    bound = math.sqrt(math.log(2 / blocks.FAILURE_PROBABILITY) / (2 * Draws().n_copies * Draws().n_seeds))
+    assert 0.01 < bound < 0.1

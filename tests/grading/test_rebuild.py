@@ -1,0 +1,228 @@
+"""A submission is the text of its answer cells and of its added cells; the rest is the template's."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from grading.build import student_version
+from grading.rebuild import Unreadable, merge, read_submission, read_template, rebuilt_notebook, steps_of
+from tests.grading.lessons import LAB, SOLUTION, cell_of, index_of, solved
+
+pytestmark = pytest.mark.filterwarnings("ignore::nbformat.warnings.DuplicateCellId")
+
+
+@pytest.fixture
+def template(tmp_path):
+    path = tmp_path / f"{LAB}.ipynb"
+    nbformat.write(solved(), path)
+    return read_template(path)
+
+
+@pytest.fixture
+def hand_in(tmp_path, template):
+    """Change the released notebook in some way, write it, and merge it back."""
+
+    def change_and_merge(change=lambda notebook: None):
+        notebook = student_version(solved())
+        change(notebook)
+        path = tmp_path / "submitted.ipynb"
+        path.write_text(json.dumps(notebook))
+        return merge(template, read_submission(path))
+
+    return change_and_merge
+
+
+def run_order(merged) -> list[str]:
+    return [step["id"] for step in steps_of(merged)]
+
+
+def source_of(merged, cell_id: str) -> str:
+    return next(cell.source for cell in merged.cells if cell.id == cell_id)
+
+
+ORDER = ["00-setup", "00-warm-up", "00-warm-up-check", "00-plain", "00-c007"]
+
+
+def test_the_template_knows_what_each_cell_is_for(template) -> None:
+    kinds = {cell.id: cell.kind for cell in template.cells}
+    assert kinds == {
+        "00-setup": "locked",
+        "00-warm-up": "answer",
+        "00-warm-up-check": "check",
+        "00-plain": "test",
+        "00-open": "manual",
+        "00-c006": "code",
+        "00-c007": "code",
+    }
+
+
+def test_hidden_tests_run_and_are_not_shown(template, hand_in) -> None:
+    merged = hand_in()
+    (test,) = [step for step in steps_of(merged) if step["do"] == "test"]
+    assert "5,), 3.0" in test["source"]
+    assert "5,), 3.0" not in json.dumps(rebuilt_notebook(template, merged))
+
+
+def test_an_untouched_release_is_rebuilt_as_it_was(template, hand_in) -> None:
+    merged = hand_in()
+    assert run_order(merged) == ORDER and merged.notes == ()
+    assert rebuilt_notebook(template, merged) == template.notebook
+
+
+def test_answers_are_taken_and_everything_else_is_not(template, hand_in) -> None:
+    def change(notebook):
+        for cell in notebook.cells:
+            cell.metadata["evil"] = True
+            if cell.cell_type == "code":
+                cell.outputs = [nbformat.v4.new_output("stream", text="full marks")]
+        cell_of(notebook, "00-setup").source = "import torch; torch.allclose = lambda *a: True"
+        cell_of(notebook, "00-warm-up-check").source = "pass"
+        cell_of(notebook, "00-plain").source = "pass"
+        cell_of(notebook, "00-warm-up").source = SOLUTION
+        cell_of(notebook, "00-open").source = "my words"
+        notebook.metadata["kernelspec"] = {"name": "evil", "display_name": "Evil", "language": "perl"}
+
+    merged = hand_in(change)
+    rebuilt = rebuilt_notebook(template, merged)
+    wanted = student_version(solved())
+    cell_of(wanted, "00-warm-up").source = SOLUTION
+    cell_of(wanted, "00-open").source = "my words"
+    assert rebuilt == wanted
+
+
+def test_points_flags_and_cell_types_are_ignored(template, hand_in) -> None:
+    def change(notebook):
+        cell_of(notebook, "00-warm-up-check").metadata.nbgrader.update(points=500, grade=False, solution=True)
+        answer = cell_of(notebook, "00-warm-up")
+        answer.update(cell_type="markdown", source=SOLUTION)
+        answer.pop("outputs"), answer.pop("execution_count")
+
+    merged = hand_in(change)
+    assert run_order(merged) == ORDER and source_of(merged, "00-warm-up") == SOLUTION
+    assert cell_of(rebuilt_notebook(template, merged), "00-warm-up-check").metadata.nbgrader.points == 1
+
+
+def test_added_cells_stay_behind_the_cell_they_followed(hand_in) -> None:
+    def change(notebook):
+        notebook.cells.insert(0, new_code_cell("first = 1"))
+        notebook.cells.insert(index_of(notebook, "00-warm-up"), new_code_cell("helper = 2"))
+        notebook.cells.insert(index_of(notebook, "00-warm-up"), new_markdown_cell("a note"))
+        notebook.cells.append(new_code_cell("last = 3"))
+
+    merged = hand_in(change)
+    assert run_order(merged) == [
+        "top-added-1",
+        "00-setup",
+        "00-setup-added-1",
+        *ORDER[1:],
+        "00-c007-added-1",
+    ]
+    assert source_of(merged, "00-setup-added-1") == "helper = 2"
+    assert source_of(merged, "00-setup-added-2") == "a note"
+
+
+def test_a_changed_demo_cell_counts_as_added_and_a_figure_is_not_run(hand_in) -> None:
+    def change(notebook):
+        notebook.cells[index_of(notebook, "00-c006")].source = "helper = 5"
+
+    merged = hand_in(change)
+    assert run_order(merged) == [*ORDER[:-1], "00-c006-added-1", "00-c007"]
+
+
+def test_a_duplicated_answer_runs_as_in_the_students_notebook(hand_in) -> None:
+    def change(notebook):
+        copied = dict(cell_of(notebook, "00-warm-up"))
+        cell_of(notebook, "00-warm-up").source = "first"
+        notebook.cells.insert(index_of(notebook, "00-warm-up") + 1, nbformat.from_dict({**copied, "source": "second"}))
+
+    merged = hand_in(change)
+    assert run_order(merged) == ["00-setup", "00-warm-up", "00-warm-up-added-1", *ORDER[2:]]
+    assert (source_of(merged, "00-warm-up"), source_of(merged, "00-warm-up-added-1")) == ("first", "second")
+    assert "00-warm-up is there twice" in merged.notes[0]
+
+
+def test_a_duplicated_check_is_ignored(hand_in) -> None:
+    merged = hand_in(lambda notebook: notebook.cells.append(dict(cell_of(notebook, "00-warm-up-check"))))
+    assert run_order(merged) == ORDER
+
+
+def test_deleted_cells_come_back(hand_in) -> None:
+    def change(notebook):
+        notebook.cells = [
+            cell for cell in notebook.cells if cell.id not in ("00-warm-up-check", "00-plain", "00-setup")
+        ]
+
+    assert run_order(hand_in(change)) == ORDER
+
+
+def test_a_renamed_answer_still_runs_after_the_blank_one(hand_in) -> None:
+    def change(notebook):
+        answer = cell_of(notebook, "00-warm-up")
+        answer.metadata.nbgrader.grade_id, answer.id, answer.source = "mine", "mine", SOLUTION
+
+    merged = hand_in(change)
+    order = run_order(merged)
+    assert order == ["00-setup", "00-warm-up", "00-setup-added-1", *ORDER[2:]]
+    assert "00-warm-up is missing" in merged.notes[0]
+
+
+def test_lost_metadata_is_made_good_by_the_cell_ids(hand_in) -> None:
+    def change(notebook):
+        cell_of(notebook, "00-warm-up").source = SOLUTION
+        for cell in notebook.cells:
+            cell.metadata = {}
+
+    merged = hand_in(change)
+    assert run_order(merged) == ORDER and source_of(merged, "00-warm-up") == SOLUTION
+
+
+def test_reordered_cells_run_in_the_templates_order(hand_in) -> None:
+    assert run_order(hand_in(lambda notebook: notebook.cells.reverse())) == ORDER
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not a whole notebook"),
+        (b"{", "not a whole notebook"),
+        (b"[]", "not a whole notebook"),
+        (b'{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "not a whole notebook"),
+        (b'{"nbformat": 99}', "not a whole notebook"),
+        (b"\x89PNG\r\n\xff\xfe", "not a text file"),
+        (json.dumps(student_version(solved()))[:700].encode(), "not a whole notebook"),
+    ],
+)
+def test_unreadable_files_are_told_with_the_reason(tmp_path, data: bytes, message: str) -> None:
+    path = tmp_path / "x.ipynb"
+    path.write_bytes(data)
+    with pytest.raises(Unreadable, match=message):
+        read_submission(path)
+
+
+def test_a_missing_file_is_told(tmp_path) -> None:
+    with pytest.raises(Unreadable, match="No such file"):
+        read_submission(tmp_path / "x.ipynb")
+
+
+def test_an_old_notebook_format_is_read(tmp_path) -> None:
+    path = tmp_path / "x.ipynb"
+    path.write_text(nbformat.writes(nbformat.convert(student_version(solved()), 3), version=3))
+    assert len(read_submission(path).cells) == 7
+
+
+@pytest.mark.parametrize("odd", [{"source": ["a", "b"]}, {"metadata": 3}, {"metadata": {"nbgrader": 3}}, {"id": 7}])
+def test_odd_cells_are_read_as_far_as_they_make_sense(tmp_path, odd: dict) -> None:
+    cell = {"cell_type": "code", "source": "x", "metadata": {}, "outputs": [], "execution_count": None, "id": "a"}
+    data = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{**cell, **odd}]}
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps(data))
+    try:
+        (read,) = read_submission(path).cells
+    except Unreadable as error:
+        assert "not a whole notebook" in str(error)
+    else:
+        assert read.source in ("x", "ab")

@@ -1,0 +1,18 @@
+"""The graded class that these tests read, made once."""
+
+import pytest
+
+from grading.gradebook.course import Course
+from grading.report.collect import collect
+from grading.report.record import ClassRecord
+from tests.report.course import graded_course
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return graded_course(tmp_path_factory.mktemp("report") / "course 1")
+
+
+@pytest.fixture(scope="session")
+def record(course: Course) -> ClassRecord:
+    return collect(course)
