@@ -23,7 +23,7 @@ export PATH := $(BIN):$(PATH)
 # Kernels, too, come from this environment and not from the user's home.
 export JUPYTER_PREFER_ENV_PATH = 1
 
-FAST   = -m "not slow and not browser and not gpu" -n $(WORKERS) --dist loadscope
+FAST   = -m "not slow and not browser and not gpu" -n $(WORKERS) --dist worksteal
 SLOW   = -m "(slow or browser) and not gpu" -n $(WORKERS) --dist loadscope
 SOLVED = build/solutions
 GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU

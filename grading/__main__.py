@@ -6,11 +6,11 @@ import argparse
 import sys
 
 import grading.build.cli
-from grading.commands import course, demo, export, feedback, grade, report
+from grading.commands import bundle, course, demo, export, feedback, grade, report
 from grading.commands.shared import say
 from grading.errors import UserError
 
-COMMANDS = (grading.build.cli, course, grade, feedback, export, report, demo)
+COMMANDS = (grading.build.cli, bundle, course, grade, feedback, export, report, demo)
 
 
 def main(argv: list[str] | None = None) -> int:

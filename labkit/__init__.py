@@ -13,5 +13,6 @@ except ImportError as error:
 
 from labkit.check import CheckFailed, check, progress
 from labkit.device import device, has_gpu, seed_all
+from labkit.ranks import run_ranks
 
-__all__ = ["CheckFailed", "check", "device", "has_gpu", "progress", "seed_all"]
+__all__ = ["CheckFailed", "check", "device", "has_gpu", "progress", "run_ranks", "seed_all"]

@@ -14,6 +14,7 @@ import tempfile
 import traceback
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ import torch
 
 from labkit.device import device, seed_all
 from labkit.limits import OverLimit, time_limit
+from labkit.ranks import Comm, CommError, RankFailed, simulate
 from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
 from labkit.tree import clone, plain, without_addresses
@@ -70,31 +72,58 @@ def observe(
     """Drive the answer on private copies of `tree`; whatever it raises becomes a Trouble.
 
     Runs with every generator seeded and in `known_settings`, so that neither the notebook's earlier cells nor an
-    earlier run can change the outcome.
+    earlier run can change the outcome. With several ranks each gets copies of its own, and what came back and the
+    inputs afterwards are `{"ranks": [tree of rank 0, ...]}`.
     """
-    sent = clone(tree)
+    drive = _drive_one if exercise.run.ranks == 1 else _drive_ranks
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
         stage = Stage(device=device(), tmp=Path(folder))
         seed_all(0)
         try:
             with time_limit(wall_s or exercise.run.wall_s, cpu_s or exercise.run.cpu_s):
-                got = plain(exercise.drive(answers, case, sent, stage))
+                got, back = drive(exercise, answers, case, tree, stage)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
-    return Observation(case, tree, got, plain(sent), stage.measured)
+    return Observation(case, tree, got, back, stage.measured)
+
+
+def _drive_one(exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage) -> tuple[Tree, Tree]:
+    """What the driver returned, and its inputs afterwards."""
+    sent = clone(tree)
+    got = plain(exercise.drive(answers, case, sent, stage))
+    return got, plain(sent)
+
+
+def _drive_ranks(
+    exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage
+) -> tuple[Tree, Tree]:
+    """The same of every rank. What was measured is the largest figure of any rank."""
+
+    def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
+        own = replace(stage, rank=comm.rank, world_size=comm.world_size, comm=comm, measured={}, marks=[])
+        return *_drive_one(exercise, answers, case, tree, own), own
+
+    results, traffic = simulate(drive, exercise.run.ranks)
+    for _, _, own in results:
+        for name, value in own.measured.items():
+            stage.measured[name] = max(value, stage.measured.get(name, value))
+    stage.measured.update(bytes_sent=max(traffic.bytes_sent), messages=max(traffic.messages), rounds=traffic.rounds)
+    return {"ranks": [got for got, _, _ in results]}, {"ranks": [back for _, back, _ in results]}
 
 
 @contextlib.contextmanager
 def known_settings() -> Iterator[None]:
-    """Run a block with gradients on and float32 as the default dtype; put back what it changes of PyTorch's settings.
+    """Run a block with gradients on, float32 as the default dtype and one thread; put the settings back afterwards.
 
-    Warnings and whatever else goes to stderr is printed to stdout.
+    One thread, because the order of additions and so the last bits depend on their number, and because the cases are
+    too small to gain from more. Warnings and whatever else goes to stderr is printed to stdout.
     """
     grad, dtype, threads = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_num_threads()
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
+    torch.set_num_threads(1)
     # A warning on stderr would cost the mark in a plain nbgrader test cell.
     with contextlib.redirect_stderr(sys.stdout):
         try:
@@ -102,11 +131,13 @@ def known_settings() -> Iterator[None]:
         finally:
             torch.set_grad_enabled(grad)
             torch.set_default_dtype(dtype)
-            if torch.get_num_threads() != threads:
-                torch.set_num_threads(threads)
+            torch.set_num_threads(threads)
 
 
 def _trouble(error: BaseException) -> Trouble:
+    rank = ""
+    if isinstance(error, RankFailed):
+        rank, error = f"rank {error.rank}: ", error.__cause__
     where = _students_line(error)
     try:
         text = str(error)
@@ -116,10 +147,12 @@ def _trouble(error: BaseException) -> Trouble:
         return Trouble("unanswered", STUB_MESSAGE)
     if isinstance(error, OverLimit):
         return Trouble(error.kind, f"it did not finish within {error}", where)
+    if isinstance(error, CommError):
+        return Trouble("raised", text, where)
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
         return Trouble("memory", "it ran out of memory", where)
-    name, line = type(error).__name__, without_addresses(text.strip().split("\n")[0][:200])
-    return Trouble("raised", f"{name}: {line}" if line else name, where)
+    name, line = type(error).__name__, without_addresses(text.strip().split("\n")[0][:300])
+    return Trouble("raised", rank + (f"{name}: {line}" if line else name), where)
 
 
 def _students_line(error: BaseException) -> str | None:

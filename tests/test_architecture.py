@@ -21,6 +21,7 @@ ROOMS = (
     "formats",
     "limits",
     "meters",
+    "ranks",
     "compare",
     "stage",
     "forbids",

@@ -17,6 +17,7 @@ from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade
 from grading.commands.shared import say, table
 from grading.demo.answers import require_known
+from grading.demo.by_hand import grade_by_hand
 from grading.demo.folder import COURSE, GRADES, PAGE, claim
 from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
 from grading.demo.sample import fill_course
@@ -26,7 +27,7 @@ from grading.report.collect import collect
 from grading.report.csv_table import as_csv
 from grading.report.files import write_file
 from grading.report.html import as_page
-from grading.report.record import NOT_HANDED_IN, ClassRecord, Handin, LabRecord
+from grading.report.record import NEEDS_GRADING, NOT_HANDED_IN, ClassRecord, Handin, LabRecord
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -53,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     for lab in course.labs():
         with _timed(f"{lab} graded"):
             grade(course, lab, course.students(lab), args.workers)
+    say(f"{grade_by_hand(course, students, expected)} answers graded by hand")
+    for lab in course.labs():
         with _timed(f"{lab} feedback pages made"):
             make_feedback(course, lab)
     record = collect(course)
@@ -86,7 +89,8 @@ def show(record: ClassRecord, students: list[DemoStudent]) -> None:
     points = sum(total.score for total in complete)
     possible = sum(total.max_score for total in complete)
     say(f"\n{len(totals)} students, {len(totals) - len(complete)} with work that has no grade (on purpose);")
-    say(f"the others have {points:g} of {possible:g} points, {100 * points / possible:.0f} %\n")
+    share = f", {100 * points / possible:.0f} %" if possible else ""
+    say(f"the others have {points:g} of {possible:g} points{share}\n")
 
 
 def _row(lab: LabRecord, handin: Handin, kinds: dict[str, str]) -> tuple[object, ...]:
@@ -100,7 +104,11 @@ def _note(handin: Handin) -> str:
         return handin.state
     parts = [f"late: -{handin.penalty:g}"] if handin.penalty else []
     outcomes = [mark.outcome for mark in handin.marks]
-    parts += [f"{outcome} x{outcomes.count(outcome)}" for outcome in ("limit", "unanswered") if outcome in outcomes]
+    parts += [
+        f"{outcome} x{outcomes.count(outcome)}"
+        for outcome in ("limit", "unanswered", NEEDS_GRADING)
+        if outcome in outcomes
+    ]
     return ", ".join(parts)
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+
+import torch
 
 from grading.commands.shared import progress_bar, say, table
 from grading.gradebook.course import Course
@@ -92,14 +95,14 @@ def _run_jobs(works: list[Graded], workers: int) -> list[Ungraded]:
 
 def _executor(workers: int) -> Executor:
     # Spawned, not forked: this process has loaded torch and may have threads.
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_settle_in)
 
 
-def _ignore_interrupts() -> None:
+def _settle_in() -> None:
     """Ctrl-C reaches every process of the terminal; the parent alone decides, and lets jobs in flight finish."""
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # There is a process for every core already.
+    torch.set_num_threads(1)
 
 
 def _write(course: Course, lab: str, works: list[Graded]) -> list[Ungraded]:

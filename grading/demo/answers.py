@@ -22,7 +22,7 @@ TESTS = Path(__file__).resolve().parents[2] / "tests"
 class LabAnswers:
     """One lab's released notebook, and the answers by exercise: its cell has the same name.
 
-    wrong and right may be empty for an exercise.
+    wrong and right may be empty for an exercise. essays are the answers to the cells that a person grades.
     """
 
     lab: str
@@ -30,6 +30,7 @@ class LabAnswers:
     solved: dict[str, str]
     wrong: dict[str, tuple[str, ...]]
     right: dict[str, tuple[str, ...]]
+    essays: dict[str, str]
 
     @property
     def exercises(self) -> tuple[str, ...]:
@@ -44,13 +45,15 @@ def require_known() -> None:
 
 def answers_of(course: Course, lab: str) -> LabAnswers:
     """The answers to a released lab."""
-    solved = solutions(nbformat.read(course.source(lab), as_version=4), lab)
+    source = nbformat.read(course.source(lab), as_version=4)
+    solved = solutions(source, lab)
     return LabAnswers(
         lab=lab,
         released=nbformat.read(course.root / "release" / lab / f"{lab}.ipynb", as_version=4),
         solved=solved,
         wrong={exercise: known("wrong", exercise) for exercise in solved},
         right={exercise: known("right", exercise) for exercise in solved},
+        essays=essays(source),
     )
 
 
@@ -60,9 +63,22 @@ def solutions(notebook: NotebookNode, lab: str) -> dict[str, str]:
     for cell in notebook.cells:
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
         if grade_id in exercises.of_lab(lab[:2]):
-            lines = cell.source.splitlines()
-            found[grade_id] = "\n".join(line for line in lines if not line.strip().startswith("### "))
+            found[grade_id] = _unmarked(cell.source)
     return found
+
+
+def essays(notebook: NotebookNode) -> dict[str, str]:
+    """The model answers of the cells that a person grades, without the marking scheme at their end."""
+    found = {}
+    for cell in notebook.cells:
+        meta = cell.metadata.get("nbgrader", {})
+        if meta.get("grade") and meta.get("solution"):
+            found[meta["grade_id"]] = _unmarked(cell.source).split("\n\nMarks:")[0]
+    return found
+
+
+def _unmarked(source: str) -> str:
+    return "\n".join(line for line in source.splitlines() if not line.strip().startswith("### "))
 
 
 def known(folder: str, exercise: str) -> tuple[str, ...]:

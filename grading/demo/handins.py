@@ -5,9 +5,9 @@ Every function takes (answers, generator) and returns a Made. Which student does
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import nbformat
@@ -24,23 +24,28 @@ SYNTAX_ERROR = "def {name}(x, dim)\n    return x\n"
 
 @dataclass(frozen=True)
 class Made:
-    """A submitted file's text, and the exercises that it earns all points for; None: it cannot be graded."""
+    """A submitted file's text, and the exercises that it earns all points for; None: it cannot be graded.
+
+    by_hand: the share of the points that a person gives for a cell that is graded by hand.
+    """
 
     text: str
     earns: frozenset[str] | None
+    by_hand: Mapping[str, float] = field(default_factory=dict)
 
 
 def perfect(lab: LabAnswers, generator: Random) -> Made:
-    return _made(_filled(lab, lab.solved), lab.exercises)
+    return _made(lab, _filled(lab, lab.solved), lab.exercises)
 
 
 def blank(lab: LabAnswers, generator: Random) -> Made:
-    return _made(_filled(lab, {}), ())
+    return Made(nbformat.writes(lab.released) + "\n", frozenset())
 
 
 def partly_wrong(lab: LabAnswers, generator: Random) -> Made:
-    """Some exercises solved, some with a typical mistake, a few left out."""
+    """Some exercises solved, some with a typical mistake, a few left out; the same for what a person grades."""
     answers, earned = {}, []
+    by_hand = {cell: generator.choice((0.5, 1.0)) for cell in lab.essays if generator.random() < 0.7}
     for exercise in lab.exercises:
         draw = generator.random()
         if draw < 0.5 or not lab.wrong[exercise]:
@@ -48,20 +53,21 @@ def partly_wrong(lab: LabAnswers, generator: Random) -> Made:
             earned.append(exercise)
         elif draw < 0.9:
             answers[exercise] = generator.choice(lab.wrong[exercise])
-    return _made(_filled(lab, answers), earned)
+    return _made(lab, _filled(lab, answers, by_hand), earned, by_hand)
 
 
 def own_style(lab: LabAnswers, generator: Random) -> Made:
     """Right answers, but other ones than ours."""
     known = {exercise: lab.right[exercise] or (lab.solved[exercise],) for exercise in lab.exercises}
-    return _made(_filled(lab, {exercise: generator.choice(texts) for exercise, texts in known.items()}), lab.exercises)
+    chosen = {exercise: generator.choice(texts) for exercise, texts in known.items()}
+    return _made(lab, _filled(lab, chosen), lab.exercises)
 
 
 def noisy(lab: LabAnswers, generator: Random) -> Made:
     """Warnings and messages on stderr in every answer, and in a cell of the student's own."""
     notebook = _filled(lab, {exercise: NOISE + text for exercise, text in lab.solved.items()})
     notebook.cells.insert(1, new_code_cell(NOISE, id="mine"))
-    return _made(notebook, lab.exercises)
+    return _made(lab, notebook, lab.exercises)
 
 
 def syntax_error(lab: LabAnswers, generator: Random) -> Made:
@@ -69,16 +75,16 @@ def syntax_error(lab: LabAnswers, generator: Random) -> Made:
 
 
 def endless_loop(lab: LabAnswers, generator: Random) -> Made:
-    """The last exercise never returns, whatever its functions are called."""
-    text = "\n\n".join(LOOP.format(name=name) for name in _names(lab.exercises[-1]))
-    return _spoiled(lab, lab.exercises[-1], text)
+    """One exercise never returns."""
+    exercise = _least_used(lab)
+    return _spoiled(lab, exercise, "\n\n".join(LOOP.format(name=name) for name in _names(exercise)))
 
 
 def ends_the_process(lab: LabAnswers, generator: Random) -> Made:
     notebook = _filled(lab, lab.solved)
     notebook.cells.insert(1, new_code_cell("import os\nos._exit(0)", id="mine-first"))
     notebook.cells.append(new_code_cell("import sys\nsys.exit(1)", id="mine-last"))
-    return _made(notebook, lab.exercises)
+    return _made(lab, notebook, lab.exercises)
 
 
 def duplicated_cell(lab: LabAnswers, generator: Random) -> Made:
@@ -88,21 +94,23 @@ def duplicated_cell(lab: LabAnswers, generator: Random) -> Made:
     copy = deepcopy(notebook.cells[position])
     copy.id = "pasted"
     notebook.cells.insert(position + 1, copy)
-    return _made(notebook, lab.exercises)
+    return _made(lab, notebook, lab.exercises)
 
 
 def renamed_cell(lab: LabAnswers, generator: Random) -> Made:
-    """The name of an answer cell was edited: nobody can know any more what it answers."""
+    """The name of an answer cell was edited: it counts as a cell of the student's own, and still runs."""
     notebook = _filled(lab, lab.solved)
     cell = notebook.cells[_position(notebook, lab.exercises[-1])]
     cell.metadata.nbgrader.grade_id = cell.id = "my-answer"
-    return _made(notebook, lab.exercises[:-1])
+    return _made(lab, notebook, lab.exercises)
 
 
 def deleted_check(lab: LabAnswers, generator: Random) -> Made:
     notebook = _filled(lab, lab.solved)
-    notebook.cells = [cell for cell in notebook.cells if not cell.metadata.get("nbgrader", {}).get("grade")]
-    return _made(notebook, lab.exercises)
+    checks = {f"{exercise}-check" for exercise in lab.exercises}
+    kept = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") not in checks]
+    notebook.cells = kept
+    return _made(lab, notebook, lab.exercises)
 
 
 def truncated(lab: LabAnswers, generator: Random) -> Made:
@@ -111,18 +119,25 @@ def truncated(lab: LabAnswers, generator: Random) -> Made:
     return Made(text[: len(text) // 2], None)
 
 
-def _made(notebook: NotebookNode, earns: tuple[str, ...] | list[str]) -> Made:
-    return Made(nbformat.writes(notebook) + "\n", frozenset(earns))
+def _made(
+    lab: LabAnswers, notebook: NotebookNode, earns: Iterable[str], by_hand: Mapping[str, float] | None = None
+) -> Made:
+    """Where nothing else is said, the essays are perfect."""
+    by_hand = dict.fromkeys(lab.essays, 1.0) if by_hand is None else by_hand
+    return Made(nbformat.writes(notebook) + "\n", frozenset(earns), by_hand)
 
 
 def _spoiled(lab: LabAnswers, exercise: str, text: str) -> Made:
-    return _made(_filled(lab, {**lab.solved, exercise: text}), [each for each in lab.exercises if each != exercise])
+    earns = [each for each in lab.exercises if each != exercise]
+    return _made(lab, _filled(lab, {**lab.solved, exercise: text}), earns)
 
 
-def _filled(lab: LabAnswers, answers: Mapping[str, str]) -> NotebookNode:
+def _filled(lab: LabAnswers, answers: Mapping[str, str], essays: Iterable[str] | None = None) -> NotebookNode:
+    """The released notebook with these answers, and with all essays or the named ones."""
     notebook = deepcopy(lab.released)
-    for exercise, text in answers.items():
-        notebook.cells[_position(notebook, exercise)].source = text
+    written = {cell: lab.essays[cell] for cell in (lab.essays if essays is None else essays)}
+    for cell, text in {**answers, **written}.items():
+        notebook.cells[_position(notebook, cell)].source = text
     return notebook
 
 
@@ -133,3 +148,10 @@ def _position(notebook: NotebookNode, grade_id: str) -> int:
 
 def _names(exercise: str) -> list[str]:
     return [answer.name for answer in exercises.find(exercise).answers]
+
+
+def _least_used(lab: LabAnswers) -> str:
+    """The exercise whose functions the fewest of the notebook's own cells call: each would wait for them in vain."""
+    own = [cell.source for cell in lab.released.cells if cell.cell_type == "code" and not cell.metadata.get("nbgrader")]
+    used = {each: sum(any(name in source for name in _names(each)) for source in own) for each in lab.exercises}
+    return min(lab.exercises, key=used.__getitem__)

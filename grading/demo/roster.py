@@ -18,7 +18,10 @@ Way = Callable[[LabAnswers, Random], Made]
 
 @dataclass(frozen=True)
 class DemoStudent:
-    """does: what is done in every lab; in_last: what is done in the last lab instead; late by so many days."""
+    """does: what is done in every lab; in_last: what is done in the last lab instead; late by so many days.
+
+    waits: the person who grades by hand has not come to this one yet.
+    """
 
     name: str
     kind: str
@@ -26,6 +29,7 @@ class DemoStudent:
     in_last: Way | None = None
     days_late: int = 0
     skips_last: bool = False
+    waits: bool = False
 
 
 PERFECT, BLANK = "all solved", "left blank"
@@ -41,7 +45,7 @@ _ROSTER = (
     DemoStudent("Łukasz Żak", "endless loop", handins.perfect, in_last=handins.endless_loop),
     DemoStudent("van der Berg, Jo", "two days late", handins.perfect, days_late=2),
     DemoStudent("@grace", "last lab missing", handins.perfect, skips_last=True),
-    DemoStudent("María José Núñez", "in their own style", handins.own_style),
+    DemoStudent("María José Núñez", "in their own style", handins.own_style, waits=True),
     DemoStudent("100% Kim", "answer cell renamed", handins.perfect, in_last=handins.renamed_cell),
     DemoStudent("jan & piet", "check cells deleted", handins.deleted_check),
     DemoStudent("Дмитрий", "partly wrong", handins.partly_wrong),

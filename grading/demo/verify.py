@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from grading.demo.handins import Made
 from grading.demo.roster import DemoStudent
 from grading.demo.sample import Expected
 from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin
@@ -12,21 +13,22 @@ from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin
 def surprises(record: ClassRecord, students: list[DemoStudent], expected: Expected) -> list[str]:
     """One line for each grade that is not as it should be; none when all is well."""
     late = {student.name for student in students if student.days_late}
+    waiting = {student.name for student in students if student.waits}
     found = []
     seen = set()
     for handin in record.handins:
         seen.add((handin.lab, handin.student))
         if (handin.lab, handin.student) in expected:
-            earns = expected[handin.lab, handin.student].earns
-            found += _wrong(handin, earns, handin.student in late)
+            made = expected[handin.lab, handin.student]
+            found += _wrong(handin, made, handin.student in late, handin.student in waiting)
         elif handin.state != NOT_HANDED_IN:
             found.append(f"{handin.lab}, {handin.student}: {handin.state}, but nothing was handed in")
     return [*found, *(f"{lab}, {student}: is not in the record" for lab, student in sorted(set(expected) - seen))]
 
 
-def _wrong(handin: Handin, earns: frozenset[str] | None, is_late: bool) -> Iterator[str]:
+def _wrong(handin: Handin, made: Made, is_late: bool, waits: bool) -> Iterator[str]:
     where = f"{handin.lab}, {handin.student}"
-    if earns is None:
+    if made.earns is None:
         if handin.state != "unreadable":
             yield f"{where}: {handin.state}, but the file cannot be read"
         return
@@ -34,9 +36,12 @@ def _wrong(handin: Handin, earns: frozenset[str] | None, is_late: bool) -> Itera
         yield f"{where}: {handin.state}: {handin.reason}"
         return
     for mark in handin.marks:
-        due = mark.item.max_score if mark.item.id in earns else 0.0
+        share = 1.0 if mark.item.id in made.earns else 0.0 if waits else made.by_hand.get(mark.item.id, 0.0)
+        due = share * mark.item.max_score
         if mark.score != due:
             said = f"{mark.outcome}: {mark.hint}" if mark.hint else mark.outcome
             yield f"{where}: {mark.score:g} points for {mark.item.id} instead of {due:g} ({said})"
-    if bool(handin.penalty) != (is_late and bool(earns)):
+        if mark.waiting != (waits and mark.item.id in made.by_hand):
+            yield f"{where}: {mark.item.id} {'waits' if mark.waiting else 'does not wait'} for a person"
+    if bool(handin.penalty) != (is_late and bool(made.earns)):
         yield f"{where}: a late penalty of {handin.penalty:g}"

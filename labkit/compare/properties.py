@@ -5,17 +5,30 @@ A property may carry a `hint`, shown when it fails. Comparing with an expected t
 
 from __future__ import annotations
 
-from labkit.spec import Observation
+from labkit.spec import Observation, Tree
 from labkit.tree import leaves, same
 
 
 def inputs_untouched(run: Observation) -> str | None:
-    """The answer left its inputs as they were."""
+    """The answer left its inputs as they were, on every rank where there are several."""
     if same(run.tree, run.back):
         return None
-    before, after = dict(leaves(run.tree)), dict(leaves(run.back))
+    if isinstance(run.back, dict) and run.back.keys() == {"ranks"} and run.got.keys() == {"ranks"}:
+        backs, where = run.back["ranks"], " on rank {}"
+        if len(backs) != len(run.got["ranks"]):
+            return "the inputs of some ranks did not come back"
+    else:
+        backs, where = [run.back], ""
+    for rank, back in enumerate(backs):
+        if not same(run.tree, back):
+            return f"the input `{_first_change(run.tree, back)}` was changed in place{where.format(rank)}"
+    return None
+
+
+def _first_change(tree: Tree, back: Tree) -> str:
+    before, after = dict(leaves(tree)), dict(leaves(back))
     names = [name for name in before if name not in after or not same(before[name], after[name])]
-    return f"the input `{names[0] if names else '?'}` was changed in place"
+    return names[0] if names else "?"
 
 
 inputs_untouched.hint = (

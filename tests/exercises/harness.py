@@ -21,17 +21,17 @@ TESTS = Path(__file__).resolve().parents[1]
 SECRET = Secret(b"a course key for the tests", "lab", "ada", "first")
 
 
-def answers_in(source: str, filename: str = "<answer>") -> dict[str, object]:
-    """The names that a cell with this source defines, after the imports that every lab's first cell has."""
+def answers_in(exercise_id: str, source: str) -> dict[str, object]:
+    """The names that a cell with this source defines, after the lab's own set-up cell."""
     namespace: dict[str, object] = {"__name__": "__main__"}
-    exec("import math\nimport heapq\nimport numpy as np\nimport torch\n", namespace)
-    exec(compile(source, filename, "exec"), namespace)
+    exec(_cell(exercise_id[:2], f"{exercise_id[:2]}-setup"), namespace)
+    exec(compile(source, "<answer>", "exec"), namespace)
     return namespace
 
 
 def public_verdict(exercise_id: str, source: str) -> Verdict:
     """What the student reads under the exercise."""
-    return examine(exercises.find(exercise_id), oracle_of(exercise_id), answers_in(source), [source])
+    return examine(exercises.find(exercise_id), oracle_of(exercise_id), answers_in(exercise_id, source), [source])
 
 
 def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET) -> Verdict:
@@ -39,7 +39,7 @@ def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET) -> Ve
     exercise, hidden = exercises.find(exercise_id), hidden_of(exercise_id)
     names = [answer.name for answer in exercise.answers]
     cases = hidden.cases(secret.draw(exercise_id))
-    answers = gather_answers(exercise, answers_in(source))
+    answers = gather_answers(exercise, answers_in(exercise_id, source))
     if isinstance(answers, Trouble):
         return judge(exercise, oracle_of(exercise_id), [Observation(cases[0], {}, trouble=answers)])
     if found := find_forbidden([source], names, exercise.forbids):
@@ -60,6 +60,10 @@ def answer_files(folder: str) -> list[Path]:
 
 def solution_of(exercise_id: str) -> str:
     """The solution cell of an exercise, from the course source: the only place where it stands."""
-    (source,) = (TESTS.parent / "solutions").glob(f"{exercise_id[:2]}_*.py")
-    pattern = rf'# %%[^\n]*"grade_id": "{exercise_id}"[^\n]*\n(.*?)(?=\n# %%|\Z)'
+    return _cell(exercise_id[:2], exercise_id)
+
+
+def _cell(lab: str, grade_id: str) -> str:
+    (source,) = (TESTS.parent / "solutions").glob(f"{lab}_*.py")
+    pattern = rf'# %%[^\n]*"grade_id": "{grade_id}"[^\n]*\n(.*?)(?=\n# %%|\Z)'
     return re.search(pattern, source.read_text(), re.DOTALL)[1]

@@ -11,8 +11,15 @@ from tests.exercises.harness import answer_files, hidden_verdict, public_verdict
 ALL = list(exercises.everything())
 
 
+USE_UP_THEIR_TIME = ("the-lectures-loop", "sorts-again-each-turn")
+"""Wrong answers that are stopped by the CPU limit, which takes seconds."""
+
+
 def _cases(folder: str) -> list:
-    return [pytest.param(path, id=path.stem) for path in answer_files(folder)]
+    return [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem.endswith(USE_UP_THEIR_TIME) else [])
+        for path in answer_files(folder)
+    ]
 
 
 @pytest.mark.parametrize("exercise_id", ALL)

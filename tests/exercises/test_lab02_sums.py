@@ -12,7 +12,7 @@ from grading.hidden import Secret
 from labkit import exercises
 from labkit.exercises.lab02.sums import WRITTEN, Draws, Merging, Numbers
 from labkit.observe import make_inputs
-from labkit.oracles.lab02 import blocks
+from labkit.oracles.lab02 import rounding
 from labkit.oracles.lab02 import sums as truth
 from tests.exercises.harness import TESTS, hidden_verdict
 
@@ -58,7 +58,7 @@ def test_the_figures_of_the_text_a_thousand_hundredths(dtype: str) -> None:
 def test_bfloat16_neighbours_enclose_every_float32() -> None:
     x = torch.randint(0, 255 << 23, (20_000,), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
     x = torch.cat([x.view(torch.float32), -x.view(torch.float32)])
-    below, above = blocks.neighbours(x)
+    below, above = rounding.neighbours(x)
     assert ((below <= x) & (x <= above)).all()
     exact = x.bfloat16().double() == x.double()
     assert torch.equal(below == above, exact)
@@ -66,5 +66,5 @@ def test_bfloat16_neighbours_enclose_every_float32() -> None:
 
 def test_an_unbiased_rounding_stays_within_the_bound() -> None:
     """The bound is Hoeffding's for a chance of 1e-12 a value, so that 1e3 values fail once in 1e9 checks."""
-    bound = math.sqrt(math.log(2 / blocks.FAILURE_PROBABILITY) / (2 * Draws().n_copies * Draws().n_seeds))
+    bound = math.sqrt(math.log(2 / rounding.FAILURE_PROBABILITY) / (2 * Draws().n_copies * Draws().n_seeds))
     assert 0.01 < bound < 0.1

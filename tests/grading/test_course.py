@@ -171,7 +171,9 @@ def test_what_cannot_be_read_is_reported_and_costs_nobody_else(course, capsys) -
     broken.write_bytes(broken.read_bytes()[:500])
     misnamed = submit(course, "eve")
     misnamed.rename(misnamed.with_name("my solution.ipynb"))
-    kernel = submit(course, "kim", change=lambda notebook: notebook.metadata.update(kernelspec={"name": "R", "display_name": "R"}))
+    kernel = submit(
+        course, "kim", change=lambda notebook: notebook.metadata.update(kernelspec={"name": "R", "display_name": "R"})
+    )
     assert kernel.exists()
     assert main(["grade", str(course.root), "00", "--workers", "1"]) == 1
     assert points(course, "ada")["00-warm-up-check"] == 1

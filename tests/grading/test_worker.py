@@ -13,6 +13,7 @@ from grading.supervisor.conversation import CellLimits, run_steps
 from grading.supervisor.forkserver import InfrastructureFault
 
 GOOD = "def double(x):\n    return x * 2"
+SWALLOWS = "\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
 pytestmark = pytest.mark.usefixtures("lab99")
 
 
@@ -57,7 +58,14 @@ def test_right_on_the_public_cases_only(forkserver) -> None:
 
 
 def test_hidden_cases_differ_by_student_and_attempt_and_repeat(forkserver) -> None:
-    seen = "seen = []\ndef double(x):\n    seen.append(len(x))\n    if len(seen) == 3: raise ValueError(len(x))\n    return x * 2"
+    seen = """
+seen = []
+def double(x):
+    seen.append(len(x))
+    if len(seen) == 3:
+        raise ValueError(len(x))
+    return x * 2
+"""
 
     def third_size(**who: str) -> str:
         found = graded(forkserver, code("99-double", seen), DOUBLE, **who).exercises["99-double"]
@@ -179,10 +187,7 @@ def test_cells_that_hang_again_and_again_come_to_an_end(forkserver) -> None:
         ("import ctypes\ndef double(x): ctypes.string_at(0)", "limit"),
         ("import os\ndef double(x): os.killpg(0, 9)", "limit"),
         ("def double(x):\n    while True: pass", "limit"),
-        (
-            "def double(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass",
-            "limit",
-        ),
+        (f"def double(x):{SWALLOWS}", "limit"),
         ("import time\ndef double(x): time.sleep(60)", "limit"),
         ("def double(x): return bytearray(64 * 2**30)", "limit"),
     ],
@@ -207,10 +212,7 @@ def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(forkserver) ->
     busy = "def slow(x):\n    while True: pass"
     found = graded(forkserver, code("99-slow", busy), slow).exercises["99-slow"]
     assert found.outcome == "limit" and "0.5 s of cpu time" in dict(found.public.rows)["problem"]
-    swallowing = (
-        "def slow(x):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
-    )
-    assert graded(forkserver, code("99-slow", swallowing), slow).exercises["99-slow"].outcome == "limit"
+    assert graded(forkserver, code("99-slow", f"def slow(x):{SWALLOWS}"), slow).exercises["99-slow"].outcome == "limit"
     waiting = "import time\ndef slow(x):\n    time.sleep(1)\n    return x"
     assert graded(forkserver, code("99-slow", waiting), slow).exercises["99-slow"].outcome == "passed"
 
@@ -283,6 +285,47 @@ def test_a_budget_is_judged_on_what_was_measured(forkserver) -> None:
     assert graded(forkserver, code("99-measured", small), step).exercises["99-measured"].outcome == "passed"
     found = graded(forkserver, code("99-measured", large), step).exercises["99-measured"]
     assert found.outcome == "failed" and found.public.hint == "A copy of everything is too much."
+
+
+RING = """
+import torch
+def all_reduce(comm, x):
+    rank, n = comm.rank, comm.world_size
+    parts = [part.clone() for part in x.tensor_split(n)]
+    for step in range(2 * n - 2):
+        adds = step < n - 1
+        mine = parts[(rank - step - 1) % n]
+        got = torch.empty_like(mine)
+        work = comm.isend(parts[(rank - step) % n], (rank + 1) % n)
+        comm.recv(got, (rank - 1) % n)
+        work.wait()
+        mine.copy_(mine + got if adds else got)
+    return torch.cat(parts)
+"""
+EXTRA = """
+    work = comm.isend(x, (rank + 1) % n)
+    comm.recv(torch.empty_like(x), (rank - 1) % n)
+    return"""
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome", "problem"),
+    [
+        (RING, "passed", None),
+        (RING.replace("isend(parts", "isend(0 * parts"), "failed", "wrong value at ranks.0.out"),
+        (RING.replace("    return", EXTRA), "failed", "over budget: bytes sent"),
+        ("def all_reduce(comm, x):\n    comm.recv(x, (comm.rank + 1) % 3)", "failed", "deadlock: rank 0 waits for a"),
+        ("def all_reduce(comm, x):\n    if comm.rank: 1 / 0\n    comm.barrier()", "failed", "rank 1: ZeroDivision"),
+        ("def all_reduce(comm, x):\n    while True: pass", "limit", "1.5 s of wall time"),
+        ("import os\ndef all_reduce(comm, x):\n    os._exit(0)", "limit", "ended"),
+    ],
+)
+def test_several_ranks(forkserver, source: str, outcome: str, problem: str | None) -> None:
+    result = graded(forkserver, code("99-all-reduce", source), exercise("99-all-reduce"))
+    found = result.exercises["99-all-reduce"]
+    assert found.outcome == outcome
+    if problem is not None:
+        assert problem in dict(found.public.rows)["problem"]
 
 
 def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:

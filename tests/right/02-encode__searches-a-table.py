@@ -1,4 +1,6 @@
 # all values of the format in a sorted table (numpy), ties by the parity of the index
+import numpy as np
+
 TABLES = {}
 
 

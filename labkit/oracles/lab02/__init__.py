@@ -1,9 +1,10 @@
 """Lab 02, float formats and summation error: what is true of a right answer."""
 
-from labkit.oracles.lab02.blocks import BLOCKED_SUM, STOCHASTIC_ROUNDING
+from labkit.oracles.lab02.blocks import BLOCKED_SUM
 from labkit.oracles.lab02.encoding import ENCODE
 from labkit.oracles.lab02.formats import DECODE, FORMAT_TABLE
 from labkit.oracles.lab02.quantize import INT8_QUANTIZE
+from labkit.oracles.lab02.rounding import STOCHASTIC_ROUNDING
 from labkit.oracles.lab02.sums import MERGE_SMALLEST, SUMS
 
 __all__ = [

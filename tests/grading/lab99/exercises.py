@@ -65,6 +65,18 @@ MEASURED = Exercise(
     drive=lambda ans, case, tree, stage: _measured(ans, tree, stage),
     meters=("memory",),
 )
+ALL_REDUCE = Exercise(
+    id="99-all-reduce",
+    title="Several ranks, and a budget on what they send",
+    points=1,
+    minutes=1,
+    difficulty=1,
+    answers=(Answer("all_reduce"),),
+    public=(Size(6),),
+    inputs=lambda case, gen: {"x": torch.randn(3, case.n, generator=gen)},
+    drive=lambda ans, case, tree, stage: {"out": ans.all_reduce(stage.comm, tree["x"][stage.rank])},
+    run=Run(ranks=3, wall_s=1.5),
+)
 
 
 def _measured(ans, tree, stage):

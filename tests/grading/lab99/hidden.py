@@ -10,3 +10,4 @@ DOUBLE = Hidden("99-double", lambda rng: (Size(rng.randrange(1_000, 2_000)), Siz
 SLOW = Hidden("99-slow", lambda rng: (Size(rng.randrange(5, 9)),))
 SHARE = Hidden("99-share", lambda rng: (Case(),))
 MEASURED = Hidden("99-measured", lambda rng: (Size(rng.randrange(1_000, 1_100)),))
+ALL_REDUCE = Hidden("99-all-reduce", lambda rng: (Size(rng.randrange(10, 100)), Size(0)))

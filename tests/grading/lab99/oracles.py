@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labkit.check import inputs_untouched
-from labkit.spec import Budget, Hint, Oracle
+from labkit.spec import Budget, Hint, Oracle, Tolerance
 
 DOUBLE = Oracle(
     id="99-double",
@@ -21,4 +21,11 @@ MEASURED = Oracle(
     id="99-measured",
     expect=lambda case, tree: {"out": tree["x"].sum()},
     budgets=(Budget("peak_bytes", 20_000, "A copy of everything is too much."),),
+)
+ALL_REDUCE = Oracle(
+    id="99-all-reduce",
+    expect=lambda case, tree: {"ranks": [{"out": tree["x"].sum(0)}] * 3},
+    judge=(inputs_untouched,),
+    tolerance=Tolerance(rtol=1e-5, atol=1e-6),
+    budgets=(Budget("bytes_sent", lambda case, tree: 4 * 4 * -(-case.n // 3), "Send one part at a time."),),
 )

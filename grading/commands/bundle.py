@@ -1,0 +1,59 @@
+"""`bundle [--out FILE]`: the archive that students get: notebooks, labkit, what is needed to set them up.
+
+The solutions, the grader with its hidden cases, and the tests stay here. The same tree gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+from pathlib import Path
+
+from grading.commands.shared import say
+from grading.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("notebooks", "labkit", ".make")
+FILES = ("README.md", "LICENSE", "Makefile", "pyproject.toml", "environment.yml")
+NAME = "efficient-training-labs"
+LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser("bundle", help="make the archive for students")
+    parser.add_argument("--out", type=Path, default=Path(f"{NAME}.zip"))
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    n_files = make_bundle(args.out)
+    say(f"{args.out}: {n_files} files for students")
+    return 0
+
+
+def make_bundle(out: Path) -> int:
+    """Write the archive; returns the number of files in it. Raises UserError where it cannot be written."""
+    paths = [ROOT / name for name in FILES]
+    for folder in FOLDERS:
+        paths += [path for path in (ROOT / folder).rglob("*") if path.is_file() and not _left_out(path)]
+    missing = [str(path.relative_to(ROOT)) for path in paths if not path.exists()]
+    if missing or not any((ROOT / "notebooks").glob("*.ipynb")):
+        raise UserError(f"{', '.join(missing) or 'notebooks/'} is missing", "run this from a full checkout")
+    part = out.with_name(f".{out.name}.part")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(paths):
+                # A fixed date, so that the archive changes only with its contents.
+                entry = zipfile.ZipInfo(f"{NAME}/{path.relative_to(ROOT)}", (1980, 1, 1, 0, 0, 0))
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, path.read_bytes())
+        part.replace(out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UserError(f"{out} cannot be written", str(error.strerror)) from error
+    return len(paths)
+
+
+def _left_out(path: Path) -> bool:
+    return any(part in LEFT_OUT for part in path.relative_to(ROOT).parts)

@@ -1,0 +1,65 @@
+"""What students get holds no solution, no hidden case and nothing of the grader, and works by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from grading.__main__ import main
+from grading.commands.bundle import NAME, make_bundle
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    make_bundle(folder / "labs.zip")
+    with zipfile.ZipFile(folder / "labs.zip") as archive:
+        archive.extractall(folder)
+    return folder / NAME
+
+
+def solution_lines() -> set[str]:
+    lines: set[str] = set()
+    for source in (REPOSITORY / "solutions").glob("[0-9]*.py"):
+        for region in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", source.read_text(), re.DOTALL):
+            lines |= {line.strip() for line in region.splitlines() if len(line.strip()) > 24}
+    return lines
+
+
+def test_no_solution_and_nothing_of_the_grader_is_in_it(bundle) -> None:
+    names = {path.relative_to(bundle).parts[0] for path in bundle.rglob("*")}
+    assert names.isdisjoint({"grading", "solutions", "tests", "benchmarks", ".git"})
+    text = "\n".join(path.read_text(errors="ignore") for path in bundle.rglob("*") if path.is_file())
+    assert "BEGIN SOLUTION" not in text and "BEGIN HIDDEN TESTS" not in text and "BEGIN MARK SCHEME" not in text
+    hidden = "\n".join(path.read_text() for path in (REPOSITORY / "grading" / "hidden").rglob("*.py"))
+    given = [line for line in solution_lines() if line in text]
+    assert not given
+    drawn = {line.strip() for line in hidden.splitlines() if "rng." in line}
+    assert drawn and not [line for line in drawn if line in text]
+
+
+def test_labkit_checks_answers_from_the_bundle_alone(bundle, tmp_path) -> None:
+    answer = "lambda x, dim: x.double().square().mean(dim).sqrt().to(x.dtype)"
+    code = f"from labkit import check\ncheck('00-warm-up', {answer})"
+    environment = {**os.environ, "PYTHONPATH": str(bundle), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "cases pass" in done.stdout, done.stderr
+
+
+def test_the_same_tree_gives_the_same_bytes(tmp_path) -> None:
+    make_bundle(tmp_path / "a.zip")
+    make_bundle(tmp_path / "b.zip")
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path, capsys) -> None:
+    assert main(["bundle", "--out", str(tmp_path / "no" / "such" / "labs.zip")]) == 2
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err
