@@ -11,31 +11,44 @@ from html import escape
 from labkit.check.judge import amount
 from labkit.check.verdict import Verdict
 
-_COLOURS = {"passed": "#2e7d32", "partial": "#b26a00", "unanswered": "#5f6b7a", "infrastructure": "#5f6b7a"}
-_FAILED = "#c62828"
+# The theme's own signal colours, so that they can be told apart on dark ground too.
+_PASSED = "var(--jp-success-color1,#2e7d32)"
+_PARTIAL = "var(--jp-warn-color1,#b26a00)"
+_QUIET = "var(--jp-ui-font-color2,#5f6b7a)"
+_FAILED = "var(--jp-error-color1,#c62828)"
+_COLOURS = {"passed": _PASSED, "partial": _PARTIAL, "unanswered": _QUIET, "infrastructure": _QUIET}
+_TINTS = {"passed": "76,175,80", "partial": "255,152,0", "unanswered": "128,128,128", "infrastructure": "128,128,128"}
+_FAILED_TINT = "244,67,54"
+# The ground is opaque: where a page is dark and knows none of the theme's names, the fallbacks go together.
 _BOX = (
     "border:1px solid var(--jp-border-color2,#d0d4da);border-left:4px solid {colour};border-radius:4px;"
-    "padding:8px 14px;margin:4px 0;max-width:780px;font-family:var(--jp-ui-font-family,system-ui,sans-serif);"
-    "font-size:13px;line-height:1.5;background:var(--jp-layout-color1,#fff);color:var(--jp-ui-font-color1,#222)"
-)
-_LABEL = (
-    "padding:1px 14px 1px 0;vertical-align:top;text-align:left;white-space:nowrap;font-weight:normal;"
-    "color:var(--jp-ui-font-color2,#5f6b7a);background:transparent"
-)
-_VALUE = (
-    "padding:1px 0;text-align:left;font-family:var(--jp-code-font-family,ui-monospace,monospace);"
-    "font-size:12px;word-break:break-word;background:transparent"
-)
-_HINT = (
-    "margin-top:6px;padding:6px 10px;border-radius:3px;background:var(--jp-layout-color2,#f4f5f7);"
+    "padding:8px 14px;margin:4px 0;max-width:780px;box-sizing:border-box;"
+    "font-family:var(--jp-ui-font-family,system-ui,sans-serif);font-size:13px;line-height:1.5;"
+    "background:linear-gradient(rgba({tint},0.07),rgba({tint},0.07)),var(--jp-layout-color1,#fff);"
     "color:var(--jp-ui-font-color1,#222)"
 )
-_TABLE = "border-collapse:collapse;margin:6px 0 0 0;border:none;font-size:13px;color:inherit"
+_HEAD = "display:flex;align-items:baseline;gap:8px;font-weight:600"
+_MARK = "font-size:15px;line-height:1;color:{colour}"
+_CELL = "padding:2px 0;border:none;vertical-align:baseline;text-align:left;line-height:1.5;background:transparent"
+_LABEL = (
+    f"{_CELL};padding-right:16px;white-space:nowrap;font-size:12px;font-weight:normal;"
+    "color:var(--jp-ui-font-color2,#5f6b7a)"
+)
+_VALUE = (
+    f"{_CELL};font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:12px;"
+    "white-space:pre-wrap;overflow-wrap:anywhere"
+)
+_HINT = (
+    "margin-top:8px;padding:6px 10px;border-radius:3px;background:var(--jp-layout-color2,#f4f5f7);"
+    "color:var(--jp-ui-font-color1,#222)"
+)
+_TABLE = "border-collapse:collapse;margin:6px 0 0 0;border:none;table-layout:auto;color:inherit"
 
 
 def as_html(verdict: Verdict) -> str:
     """The verdict as one self-contained `<div>`."""
     colour = _COLOURS.get(verdict.outcome, _FAILED)
+    tint = _TINTS.get(verdict.outcome, _FAILED_TINT)
     mark = {"passed": "✓", "partial": "◐", "unanswered": "○"}.get(verdict.outcome, "✗")
     rows = [*verdict.rows]
     if verdict.score > 0:
@@ -44,8 +57,9 @@ def as_html(verdict: Verdict) -> str:
             for name, measured, limit, unit in verdict.budgets
         ]
     parts = [
-        f'<div class="labkit-verdict" style="{_BOX.format(colour=colour)}">',
-        f'<div><b style="color:{colour}">{mark}</b>&nbsp; <b>{escape(verdict.headline)}</b></div>',
+        f'<div class="labkit-verdict" style="{_BOX.format(colour=colour, tint=tint)}">',
+        f'<div style="{_HEAD}"><span style="{_MARK.format(colour=colour)}">{mark}</span>'
+        f"<span>{escape(verdict.headline)}</span></div>",
     ]
     if rows:
         cells = "".join(

@@ -16,6 +16,11 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from labkit.meters.dispatch import Meter
+from labkit.spec import KiB
+
+
+PYTHON_NOISE_BYTES = 64 * KiB
+"""What Python's own objects may take before they count: caches and frames differ from run to run."""
 
 
 class LiveStorages(Meter):
@@ -63,7 +68,8 @@ def measure_memory(measured: dict[str, float]) -> Iterator[None]:
     """Put `peak_bytes` into `measured`: the most that the block held at once beyond what it was given.
 
     The peaks of tensor storages and of Python's allocator are added, though they may fall at different moments: an
-    upper bound, tight where only one of them moves.
+    upper bound, tight where only one of them moves. Of Python's, only what is beyond PYTHON_NOISE_BYTES counts, so
+    that the figure of an answer that works on tensors is the same on every run.
     """
     storages = LiveStorages()
     was_tracing = tracemalloc.is_tracing()
@@ -75,7 +81,7 @@ def measure_memory(measured: dict[str, float]) -> Iterator[None]:
         with storages:
             yield
     finally:
-        python_bytes = max(tracemalloc.get_traced_memory()[1] - before_bytes, 0)
+        python_bytes = max(tracemalloc.get_traced_memory()[1] - before_bytes - PYTHON_NOISE_BYTES, 0)
         if not was_tracing:
             tracemalloc.stop()
         measured["peak_bytes"] = max(measured.get("peak_bytes", 0), storages.peak_bytes + python_bytes)

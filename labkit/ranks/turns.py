@@ -164,6 +164,8 @@ class Turns:
             if ident is not None and not self._over.is_set():
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
             if self._over.wait(0.1):
+                for thread in threads:
+                    thread.join()
                 return
 
 

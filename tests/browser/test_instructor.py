@@ -21,10 +21,11 @@ pytestmark = pytest.mark.browser
 
 LAB = "00_start_here"
 EXERCISE = "00-warm-up"
+WRONG = TESTS / "wrong" / "00-warm-up__ignores-dim.py"
 ANSWERS = {
     "ada": solution_of(EXERCISE),
     "blank": None,
-    "O'Brien, Pat": (TESTS / "wrong" / "00-warm-up__ignores-dim.py").read_text(),
+    "O'Brien, Pat": WRONG.read_text(),
     "zoe": solution_of(EXERCISE),
 }
 LATECOMER = "zoe"  # hands in after the others were graded
@@ -64,24 +65,63 @@ def hand_in(course: Course, student: str) -> None:
 
 
 def open_formgrader(page: Page, lab: JupyterLab) -> FrameLocator:
-    """Formgrader as the menu of JupyterLab opens it: a page within the page."""
+    """Formgrader as JupyterLab's menu opens it: a page within the page."""
+    page.set_viewport_size({"width": 1600, "height": 1000})
     page.goto(f"{lab.url}lab?token={lab.token}&reset")
     choose_menu(page, "Nbgrader", "Formgrader")
-    return page.frame_locator("#formgrader iframe, iframe")
+    formgrader = page.frame_locator("iframe")
+    expect(formgrader.get_by_role("link", name=LAB, exact=True)).to_be_visible()
+    return formgrader
 
 
-def test_dump(lab, page):
-    f = open_formgrader(page, lab)
-    expect(f.locator("body")).to_contain_text(LAB)
-    page.wait_for_timeout(1500)
-    shoot(page, "instructor-1-assignments")
-    print(page.locator("iframe").first.evaluate("e=>e.outerHTML"))
-    print(f.locator("table").inner_html())
-    page.goto(f"{lab.url}formgrader/manage_submissions/{LAB}")
-    page.wait_for_timeout(1500)
-    print(page.locator("table").inner_html())
-    shoot(page, "instructor-2-submissions")
-    page.goto(f"{lab.url}formgrader/gradebook/{LAB}/{LAB}")
-    page.wait_for_timeout(1500)
-    print(page.locator("table").inner_html())
-    shoot(page, "instructor-3-sub")
+def row_of(formgrader: FrameLocator, student: str) -> Locator:
+    return formgrader.locator("#main-table tr", has_text=student)
+
+
+def open_submissions(formgrader: FrameLocator) -> None:
+    """The table of who handed in the lab, reached by the number of submissions."""
+    formgrader.locator("#main-table tr", has_text=LAB).locator(".num-submissions a").click()
+    expect(formgrader.locator("#main-table tr")).to_have_count(len(ANSWERS))
+
+
+def test_formgrader_shows_the_class_with_its_scores(lab: JupyterLab, page: Page) -> None:
+    formgrader = open_formgrader(page, lab)
+    shoot(page, "instructor-1-formgrader")
+    open_submissions(formgrader)
+    for student, score in (("ada", "1 / 1"), ("blank", "0 / 1"), ("O'Brien, Pat", "0 / 1")):
+        expect(row_of(formgrader, student).locator(".status")).to_have_text("graded")
+        expect(row_of(formgrader, student).locator(".score")).to_have_text(score)
+    shoot(page, "instructor-2-class")
+
+
+def test_the_autograde_button_takes_the_supervised_path(lab: JupyterLab, page: Page) -> None:
+    formgrader = open_formgrader(page, lab)
+    open_submissions(formgrader)
+    late = row_of(formgrader, LATECOMER)
+    expect(late.locator(".status")).to_have_text("needs autograding")
+    late.locator(".autograde a").click()
+    expect(formgrader.locator(".modal-title")).to_have_text("Success")
+    shoot(page, "instructor-3-autograde-button")
+    expect(late.locator(".status")).to_have_text("graded")
+    expect(late.locator(".score")).to_have_text("1 / 1")
+
+    # Only our grader writes a job's key into the notebook, and keeps the job's result beside the gradebook.
+    course = Course.at(lab.root)
+    job = nbformat.read(course.autograded(LAB, LATECOMER), 4).metadata["grading"]["job"]
+    assert json.loads(course.result(LAB, job).read_text())["student"] == LATECOMER
+
+
+def test_manual_grading_shows_the_verdict(lab: JupyterLab, page: Page) -> None:
+    hint = WRONG.read_text().split("\n", 1)[0].removeprefix("# ")
+    formgrader = open_formgrader(page, lab)
+    formgrader.get_by_role("link", name="Manual Grading").click()
+    for _ in ("assignment", "notebook"):  # a lab has one notebook, of its own name
+        formgrader.get_by_role("link", name=LAB, exact=True).click()
+    # The names are hidden until an instructor asks for them, but they are there.
+    row_of(formgrader, "O'Brien, Pat").locator("a.name-hidden").click()
+    box = formgrader.locator(".labkit-verdict").last
+    expect(box).to_contain_text("✗")
+    expect(box).to_contain_text(hint)
+    expect(formgrader.locator("input.score")).to_have_attribute("placeholder", "0")
+    box.scroll_into_view_if_needed()
+    shoot(page, "instructor-4-manual-grading")
