@@ -34,7 +34,7 @@ def write_results(notebook: NotebookNode, work: Graded, result: SubmissionResult
             node.outputs = test_outputs(result.cells[grade_id], slot)
         elif grade_id in result.cells:
             node.outputs = cell_outputs(result.cells[grade_id])
-    notebook.metadata[JOB_KEY] = {"job": result.key, "notes": list(result.notes)}
+    notebook.metadata[JOB_KEY] = {"job": work.job.key, "notes": list(result.notes)}
     return notebook
 
 

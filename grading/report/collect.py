@@ -5,6 +5,8 @@ Nothing is run and nothing is written. What the gradebook says is the grade, als
 
 from __future__ import annotations
 
+import re
+
 from grading.commands.grade import read_ungraded, written_key
 from grading.gradebook.course import Course
 from grading.gradebook.work import prepare, read_result
@@ -42,28 +44,32 @@ def collect(course: Course) -> ClassRecord:
 
 
 def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
-    scored = [cell for cell in template.cells if cell.kind in ("check", "test", "manual")]
-    items = [_item(cell, points.maximum.get(cell.id, cell.points)) for cell in scored]
-    known = {cell.id for cell in scored}
+    items, heading = [], ""
+    for cell in template.cells:
+        heading = ([heading, *_headings(cell)])[-1]
+        if cell.kind in ("check", "test", "manual"):
+            items.append(_item(cell, heading, points.maximum.get(cell.id, cell.points)))
+    known = {item.cell for item in items}
     items += [Item(name, name, "other", name, most) for name, most in points.maximum.items() if name not in known]
     return tuple(items)
 
 
-def _item(cell: TemplateCell, max_score: float) -> Item:
+def _item(cell: TemplateCell, heading: str, max_score: float) -> Item:
+    """An exercise has a title; what has none is called after the heading that it stands under."""
     if cell.kind == "check":
         return Item(cell.exercise, cell.id, "exercise", exercises.find(cell.exercise).title, max_score)
-    if cell.kind == "test":
-        return Item(cell.id, cell.id, "test", "plain test", max_score)
-    return Item(cell.id, cell.id, "manual", "graded by a person", max_score)
+    return Item(cell.id, cell.id, "test" if cell.kind == "test" else "manual", heading or cell.id, max_score)
 
 
 def _title(template: Template) -> str:
     """The notebook's first heading."""
-    for cell in template.cells:
-        for line in cell.source.splitlines() if cell.cell_type == "markdown" else ():
-            if line.startswith("# "):
-                return line[2:].strip()
-    return template.lab
+    return next((heading for cell in template.cells for heading in _headings(cell)), template.lab)
+
+
+def _headings(cell: TemplateCell) -> list[str]:
+    if cell.cell_type != "markdown":
+        return []
+    return [line.lstrip("#").strip() for line in cell.source.splitlines() if re.match(r"#{1,6} ", line)]
 
 
 def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gradebook: LabPoints) -> Handin:

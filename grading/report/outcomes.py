@@ -5,7 +5,7 @@ The words are for people; the record and the exports keep the outcomes' own name
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grading.report.record import (
     BY_HAND,
@@ -47,8 +47,7 @@ LOOKS = {
 
 def look_of(mark: Mark) -> Look:
     """Where a person or a plain test decided, the points say how it went."""
-    if mark.outcome in (UNSUPERVISED, BY_HAND) or mark.by_hand:
-        if mark.is_full:
-            return PASSED
-        return PARTIAL if mark.score else FAILED
-    return LOOKS.get(mark.outcome, FAILED)
+    if mark.outcome not in (UNSUPERVISED, BY_HAND) and not mark.by_hand:
+        return LOOKS.get(mark.outcome, FAILED)
+    look = PASSED if mark.is_full else PARTIAL if mark.score else FAILED
+    return replace(look, word="by hand") if mark.outcome == BY_HAND else look

@@ -117,7 +117,7 @@ def test_every_mark_has_a_sign_and_a_word(page: Page) -> None:
         "✗ 0 failed",
         "✗ 0 failed, hidden",
         "✎ 0 to grade",
-        "◐ 1.5 partial, by hand",
+        "◐ 1.5 by hand",
     ):
         assert part in page.text, part
 

@@ -16,12 +16,9 @@ SLACK = 1e-3
 
 def ends_of(x: torch.Tensor, channel_dim: int | None) -> tuple[torch.Tensor, torch.Tensor]:
     """The smallest and the largest value, zero included: of x, or of each channel in a shape that broadcasts."""
-    if channel_dim is None:
-        low, high = torch.aminmax(x)
-    else:
-        axes = [axis for axis in range(x.dim()) if axis != channel_dim % x.dim()]
-        low, high = x.amin(axes, keepdim=True), x.amax(axes, keepdim=True)
-    return low.clamp(max=0), high.clamp(min=0)
+    axes = [axis for axis in range(x.dim()) if channel_dim is not None and axis != channel_dim % x.dim()]
+    per_channel = channel_dim is not None
+    return x.amin(axes, keepdim=per_channel).clamp(max=0), x.amax(axes, keepdim=per_channel).clamp(min=0)
 
 
 def right_kinds(run: Observation) -> str | None:
