@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +26,11 @@ from grading.gradebook.outputs import JOB_KEY
 from grading.gradebook.work import Graded, prepare, read_result, run_and_store
 from grading.rebuild import Unreadable
 from grading.supervisor.forkserver import InfrastructureFault
+
+NOT_A_NAME = re.compile(r"[*?\[\]\x00-\x1f]")
+"""Given to nbgrader, a student "a*" would stand for everybody whose name begins with an a."""
+POOLS = 3
+"""How often what met a fault of ours is tried, each time with new processes."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,9 @@ def grade(course: Course, lab: str, students: list[str], workers: int) -> list[U
     ready, ungraded = {}, []
     course.key()
     for student in students:
+        if NOT_A_NAME.search(student):
+            ungraded.append(Ungraded(student, "unreadable", f"{student!r} is a pattern to nbgrader: rename the folder"))
+            continue
         try:
             ready[student] = prepare(course, lab, lab, student)
         except Unreadable as error:
@@ -74,19 +84,30 @@ def grade(course: Course, lab: str, students: list[str], workers: int) -> list[U
 
 def _run_jobs(works: list[Graded], workers: int) -> list[Ungraded]:
     waiting = [work for work in works if read_result(work.stored) is None]
-    if not waiting:
-        return []
-    faults = []
-    with progress_bar() as bar, _executor(min(workers, len(waiting))) as executor:
+    faults: dict[str, Ungraded] = {}
+    with progress_bar() as bar:
         task = bar.add_task("running", total=len(waiting))
-        futures = {executor.submit(run_and_store, work.job, work.stored): work for work in waiting}
+        for _ in range(POOLS):
+            if not waiting:
+                break
+            faults = _run_in_pool(waiting, workers, lambda: bar.advance(task))
+            waiting = [work for work in waiting if work.job.student in faults]
+    return list(faults.values())
+
+
+def _run_in_pool(works: list[Graded], workers: int, done: Callable[[], None]) -> dict[str, Ungraded]:
+    """Run and store these jobs; returns the faults of ours by student. A killed process costs the pool, no result."""
+    faults = {}
+    with _executor(min(workers, len(works))) as executor:
+        futures = {executor.submit(run_and_store, work.job, work.stored): work for work in works}
         try:
             for future in as_completed(futures):
+                student = futures[future].job.student
                 try:
                     future.result()
-                except (InfrastructureFault, OSError) as error:
-                    faults.append(Ungraded(futures[future].job.student, "infrastructure", str(error)))
-                bar.advance(task)
+                    done()
+                except (InfrastructureFault, BrokenExecutor, OSError) as error:
+                    faults[student] = Ungraded(student, "infrastructure", str(error))
         except KeyboardInterrupt:
             executor.shutdown(wait=True, cancel_futures=True)
             raise

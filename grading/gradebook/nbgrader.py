@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -53,17 +54,22 @@ def expect_success(course: Course, done: dict) -> None:
     trace = done.get("error", "")
     if trace.rstrip().endswith("KeyboardInterrupt"):
         raise KeyboardInterrupt
-    errors = [line for line in done.get("log", "").splitlines() if line.startswith("[ERROR]")]
-    for line in reversed(trace.splitlines() if trace else []):
-        if line and not line.startswith(" ") and "NbGraderException" not in line:
-            errors.append(line)
-            break
-    reason = errors[-1].removeprefix("[ERROR]").strip() if errors else "no reason was given"
+    reason = _reason(done.get("log", ""), trace)
     log = course.root / ".grading" / "nbgrader.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("a") as file:
         file.write(done.get("log", "") + trace)
     raise NbgraderFailed(f"{reason} (the whole story: {log})")
+
+
+def _reason(log: str, trace: str) -> str:
+    """The line that says most: the exception that nbgrader logged, else its last error, else what it raised."""
+    lines = log.splitlines()
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Unreadable|Fault)\b.*: ", line)]
+    errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
+    last = [line for line in trace.splitlines() if line.strip()][-1:]
+    told = raised[-1:] or [line for line in errors if not line.startswith("Traceback")][-1:] or last
+    return told[0][:300] if told else "no reason was given"
 
 
 def _log_to(path: Path) -> logging.Logger:

@@ -14,6 +14,7 @@ from typing import Literal
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from grading.rebuild.needed import needed
 from grading.rebuild.submission import Submission, SubmittedCell
 from grading.rebuild.template import Template, TemplateCell
 from labkit import exercises
@@ -110,6 +111,7 @@ def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
 
 def steps_of(merged: Merged) -> list[dict[str, Tree]]:
     """What a worker does with the merged cells, in order: run code, serve an exercise, run a plain test."""
+    idle = _idle(merged)
     steps: list[dict[str, Tree]] = []
     for cell in merged.cells:
         slot = cell.template
@@ -119,9 +121,25 @@ def steps_of(merged: Merged) -> list[dict[str, Tree]]:
         elif slot is not None and slot.kind == "test":
             if cell.cell_type == "code":
                 steps.append({"id": cell.id, "do": "test", "source": slot.full_source})
-        elif cell.cell_type == "code" and not (slot is not None and slot.is_figure):
+        elif cell.cell_type == "code" and cell.id not in idle:
             steps.append({"id": cell.id, "do": "code", "source": cell.source})
     return steps
+
+
+def _idle(merged: Merged) -> set[str]:
+    """The template's own figures and demonstrations, less those whose names another cell looks up."""
+    figures, demos, others = set(), [], []
+    for cell in merged.cells:
+        slot = cell.template
+        if slot is not None and slot.is_figure:
+            figures.add(cell.id)
+        elif slot is not None and slot.kind == "code":
+            demos.append((cell.id, cell.source))
+        elif slot is not None and slot.kind == "test":
+            others.append(slot.full_source)
+        elif cell.cell_type == "code" and not (slot is not None and slot.kind == "check"):
+            others.append(cell.source)
+    return figures | {cell_id for cell_id, _ in demos} - needed(demos, others)
 
 
 def program_of(merged: Merged) -> list[str]:

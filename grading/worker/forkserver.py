@@ -55,9 +55,13 @@ def main(control_fd: int) -> None:
 
 
 def preload() -> None:
-    """Everything that a lab imports, and one shell for the cells. It must leave no thread behind."""
+    """Everything that a lab imports. It must leave no thread behind.
+
+    PyTorch loads its compiler at the first optimizer, which takes seconds: every fork would pay for it.
+    """
     import matplotlib
     import torch
+    import torch._dynamo
 
     matplotlib.use("Agg")
     import matplotlib.pyplot

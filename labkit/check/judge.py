@@ -22,7 +22,7 @@ _GENERIC_HINTS = {
     "cpu": "The values may be right, but the work grows too fast with the size of the input: count the operations.",
     "memory": "Look for a copy of the whole input, or for a list that keeps growing.",
     "died": "The answer ended the whole process: an exit, a crash in native code, or too much memory.",
-    "cell": "Restart the kernel and run all cells: the notebook has to run from top to bottom.",
+    "cell": "Run that cell by itself: the error is in its text, or in what it needs from the cells above it.",
     "missing": "Keep the names of the functions as they were given: the check finds your answer by them.",
 }
 

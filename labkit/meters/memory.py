@@ -18,7 +18,6 @@ from torch.utils._pytree import tree_leaves
 from labkit.meters.dispatch import Meter
 from labkit.spec import KiB
 
-
 PYTHON_NOISE_BYTES = 64 * KiB
 """What Python's own objects may take before they count: caches and frames differ from run to run."""
 

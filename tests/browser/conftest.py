@@ -12,7 +12,7 @@ from tests.lanes import require_browser
 # The later ones keep it from talking to anybody but our server.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 ARGUMENTS += ["--disable-component-update", "--disable-sync"]
-PATIENCE_MS = 45_000
+PATIENCE_MS = 60_000
 
 
 # Not for the whole session: Playwright occupies the thread's event loop, which other tests want for themselves.

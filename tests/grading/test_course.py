@@ -8,12 +8,15 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+import grading.commands.grade as grade_command
 from grading.__main__ import main
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade, read_ungraded, written_key
@@ -30,6 +33,7 @@ class Tenth(BasePlugin):
         return 0.5
 c.AssignLatePenalties.plugin_class = Tenth
 """
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -75,6 +79,40 @@ def test_a_class_is_graded_into_nbgraders_own_gradebook(course) -> None:
         "O'Brien, Pat": {"00-warm-up-check": 0, "00-plain": 2, "00-open": 0},
         "Ñandú Özgür =SUM(A1)": {"00-warm-up-check": 1, "00-plain": 2, "00-open": 0},
     }
+
+
+def test_names_that_nbgrader_takes_for_patterns_are_refused_before_they_touch_others(course) -> None:
+    submit(course, "a1")
+    grade(course, LAB, ["a1"], workers=1)
+    before = course.autograded(LAB, "a1").stat().st_mtime_ns
+    for name in ("a[1]", "a*", "a?", "a\n1"):
+        submit(course, name, WRONG)
+    ungraded = grade(course, LAB, course.students(LAB), workers=1)
+    assert {item.student: item.outcome for item in ungraded} == dict.fromkeys(
+        ("a[1]", "a*", "a?", "a\n1"), "unreadable"
+    )
+    assert ungraded[0].reason.endswith("is a pattern to nbgrader: rename the folder")
+    assert course.autograded(LAB, "a1").stat().st_mtime_ns == before
+
+
+def test_a_killed_process_of_the_pool_costs_nobody_a_grade(course, monkeypatch) -> None:
+    """One process of the pool is killed while it works; its jobs run again in a new one."""
+    for name in ("ada", "bob", "eve"):
+        submit(course, name, f"import time\ntime.sleep(1)\n# {name}\n{SOLUTION}")
+    killed = []
+
+    class Killer(ProcessPoolExecutor):
+        def submit(self, *args, **kwargs):
+            future = super().submit(*args, **kwargs)
+            if not killed:
+                (pid,) = list(self._processes)[:1]
+                threading.Timer(4.0, lambda: os.kill(pid, 9)).start()
+                killed.append(pid)
+            return future
+
+    monkeypatch.setattr(grade_command, "ProcessPoolExecutor", Killer)
+    assert grade(course, LAB, ["ada", "bob", "eve"], workers=1) == []
+    assert killed and [points(course, name)["00-warm-up-check"] for name in ("ada", "bob", "eve")] == [1, 1, 1]
 
 
 def test_nbgraders_own_command_and_api_take_the_same_path(course) -> None:

@@ -10,6 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.build import student_version
 from grading.rebuild import Unreadable, merge, read_submission, read_template, rebuilt_notebook, steps_of
+from grading.rebuild.needed import needed
 from tests.grading.lessons import LAB, SOLUTION, cell_of, index_of, solved
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbformat.warnings.DuplicateCellId")
@@ -44,7 +45,7 @@ def source_of(merged, cell_id: str) -> str:
     return next(cell.source for cell in merged.cells if cell.id == cell_id)
 
 
-ORDER = ["00-setup", "00-warm-up", "00-warm-up-check", "00-plain", "00-c007"]
+ORDER = ["00-setup", "00-warm-up", "00-warm-up-check", "00-plain"]
 
 
 def test_the_template_knows_what_each_cell_is_for(template) -> None:
@@ -130,7 +131,7 @@ def test_a_changed_demo_cell_counts_as_added_and_a_figure_is_not_run(hand_in) ->
         notebook.cells[index_of(notebook, "00-c006")].source = "helper = 5"
 
     merged = hand_in(change)
-    assert run_order(merged) == [*ORDER[:-1], "00-c006-added-1", "00-c007"]
+    assert run_order(merged) == [*ORDER, "00-c006-added-1"]
 
 
 def test_a_duplicated_answer_runs_as_in_the_students_notebook(hand_in) -> None:
@@ -226,3 +227,39 @@ def test_odd_cells_are_read_as_far_as_they_make_sense(tmp_path, odd: dict) -> No
         assert "not a whole notebook" in str(error)
     else:
         assert read.source in ("x", "ab")
+
+
+def test_a_demonstration_runs_only_where_its_names_are_looked_up(hand_in) -> None:
+    """00-c007 binds `unchanged`; a hanging answer costs nothing through the lab's own demonstrations."""
+
+    def reads_it(notebook):
+        notebook.cells.append(new_code_cell("def f():\n    return unchanged"))
+
+    def has_its_own(notebook):
+        notebook.cells.append(new_code_cell("def f(unchanged):\n    return unchanged"))
+
+    def cannot_be_read(notebook):
+        notebook.cells.append(new_code_cell("%timeit unchanged"))
+
+    assert "00-c007" in run_order(hand_in(reads_it))
+    assert "00-c007" not in run_order(hand_in(has_its_own))
+    assert "00-c007" in run_order(hand_in(cannot_be_read))
+
+
+@pytest.mark.parametrize(
+    ("others", "wanted"),
+    [
+        (["print(a)"], {"one"}),
+        (["b()"], {"one", "two"}),
+        (["class C:\n    x = c"], {"three"}),
+        (["lambda: [a for _ in range(3)]"], {"one"}),
+        (["a = 1\nb = 2"], set()),
+        (["def broken(: c"], {"three"}),
+        ([], set()),
+        (["from x import d"], set()),
+        (["helper(1)"], {"four"}),
+    ],
+)
+def test_which_demonstrations_are_needed(others, wanted) -> None:
+    demos = [("one", "a = 1"), ("two", "def b():\n    return a"), ("three", "import c"), ("four", "%load helper")]
+    assert needed(demos, others) == wanted

@@ -10,6 +10,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.sums import Blocks
 from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
 
+
 def true_blocked(case: Blocks, tree: dict) -> dict[str, object]:
     return {"out": tree["x"].double().sum(case.dim).float(), "dispatches": 0}
 
