@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 
 import grading.build.cli
@@ -11,6 +12,8 @@ from grading.commands.shared import say
 from grading.errors import UserError
 
 COMMANDS = (grading.build.cli, bundle, course, grade, feedback, export, report, demo)
+
+DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -23,6 +26,12 @@ def main(argv: list[str] | None = None) -> int:
         return args.run(args)
     except UserError as error:
         print(f"grading: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in DISK_TROUBLE:
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"grading: {error.strerror}{where}: mend that and run the same command again", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         say("interrupted: nothing that was finished is lost; run the same command again to go on")

@@ -84,30 +84,32 @@ def grade(course: Course, lab: str, students: list[str], workers: int) -> list[U
 
 def _run_jobs(works: list[Graded], workers: int) -> list[Ungraded]:
     waiting = [work for work in works if read_result(work.stored) is None]
-    faults: dict[str, Ungraded] = {}
+    faults: dict[str, Exception | None] = {}
     with progress_bar() as bar:
         task = bar.add_task("running", total=len(waiting))
         for _ in range(POOLS):
             if not waiting:
                 break
-            faults = _run_in_pool(waiting, workers, lambda: bar.advance(task))
-            waiting = [work for work in waiting if work.job.student in faults]
-    return list(faults.values())
+            faults.update(_run_in_pool(waiting, workers, lambda: bar.advance(task)))
+            # A full disk is full at the next try as well.
+            waiting = [work for work in waiting if not isinstance(faults.get(work.job.student), OSError | None)]
+    return [Ungraded(student, "infrastructure", str(error)) for student, error in faults.items() if error]
 
 
-def _run_in_pool(works: list[Graded], workers: int, done: Callable[[], None]) -> dict[str, Ungraded]:
-    """Run and store these jobs; returns the faults of ours by student. A killed process costs the pool, no result."""
-    faults = {}
+def _run_in_pool(works: list[Graded], workers: int, done: Callable[[], None]) -> dict[str, Exception | None]:
+    """Run and store these jobs; returns by student the fault of ours, or None. A killed process costs no result."""
+    faults: dict[str, Exception | None] = {}
     with _executor(min(workers, len(works))) as executor:
         futures = {executor.submit(run_and_store, work.job, work.stored): work for work in works}
         try:
             for future in as_completed(futures):
                 student = futures[future].job.student
+                faults[student] = None
                 try:
                     future.result()
                     done()
                 except (InfrastructureFault, BrokenExecutor, OSError) as error:
-                    faults[student] = Ungraded(student, "infrastructure", str(error))
+                    faults[student] = error
         except KeyboardInterrupt:
             executor.shutdown(wait=True, cancel_futures=True)
             raise
