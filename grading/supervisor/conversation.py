@@ -20,7 +20,7 @@ from labkit.spec import Case, Observation, Tree, Trouble
 GRACE_S = 2.0
 START_S = 30.0
 MAX_TEXT = 70_000
-_NO_MORE_CASES = ("unanswered", "missing", "wall", "cpu", "memory", "died")
+_NO_MORE_CASES = ("unanswered", "missing", "type", "wall", "cpu", "memory", "died")
 _CPU_SIGNALS = ("SIGXCPU", "SIGPROF")
 
 Step = Mapping[str, Tree]

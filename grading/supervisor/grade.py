@@ -98,7 +98,7 @@ def _judge(exercise: Exercise, job: Job, runs: Sequence[Observation], n_public: 
     names = [answer.name for answer in exercise.answers]
     first_trouble = runs[0].trouble.kind if runs and runs[0].trouble else None
     found = find_forbidden(job.program, names, exercise.forbids)
-    if found and first_trouble not in ("unanswered", "missing"):
+    if found and first_trouble not in ("unanswered", "missing", "type"):
         runs = [Observation(exercise.public[0], {}, trouble=refusal(found))]
     public = judge(exercise, oracle, runs[:n_public], n_cases=n_public)
     if public.score == 0:

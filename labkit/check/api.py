@@ -7,18 +7,19 @@ there.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Mapping, Sequence
 
 from labkit import exercises
 from labkit.check.html import as_html
 from labkit.check.judge import judge
-from labkit.check.text import as_text
+from labkit.check.text import as_text, mark_of
 from labkit.check.verdict import Verdict
 from labkit.forbids import find_forbidden, program_of
 from labkit.observe import gather_answers, known_settings, make_inputs, observe, public_seed
 from labkit.spec import Exercise, Observation, Oracle, Trouble
 
-_STOPS = ("unanswered", "wall", "cpu", "memory", "missing")
+_STOPS = ("unanswered", "wall", "cpu", "memory")
 
 
 class CheckFailed(AssertionError):
@@ -29,9 +30,9 @@ class CheckFailed(AssertionError):
         self.verdict = verdict
 
     def _render_traceback_(self) -> list[str]:
-        # The box above says it all; nbgrader's Validate shows this line alone, so it names the hint as well.
-        hint = f" Hint: {self.verdict.hint}" if self.verdict.hint else ""
-        return [f"CheckFailed: {self.verdict.headline}{hint}"]
+        # The box above says it all, but nbgrader's Validate shows this line alone.
+        alone = "NBGRADER_VALIDATING" in os.environ and self.verdict.hint
+        return [f"CheckFailed: {self.verdict.headline}" + (f" Hint: {self.verdict.hint}" if alone else "")]
 
 
 class VerdictView:
@@ -53,6 +54,8 @@ def check(exercise_id: str, *answers: object) -> None:
     Shows one line when they pass and raises CheckFailed when they do not. Raises UnknownExercise for a wrong id and
     TypeError for a wrong number of answers.
     """
+    if not isinstance(exercise_id, str):
+        raise TypeError('the exercise\'s id comes first: check("02-decode", decode)')
     exercise = exercises.find(exercise_id)
     if len(answers) != len(exercise.answers):
         names = ", ".join(answer.name for answer in exercise.answers)
@@ -70,19 +73,25 @@ def check(exercise_id: str, *answers: object) -> None:
 
 
 def progress(lab: str, namespace: Mapping[str, object]) -> None:
-    """Check every exercise of a lab again and print a line for each: `progress("02", globals())`."""
+    """Check every exercise of a lab again and print a line for each: `progress("02", globals())`.
+
+    Raises UnknownExercise where there is no such lab.
+    """
+    asked = exercises.of_lab(lab)
+    if not asked:
+        known = ", ".join(sorted({name[:2] for name in exercises.everything()}))
+        raise exercises.UnknownExercise(f'there is no lab "{lab}"; known here: {known}')
     if not expectations_present():
         print(f"lab {lab}: checked by the grader")
         return
     from labkit.oracles import oracle_of
 
     earned = possible = 0.0
-    for exercise in exercises.of_lab(lab).values():
+    for exercise in asked.values():
         verdict = examine(exercise, oracle_of(exercise.id), namespace, program_of([]))
         possible += exercise.points
         earned += verdict.score * exercise.points
-        mark = {"passed": "✓", "partial": "◐", "unanswered": "○"}.get(verdict.outcome, "✗")
-        print(f"{mark} {exercise.id:24} {verdict.score * exercise.points:4g} of {exercise.points:g}")
+        print(f"{mark_of(verdict)} {exercise.id:24} {verdict.score * exercise.points:4g} of {exercise.points:g}")
     print(f"  {'public cases, in all':24} {earned:4g} of {possible:g} points")
 
 

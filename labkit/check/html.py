@@ -6,9 +6,10 @@ there is one and fall back to a light page elsewhere.
 
 from __future__ import annotations
 
+import re
 from html import escape
 
-from labkit.check.judge import amount
+from labkit.check.text import mark_of, of_budget
 from labkit.check.verdict import Verdict
 
 # The theme's own signal colours, so that they can be told apart on dark ground too.
@@ -39,8 +40,11 @@ _VALUE = (
     "white-space:pre-wrap;overflow-wrap:anywhere"
 )
 _HINT = (
-    "margin-top:8px;padding:6px 10px;border-radius:3px;background:var(--jp-layout-color2,#f4f5f7);"
+    "margin:8px 0 2px 0;padding:6px 10px;border-radius:3px;background:var(--jp-layout-color1,#fff);"
     "color:var(--jp-ui-font-color1,#222)"
+)
+_CODE = (
+    "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:12px;background:transparent;color:inherit"
 )
 _TABLE = "border-collapse:collapse;margin:6px 0 0 0;border:none;table-layout:auto;color:inherit"
 
@@ -49,17 +53,13 @@ def as_html(verdict: Verdict) -> str:
     """The verdict as one self-contained `<div>`."""
     colour = _COLOURS.get(verdict.outcome, _FAILED)
     tint = _TINTS.get(verdict.outcome, _FAILED_TINT)
-    mark = {"passed": "✓", "partial": "◐", "unanswered": "○"}.get(verdict.outcome, "✗")
     rows = [*verdict.rows]
-    if verdict.score > 0:
-        rows += [
-            (name.replace("_", " "), f"{amount(measured, unit)} of {amount(limit, unit)}")
-            for name, measured, limit, unit in verdict.budgets
-        ]
+    if verdict.score > 0 and verdict.budgets:
+        rows.append(("used", "; ".join(of_budget(*budget) for budget in verdict.budgets)))
     parts = [
         f'<div class="labkit-verdict" style="{_BOX.format(colour=colour, tint=tint)}">',
-        f'<div style="{_HEAD}"><span style="{_MARK.format(colour=colour)}">{mark}</span>'
-        f"<span>{escape(verdict.headline)}</span></div>",
+        f'<div style="{_HEAD}"><span style="{_MARK.format(colour=colour)}">{mark_of(verdict)}</span>'
+        f"<span>{_prose(verdict.headline)}</span></div>",
     ]
     if rows:
         cells = "".join(
@@ -69,6 +69,11 @@ def as_html(verdict: Verdict) -> str:
         )
         parts.append(f'<table style="{_TABLE}">{cells}</table>')
     if verdict.hint:
-        parts.append(f'<div style="{_HINT}"><b>Hint.</b> {escape(verdict.hint)}</div>')
+        parts.append(f'<div style="{_HINT}"><b>Hint.</b> {_prose(verdict.hint)}</div>')
     parts.append("</div>")
     return "".join(parts)
+
+
+def _prose(text: str) -> str:
+    """Escaped, with `names in backticks` set as code."""
+    return re.sub(r"`([^`<>]+)`", rf'<code style="{_CODE}">\1</code>', escape(text))

@@ -23,6 +23,7 @@ _GENERIC_HINTS = {
     "memory": "Look for a copy of the whole input, or for a list that keeps growing.",
     "died": "The answer ended the whole process: an exit, a crash in native code, or too much memory.",
     "cell": "Run that cell by itself: the error is in its text, or in what it needs from the cells above it.",
+    "type": "Hand over what the exercise asks for by its name alone: no quotes, and no call.",
     "missing": "Keep the names of the functions as they were given: the check finds your answer by them.",
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 
-from labkit.check.judge import amount
 from labkit.check.verdict import Verdict
 
 WIDTH = 96
@@ -16,7 +15,7 @@ _INDENT = 12
 def as_text(verdict: Verdict) -> str:
     """The verdict in a terminal's words, no line longer than 96 characters."""
     spent = _spent(verdict) if verdict.score > 0 else ""
-    lines = _wrap(f"{_MARKS.get(verdict.outcome, '✗')} ", verdict.headline + spent, 2)
+    lines = _wrap(f"{mark_of(verdict)} ", verdict.headline + spent, 2)
     for label, text in verdict.rows:
         lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=2)
     hint = _wrap("  hint".ljust(_INDENT), verdict.hint, _INDENT, max_lines=6) if verdict.hint else []
@@ -37,10 +36,21 @@ def _wrap(lead: str, text: str, indent: int, max_lines: int | None = None) -> li
     return lines or [lead.rstrip()]
 
 
+def mark_of(verdict: Verdict) -> str:
+    """One sign for the outcome."""
+    return _MARKS.get(verdict.outcome, "✗")
+
+
 def _spent(verdict: Verdict) -> str:
     """What the answer used of its budgets, for a line that passed."""
-    parts = [
-        f"{name.replace('_', ' ')}: {amount(measured, unit)} of {amount(limit, unit)}"
-        for name, measured, limit, unit in verdict.budgets
-    ]
-    return f" ({'; '.join(parts)})" if parts else ""
+    parts = [of_budget(*budget) for budget in verdict.budgets]
+    return f" Used: {'; '.join(parts)}." if parts else ""
+
+
+def of_budget(name: str, measured: float, limit: float, unit: str) -> str:
+    """A measure beside its budget: "49 of 288 operations", "109.3 of 151.1 KiB (peak)"."""
+    for larger, size in (("MiB", 2**20), ("KiB", 2**10)):
+        if unit == "bytes" and limit >= size:
+            return f"{measured / size:,.1f} of {limit / size:,.1f} {larger} ({name.removesuffix('_bytes')})"
+    label = "" if unit != "bytes" else f" ({name.removesuffix('_bytes')})"
+    return f"{measured:,.0f} of {limit:,.0f} {unit}{label}"

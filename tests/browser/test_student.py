@@ -66,7 +66,7 @@ def test_a_wrong_answer_gets_its_hint_and_the_right_one_a_green_line(lab: Jupyte
     shoot(page, "student-1-lab-opens")
 
     notebook.run_all_above(notebook.cell("def decode("))
-    check = do(notebook, wrong)
+    check = do(notebook, wrong.strip())
     box = check.locator(".labkit-verdict")
     expect(box).to_contain_text("✗")
     expect(box).to_contain_text("Hint.")

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from labkit.check.api import CheckFailed, VerdictView, check, progress
+from labkit.exercises import UnknownExercise
 from labkit.limits import OverLimit, time_limit
 from labkit.observe import gather_answers, make_inputs, observe, public_seed
 from labkit.spec import Answer, Observation, Run, Trouble
@@ -218,13 +219,13 @@ def test_the_limit_is_off_afterwards() -> None:
     [
         (Answer("a"), None, "unanswered"),
         (Answer("a"), ..., "unanswered"),
-        (Answer("a"), 3, "missing"),
+        (Answer("a"), 3, "type"),
         (Answer("a", kind="value"), 3, None),
         (Answer("a", kind="value"), [], None),
         (Answer("a", kind="value"), ..., "unanswered"),
         (Answer("a", kind="text"), "x = 1", None),
         (Answer("a", kind="text"), "", "unanswered"),
-        (Answer("a", kind="text"), 3, "missing"),
+        (Answer("a", kind="text"), 3, "type"),
     ],
 )
 def test_answers_are_gathered(answer: Answer, value: object, kind: str | None) -> None:
@@ -236,13 +237,15 @@ def test_answers_are_gathered(answer: Answer, value: object, kind: str | None) -
         assert found.kind == kind
 
 
-def test_check_raises_with_the_verdict_and_shows_one_line_of_it(capsys) -> None:
+def test_check_raises_with_the_verdict_and_shows_one_line_of_it(capsys, monkeypatch) -> None:
     with pytest.raises(CheckFailed) as caught:
         check("00-warm-up", lambda x, dim: x.float().square().mean(dim).to(x.dtype))
     assert caught.value.verdict.outcome == "failed"
     (line,) = caught.value._render_traceback_()
     assert line.startswith("CheckFailed: 00-warm-up: ")
-    assert line.endswith("the root is missing.")
+    assert line.endswith("this is the first.")
+    monkeypatch.setenv("NBGRADER_VALIDATING", "1")
+    assert caught.value._render_traceback_()[0].endswith("the root is missing.")
     assert "the root is missing" in capsys.readouterr().out
 
 
@@ -270,3 +273,13 @@ def test_a_verdict_shows_as_text_and_as_html() -> None:
     verdict = examined("double = lambda x: x", ORACLE)
     assert repr(VerdictView(verdict)).startswith("✗ 90-double")
     assert VerdictView(verdict)._repr_html_().startswith('<div class="labkit-verdict"')
+
+
+def test_the_id_comes_first() -> None:
+    with pytest.raises(TypeError, match="the exercise's id comes first"):
+        check(lambda x, dim: x, "00-warm-up")
+
+
+def test_progress_names_the_labs_that_there_are() -> None:
+    with pytest.raises(UnknownExercise, match='there is no lab "7"; known here: 00, 02'):
+        progress("7", {})

@@ -142,7 +142,7 @@ def test_feedback_explains_itself_and_leaks_nothing(course) -> None:
     assert make_feedback(course, LAB) == 5
     page = {student: course.feedback(LAB, student).read_text() for student in course.students(LAB)}
     assert "all 7 cases pass" in page["ada"] or "cases pass, 1 point" in page["ada"]
-    assert "`dim` is not used" in page["bob"]
+    assert "dim</code> is not used" in page["bob"]
     assert "the public cases pass, but not every hidden one does" in page["eve"] and "LEAK -" not in page["eve"]
     assert "LEAK 0" not in page["eve"] and "LEAK 1" not in page["eve"]
     assert "<script>alert(1)" not in page["mallory"] and "&lt;script&gt;alert(1)" in page["mallory"]
