@@ -52,12 +52,12 @@ def gather_answers(exercise: Exercise, found: Mapping[str, object]) -> SimpleNam
             return Trouble("unanswered", STUB_MESSAGE)
         if answer.kind == "text":
             if not isinstance(found[answer.name], str):
-                return Trouble("missing", f"`{answer.name}` should be the text of a cell")
+                return Trouble("type", f"`{answer.name}` should be the text of a cell")
             if not found[answer.name].strip() or STUB_MESSAGE in found[answer.name]:
                 return Trouble("unanswered", STUB_MESSAGE)
         if answer.kind == "object" and not callable(found[answer.name]):
             kind = type(found[answer.name]).__name__
-            return Trouble("missing", f"`{answer.name}` should be a function or a class, but it is of type {kind}")
+            return Trouble("type", f"`{answer.name}` should be a function or a class, but it is of type {kind}")
     return SimpleNamespace(**{answer.name: found[answer.name] for answer in exercise.answers})
 
 

@@ -63,7 +63,8 @@ class Exercise:
 
     inputs: (case, generator) -> tree, every random number drawn from the generator.
     drive:  (answers, case, tree, stage) -> tree. Builds whatever is not data (models, optimizers, schedules),
-            calls the answer and returns what happened as a tree. With `run.ranks > 1` it is called once a rank.
+            calls the answer and returns what happened as a tree. With `run.ranks > 1` it is called once a rank,
+            and the judge sees {"ranks": [the tree of rank 0, ...]}.
     forbids: dotted names of calls that would make the exercise pointless; `torch.Tensor.half` stands for the
             method `.half()` on anything.
     """
@@ -142,7 +143,7 @@ class Oracle:
 class Trouble:
     """Why a run gave no value. `where` quotes the student's own line, never a library frame.
 
-    kind: "unanswered", "raised", "wall", "cpu", "memory", "died", "forbidden", "missing",
+    kind: "unanswered", "raised", "wall", "cpu", "memory", "died", "forbidden", "missing", "type",
     "cell" (the cell that should have defined it failed).
     """
 
