@@ -2,8 +2,8 @@
 
 import sys
 
-from labkit.env.finding import look
 from labkit.env.page import as_text
+from labkit.env.survey import look
 
 
 def main() -> int:

@@ -1,11 +1,8 @@
-"""One line of the environment page as data, and the function that collects them all.
-
-What each line looks at is in `machine` and `packages`, how it is shown in `page`.
-"""
+"""One line of the environment page as data. What is looked at is in `machine` and `packages`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,20 +23,3 @@ class Finding:
 
 
 Probe = Callable[[], Finding]
-
-
-def look(probes: Sequence[Probe] | None = None) -> list[Finding]:
-    """What every probe finds, in order; one that fails gives a note, so that the page always appears."""
-    if probes is None:
-        from labkit.env import machine, packages
-
-        probes = (*machine.PROBES, *packages.PROBES)
-    return [_found(probe) for probe in probes]
-
-
-def _found(probe: Probe) -> Finding:
-    try:
-        return probe()
-    except Exception as error:
-        name = getattr(probe, "__name__", "this").strip("_").replace("_", " ")
-        return Finding(name, "note", f"could not be found out ({type(error).__name__})")

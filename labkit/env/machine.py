@@ -136,7 +136,7 @@ def compiler() -> Finding:
     """A C++ compiler by one of its usual names; it is not started."""
     path = next((path for name in ("c++", "g++", "clang++", "cl") if (path := shutil.which(name))), None)
     if path is None:
-        return Finding("C++ compiler", "note", "none; lab 11 needs one", COMPILER_FIX.get(platform.system()))
+        return Finding("C++ compiler", "note", "none; a later lab needs one", COMPILER_FIX.get(platform.system()))
     return Finding("C++ compiler", "ok", path)
 
 

@@ -31,7 +31,7 @@ PACKAGES = (
     Package("jupyterlab", "needed unless you open the notebooks in another program"),
     Package("nbgrader", "needed for the Validate button"),
     Package("ipywidgets", "needed for figures with a slider"),
-    Package("transformers", "needed by labs with real models, from lab 01 on"),
+    Package("transformers", "needed by later labs, with real models"),
     Package("peft", "needed by the lab on LoRA"),
 )
 
@@ -85,9 +85,9 @@ def triton() -> Finding:
     if found:
         return Finding("triton", "ok", found)
     if platform.system() != "Linux":
-        fix = "for labs 12 and 13 use Binder, a Linux container (on Windows: WSL) or a Linux machine"
-        return Finding("triton", "note", "Linux only; labs 12 and 13 need it", fix)
-    return Finding("triton", "note", "not installed; labs 12 and 13 need it", install("triton"))
+        fix = "for later labs use Binder, a Linux container (on Windows: WSL) or a Linux machine"
+        return Finding("triton", "note", "Linux only; later labs, on GPU kernels, need it", fix)
+    return Finding("triton", "note", "not installed; later labs, on GPU kernels, need it", install("triton"))
 
 
 def installed(name: str) -> str | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from labkit.env.finding import Finding, look
+from labkit.env.finding import Finding
+from labkit.env.survey import look
 
 _MARKS = {"ok": "✓", "note": "○", "red": "✗"}
 _COLOURS = {
