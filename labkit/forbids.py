@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import inspect
 import symtable
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 METHOD = "torch.Tensor."
@@ -32,15 +33,15 @@ def find_forbidden(cells: Sequence[str], roots: Sequence[str], forbids: Sequence
     # A package that an exercise forbids parts of is imported by the lab's first cell, which may not be given.
     aliases = {top: top for top in (name.partition(".")[0] for name in forbids)}
     for _, tree in program:
-        aliases |= _aliases(tree.body, aliases, forbids)
-    definitions = {name: (cell, node) for cell, tree in program for name, node in _definitions(tree)}
-    waiting, seen = list(roots), set()
+        aliases |= _aliases(list(_statements(tree.body)), aliases, forbids)
+    definitions = {name: [(cell, node) for node in nodes] for cell, tree in program for name, nodes in _bound(tree)}
+    names, seen = set(roots), set()
+    waiting = [found for name in roots for found in definitions.get(name, ())]
     while waiting:
-        name = waiting.pop(0)
-        if name in seen or name not in definitions:
+        cell, definition = waiting.pop(0)
+        if id(definition) in seen:
             continue
-        seen.add(name)
-        cell, definition = definitions[name]
+        seen.add(id(definition))
         used = _globals_used(definition)
         known = {alias: dotted for alias, dotted in aliases.items() if alias in used}
         known |= _aliases(list(ast.walk(definition)), known, forbids)
@@ -50,7 +51,8 @@ def find_forbidden(cells: Sequence[str], roots: Sequence[str], forbids: Sequence
                 if found:
                     line = cell.splitlines()[node.lineno - 1].strip()
                     return Forbidden(found, f"line {node.lineno}: {line[:80]}")
-        waiting += used
+        waiting += [found for name in used - names for found in definitions.get(name, ())]
+        names |= used
     return None
 
 
@@ -83,6 +85,7 @@ def _parse(cell: str) -> ast.Module | None:
 def _aliases(nodes: Sequence[ast.AST], known: dict[str, str], forbids: Sequence[str]) -> dict[str, str]:
     """The names that these statements bind to a module or to something in one: `F` -> "torch.nn.functional"."""
     found: dict[str, str] = {}
+    both = ChainMap(found, known)
     for node in nodes:
         if isinstance(node, ast.Import):
             for item in node.names:
@@ -94,37 +97,54 @@ def _aliases(nodes: Sequence[ast.AST], known: dict[str, str], forbids: Sequence[
                 parts = (name.rpartition(".") for name in forbids)
                 names = {name: name for module, _, name in parts if module == node.module}
             found |= {bound: f"{node.module}.{name}" for name, bound in names.items()}
-        elif isinstance(node, ast.Assign) and (dotted := _dotted(node.value, known | found)):
+        elif isinstance(node, ast.Assign) and (dotted := _dotted(node.value, both)):
             found |= {target.id: dotted for target in node.targets if isinstance(target, ast.Name)}
     return found
 
 
-def _globals_used(definition: ast.AST) -> list[str]:
+def _globals_used(definition: ast.AST) -> set[str]:
     """The names of its cell that a definition uses; a parameter or a local variable of the same name is not one."""
     try:
         waiting = [symtable.symtable(ast.unparse(definition), "<answer>", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # It parses but would not compile, or is nested beyond reason: follow every name.
-        return [node.id for node in ast.walk(definition) if isinstance(node, ast.Name)]
-    found = []
+        return {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    found: set[str] = set()
     while waiting:
         table = waiting.pop()
         waiting += table.get_children()
         top = table.get_type() == "module"
-        found += [one.get_name() for one in table.get_symbols() if one.is_referenced() and (top or one.is_global())]
+        found |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and (top or one.is_global())}
     return found
 
 
-def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name, node
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                yield from ((name.id, node) for name in ast.walk(target) if isinstance(name, ast.Name))
+def _bound(tree: ast.Module) -> Iterator[tuple[str, list[ast.AST]]]:
+    """The names that each statement of a cell defines, with all its definitions of them: an `if` may have two."""
+    for statement in tree.body:
+        found: dict[str, list[ast.AST]] = {}
+        for node in _statements([statement]):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.setdefault(node.name, []).append(node)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    for name in ast.walk(target):
+                        if isinstance(name, ast.Name):
+                            found.setdefault(name.id, []).append(node)
+        yield from found.items()
 
 
-def _forbidden_name(node: ast.AST, aliases: dict[str, str], forbids: Sequence[str]) -> str | None:
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when a cell runs: those inside `if`, `try`, `with` and loops too, none in functions."""
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _statements(getattr(node, name, ()))
+            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                yield from _statements(part.body)
+
+
+def _forbidden_name(node: ast.AST, aliases: Mapping[str, str], forbids: Sequence[str]) -> str | None:
     dotted = _dotted(node, aliases)
     if dotted in forbids:
         return dotted
@@ -133,7 +153,7 @@ def _forbidden_name(node: ast.AST, aliases: dict[str, str], forbids: Sequence[st
     return None
 
 
-def _dotted(node: ast.AST, aliases: dict[str, str]) -> str | None:
+def _dotted(node: ast.AST, aliases: Mapping[str, str]) -> str | None:
     """`F.softmax` as "torch.nn.functional.softmax" where F is an imported name; None for anything computed."""
     attributes = []
     while isinstance(node, ast.Attribute):

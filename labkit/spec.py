@@ -124,7 +124,7 @@ class Oracle:
     judge:      properties of one run, Observation -> what is wrong, or None.
     judge_all:  properties of all runs together, [Observation] -> what is wrong, or None.
     tolerance:  one for all, or (case, tree) -> one, or a mapping from the top key of the tree to one.
-    show:       (case, tree, index) -> the input behind the first wrong element, in words, or None.
+    show:       (case, tree, got, index) -> the input behind the first wrong element, in words, or None.
     score:      [Observation] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
     """
 
@@ -135,7 +135,7 @@ class Oracle:
     tolerance: Tolerance | Callable[[Any, Tree], Tolerance | Mapping[str, Tolerance]] = EXACT
     budgets: tuple[Budget, ...] = ()
     diagnose: tuple[Hint, ...] = ()
-    show: Callable[[Any, Tree, tuple[int, ...] | None], str | None] | None = None
+    show: Callable[[Any, Tree, Tree, tuple[int, ...] | None], str | None] | None = None
     score: Callable[[Sequence[Observation]], float] | None = None
 
 

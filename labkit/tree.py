@@ -17,6 +17,7 @@ import torch
 from labkit.spec import Tree
 
 MAX_DEPTH = 16
+MAX_INT_BITS = 512
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -37,8 +38,10 @@ def plain(value: object, depth: int = 0) -> Tree:
     if depth > MAX_DEPTH:
         return Opaque("nesting deeper than 16 levels")
     kind = type(value)
-    if value is None or kind in (bool, int, float, str):
+    if value is None or kind in (bool, float, str):
         return value
+    if kind is int:
+        return bounded(value)
     if kind in _PLAIN_TENSORS:
         return _plain_tensor(value)
     if kind in (list, tuple):
@@ -46,8 +49,15 @@ def plain(value: object, depth: int = 0) -> Tree:
     if isinstance(value, Mapping) and all(type(key) in (str, int) for key in value):
         return {str(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, np.bool_ | np.integer | np.floating):
-        return value.item()
+        return bounded(value.item())
     return Opaque(_type_name(kind), _short(value))
+
+
+def bounded(value: Tree) -> Tree:
+    """The value; an integer too large for any float becomes Opaque, since comparing it would overflow."""
+    if type(value) is int and value.bit_length() > MAX_INT_BITS:
+        return Opaque("int", f"a number of {value.bit_length():,} bits")
+    return value
 
 
 def clone(tree: Tree) -> Tree:

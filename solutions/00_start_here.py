@@ -23,7 +23,8 @@ from labkit.env import environment, memory_bytes
 # optimizer AdamW needs more than the parameter itself.
 #
 # **Predict before you run the next cell:** after one training step, how many bytes per parameter are kept in memory?
-# How large a model could this machine train at most?
+# How large a model could this machine train at most? Write your predictions down before you look, in a cell of your
+# own or on paper: here and in every lab they are for you alone, and nobody marks them.
 
 # %%
 layer = torch.nn.Linear(1000, 1000)
@@ -40,7 +41,9 @@ largest_model = memory_bytes() / bytes_per_parameter
 
 print(f"kept after one step:        {bytes_per_parameter:.1f} bytes per parameter")
 print(f"8 billion parameters keep:  {8 * bytes_per_parameter:.0f} GB")
-print(f"this machine has:           {memory_bytes() / 1e9:.1f} GB ({memory_bytes() / 2**30:.1f} GiB)")
+print(
+    f"this machine has:           {memory_bytes() / 1e9:.1f} GB ({memory_bytes() / 2**30:.1f} GiB)"
+)
 print(f"so it can train at most:    {largest_model / 1e9:.1f} billion parameters")
 
 # %% [markdown]
@@ -93,7 +96,7 @@ except CheckFailed:
 # - **tolerance** is how far they may be apart. Where there is none, the two must be equal.
 # - **Hint** is the mistake that would explain your value, if the check recognizes one.
 #
-# If your code raises an error instead, you read the error and your own line. An endless loop is stopped after a few
+# If your code raises an error instead, you read the error and your own line. An endless loop is stopped after 10
 # seconds. And an answer that is still blank is no failure, as the next cell shows.
 
 
@@ -105,10 +108,13 @@ def blank(x, dim):
 try:
     check("00-warm-up", blank)
 except CheckFailed:
-    print("This, too, stops the notebook: 'Run all cells' takes you to the first exercise that is left.")
+    print(
+        "This, too, stops the notebook: 'Run all cells' takes you to the first exercise that is left."
+    )
 
 # %% [markdown]
-# When all cases pass, there is one green line and nothing else.
+# When all cases pass, there is one green line. Where memory or operations are counted, it also says how much of the
+# budget you used.
 
 # %% [markdown]
 # ## Hints
@@ -208,8 +214,8 @@ print("PyTorch:", torch.nn.functional.rms_norm(x, (3,), eps=0.0))
 #
 # - Your answers run again, on other cases of the same kind, drawn anew for every student. A function that only knows
 #   the cases of this notebook does not pass.
-# - They run in a closed box, without a network and with limits on time and memory. Files that you read in from
-#   elsewhere are not there.
+# - They run in a process of their own, with limits on time and memory. Files that you read in from elsewhere are not
+#   there.
 # - An exercise that fails, crashes or never ends costs its own points and no others.
 # - No point depends on how fast your machine or ours is. Where efficiency counts, bytes and operations are counted.
 # - The feedback shows each exercise with the mistake that was recognized and its hint. You can correct it and hand in
@@ -223,12 +229,20 @@ print("PyTorch:", torch.nn.functional.rms_norm(x, (3,), eps=0.0))
 def largest_size(function):
     """The largest power of two at which float16 values of this size still give a finite result."""
     sizes = [2.0**exponent for exponent in range(16)]
-    return max(size for size in sizes if function(torch.full((8,), size, dtype=torch.float16), 0).isfinite())
+    return max(
+        size
+        for size in sizes
+        if function(torch.full((8,), size, dtype=torch.float16), 0).isfinite()
+    )
 
 
 print(f"kept per parameter by AdamW in float32      {bytes_per_parameter:.1f} bytes")
-print(f"largest model that this machine can train   {largest_model / 1e9:.1f} billion parameters, without activations")
-print(f"rms in float16 is finite up to values of    {largest_size(lambda x, dim: x.square().mean(dim).sqrt()):.0f}")
+print(
+    f"largest model that this machine can train   {largest_model / 1e9:.1f} billion parameters, without activations"
+)
+print(
+    f"rms in float16 is finite up to values of    {largest_size(lambda x, dim: x.square().mean(dim).sqrt()):.0f}"
+)
 print(f"the same with your function                 {largest_size(rms):.0f}")
 
 # %%

@@ -30,6 +30,7 @@ def make_feedback(course: Course, lab: str) -> int:
     """Make the pages that are missing or older than their graded notebook; returns how many there are now."""
     students = [student for student in course.students(lab) if course.autograded(lab, student).is_file()]
     api = open_api(course)
+    failed = []
     with progress_bar() as bar:
         for student in bar.track(students, description="feedback"):
             page, graded = course.feedback(lab, student), course.autograded(lab, student)
@@ -38,5 +39,7 @@ def make_feedback(course: Course, lab: str) -> int:
             try:
                 expect_success(course, api.generate_feedback(lab, student, force=True))
             except NbgraderFailed as error:
-                raise UserError(f"no feedback page for {student}", str(error)) from error
+                failed.append(f"{student} ({error})")
+    if failed:
+        raise UserError(f"{len(failed)} feedback pages could not be made", "; ".join(failed))
     return len(students)

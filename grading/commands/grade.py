@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import signal
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
@@ -20,17 +21,21 @@ from pathlib import Path
 import torch
 
 from grading.commands.shared import progress_bar, say, table
+from grading.errors import UserError
 from grading.gradebook.course import Course
 from grading.gradebook.nbgrader import NbgraderFailed, expect_success, open_api
 from grading.gradebook.outputs import JOB_KEY
+from grading.gradebook.standing import Standing
 from grading.gradebook.work import Graded, prepare, read_result, run_and_store
 from grading.rebuild import Unreadable
+from grading.supervisor.conversation import LostUnderStudent
 from grading.supervisor.forkserver import InfrastructureFault
 
-NOT_A_NAME = re.compile(r"[*?\[\]\x00-\x1f]")
+NOT_A_NAME = re.compile(r"[*?\[\]\x00-\x1f\ud800-\udfff]")
 """Given to nbgrader, a student "a*" would stand for everybody whose name begins with an a."""
-POOLS = 3
-"""How often what met a fault of ours is tried, each time with new processes."""
+JUDGE_BYTES = 6 * 2**30
+ALONE = 2
+"""How often what met trouble among others is tried by itself."""
 
 
 @dataclass(frozen=True)
@@ -64,52 +69,77 @@ def run(args: argparse.Namespace) -> int:
 
 
 def grade(course: Course, lab: str, students: list[str], workers: int) -> list[Ungraded]:
-    """Grade these students' submissions; returns those that got no grade, with the reason."""
-    ready, ungraded = {}, []
-    course.key()
-    for student in students:
-        if NOT_A_NAME.search(student):
-            ungraded.append(Ungraded(student, "unreadable", f"{student!r} is a pattern to nbgrader: rename the folder"))
-            continue
-        try:
-            ready[student] = prepare(course, lab, lab, student)
-        except Unreadable as error:
-            ungraded.append(Ungraded(student, "unreadable", str(error)))
-    ungraded += _run_jobs(list(ready.values()), workers)
-    failed = {item.student for item in ungraded}
-    ungraded += _write(course, lab, [work for student, work in ready.items() if student not in failed])
-    store_ungraded(course, lab, students, ungraded)
+    """Grade these students' submissions; returns those that got no grade, with the reason.
+
+    Raises UserError while another run grades this course.
+    """
+    with course.locked():
+        course.key()
+        ready, ungraded = {}, []
+        for student in students:
+            try:
+                ready[student] = _prepared(course, lab, student)
+            except Unreadable as error:
+                ungraded.append(Ungraded(student, "unreadable", str(error)))
+        ungraded += _run_jobs(list(ready.values()), workers)
+        failed = {item.student for item in ungraded}
+        ungraded += _write(course, lab, [work for student, work in ready.items() if student not in failed])
+        store_ungraded(course, lab, students, ungraded)
     return ungraded
 
 
+def _prepared(course: Course, lab: str, student: str) -> Graded:
+    if NOT_A_NAME.search(student):
+        raise Unreadable(f"nbgrader cannot take the name {student!a}: rename the folder")
+    try:
+        return prepare(course, lab, lab, student)
+    except (Unreadable, UserError):
+        raise
+    except Exception as error:
+        # One file must not keep the rest of the class from its grades, whatever is in it.
+        raise Unreadable(f"it cannot be taken apart ({type(error).__name__}): look at the file") from error
+
+
 def _run_jobs(works: list[Graded], workers: int) -> list[Ungraded]:
+    """Run what has no result yet: all together first, then what met trouble one by one, in processes of its own."""
     waiting = [work for work in works if read_result(work.stored) is None]
-    faults: dict[str, Exception | None] = {}
     with progress_bar() as bar:
         task = bar.add_task("running", total=len(waiting))
-        for _ in range(POOLS):
-            if not waiting:
-                break
-            faults.update(_run_in_pool(waiting, workers, lambda: bar.advance(task)))
-            # A full disk is full at the next try as well.
-            waiting = [work for work in waiting if not isinstance(faults.get(work.job.student), OSError | None)]
-    return [Ungraded(student, "infrastructure", str(error)) for student, error in faults.items() if error]
+        faults = _run_in_pool(waiting, workers, lambda: bar.advance(task))
+        for work in waiting:
+            for _ in range(ALONE):
+                if not isinstance(faults.get(work.job.student), InfrastructureFault | BrokenExecutor):
+                    break
+                faults |= _run_in_pool([work], 1, lambda: bar.advance(task))
+    return [_ungraded(student, error) for student, error in faults.items() if error]
+
+
+def _ungraded(student: str, error: Exception) -> Ungraded:
+    if isinstance(error, LostUnderStudent):
+        return Ungraded(student, "suspected", f"each time it ran, the grader's own process was lost: {error}")
+    if isinstance(error, BrokenExecutor):
+        return Ungraded(student, "suspected", "each time it was graded, even alone, the process that grades ended")
+    return Ungraded(student, "infrastructure", f"{type(error).__name__}: {error}")
 
 
 def _run_in_pool(works: list[Graded], workers: int, done: Callable[[], None]) -> dict[str, Exception | None]:
-    """Run and store these jobs; returns by student the fault of ours, or None. A killed process costs no result."""
+    """Run and store these jobs; returns by student what went wrong on our side, or None."""
     faults: dict[str, Exception | None] = {}
+    if not works:
+        return faults
     with _executor(min(workers, len(works))) as executor:
-        futures = {executor.submit(run_and_store, work.job, work.stored): work for work in works}
+        futures = {}
+        try:
+            for work in works:
+                futures[executor.submit(run_and_store, work.job, work.stored)] = work.job.student
+        except BrokenExecutor as error:
+            faults = {work.job.student: error for work in works[len(futures) :]}
         try:
             for future in as_completed(futures):
-                student = futures[future].job.student
-                faults[student] = None
-                try:
-                    future.result()
+                error = future.exception()
+                faults[futures[future]] = error
+                if error is None:
                     done()
-                except (InfrastructureFault, BrokenExecutor, OSError) as error:
-                    faults[student] = error
         except KeyboardInterrupt:
             executor.shutdown(wait=True, cancel_futures=True)
             raise
@@ -124,6 +154,8 @@ def _executor(workers: int) -> Executor:
 def _settle_in() -> None:
     """Ctrl-C reaches every process of the terminal; the parent alone decides, and lets jobs in flight finish."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A result that takes this much to be judged ends its own job, not the machine.
+    resource.setrlimit(resource.RLIMIT_DATA, (JUDGE_BYTES, JUDGE_BYTES))
     # There is a process for every core already.
     torch.set_num_threads(1)
 
@@ -131,10 +163,12 @@ def _settle_in() -> None:
 def _write(course: Course, lab: str, works: list[Graded]) -> list[Ungraded]:
     faults = []
     api = open_api(course)
+    standing = Standing.of(course, lab, api.coursedir.db_url)
     with progress_bar() as bar:
         for work in bar.track(works, description="writing"):
             student = work.job.student
-            if written_key(course, lab, student) == work.job.key:
+            written = _written(course, lab, student)
+            if student in standing.students and written == (work.job.key, standing.of_student(work)):
                 continue
             try:
                 expect_success(course, api.autograde(lab, student, force=True, create=True))
@@ -145,10 +179,15 @@ def _write(course: Course, lab: str, works: list[Graded]) -> list[Ungraded]:
 
 def written_key(course: Course, lab: str, student: str) -> str | None:
     """The key of the job whose result is in the graded notebook; None where there is no graded notebook."""
+    return _written(course, lab, student)[0]
+
+
+def _written(course: Course, lab: str, student: str) -> tuple[str | None, str | None]:
     try:
-        return json.loads(course.autograded(lab, student).read_text())["metadata"][JOB_KEY]["job"]
+        notes = json.loads(course.autograded(lab, student).read_text())["metadata"][JOB_KEY]
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return None, None
+    return notes.get("job"), notes.get("standing")
 
 
 def store_ungraded(course: Course, lab: str, students: list[str], ungraded: list[Ungraded]) -> None:
@@ -174,8 +213,9 @@ def print_summary(course: Course, lab: str, students: list[str], ungraded: list[
         if student in without:
             rows.append((student, "", "", without[student].outcome))
             continue
-        result = read_result(prepare(course, lab, lab, student).stored)
-        outcomes = [item.outcome for item in result.exercises.values()]
+        key = written_key(course, lab, student)
+        result = read_result(course.result(lab, key)) if key else None
+        outcomes = [item.outcome for item in result.exercises.values()] if result else []
         rows.append((student, outcomes.count("passed"), len(outcomes), _worst(outcomes)))
     say(table(("student", "passed", "exercises", "note"), rows))
     for item in ungraded:

@@ -5,10 +5,13 @@ Paths and names only; grading and nbgrader's own files are other modules' busine
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import os
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +78,18 @@ class Course:
         if not path.is_file():
             raise UserError(f"{path} is missing", "the course needs the solved notebook there to grade this lab")
         return _template(path, path.stat().st_mtime_ns)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the course for one grading run. Raises UserError while another run holds it."""
+        path = self.root / ".grading" / "lock"
+        path.parent.mkdir(exist_ok=True)
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UserError("another run is grading this course", "wait until it has ended") from error
+            yield
 
     def key(self) -> bytes:
         """The secret that hidden cases are drawn from. Raises UserError where it is missing or cut short."""

@@ -19,8 +19,8 @@ from labkit.check.verdict import Verdict
 JOB_KEY = "grading"
 
 
-def write_results(notebook: NotebookNode, work: Graded, result: SubmissionResult) -> NotebookNode:
-    """Fill in the outputs of a rebuilt notebook, and note the job's key in its metadata."""
+def write_results(notebook: NotebookNode, work: Graded, result: SubmissionResult, standing: str) -> NotebookNode:
+    """Fill in the outputs of a rebuilt notebook, and note in its metadata what the grade rests on."""
     cells = {cell.id: cell for cell in work.merged.cells}
     for node in notebook.cells:
         grade_id = node.metadata.get("nbgrader", {}).get("grade_id", node.id)
@@ -34,7 +34,7 @@ def write_results(notebook: NotebookNode, work: Graded, result: SubmissionResult
             node.outputs = test_outputs(result.cells[grade_id], slot)
         elif grade_id in result.cells:
             node.outputs = cell_outputs(result.cells[grade_id])
-    notebook.metadata[JOB_KEY] = {"job": work.job.key, "notes": list(result.notes)}
+    notebook.metadata[JOB_KEY] = {"job": work.job.key, "standing": standing, "notes": list(result.notes)}
     return notebook
 
 

@@ -12,6 +12,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grading.gradebook.course import Course
 from grading.gradebook.outputs import write_results
+from grading.gradebook.standing import Standing
 from grading.gradebook.work import Graded, prepare, result_of
 from grading.rebuild import rebuilt_notebook
 
@@ -19,8 +20,10 @@ from grading.rebuild import rebuilt_notebook
 class _CourseStep(NbGraderPreprocessor):
     def prepared(self, resources: ResourcesDict) -> Graded:
         names = resources["nbgrader"]
-        course = Course.at(CourseDirectory(config=self.config).root)
-        return prepare(course, names["assignment"], names["notebook"], names["student"])
+        return prepare(self.course(), names["assignment"], names["notebook"], names["student"])
+
+    def course(self) -> Course:
+        return Course.at(CourseDirectory(config=self.config).root)
 
 
 class Rebuild(_CourseStep):
@@ -38,4 +41,5 @@ class Supervise(_CourseStep):
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         work = self.prepared(resources)
-        return write_results(nb, work, result_of(work)), resources
+        standing = Standing.of(self.course(), work.job.lab, resources["nbgrader"]["db_url"])
+        return write_results(nb, work, result_of(work), standing.of_student(work)), resources

@@ -14,6 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from nbgrader.utils import parse_utc
+
 from grading.gradebook.course import Course
 from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
@@ -37,6 +39,7 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
     """Read and rebuild a submission. Raises Unreadable, or UserError when the course lacks something."""
     if notebook != lab:
         raise Unreadable(f"{notebook}.ipynb is not the notebook of lab {lab}")
+    _check_timestamp(course.submitted(lab, student).parent)
     template = course.template(lab)
     submission = _read(course.submitted(lab, student))
     merged = merge(template, submission)
@@ -50,6 +53,17 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
         course_key=course.key(),
     )
     return Graded(template, merged, job, course.result(lab, job.key))
+
+
+def _check_timestamp(folder: Path) -> None:
+    """nbgrader reads a submission's time from this file, and fails on one that is no time."""
+    path = folder / "timestamp.txt"
+    if not path.exists():
+        return
+    try:
+        parse_utc(path.read_text().strip())
+    except (OSError, ValueError, OverflowError) as error:
+        raise Unreadable(f"timestamp.txt is no date: write one like 2026-01-31 12:00:00 UTC ({error})"[:200]) from error
 
 
 def _read(path: Path) -> Submission:
@@ -82,8 +96,7 @@ def run_and_store(job: Job, path: Path) -> SubmissionResult:
             result = grade_job(_forkserver(), job)
             break
         except InfrastructureFault:
-            _forkserver().close()
-            _forkserver.cache_clear()
+            _drop_forkserver()
             if not left:
                 raise
     write_whole(path, json.dumps(result.to_json(), indent=1))
@@ -101,6 +114,12 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def _drop_forkserver() -> None:
+    if _forkserver.cache_info().currsize:
+        _forkserver().close()
+    _forkserver.cache_clear()
 
 
 @functools.cache

@@ -19,6 +19,7 @@ def _cases(rng: random.Random) -> tuple[Case, ...]:
         Activations((n_rows, n_cols)),
         Activations((n_long, n_rows), dim=0),
         Activations((n_rows, n_cols, n_long), dim=rng.choice((1, -2))),
+        Activations((n_cols, n_long), dtype="float16", zero_row=True),
         Activations((n_cols, n_rows), dim=-2, dtype="bfloat16"),
         Activations((n_rows, n_long), dtype="bfloat16", scale=rng.uniform(1e4, 1e6)),
         Activations((n_rows, n_cols), dtype="float16"),

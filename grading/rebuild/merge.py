@@ -6,11 +6,13 @@ because that is how it ran in the student's notebook.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
@@ -105,8 +107,18 @@ def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
         else:
             node = new_code_cell(cell.source) if cell.cell_type == "code" else new_markdown_cell(cell.source)
             node.id = cell.id
+        if cell.cell_type == "markdown" and cell.origin != "template":
+            node.source = _without_tags(cell.source)
         notebook.cells.append(node)
     return notebook
+
+
+def _without_tags(markdown: str) -> str:
+    """The same to a reader, but no HTML: a zero-width space behind every "<" that could open a tag.
+
+    What a student writes is shown to others, in feedback pages and in the formgrader, with their rights.
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", markdown)
 
 
 def steps_of(merged: Merged) -> list[dict[str, Tree]]:
@@ -143,8 +155,16 @@ def _idle(merged: Merged) -> set[str]:
 
 
 def program_of(merged: Merged) -> list[str]:
-    """The text of every cell that the student wrote, for rules that are judged on text, and of our own set-up."""
-    return [cell.source for cell in merged.cells if cell.cell_type == "code"]
+    """The plain Python of every code cell, magics and shell lines translated, for rules that are judged on text."""
+    return [_plain_python(cell.source) for cell in merged.cells if cell.cell_type == "code"]
+
+
+def _plain_python(source: str) -> str:
+    try:
+        return TransformerManager().transform_cell(source)
+    except Exception:
+        # What IPython cannot read it will not run either.
+        return source
 
 
 def _text_answers(exercise_id: str, merged: Merged) -> dict[str, str]:

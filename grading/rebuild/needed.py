@@ -31,7 +31,7 @@ def looked_up(source: str) -> set[str]:
     """The global names that a cell reads; every word of it where it is no plain Python."""
     try:
         table = symtable.symtable(source, "cell", "exec")
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set(_WORD.findall(source))
     names = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_referenced()}
     waiting = list(table.get_children())
@@ -47,7 +47,7 @@ def bound(source: str) -> set[str]:
     try:
         tree = ast.parse(source)
         table = symtable.symtable(source, "cell", "exec")
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set(_WORD.findall(source))
     if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
         return set(_WORD.findall(source)) | {"*"}

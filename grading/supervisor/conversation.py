@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
-from grading.worker.wire import Channel, Closed, WireError, case_to_tree, trouble_from_tree
+from grading.worker.wire import Channel, Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
 from labkit.spec import Case, Observation, Tree, Trouble
 
@@ -30,10 +30,12 @@ Fed = Sequence[tuple[Case, Tree]]
 
 @dataclass(frozen=True)
 class CellLimits:
-    """Wall time for one cell, and for all cells of a submission with their reruns."""
+    """Wall time for one cell, for all cells of one run through them, and for everything; characters printed in all."""
 
     one_s: float = 30.0
-    all_s: float = 120.0
+    all_s: float = 60.0
+    submission_s: float = 300.0
+    printed: int = 2**20
 
 
 @dataclass
@@ -42,7 +44,11 @@ class Transcript:
 
     cells: dict[str, CellResult] = field(default_factory=dict)
     exercises: dict[str, list[Observation]] = field(default_factory=dict)
-    seconds_in_cells: float = 0.0
+    n_printed: int = 0
+
+
+class LostUnderStudent(InfrastructureFault):
+    """The forking process was lost after the student's code had begun to run."""
 
 
 @dataclass(frozen=True)
@@ -60,17 +66,19 @@ def run_steps(
     transcript = Transcript()
     broken: dict[str, Trouble] = {}
     fork = True
+    ends_at = time.monotonic() + limits.submission_s
     while open_steps := [step for step in steps if not _is_done(step, transcript, broken)]:
-        if transcript.seconds_in_cells > limits.all_s:
+        if time.monotonic() > ends_at:
             _give_up(open_steps, transcript, limits)
             break
         left = [step for step in steps if step["id"] not in broken and not _is_recorded(step, transcript)]
         channel = forkserver.open_job()
+        attempt = _Attempt(channel, transcript, fed, limits, ends_at)
         try:
-            ending = _Attempt(channel, transcript, fed, limits).run(left if fork else _until_exercise(left), fork)
+            ending = attempt.run(left if fork else _until_exercise(left), fork)
         finally:
             channel.close()
-            forkserver.kill_job()
+            _end_job(forkserver, attempt)
         if ending == "threads":
             fork = False
         elif isinstance(ending, _Broken):
@@ -81,9 +89,14 @@ def run_steps(
 class _Attempt:
     """One worker's life: from its first step until it has done them all or breaks."""
 
-    def __init__(self, channel: Channel, transcript: Transcript, fed: Mapping[str, Fed], limits: CellLimits) -> None:
+    def __init__(
+        self, channel: Channel, transcript: Transcript, fed: Mapping[str, Fed], limits: CellLimits, ends_at: float
+    ) -> None:
         self._channel = channel
         self._limits = limits
+        self._ends_at = ends_at
+        self._seconds_in_cells = 0.0
+        self.has_begun = False
         self._transcript = transcript
         self._fed = fed
 
@@ -99,7 +112,8 @@ class _Attempt:
             try:
                 if step["do"] == "exercise":
                     if self._exercise(step, fork) == "threads":
-                        return "threads"
+                        # Said where no fork was wanted, it is a lie that would have us begin again for ever.
+                        return "threads" if fork else _Broken(step, Trouble("died", "it could not be run by itself"))
                 else:
                     self._cell(step)
             except TimeoutError:
@@ -109,28 +123,38 @@ class _Attempt:
                 return _Broken(step, Trouble("wall", f"it did not finish within {limit_s:g} s of wall time"))
             except Closed:
                 return _Broken(step, Trouble("died", "the process that ran it ended"))
-            except (WireError, KeyError, TypeError, ValueError, AttributeError) as error:
-                return _Broken(step, Trouble("died", f"what it sent back could not be read ({error})"[:200]))
+            except Exception as error:
+                # Whatever a worker may send: reading it must end no more than its own step.
+                return _Broken(step, Trouble("died", clean(f"what it sent back could not be read ({error})", 200)))
         return "end"
 
     def _cell(self, step: Step) -> None:
         began = time.monotonic()
+        left_s = min(self._limits.one_s, self._limits.all_s - self._seconds_in_cells)
+        deadline = min(began + left_s, self._ends_at)
         try:
-            self._wait("at", began + self._limits.one_s)
-            said = self._wait("cell", began + self._limits.one_s)
+            self._wait("at", deadline)
+            self.has_begun = True
+            said = self._wait("cell", deadline)
         finally:
-            self._transcript.seconds_in_cells += time.monotonic() - began
+            self._seconds_in_cells += time.monotonic() - began
+        room = max(self._limits.printed - self._transcript.n_printed, 0)
+        printed = clean(said["printed"], MAX_TEXT)
+        self._transcript.n_printed += len(printed)
         self._transcript.cells[step["id"]] = CellResult(
             ok=said["ok"] is True,
-            error=None if said["error"] is None else str(said["error"])[:MAX_TEXT],
-            printed=str(said["printed"])[:MAX_TEXT],
-            value=None if said["value"] is None else str(said["value"])[:100],
+            error=None if said["error"] is None else clean(said["error"], 400),
+            printed=printed if len(printed) <= room else printed[:room] + "\n[the rest was cut]",
+            value=None if said["value"] is None else clean(said["value"], 100),
         )
 
     def _exercise(self, step: Step, fork: bool) -> str:
         limit_s = exercises.find(step["exercise"]).run.wall_s + GRACE_S
-        self._wait("at", time.monotonic() + limit_s)
-        kind, _ = self._channel.receive(time.monotonic() + limit_s)
+        began = time.monotonic()
+        self._wait("at", began + limit_s)
+        self.has_begun = True
+        kind, _ = self._channel.receive(began + limit_s)
+        limit_s -= time.monotonic() - began
         if kind == "threads":
             return kind
         if kind != "ready":
@@ -177,7 +201,7 @@ def _observation(case: Case, tree: Tree, said: Mapping[str, Tree]) -> Observatio
 def _death(how: str) -> Trouble:
     if how in _CPU_SIGNALS:
         return Trouble("cpu", "it used up its CPU time")
-    return Trouble("died", f"the process that ran it ended ({how[:40]})")
+    return Trouble("died", f"the process that ran it ended ({clean(how, 40)})")
 
 
 def _record(ending: _Broken, transcript: Transcript, broken: dict[str, Trouble]) -> None:
@@ -188,11 +212,19 @@ def _record(ending: _Broken, transcript: Transcript, broken: dict[str, Trouble])
         if not (runs and runs[-1].trouble):
             runs.append(Observation(Case(), {}, trouble=trouble))
     else:
-        transcript.cells[step["id"]] = CellResult(False, f"{trouble.text}: the cell was skipped", "")
+        transcript.cells[step["id"]] = CellResult(False, f"{trouble.text}: the cell was skipped", "", skipped=True)
+
+
+def _end_job(forkserver: Forkserver, attempt: _Attempt) -> None:
+    try:
+        forkserver.kill_job()
+    except InfrastructureFault as error:
+        # The forking process was well before the student's code began; a second time is no accident.
+        raise (LostUnderStudent(str(error)) if attempt.has_begun else error) from error
 
 
 def _give_up(open_steps: Sequence[Step], transcript: Transcript, limits: CellLimits) -> None:
-    text = f"the notebook's cells used more than {limits.all_s:g} s before this exercise could be run"
+    text = f"the notebook used more than {limits.submission_s:g} s before this could be run"
     for step in open_steps:
         _record(_Broken(step, Trouble("wall", text)), transcript, {})
 

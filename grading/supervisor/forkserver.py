@@ -47,7 +47,11 @@ class Forkserver:
                 cwd=self._home,
                 pass_fds=(theirs.fileno(),),
             )
-        self._expect("ready", START_S)
+        try:
+            self._expect("ready", START_S)
+        except InfrastructureFault:
+            self.close()
+            raise
 
     def __enter__(self) -> Forkserver:
         return self
@@ -83,7 +87,9 @@ class Forkserver:
             self._job_folder = None
 
     def close(self) -> None:
-        """End the forking process with all that it forked."""
+        """End the forking process with all that it forked. Closing again does nothing."""
+        if self._control.fileno() < 0:
+            return
         with contextlib.suppress(InfrastructureFault):
             self.kill_job()
         self._control.close()

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,17 +65,44 @@ def grader_digest() -> str:
 
 
 def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
-    """Run and judge a job. Raises InfrastructureFault when the trouble is ours: then there is no result."""
+    """Run and judge a job. Raises InfrastructureFault when the trouble is ours: then there is no result.
+
+    The hidden cases have a run of their own, after everything that a student will read has been written down: what
+    an answer sees of them, it cannot carry back into a cell's output or an error's text.
+    """
     secret = Secret(job.course_key, job.lab, job.student, job.attempt)
-    asked = [exercises.find(step["exercise"]) for step in job.steps if step["do"] == "exercise"]
-    fed = {exercise.id: (_public(exercise), _hidden(exercise, secret)) for exercise in asked}
-    transcript = run_steps(forkserver, job.steps, {name: public + hidden for name, (public, hidden) in fed.items()})
+    asked = {exercise.id: exercise for exercise in map(exercises.find, _exercises_in(job.steps))}
+    public = {name: _public(exercise) for name, exercise in asked.items()}
+    transcript = run_steps(forkserver, job.steps, public)
+    shown = {}
+    for name, exercise in asked.items():
+        runs = _explained(exercise, transcript.exercises[name], transcript.cells)
+        shown[name] = _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(public[name])))  # noqa: B023
+    hidden = {name: _hidden(asked[name], secret) for name, verdict in shown.items() if verdict.score > 0}
+    unseen = run_steps(forkserver, _second_run(job.steps, hidden, transcript.cells), hidden)
     results = {}
-    for exercise in asked:
-        public, hidden = fed[exercise.id]
-        runs = _explained(exercise, transcript.exercises[exercise.id], transcript.cells)
-        results[exercise.id] = _judge(exercise, job, runs, len(public), len(hidden))
+    for name, exercise in asked.items():
+        verdict = None
+        if name in hidden:
+            runs, n_cases = unseen.exercises[name], len(hidden[name])
+            verdict = _guarded(exercise, lambda: _judge_hidden(exercise, runs, n_cases))  # noqa: B023
+        results[name] = ExerciseResult(shown[name], verdict)
     return SubmissionResult(job.key, job.lab, job.student, results, transcript.cells, job.notes)
+
+
+def _exercises_in(steps: Sequence[Step]) -> list[str]:
+    return [step["exercise"] for step in steps if step["do"] == "exercise"]
+
+
+def _second_run(steps: Sequence[Step], hidden: Mapping[str, Fed], cells: Mapping[str, CellResult]) -> list[Step]:
+    """The cells again, less those that did not end, and the exercises that have come this far."""
+    steps = [
+        step
+        for step in steps
+        if (step["do"] == "code" and not cells[step["id"]].skipped) or step.get("exercise") in hidden
+    ]
+    last = max((index for index, step in enumerate(steps) if step["do"] == "exercise"), default=-1)
+    return steps[: last + 1]
 
 
 def _public(exercise: Exercise) -> Fed:
@@ -93,18 +120,31 @@ def _hidden(exercise: Exercise, secret: Secret) -> Fed:
     ]
 
 
-def _judge(exercise: Exercise, job: Job, runs: Sequence[Observation], n_public: int, n_hidden: int) -> ExerciseResult:
-    oracle = oracle_of(exercise.id)
+def _judge_public(exercise: Exercise, job: Job, runs: Sequence[Observation], n_cases: int) -> Verdict:
     names = [answer.name for answer in exercise.answers]
     first_trouble = runs[0].trouble.kind if runs and runs[0].trouble else None
     found = find_forbidden(job.program, names, exercise.forbids)
     if found and first_trouble not in ("unanswered", "missing", "type"):
         runs = [Observation(exercise.public[0], {}, trouble=refusal(found))]
-    public = judge(exercise, oracle, runs[:n_public], n_cases=n_public)
-    if public.score == 0:
-        return ExerciseResult(public, None)
-    hidden = judge(exercise, oracle, runs[n_public:], hidden_of(exercise.id).expect, n_cases=n_hidden)
-    return ExerciseResult(public, _as_hidden(hidden, exercise))
+    return judge(exercise, oracle_of(exercise.id), runs, n_cases=n_cases)
+
+
+def _judge_hidden(exercise: Exercise, runs: Sequence[Observation], n_cases: int) -> Verdict:
+    """A hidden verdict keeps its rows for the instructor; its headline says that the public cases pass."""
+    verdict = judge(exercise, oracle_of(exercise.id), runs, hidden_of(exercise.id).expect, n_cases=n_cases)
+    if verdict.score > 0:
+        return verdict
+    headline = f"{exercise.id}: the public cases pass, but not every hidden one does."
+    return replace(verdict, headline=headline, hint=verdict.hint or HIDDEN_HINT)
+
+
+def _guarded(exercise: Exercise, judged: Callable[[], Verdict]) -> Verdict:
+    """A result that the judge itself stumbles over earns nothing and is a person's to look at."""
+    try:
+        return judged()
+    except Exception as error:
+        headline = f"{exercise.id}: this could not be judged, and a person will look at it."
+        return Verdict(exercise.id, "suspected", 0.0, headline, (("problem", type(error).__name__),))
 
 
 def _explained(
@@ -120,11 +160,3 @@ def _explained(
         if cell is not None and cell.error:
             return [replace(runs[0], trouble=Trouble("cell", f"its cell failed: {cell.error}"))]
     return runs
-
-
-def _as_hidden(verdict: Verdict, exercise: Exercise) -> Verdict:
-    """A hidden verdict keeps its rows for the instructor; its headline says that the public cases pass."""
-    if verdict.score > 0:
-        return verdict
-    headline = f"{exercise.id}: the public cases pass, but not every hidden one does."
-    return replace(verdict, headline=headline, hint=verdict.hint or HIDDEN_HINT)

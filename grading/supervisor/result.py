@@ -10,12 +10,16 @@ from labkit.spec import Outcome
 
 @dataclass(frozen=True)
 class CellResult:
-    """How one of the student's cells, or a plain test cell, ran. `value` is the last expression's text, for tests."""
+    """How one of the student's cells, or a plain test cell, ran.
+
+    value is the last expression's text, for tests; skipped says that it did not end, or ended the process.
+    """
 
     ok: bool
     error: str | None
     printed: str
     value: str | None = None
+    skipped: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from labkit.spec import Case, Tree, Trouble
-from labkit.tree import Opaque
+from labkit.tree import Opaque, bounded
 
 MAX_HEADER_BYTES = 4 * 2**20
 MAX_BODY_BYTES = 256 * 2**20
@@ -114,7 +114,12 @@ def trouble_from_tree(tree: Tree) -> Trouble | None:
     if tree is None:
         return None
     where = tree.get("where")
-    return Trouble(str(tree["kind"])[:20], str(tree["text"])[:400], None if where is None else str(where)[:200])
+    return Trouble(clean(tree["kind"], 20), clean(tree["text"], 400), None if where is None else clean(where, 200))
+
+
+def clean(text: object, limit: int) -> str:
+    """A text that can be stored: of bounded length, and without the halves of characters that no file can hold."""
+    return str(text)[:limit].encode("utf-8", "replace").decode()
 
 
 def _encode(tree: Tree, tensors: dict[str, torch.Tensor]) -> Any:
@@ -135,7 +140,7 @@ def _decode(tree: Any, tensors: dict[str, torch.Tensor]) -> Tree:
     if not isinstance(tree, dict):
         if isinstance(tree, list):
             raise ValueError("a bare list")
-        return tree
+        return bounded(tree)
     ((tag, value),) = tree.items()
     if tag == "t":
         return tensors[value]

@@ -16,6 +16,8 @@ from labkit.compare import Mismatch, compare
 from labkit.spec import Case, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
 from labkit.tree import Opaque, leaves, plain
 
+MOST_TO_DIAGNOSE = 2**20
+"""The elements that a wrong result may have and still be looked at, where no right one tells what is reasonable."""
 _LIMITS = {"wall": "limit", "cpu": "limit", "memory": "limit", "died": "limit"}
 _GENERIC_HINTS = {
     "wall": "Look for a loop that never ends, or for work that grows too fast with the size of the input.",
@@ -50,6 +52,8 @@ def judge(
                 hint = getattr(holds, "hint", None) or _diagnosis(oracle, observations)
                 failures.append(_Failure("failed", (("problem", problem),), hint))
                 break
+    if not failures and n_passed < n_cases:
+        failures.append(_Failure("failed", (("problem", "not every case was run"),), None))
     budgets = _tightest(oracle, observations)
     if failures:
         first = failures[0]
@@ -93,15 +97,14 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
     if run.trouble:
         return _from_trouble(run)
     case_row = (("case", describe(run.case)),) if fields(run.case) else ()
-    mismatch = None
-    if expect is not None:
-        mismatch = compare(plain(expect(run.case, run.tree)), run.got, _tolerance(oracle, run))
+    expected = None if expect is None else plain(expect(run.case, run.tree))
+    mismatch = None if expect is None else compare(expected, run.got, _tolerance(oracle, run))
     if mismatch:
-        hint = _specific_hint(oracle, run) or _generic_hint(mismatch, run.got)
+        hint = _specific_hint(oracle, run, expected) or _generic_hint(mismatch, run.got)
         return _Failure("failed", case_row + _shown(oracle, run, mismatch) + _mismatch_rows(mismatch), hint)
     for holds in oracle.judge:
         if problem := _problem(holds, run):
-            hint = getattr(holds, "hint", None) or _specific_hint(oracle, run)
+            hint = getattr(holds, "hint", None) or _specific_hint(oracle, run, expected)
             return _Failure("failed", (*case_row, ("problem", problem)), hint)
     for budget in oracle.budgets:
         measured, limit = run.measured.get(budget.name), _limit(budget, run)
@@ -114,7 +117,7 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
                 ("measured", amount(measured, budget.unit)),
                 ("budget", amount(limit, budget.unit)),
             )
-            return _Failure("failed", rows, _specific_hint(oracle, run) or budget.hint)
+            return _Failure("failed", rows, _specific_hint(oracle, run, expected) or budget.hint)
     return None
 
 
@@ -179,7 +182,11 @@ def _where(found: Mismatch) -> str:
 def _shown(oracle: Oracle, run: Observation, found: Mismatch) -> tuple[tuple[str, str], ...]:
     if oracle.show is None or found.kind != "value":
         return ()
-    text = oracle.show(run.case, run.tree, found.index)
+    try:
+        text = oracle.show(run.case, run.tree, run.got, found.index)
+    except Exception:
+        # As for a hint: what came back may be of any kind.
+        return ()
     return (("input", text),) if text else ()
 
 
@@ -192,7 +199,11 @@ def _diagnosis(oracle: Oracle, observations: Sequence[Observation]) -> str | Non
     return next((hint for run in observations if (hint := _specific_hint(oracle, run))), None)
 
 
-def _specific_hint(oracle: Oracle, run: Observation) -> str | None:
+def _specific_hint(oracle: Oracle, run: Observation, expected: Tree = None) -> str | None:
+    most = MOST_TO_DIAGNOSE if expected is None else 4 * _n_elements(expected) + 1000
+    if _n_elements(run.got) > most:
+        # Broadcast against what it should have been, it could take all memory.
+        return None
     for hint in oracle.diagnose:
         try:
             # A hint probes a value that is wrong in unknown ways; what it cannot read, it does not explain.
@@ -201,6 +212,10 @@ def _specific_hint(oracle: Oracle, run: Observation) -> str | None:
         except Exception:
             continue
     return None
+
+
+def _n_elements(tree: Tree) -> int:
+    return sum(leaf.numel() if hasattr(leaf, "numel") else 1 for _, leaf in leaves(tree))
 
 
 def _generic_hint(found: Mismatch, got: Tree) -> str | None:

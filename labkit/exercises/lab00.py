@@ -11,17 +11,23 @@ from labkit.spec import Answer, Case, Exercise, Tree
 
 @dataclass(frozen=True)
 class Activations(Case):
-    """Normally distributed values around `0.5 * scale` with standard deviation `scale`, reduced along `dim`."""
+    """Normally distributed values around `0.5 * scale` with standard deviation `scale`, reduced along `dim`.
+
+    zero_row: one row along `dim` is all zeros.
+    """
 
     shape: tuple[int, ...] = (4, 8)
     dim: int = -1
     dtype: str = "float32"
     scale: float = 1.0
+    zero_row: bool = False
 
 
 def _inputs(case: Activations, generator: torch.Generator) -> Tree:
     # Away from zero, so that a standard deviation is no root-mean-square.
     x = (torch.randn(case.shape, generator=generator) + 0.5) * case.scale
+    if case.zero_row:
+        x.movedim(case.dim, -1)[1] = 0.0
     return {"x": x.to(getattr(torch, case.dtype))}
 
 
@@ -37,6 +43,7 @@ WARM_UP = Exercise(
         Activations((5, 3), dim=0),
         Activations((2, 3, 4), dim=-2),
         Activations((3, 64), dtype="bfloat16"),
+        Activations((3, 8), zero_row=True),
         Activations((4, 16), dtype="float16"),
         Activations((4, 16), dtype="float16", scale=1000.0),
         Activations((16, 4), dim=0, dtype="float16", scale=1e-4),

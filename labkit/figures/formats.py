@@ -36,18 +36,18 @@ def number_line(decode: Decode) -> Figure:
 def bit_fields(value: float, encode: Encode, decode: Decode) -> Figure:
     """The bits of one number in every format, one format a row, with what it has become.
 
-    encode: (float32 values, format) -> int64 patterns; decode: (patterns, format) -> float64 values.
+    encode: (float32 values, format) -> int64 patterns; decode: (patterns, format) -> float64 values. The error is that
+    against `value` as it was given, so that fp32 has one too.
     """
     figure, axes = new_figure(8.0, 3.4)
     axes.set_axis_off()
-    exact = float(torch.tensor(value, dtype=torch.float32).double())
     for row, fmt in enumerate(FORMATS):
         pattern = encode(torch.tensor([value], dtype=torch.float32), fmt)
         stored = float(decode(pattern, fmt)[0])
         _boxes(axes, -row, f"{int(pattern[0]):0{fmt.total_bits}b}", fmt)
         axes.text(-0.6, -row, fmt.name, ha="right", va="center", fontsize=10)
         axes.text(38.8, -row, f"{stored:.7g}", ha="right", va="center", fontsize=10)
-        axes.text(45.0, -row, _relative_error(stored, exact), ha="right", va="center", fontsize=10)
+        axes.text(45.0, -row, _relative_error(stored, value), ha="right", va="center", fontsize=10)
     header = {"ha": "right", "va": "center", "fontsize": 9, "color": TRUTH}
     axes.text(38.8, 1.0, "value", **header)
     axes.text(45.0, 1.0, "relative error", **header)
@@ -93,7 +93,7 @@ def quantization_error(
     axes.set_xlim(-0.8, 42)
     axes.set_xticks(range(0, 32, 4))
     axes.set_xlabel("channel")
-    axes.set_ylabel("relative error of the channel")
+    axes.set_ylabel("norm of the error / norm of the weights")
     return figure
 
 

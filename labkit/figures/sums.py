@@ -21,32 +21,34 @@ STYLES = (("#D55E00", "o"), ("#E69F00", "^"), ("#0072B2", "s"), ("#009E73", "D")
 N_SHOWN_WEIGHTS = 12
 
 
-def error_against_n(sums: Mapping[str, FloatSum], exponents: Sequence[int] = range(4, 13), n_draws: int = 6) -> Figure:
-    """Relative error of each sum of n float32 values from [0, 1), n = 2^k, with the three bounds as thin lines.
+def error_against_n(sums: Mapping[str, FloatSum], exponents: Sequence[int] = range(4, 13), n_draws: int = 16) -> Figure:
+    """Relative error of each sum of n float32 values from [0, 1), n = 2^k, with bounds dashed, sqrt(n) u dotted.
 
-    sums: name -> function. Of each n the largest error of `n_draws` draws is shown; 0 is drawn at the lower edge.
+    sums: name -> function. The mean error of `n_draws` draws of each n is shown; 0 is drawn at the lower edge.
     """
     u = torch.finfo(torch.float32).eps / 2
     floor = u / 16
     sizes = [2**k for k in exponents]
     figure, axes = new_figure(8.0, 4.4)
     for (name, add), (color, marker) in zip(sums.items(), STYLES):
-        errors = [max(floor, *(_relative_error(add, n, seed) for seed in range(n_draws))) for n in sizes]
+        errors = [max(floor, sum(_relative_error(add, n, seed) for seed in range(n_draws)) / n_draws) for n in sizes]
         axes.plot(sizes, errors, marker=marker, color=color, markersize=5, linewidth=1.8, label=name)
     bounds = {
         "(n − 1) u": [(n - 1) * u for n in sizes],
+        "√n u": [math.sqrt(n) * u for n in sizes],
         "log₂(n) u": [math.log2(n) * u for n in sizes],
         "u": [u] * len(sizes),
     }
     for label, values in bounds.items():
-        axes.plot(sizes, values, color=TRUTH, linewidth=0.9, linestyle="--")
+        axes.plot(sizes, values, color=TRUTH, linewidth=0.9, linestyle=":" if label == "√n u" else "--")
         axes.annotate(label, (sizes[-1], values[-1]), (6, 0), textcoords="offset points", color=TRUTH, va="center")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_ylim(floor / 1.3, None)
     axes.set_xlabel("number of terms n")
     axes.set_ylabel("relative error of the sum")
-    axes.set_title("Sums in float32 against the exact sum; dashed: what theory promises", loc="left", fontsize=10)
+    title = f"Sums in float32, mean of {n_draws} draws; dashed: bounds, dotted: roundings of random direction"
+    axes.set_title(title, loc="left", fontsize=10)
     axes.legend(loc="upper left", frameon=False, ncols=2)
     return figure
 

@@ -89,6 +89,12 @@ WARM_UP = Oracle(
             "6e-8. Convert to float32 before squaring, and back only after the root.",
         ),
         Hint(
+            lambda case, tree, got: (
+                got["out"].isnan().any() and not got["out"][_true_rms(tree["x"], case.dim) > 0].isnan().any()
+            ),
+            "NaN where all values are zero, whose root-mean-square is 0: dividing by the largest value is 0/0 there.",
+        ),
+        Hint(
             _equals(lambda x, dim: x.square().mean(dim)),
             "This is the mean of the squares: the root is missing.",
         ),
@@ -99,6 +105,16 @@ WARM_UP = Oracle(
         Hint(
             _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim)),
             "This is the root of the sum of the squares: divide the sum by the number of values along `dim`.",
+        ),
+        Hint(
+            _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(x.numel())),
+            "The sum of the squares was divided by the number of all values of `x`: only `x.shape[dim]` of them are "
+            "in one sum.",
+        ),
+        Hint(
+            _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(x.shape[0])),
+            "The sum of the squares was divided by the length of the first axis; the axis that is averaged is `dim`, "
+            "of length `x.shape[dim]`.",
         ),
         Hint(
             lambda case, tree, got: any(

@@ -133,7 +133,7 @@ def test_no_compiler(monkeypatch, system: str) -> None:
     monkeypatch.setattr(machine.shutil, "which", lambda name: None)
     monkeypatch.setattr(machine.platform, "system", lambda: system)
     found = machine.compiler()
-    assert (found.state, found.value) == ("note", "none; lab 11 needs one")
+    assert (found.state, found.value) == ("note", "none; a later lab needs one")
     assert found.fix == machine.COMPILER_FIX.get(system)
 
 
@@ -171,9 +171,9 @@ def test_no_gpu(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("system", "value", "fix"),
     [
-        ("Linux", "not installed; labs 12 and 13 need it", "python -m pip install triton"),
-        ("Darwin", "Linux only; labs 12 and 13 need it", "for labs 12 and 13 use Binder"),
-        ("Windows", "Linux only; labs 12 and 13 need it", "for labs 12 and 13 use Binder"),
+        ("Linux", "not installed; later labs, on GPU kernels, need it", "python -m pip install triton"),
+        ("Darwin", "Linux only; later labs, on GPU kernels, need it", "for later labs use Binder"),
+        ("Windows", "Linux only; later labs, on GPU kernels, need it", "for later labs use Binder"),
     ],
 )
 def test_no_triton(monkeypatch, system: str, value: str, fix: str) -> None:

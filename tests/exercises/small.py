@@ -46,7 +46,7 @@ ORACLE = Oracle(
             "This is the square: `**` is the power, `*` the product.",
         ),
     ),
-    show=lambda case, tree, index: f"x[{index[0]}, {index[1]}] = {tree['x'][index].item():g}",
+    show=lambda case, tree, got, index: f"x[{index[0]}, {index[1]}] = {tree['x'][index].item():g}",
 )
 
 

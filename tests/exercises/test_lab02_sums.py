@@ -12,7 +12,7 @@ from grading.hidden import Secret
 from labkit import exercises
 from labkit.exercises.lab02.sums import WRITTEN, Draws, Merging, Numbers
 from labkit.observe import make_inputs
-from labkit.oracles.lab02 import rounding
+from labkit.oracles.lab02 import merging, rounding
 from labkit.oracles.lab02 import sums as truth
 from tests.exercises.harness import TESTS, hidden_verdict
 
@@ -36,17 +36,30 @@ def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
         assert source.splitlines()[0].removeprefix("# ") in verdict.hint
 
 
-def test_the_written_list_tells_every_way_of_adding_apart() -> None:
-    exercise = exercises.find("02-merge-smallest")
-    values = make_inputs(exercise, Merging(len(WRITTEN), "written"), 0)["values"].tolist()
+def written(kind: str) -> list[float]:
+    case = Merging(len(WRITTEN[kind]), kind)
+    return make_inputs(exercises.find("02-merge-smallest"), case, 0)["values"].tolist()
+
+
+def test_one_written_list_tells_every_order_of_adding_apart() -> None:
+    values = written("orders")
     ways = (
-        truth.merge_by_definition(values),
-        truth.from_the_front(values),
-        truth.from_the_back(values),
-        truth.from_the_back([-v for v in values]) * -1,
+        merging.merge_by_definition(values),
+        merging.from_the_front(values),
+        merging.from_the_back(values),
+        merging.from_the_back([-v for v in values]) * -1,
         list(itertools.accumulate(values))[-1],
     )
     assert len(set(ways)) == len(ways)
+
+
+def test_the_exact_sum_and_a_missing_heapify_are_found_on_the_other_written_list_only() -> None:
+    for kind, in_other_bits in (("orders", False), ("heaps", True)):
+        values = written(kind)
+        right = merging.merge_by_definition(values)
+        assert (math.fsum(values) != right) == in_other_bits
+        assert all((out != right) == in_other_bits for out in merging.without_heapify(values))
+    assert math.fsum(values) not in merging.without_heapify(values)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -28,6 +28,19 @@ def test_it_passes() -> None:
     same_text(told("double = lambda x: x * 2"), "✓ 90-double: all 2 cases pass, 2 points.")
 
 
+def test_the_input_row_may_show_what_came_back() -> None:
+    oracle = replace(
+        ORACLE, show=lambda case, tree, got, index: f"x = {tree['x'][index]:g}, yours {got['out'][index]:g}"
+    )
+    assert "  input     x = 2, yours 6\n" in told("double = lambda x: x * torch.tensor([2.0, 3.0, 4.0])", oracle)
+
+
+def test_an_input_row_that_cannot_be_made_is_left_out() -> None:
+    text = told("double = lambda x: x * 3", replace(ORACLE, show=lambda case, tree, got, index: got["another name"]))
+    assert "input" not in text
+    assert "expected  2" in text
+
+
 def test_it_passes_with_one_case_one_point_and_a_budget() -> None:
     oracle = replace(ORACLE, budgets=(Budget("dispatches", 4, "Use one operation.", unit="operations"),))
 

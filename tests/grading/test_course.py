@@ -23,6 +23,7 @@ from grading.commands.grade import grade, read_ungraded, written_key
 from grading.errors import UserError
 from grading.gradebook.course import Course
 from grading.gradebook.nbgrader import load_config, open_api
+from labkit import exercises
 from tests.grading.lessons import HIDDEN_TEST, LAB, SOLUTION, cell_of, make_course, submit
 
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
@@ -91,7 +92,7 @@ def test_names_that_nbgrader_takes_for_patterns_are_refused_before_they_touch_ot
     assert {item.student: item.outcome for item in ungraded} == dict.fromkeys(
         ("a[1]", "a*", "a?", "a\n1"), "unreadable"
     )
-    assert ungraded[0].reason.endswith("is a pattern to nbgrader: rename the folder")
+    assert ungraded[0].reason.startswith("nbgrader cannot take the name 'a")
     assert course.autograded(LAB, "a1").stat().st_mtime_ns == before
 
 
@@ -128,8 +129,10 @@ def test_nbgraders_own_command_and_api_take_the_same_path(course) -> None:
 
 def test_feedback_explains_itself_and_leaks_nothing(course) -> None:
     tell = "def rms(x, dim):\n    raise ValueError('INPUT ' + str(x.flatten()[0].item()))"
-    hidden_only = "n = 0\ndef rms(x, dim):\n    global n\n    n += 1\n" + (
-        "    if n > 7: raise ValueError('LEAK ' + str(x.flatten()[0].item()))\n"
+    shapes = {case.shape for case in exercises.find("00-warm-up").public}
+    hidden_only = (
+        f"def rms(x, dim):\n    if tuple(x.shape) not in {shapes}:\n"
+        "        raise ValueError(f'LEAK {x.flatten()[0].item()}')\n"
         "    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
     )
     script = "print('<script>alert(1)</script>')\n" + SOLUTION
@@ -144,7 +147,7 @@ def test_feedback_explains_itself_and_leaks_nothing(course) -> None:
     assert "all 7 cases pass" in page["ada"] or "cases pass, 1 point" in page["ada"]
     assert "dim</code> is not used" in page["bob"]
     assert "the public cases pass, but not every hidden one does" in page["eve"] and "LEAK -" not in page["eve"]
-    assert "LEAK 0" not in page["eve"] and "LEAK 1" not in page["eve"]
+    assert "LEAK 0" not in page["eve"] and "LEAK 1" not in page["eve"] and "LEAK n" not in page["eve"]
     assert "<script>alert(1)" not in page["mallory"] and "&lt;script&gt;alert(1)" in page["mallory"]
     assert "INPUT" in page["public"]
     for text in page.values():

@@ -59,21 +59,19 @@ def test_right_on_the_public_cases_only(forkserver) -> None:
 
 def test_hidden_cases_differ_by_student_and_attempt_and_repeat(forkserver) -> None:
     seen = """
-seen = []
 def double(x):
-    seen.append(len(x))
-    if len(seen) == 3:
+    if len(x) > 100:
         raise ValueError(len(x))
     return x * 2
 """
 
-    def third_size(**who: str) -> str:
+    def hidden_size(**who: str) -> str:
         found = graded(forkserver, code("99-double", seen), DOUBLE, **who).exercises["99-double"]
         return dict(found.hidden.rows)["problem"]
 
-    first = third_size()
-    assert third_size() == first
-    assert len({first, third_size(student="grace"), third_size(attempt="2")}) == 3
+    first = hidden_size()
+    assert hidden_size() == first
+    assert len({first, hidden_size(student="grace"), hidden_size(attempt="2")}) == 3
 
 
 def test_expectations_and_secrets_are_not_there(forkserver) -> None:
@@ -160,7 +158,7 @@ def test_a_cell_that_breaks_costs_only_itself(forkserver, source: str) -> None:
 def test_cells_that_hang_again_and_again_come_to_an_end(forkserver) -> None:
     steps = [code(f"c{n}", "while True: pass") for n in range(20)]
     began = time.monotonic()
-    transcript = run_steps(forkserver, steps, {}, CellLimits(one_s=0.3, all_s=1.0))
+    transcript = run_steps(forkserver, steps, {}, CellLimits(one_s=0.3, submission_s=1.0))
     assert time.monotonic() - began < 15
     assert len(transcript.cells) == 20
     assert "used more than 1 s" in transcript.cells["c19"].error

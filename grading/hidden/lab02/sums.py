@@ -11,11 +11,11 @@ from labkit.exercises.lab02.sums import Blocks, Draws, Merging, Numbers
 def sums_cases(rng: random.Random) -> tuple[Numbers, ...]:
     return (
         Numbers("ones", rng.randint(1001, 1200)),
-        Numbers("ones", 4, rng.choice(("float16", "bfloat16", "float32"))),
         Numbers("levels", 5),
+        Numbers("huge", 4, "float64", value=float(rng.randint(2, 9))),
+        Numbers("ones", 4, rng.choice(("float16", "bfloat16", "float32"))),
         Numbers("opposite", rng.randint(200, 400)),
         Numbers("cancelling", 2 * rng.randint(150, 300) + 1),
-        Numbers("huge", 4, "float64", value=float(rng.randint(2, 9))),
         Numbers("constant", 2 * rng.randint(300, 500) + 1, "float16", value=round(rng.uniform(0.005, 0.03), 4)),
         Numbers("constant", 2 * rng.randint(300, 500) + 1, "bfloat16", value=round(rng.uniform(0.005, 0.03), 4)),
         Numbers("constant", rng.choice((1, 2, 3)), "float32", value=0.1),
@@ -28,7 +28,8 @@ SUMS = Hidden("02-sums", sums_cases)
 def merge_cases(rng: random.Random) -> tuple[Merging, ...]:
     """The long case takes a list that is moved in memory at every turn beyond the limit of CPU time."""
     return (
-        Merging(10, "written", scale=2.0 ** rng.randint(-20, 20)),
+        Merging(10, "orders", scale=2.0 ** rng.randint(-20, 20)),
+        Merging(10, "heaps", scale=2.0 ** rng.randint(-20, 20)),
         Merging(1),
         *(Merging(rng.randint(100, 200), rng.choice(("uniform", "magnitudes"))) for _ in range(4)),
         Merging(300_000, rng.choice(("uniform", "magnitudes"))),
@@ -44,7 +45,7 @@ def blocked_cases(rng: random.Random) -> tuple[Blocks, ...]:
     return (
         Blocks((16 * block, 256), 0, block),
         Blocks((2 ** rng.randint(6, 8), 16 * block), rng.choice((1, -1)), block),
-        Blocks((10 * block + rng.randint(1, block - 1), 200), rng.choice((0, -2)), block),
+        Blocks((16 * block + rng.randint(1, block - 1), 100), rng.choice((0, -2)), 2 * block),
         Blocks((rng.randint(4, 8), 12 * block + 5, 20), rng.choice((1, -2)), block),
         Blocks((320, 320), 1, 40),
         Blocks((rng.randint(2, 9), 7), 0, 64),

@@ -138,7 +138,8 @@ FORMAT_TABLE = Exercise(
 @dataclass(frozen=True)
 class Weights(Case):
     """A tensor to quantize. kind: "normal", "positive" (far from zero), "outlier" (one large channel), "constant"
-    (one channel holds a single value), "zeros" (one channel is all zero) or "all zeros"."""
+    (one channel holds a single value), "small" (of the size of gradients), "zeros" (one channel is all zero) or
+    "all zeros"."""
 
     shape: tuple[int, ...]
     symmetric: bool
@@ -154,6 +155,8 @@ def weight_inputs(case: Weights, gen: torch.Generator) -> dict[str, torch.Tensor
     x = torch.randn(case.shape, generator=gen) * 0.02 * (0.5 + 2 * torch.rand(sizes, generator=gen))
     if case.kind == "positive":
         x = x.abs() + 0.3
+    if case.kind == "small":
+        x = x * 3e-4
     if case.kind == "all zeros":
         x = torch.zeros(case.shape)
     channel = x.movedim(dim, 0)[1]
@@ -191,6 +194,7 @@ INT8_QUANTIZE = Exercise(
         Weights((8, 6, 10), symmetric=False, channel_dim=0, kind="constant"),
         Weights((8, 6, 10), symmetric=True, channel_dim=2, kind="zeros"),
         Weights((5, 7), symmetric=False, channel_dim=None, kind="all zeros"),
+        Weights((24, 16), symmetric=False, channel_dim=0, kind="small"),
     ),
     inputs=weight_inputs,
     drive=drive_quantize,

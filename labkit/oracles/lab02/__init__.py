@@ -3,9 +3,10 @@
 from labkit.oracles.lab02.blocks import BLOCKED_SUM
 from labkit.oracles.lab02.encoding import ENCODE
 from labkit.oracles.lab02.formats import DECODE, FORMAT_TABLE
+from labkit.oracles.lab02.merging import MERGE_SMALLEST
 from labkit.oracles.lab02.quantize import INT8_QUANTIZE
 from labkit.oracles.lab02.rounding import STOCHASTIC_ROUNDING
-from labkit.oracles.lab02.sums import MERGE_SMALLEST, SUMS
+from labkit.oracles.lab02.sums import SUMS
 
 __all__ = [
     "BLOCKED_SUM",

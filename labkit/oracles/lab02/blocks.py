@@ -38,9 +38,23 @@ def blocked_operations(case: Blocks, tree: dict) -> float:
 
 
 def blocked_bytes(case: Blocks, tree: dict) -> float:
-    """One block in float32 and four tensors of the result's size."""
+    """Two blocks in float32 and eight tensors of the result's size, or half as many of each in float64.
+
+    Two, because a loop that names its block in float32 still holds the last one while it converts the next.
+    """
     n_results = tree["x"].numel() // case.n_summed
-    return 4 * n_results * min(case.block_size, case.n_summed) + 4 * 4 * n_results
+    return 4 * n_results * (2 * min(case.block_size, case.n_summed) + 8)
+
+
+def as_many_as_chunks(case: Blocks, tree: dict, got: dict) -> bool:
+    """Over the operations allowed, by as much as x.chunk(block_size) explains and fewer than single slices take."""
+    n_chunks = math.ceil(case.n_summed / math.ceil(case.n_summed / case.block_size))
+    n_operations = got["dispatches"]
+    return (
+        close_to_bound(case, tree, got)
+        and n_operations > blocked_operations(case, tree)
+        and 2 * n_chunks <= n_operations < min(12 * n_chunks, 2 * case.n_summed)
+    )
 
 
 def close_to(got: torch.Tensor, wanted: torch.Tensor) -> bool:
@@ -91,8 +105,9 @@ BLOCKED_SUM = Oracle(
         Budget(
             "peak_bytes",
             blocked_bytes,
-            "More than one block was held as a copy: convert inside the loop, one block at a time. A cast, a reshape "
-            "or contiguous() of the whole tensor copies all of it.",
+            "More was held at once than two blocks in float32: convert inside the loop, one block at a time. A cast, a "
+            "reshape or contiguous() of the whole tensor copies all of it, a list of blocks keeps them all, and a "
+            "block in float64 counts twice.",
         ),
     ),
     diagnose=(
@@ -125,6 +140,11 @@ BLOCKED_SUM = Oracle(
             lambda case, tree, got: close_to_bound(case, tree, got) and got["dispatches"] < case.n_blocks,
             "The whole tensor went into one call (or into numpy, where the meter cannot see). Go through it with "
             "PyTorch, one block at a time.",
+        ),
+        Hint(
+            as_many_as_chunks,
+            "The loop takes far more turns than there are blocks: x.chunk(k, dim) cuts k chunks, while "
+            "x.split(size, dim) cuts chunks of that size.",
         ),
     ),
 )

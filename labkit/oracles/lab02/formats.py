@@ -25,10 +25,16 @@ class Decoded:
         small = self.true.abs() < limits_of(case)["smallest_normal"]
         self.zero, self.subnormal = self.true == 0, small & (self.true != 0)
         self.normal = self.true.isfinite() & ~small
+        self.negative = tree["bits"] >= 2 ** (case.fmt.total_bits - 1)
 
     def only(self, where: torch.Tensor) -> bool:
         """Whether there are wrong values, and all of them lie there."""
         return bool(self.wrong.any() and not (self.wrong & ~where).any())
+
+    def sign_in_exponent(self) -> bool:
+        """Whether the negative numbers are those of an exponent field with the sign bit on top of it."""
+        too_large = self.true.abs() * 2.0 ** (2**self.case.exponent_bits)
+        return self.only(self.negative) and bool((self.got.abs() == too_large)[self.negative & self.normal].all())
 
 
 def decoded(when: Callable[[Decoded], object]) -> Callable[[FormatCase, dict, dict], object]:
@@ -55,6 +61,11 @@ DECODE = Oracle(
         Hint(
             decoded(lambda d: d.wrong.any() and torch.equal(d.got.nan_to_num(), d.true.abs().nan_to_num())),
             "The signs are missing: the top bit of the pattern makes the value negative.",
+        ),
+        Hint(
+            decoded(Decoded.sign_in_exponent),
+            "Right for positive numbers, far too large for negative ones: after the shift the sign bit still stands "
+            "above the exponent field. Keep only the bits of the field, with `&`.",
         ),
         Hint(
             decoded(lambda d: (2 * d.true == d.got)[d.normal].all() or (d.true == 2 * d.got)[d.normal].all()),
@@ -106,7 +117,7 @@ DECODE = Oracle(
             "end, in floating point.",
         ),
     ),
-    show=lambda case, tree, index: f"pattern {fields(int(tree['bits'][index]), case)}" if index else None,
+    show=lambda case, tree, got, index: f"pattern {fields(int(tree['bits'][index]), case)}" if index else None,
 )
 
 
@@ -119,11 +130,21 @@ FORMAT_TABLE = Oracle(
     id="02-format-table",
     expect=lambda case, tree: limits_of(case),
     diagnose=(
+        Hint(
+            lambda case, tree, got: not isinstance(got, dict),
+            'Return a dict with four names: {"eps": ..., "max": ..., "smallest_normal": ..., "smallest_subnormal": '
+            "...}.",
+        ),
         Hint(lambda case, tree, got: not known(case), HARD_CODED),
         Hint(
             limit(lambda case, true, got: got["eps"] == true["eps"] / 2),
             "eps is the gap between 1 and the next larger number; half of it, the largest relative rounding error, is "
             "the unit roundoff.",
+        ),
+        Hint(
+            limit(lambda case, true, got: got["eps"] == true["eps"] * 2),
+            "eps is one bit too wide: the implicit leading 1 is not among the mantissa bits, so the last of them is "
+            "worth 2**-mantissa_bits at 1.0.",
         ),
         Hint(
             limit(

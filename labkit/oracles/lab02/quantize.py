@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab02.formats import Weights
+from labkit.oracles.lab02.quantized import GUARD, SLACK, Attempt, attempt, ends_of
 from labkit.spec import Hint, Observation, Oracle
-
-SLACK = 1e-3
-"""Of a step: what float32 rounding, or an epsilon that guards a division, may add."""
-
-
-def ends_of(x: torch.Tensor, channel_dim: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """The smallest and the largest value, zero included: of x, or of each channel in a shape that broadcasts."""
-    axes = [axis for axis in range(x.dim()) if channel_dim is not None and axis != channel_dim % x.dim()]
-    per_channel = channel_dim is not None
-    return x.amin(axes, keepdim=per_channel).clamp(max=0), x.amax(axes, keepdim=per_channel).clamp(min=0)
 
 
 def right_kinds(run: Observation) -> str | None:
@@ -56,7 +44,7 @@ def tight_scale(run: Observation) -> str | None:
     """The step is the smallest with which the range fits."""
     scale, steps = run.got["scale"], _steps(run)
     span = _span(run)
-    off = (span > 0) & ((scale * steps - span).abs() > SLACK * span)
+    off = (span > 0) & ((scale * steps - span).abs() > SLACK * span + GUARD * steps)
     if not off.any():
         return None
     wanted = "max|x| / 127" if run.case.symmetric else "(max - min) / 255, with 0 inside the range,"
@@ -86,43 +74,26 @@ def symmetric_codes(run: Observation) -> str | None:
     return "the code -128 is used, which has no positive partner" if (run.got["q"] == -128).any() else None
 
 
-class Attempt:
-    """What came back, beside the ranges of the channels."""
-
-    def __init__(self, case: Weights, tree: dict, got: dict) -> None:
-        self.symmetric, self.per_channel = case.symmetric, case.channel_dim is not None
-        self.x, self.got, self.scale = tree["x"], got, got["scale"]
-        self.low, self.high = ends_of(self.x, case.channel_dim)
-
-    @property
-    def one_sided(self) -> bool:
-        """Whether all values have the same sign."""
-        return bool(self.x.amin() > 0 or self.x.amax() < 0)
-
-    @property
-    def error(self) -> torch.Tensor:
-        """How far off every value is, in steps of the scale that came back."""
-        return ((self.got["back"] - self.x) / self.scale).abs()
-
-    @property
-    def scale_of_all(self) -> torch.Tensor:
-        """The scale that the tensor as a whole would have."""
-        low, high = ends_of(self.x, None)
-        return torch.maximum(-low, high) / 127 if self.symmetric else (high - low) / 255
-
-    def step_is(self, span: torch.Tensor, n_steps: int) -> bool:
-        """Whether the scale that came back is span / n_steps."""
-        return torch.allclose(self.scale * n_steps, span.expand_as(self.scale), rtol=SLACK)
-
-
-def attempt(when: Callable[[Attempt], object]) -> Callable[[Weights, dict, dict], object]:
-    """A diagnosis of 02-int8-quantize."""
-    return lambda case, tree, got: when(Attempt(case, tree, got))
+def codes_mean_what_they_should(run: Observation) -> str | None:
+    """A pair that agrees on another meaning of the zero point is of no use to anyone else's code."""
+    q, scale, zero_point = (run.got[name].double() for name in ("q", "scale", "zero_point"))
+    off = (run.got["back"].double() - (q - zero_point) * scale).abs() > SLACK * scale
+    if not off.any():
+        return None
+    return "a code q does not stand for (q - zero_point) * scale, although both functions agree with each other"
 
 
 INT8_QUANTIZE = Oracle(
     id="02-int8-quantize",
-    judge=(right_kinds, tight_scale, zero_stays_zero, within_half_a_step, symmetric_codes, inputs_untouched),
+    judge=(
+        right_kinds,
+        tight_scale,
+        zero_stays_zero,
+        within_half_a_step,
+        symmetric_codes,
+        codes_mean_what_they_should,
+        inputs_untouched,
+    ),
     diagnose=(
         Hint(lambda case, tree, got: "made" in got, "End with `return q, scale, zero_point`."),
         Hint(
@@ -175,7 +146,47 @@ INT8_QUANTIZE = Oracle(
             "zero point in a wider type.",
         ),
         Hint(
-            attempt(lambda a: 0.75 < a.error.max() < 1.01),
+            attempt(lambda a: a.goes_back_by(lambda q, scale, zero_point: q * scale)),
+            "dequantize_int8 leaves the zero point out: a code says how many steps it lies above zero_point.",
+        ),
+        Hint(
+            attempt(
+                lambda a: (
+                    a.goes_back_by(lambda q, scale, zero_point: q * scale + zero_point)
+                    or a.goes_back_by(lambda q, scale, zero_point: q * scale - zero_point)
+                )
+            ),
+            "The zero point is a code, not a value: take it off the code first, and multiply by the scale afterwards.",
+        ),
+        Hint(
+            attempt(lambda a: a.goes_back_by(lambda q, scale, zero_point: (q + zero_point) * scale)),
+            "The zero point has the wrong sign in one of the two functions: quantizing adds it to x / scale, going "
+            "back takes it off the code.",
+        ),
+        Hint(
+            attempt(lambda a: a.goes_back_by(lambda q, scale, zero_point: q - zero_point * scale)),
+            "Only the zero point is multiplied by the scale: `*` comes before `-`; the difference needs parentheses.",
+        ),
+        Hint(
+            attempt(Attempt.zero_point_not_added),
+            "quantize_int8 has a zero point but does not add it to the codes: q is x / scale + zero_point, rounded.",
+        ),
+        Hint(
+            attempt(Attempt.zero_point_from_zero),
+            "This zero point belongs to codes from 0 to 255. The codes of int8 begin at -128, and so does the range.",
+        ),
+        Hint(
+            attempt(Attempt.scale_has_a_floor),
+            "The scale is held above a fixed number, which is more than small weights need: only a scale of exactly 0 "
+            "needs another value.",
+        ),
+        Hint(
+            attempt(Attempt.zero_point_cut),
+            "The zero point is up to a whole code off: a cast to int32 cuts its fraction off. Round it first, as you "
+            "do with the codes.",
+        ),
+        Hint(
+            attempt(lambda a: 0.75 < a.error.max() < 1.01 and a.codes_cut()),
             "Errors of up to a whole step: a cast to int8 cuts the fraction off. Round to the nearest code first.",
         ),
     ),

@@ -81,9 +81,52 @@ def find_not_neighbours(x, rounded, below, above, plain) -> Finding | None:
     out = rounded[bad[:, column].nonzero()[0], i].item()
     bad_values = x[plain][bad.any(0)]
     exact = below[i] == above[i]
-    key = "exact" if (below == above)[plain][bad.any(0)].all() else "negative" if (bad_values < 0).all() else "far"
+    if rounded_again(x[plain], rounded[:, plain]):
+        key = "again"
+    elif (below == above)[plain][bad.any(0)].all():
+        key = "swapped" if chances_swapped(x, rounded, below, above, plain & (below != above)) else "exact"
+    else:
+        key = "negative" if (bad_values < 0).all() else "far"
     beside = "which bfloat16 has exactly" if exact else f"between {below[i]:.9g} and {above[i]:.9g}"
     return Finding(key, f"{x[i]:.9g}, {beside}, became {out:.9g}")
+
+
+def steps_from_zero(x: torch.Tensor, rounded: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """By how many bfloat16 each result is farther from zero than x cut off, and the fraction of a step cut off."""
+    bits = x.view(torch.int32) & 0x7FFFFFFF
+    steps = (rounded.contiguous().view(torch.int16) & 0x7FFF).int() - (bits >> 16)
+    return steps, (bits & 0xFFFF).double() / 2**16
+
+
+def rounded_again(x: torch.Tensor, rounded: torch.Tensor) -> bool:
+    """Noise of one step, and then the cast's rounding to nearest: where x + noise ends decides, and not the carry."""
+    steps, fraction = steps_from_zero(x, rounded)
+    low, high = steps[:, fraction < 0.49], steps[:, fraction > 0.51]
+    inside = bool(((low == 0) | (low == 1)).all() and ((high == 1) | (high == 2)).all())
+    return inside and bool((high == 2).any())
+
+
+def bound_of(rounded: torch.Tensor) -> float:
+    """How far the share of upward roundings may be from its expectation, for each value."""
+    return math.sqrt(math.log(2 / FAILURE_PROBABILITY) / (2 * len(rounded)))
+
+
+def chances_swapped(x, rounded, below, above, inexact) -> bool:
+    """Up as often as it should have gone down."""
+    wanted = ((x.double() - below) / (above - below))[inexact]
+    share = (rounded.double() == above)[:, inexact].double().mean(0)
+    return bool(((share - (1 - wanted)).abs() <= bound_of(rounded)).all())
+
+
+def narrow_bits(x: torch.Tensor, rounded: torch.Tensor) -> int | None:
+    """k where noise from 0 to 2^k - 1, k < 16, explains how often each value moved away from zero."""
+    steps, fraction = steps_from_zero(x, rounded)
+    share = (steps == 1).double().mean(0)
+    for k in range(1, 16):
+        wanted = (1 - (1 - fraction) * 2 ** (16 - k)).clamp(min=0)
+        if ((share - wanted).abs() <= bound_of(rounded)).all():
+            return k
+    return None
 
 
 def find_not_finite(x, rounded, plain) -> Finding | None:
@@ -118,13 +161,14 @@ def find_bias(x, rounded, below, above, inexact) -> Finding | None:
     """The share of upward roundings of each value must be near its place between its neighbours."""
     wanted = ((x.double() - below) / (above - below))[inexact]
     share = (rounded.double() == above)[:, inexact].double().mean(0)
-    bound = math.sqrt(math.log(2 / FAILURE_PROBABILITY) / (2 * len(rounded)))
     off = (share - wanted).abs()
-    if off.max() <= bound:
+    if off.max() <= bound_of(rounded):
         return None
     i = int(off.argmax())
+    swapped = chances_swapped(x, rounded, below, above, inexact)
+    narrow = not swapped and narrow_bits(x[inexact], rounded[:, inexact])
     return Finding(
-        "bias",
+        "swapped" if swapped else "narrow" if narrow else "bias",
         f"{x[inexact][i]:.9g} was rounded up in {share[i]:.1%} of {len(rounded)} draws; unbiased is {wanted[i]:.1%}",
     )
 
@@ -161,6 +205,21 @@ STOCHASTIC_ROUNDING = Oracle(
             "bfloat16 step.",
         ),
         Hint(found("one-draw"), "One random number serves the whole tensor. Draw one for every element."),
+        Hint(
+            found("again"),
+            "The noise is right, but the last conversion rounds once more, to nearest. Cut the low 16 bits off after "
+            "adding, so that it has nothing left to round.",
+        ),
+        Hint(
+            found("swapped"),
+            "The two chances are swapped: a value close to its lower neighbour mostly goes up. A draw from [0, 1) is "
+            "below p with probability p.",
+        ),
+        Hint(
+            found("narrow"),
+            "The noise is too narrow: values low in a step never reach the next one. It must be uniform over exactly "
+            "one bfloat16 step, which is 2**16 float32 steps.",
+        ),
         Hint(
             found("exact"),
             "A value that bfloat16 has must stay. The noise must be less than one bfloat16 step: below 2**16, as a "

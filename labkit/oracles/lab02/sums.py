@@ -1,25 +1,17 @@
-"""Lab 02: what is true of the four sums and of merging the smallest, and what the usual mistakes look like."""
+"""Lab 02: what is true of the four sums, and what the usual mistakes look like."""
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
-from operator import add
 
 import torch
 
-from labkit.compare import compare
-from labkit.exercises.lab02.sums import NEVER_ENDS, NOT_ANSWERED, SUM_NAMES, Merging, Numbers
-from labkit.spec import EXACT, Hint, Oracle, Tolerance
-
-BRUTE_FORCE_N = 1000
-
-
-def gamma(n: int, u: float) -> float:
-    """gamma_n = n u / (1 - n u), which bounds the relative error of n roundings (Higham 2002, lemma 3.1)."""
-    return n * u / (1 - n * u) if n * u < 1 else math.inf
+from labkit.compare import Mismatch, compare
+from labkit.exercises.lab02.sums import NEVER_ENDS, NOT_ANSWERED, SUM_NAMES, Numbers
+from labkit.oracles.lab02.shared import gamma, shorten
+from labkit.spec import EXACT, Hint, Observation, Oracle, Tolerance
 
 
 def in_order(x: torch.Tensor) -> torch.Tensor:
@@ -65,13 +57,71 @@ def from_the_largest(x: torch.Tensor) -> torch.Tensor:
     return in_order(x[x.abs().argsort(descending=True)])
 
 
+def is_blank(total: object) -> bool:
+    return isinstance(total, str) and total == NOT_ANSWERED
+
+
+def first_wrong(case: Numbers, tree: dict, got: dict) -> tuple[str, Mismatch] | None:
+    """The first function that is written and wrong on this case; a blank one is not wrong."""
+    expected, tolerances = true_sums(case, tree), sum_tolerances(case, tree)
+    for name in SUM_NAMES:
+        total = got["sums"][name]
+        if not is_blank(total) and (found := compare(expected[name], total, tolerances.get(name, EXACT))):
+            return name, found
+    return None
+
+
+def sums_problem(run: Observation) -> str | None:
+    """What the written functions do wrong, so that the four can be written one after the other."""
+    if changed := run.got["changed"]:
+        return f"{changed[0]} changed its input x in place"
+    wrong = first_wrong(run.case, run.tree, run.got)
+    if wrong is None:
+        return None
+    name, found = wrong
+    if run.got["sums"][name] == NEVER_ENDS:
+        return f"{name} called itself until Python gave up (RecursionError)"
+    if found.kind != "value":
+        return f"{name} returns a wrong {found.kind}: expected {found.expected}, got {found.got}"
+    within = f" within {found.tolerance.atol:.3g}" if found.tolerance.atol else ""
+    x = shorten(run.tree["x"].tolist())
+    return f"{name} gives {found.got}, expected {found.expected}{within}, for {run.case.dtype} x = {x}"
+
+
+def blank_ones(got: dict) -> list[str]:
+    return [name for name in SUM_NAMES if is_blank(got["sums"][name])]
+
+
+def all_written(runs: Sequence[Observation]) -> str | None:
+    """Asked when nothing that is written is wrong on any case."""
+    blank = [name for name in SUM_NAMES if any(name in blank_ones(run.got) for run in runs)]
+    right = [name for name in SUM_NAMES if name not in blank]
+    if not blank:
+        return None
+    return f"right in all cases: {', '.join(right) or 'none'}; not written yet: {', '.join(blank)}"
+
+
+def not_written(name: str) -> Callable[[Numbers, dict, dict], bool]:
+    """A diagnosis: what is written is right, and `name` is the first that is not."""
+    return lambda case, tree, got: blank_ones(got)[0] == name and not first_wrong(case, tree, got)
+
+
 def wrong_sum(name: str, when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Callable:
     """A diagnosis of the first wrong sum, when it is `name`'s: `when` gets (case, x, what came back)."""
 
     def diagnose(case: Numbers, tree: dict, got: dict) -> object:
-        expected, tolerances = true_sums(case, tree), sum_tolerances(case, tree)
-        bad = next(key for key in SUM_NAMES if compare(expected[key], got[key], tolerances.get(key, EXACT)))
-        return bad == name and when(case, tree["x"], got[name])
+        wrong = first_wrong(case, tree, got)
+        return wrong is not None and wrong[0] == name and when(case, tree["x"], got["sums"][name])
+
+    return diagnose
+
+
+def any_wrong_sum(when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Callable:
+    """The same, whichever it is."""
+
+    def diagnose(case: Numbers, tree: dict, got: dict) -> object:
+        wrong = first_wrong(case, tree, got)
+        return wrong is not None and when(case, tree["x"], got["sums"][wrong[0]])
 
     return diagnose
 
@@ -79,7 +129,12 @@ def wrong_sum(name: str, when: Callable[[Numbers, torch.Tensor, torch.Tensor], o
 def too_good(case: Numbers, x: torch.Tensor, total: torch.Tensor) -> bool:
     """More exact than sums in x's dtype are, or of a wider dtype."""
     exact = torch.tensor(math.fsum(x.tolist()), dtype=torch.float64)
-    return total.dtype != x.dtype or bool(total == exact.to(x.dtype))
+    return total.dtype.itemsize > x.dtype.itemsize or bool(total == exact.to(x.dtype))
+
+
+def too_narrow(case: Numbers, x: torch.Tensor, total: torch.Tensor) -> bool:
+    """Of a narrower dtype than x, or NaN where only that overflows: the huge numbers are far inside float64."""
+    return total.dtype.itemsize < x.dtype.itemsize or (case.kind == "huge" and bool(total.isnan()))
 
 
 def wrong_way(case: Numbers, x: torch.Tensor, total: torch.Tensor) -> bool:
@@ -89,23 +144,36 @@ def wrong_way(case: Numbers, x: torch.Tensor, total: torch.Tensor) -> bool:
     return wanted * applied < 0 and 0.4 < abs(applied / wanted) < 2.5
 
 
-def is_kind(*kinds: str) -> Callable[[Numbers, torch.Tensor, torch.Tensor], bool]:
-    return lambda case, x, total: case.kind in kinds
-
-
 SUMS = Oracle(
     id="02-sums",
-    expect=true_sums,
-    tolerance=sum_tolerances,
+    judge=(sums_problem,),
+    judge_all=(all_written,),
     diagnose=(
         Hint(
-            lambda case, tree, got: "changed_by" in got,
-            "A function changed its input x in place. x belongs to the caller: sort or overwrite a copy.",
+            lambda case, tree, got: bool(got["changed"]),
+            "A function changed its input x in place, which belongs to the caller: sort or overwrite a copy. x[0] is "
+            "a view of x, so s = x[0] followed by s += v writes into x as well; s = s + v does not.",
         ),
         *(
             Hint(
-                wrong_sum(name, lambda case, x, total: total == NOT_ANSWERED),
-                f"{name} has not been written yet; what stands before it is right on this case.",
+                not_written(name),
+                f"{name} has not been written yet. What you have written is right in all cases: carry on.",
+            )
+            for name in SUM_NAMES
+        ),
+        Hint(
+            any_wrong_sum(lambda case, x, total: total is None),
+            "The function returned None: is a `return` missing?",
+        ),
+        Hint(
+            any_wrong_sum(lambda case, x, total: isinstance(total, float | int)),
+            "A Python number came back, which is a float64. Keep the accumulator a tensor of x.dtype, and return it.",
+        ),
+        *(
+            Hint(
+                wrong_sum(name, too_narrow),
+                f"{name} adds in a narrower format than this float64 x has. The accumulator must have x.dtype: "
+                "torch.zeros(()) is float32, and total += value keeps it so.",
             )
             for name in SUM_NAMES
         ),
@@ -174,94 +242,4 @@ SUMS = Oracle(
             "of magnitudes: take abs() of both.",
         ),
     ),
-    show=lambda case, tree, index: f"x = {shorten(tree['x'].tolist())}",
-)
-
-
-def shorten(values: list[float]) -> str:
-    """The first few numbers of a list."""
-    texts = [f"{value:.6g}" for value in values[:5]]
-    return f"[{', '.join(texts)}{', ...' if len(values) > 5 else ''}]"
-
-
-def merge_by_definition(values: list[float]) -> float:
-    """Look for the two smallest among all, again and again: O(n^2), for short lists."""
-    parts = list(values)
-    while len(parts) > 1:
-        smallest = min(parts)
-        parts.remove(smallest)
-        second = min(parts)
-        parts.remove(second)
-        parts.append(smallest + second)
-    return parts[0]
-
-
-def true_merge(case: Merging, tree: dict) -> dict[str, object]:
-    values = tree["values"].tolist()
-    return {
-        "out": merge_by_definition(values) if case.n <= BRUTE_FORCE_N else math.fsum(values),
-        "unchanged": True,
-    }
-
-
-def merge_tolerances(case: Merging, tree: dict) -> dict[str, Tolerance]:
-    """Exact for short lists. Else u times all partial sums, which are at most (log2(n) + 1) times the total."""
-    if case.n <= BRUTE_FORCE_N:
-        return {}
-    u = torch.finfo(torch.float64).eps / 2
-    return {"out": Tolerance(atol=gamma(math.ceil(math.log2(case.n)) + 2, u) * float(tree["values"].sum()))}
-
-
-def merged(when: Callable[[list[float], float], object]) -> Callable[[Merging, dict, dict], object]:
-    """A diagnosis of a wrong result on the list where every mistake has other bits: (values, what came back)."""
-
-    def diagnose(case: Merging, tree: dict, got: dict) -> object:
-        values = tree["values"].tolist()
-        return case.kind == "written" and got["out"] != merge_by_definition(values) and when(values, got["out"])
-
-    return diagnose
-
-
-def from_the_front(values: list[float]) -> float:
-    """The lecture's loop: the first two of a list that it takes to be sorted, their sum inserted in order."""
-    parts = list(values)
-    while len(parts) > 1:
-        bisect.insort(parts, parts.pop(0) + parts.pop(0))
-    return parts[0]
-
-
-def from_the_back(values: list[float]) -> float:
-    """The two largest each time, which is one accumulator that starts with the largest."""
-    return reduce(add, sorted(values, reverse=True))
-
-
-MERGE_SMALLEST = Oracle(
-    id="02-merge-smallest",
-    expect=true_merge,
-    tolerance=merge_tolerances,
-    diagnose=(
-        Hint(
-            merged(lambda values, out: out == from_the_front(values)),
-            "The list was taken to be sorted, and it is not: the first two are not the two smallest until it has been "
-            "put in order once.",
-        ),
-        Hint(
-            merged(lambda values, out: out == from_the_back(values)),
-            "The two largest were merged each turn, not the two smallest.",
-        ),
-        Hint(
-            merged(lambda values, out: out == reduce(add, sorted(values))),
-            "The values were sorted once and added in a row. The sum of two must go back among the rest, where others "
-            "may be smaller than it.",
-        ),
-        Hint(
-            merged(lambda values, out: out == reduce(add, values)),
-            "The values were added in the order in which they came. Each turn takes the two smallest of what is left.",
-        ),
-        Hint(
-            lambda case, tree, got: got["unchanged"] is False,
-            "The caller's list was changed: heapify, sort and pop work in place, so give them a copy.",
-        ),
-    ),
-    show=lambda case, tree, index: f"values = {tree['values'][:4].tolist()}",
 )

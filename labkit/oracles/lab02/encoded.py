@@ -1,0 +1,104 @@
+"""Lab 02: a rounding that went wrong beside the right one, and which of the usual mistakes it looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.exercises.lab02.formats import FormatCase
+from labkit.oracles.lab02.library import limits_of, patterns_of, values_of
+
+
+class Encoded:
+    """A wrong rounding beside the right one, with the values that both patterns stand for."""
+
+    def __init__(self, case: FormatCase, tree: dict, got: dict) -> None:
+        self.case, self.x = case, tree["x"].to(torch.float64)
+        self.true, self.got = patterns_of(tree["x"], case), got["out"]
+        if self.got.dtype != self.true.dtype or self.got.shape != self.true.shape:
+            raise TypeError("nothing to diagnose before the dtype and the shape are right")
+        self.sign = 2 ** (case.fmt.total_bits - 1)
+        self.wrong = self.true != self.got
+        limits = limits_of(case)
+        self.nan, self.large = self.x.isnan(), self.x.abs() > limits["max"]
+        self.small = self.x.abs() < limits["smallest_normal"]
+        self.true_value = values_of(self.true, case)
+        self.got_value = values_of(self.got & (2 * self.sign - 1), case)
+        self.step = 2**case.mantissa_bits  # in patterns, from one power of two to the next
+        self.infinity = self.sign - self.step
+        # Magnitudes as patterns. What is negative or too wide stays so.
+        self.true_size, self.got_size = self.true & (self.sign - 1), self.got - (self.true & self.sign)
+
+    def only(self, where: torch.Tensor) -> bool:
+        """Whether there are wrong patterns, and all of them lie there."""
+        return bool(self.wrong.any() and not (self.wrong & ~where).any())
+
+    @property
+    def tie(self) -> torch.Tensor:
+        """Where x lies as far from the pattern that came back as from the right one."""
+        return self.wrong & ((self.got_value - self.x).abs() == (self.true_value - self.x).abs())
+
+    @property
+    def inside(self) -> torch.Tensor:
+        """Wrong within the range of the format, where both patterns are finite."""
+        return self.wrong & ~self.nan & ~self.large & self.got_value.isfinite() & self.true_value.isfinite()
+
+    @property
+    def normal(self) -> torch.Tensor:
+        """Wrong among the normal numbers."""
+        return self.inside & ~self.small
+
+    def first_is(self, where: torch.Tensor) -> bool:
+        """Whether the first wrong pattern, the one that is shown, lies there."""
+        return bool(self.wrong.any() and where.reshape(-1)[self.wrong.reshape(-1).nonzero()[0]])
+
+    @property
+    def no_pattern(self) -> torch.Tensor:
+        """Where what came back is negative, has bits above the sign, or is a NaN that x is not."""
+        return (self.got < 0) | (self.got >= 2 * self.sign) | (self.got_value.isnan() & ~self.nan)
+
+    def negated(self) -> bool:
+        """Whether negative numbers came back as minus the pattern of their size."""
+        where = self.wrong & ~self.nan
+        minus = bool((self.got[where] < 0).any()) and everywhere(-self.got == self.true_size, where)
+        return minus and self.only(self.x.signbit() | self.nan)
+
+    def carry_lost(self) -> bool:
+        """Whether only values that round up to a power of two are wrong, and came back too small."""
+        carried = (self.true_size % self.step == 0) & (self.x.abs() < self.true_value.abs())
+        return everywhere(carried & (self.got_size < self.true_size), self.inside)
+
+    def exponent_off_by(self, offset: int) -> bool:
+        """Whether the exponent field of every normal number is off by this, where it still fits."""
+        shifted = self.true_size + offset * self.step
+        there = ~self.small & ~self.large & ~self.nan & (shifted >= self.step) & (shifted < self.infinity)
+        return everywhere(self.got_size == shifted, there)
+
+    def fraction_below_one(self) -> bool:
+        """Whether numbers are written with a fraction in [0.5, 1), as frexp returns it, and not in [1, 2)."""
+        mantissa = self.true_size % self.step
+        there = ~self.small & ~self.large & ~self.nan & (mantissa > 0) & (self.true_size < self.infinity)
+        halved = self.true_size - mantissa + self.step / 2 + mantissa / 2
+        return everywhere((self.got_size - halved).abs() <= 0.5, there)
+
+    def truncated(self) -> bool:
+        """Whether every wrong normal number, not only ties and carries, is the right one's neighbour toward zero."""
+        down = (self.got_size == self.true_size - 1) & (self.got_value.abs() <= self.x.abs())
+        ordinary = self.normal & ~self.tie & (self.true_size % self.step > 0)
+        return bool(ordinary.any()) and everywhere(down, self.normal)
+
+    def zero_from_frexp(self) -> bool:
+        """Whether 0 came back as a number with the exponent that frexp gives it, or one beside that."""
+        powers = torch.tensor([0.25, 0.5, 1.0], dtype=torch.float64)
+        return everywhere(torch.isin(self.got_value.abs(), powers), self.x == 0)
+
+
+def everywhere(holds: torch.Tensor, where: torch.Tensor) -> bool:
+    """Whether it holds at each of the places, of which there is one at least."""
+    return bool(where.any() and holds[where].all())
+
+
+def encoded(when: Callable[[Encoded], object]) -> Callable[[FormatCase, dict, dict], object]:
+    """A diagnosis of 02-encode."""
+    return lambda case, tree, got: when(Encoded(case, tree, got))

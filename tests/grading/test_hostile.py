@@ -1,0 +1,282 @@
+"""Submissions that once stopped a batch, earned what they should not, or read what was hidden; none does any more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from grading.commands.feedback import make_feedback
+from grading.commands.grade import grade, read_ungraded
+from grading.errors import UserError
+from grading.gradebook.course import Course
+from grading.rebuild import Unreadable, read_submission
+from grading.rebuild.needed import needed
+from grading.supervisor.conversation import CellLimits, run_steps
+from labkit import exercises
+from labkit.check import judge
+from labkit.forbids import find_forbidden
+from labkit.oracles import oracle_of
+from labkit.spec import Case, Hint, Observation, Oracle
+from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit
+from tests.grading.test_course import points
+from tests.grading.test_worker import DOUBLE, GOOD, code, exercise, graded
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("pristine") / "course"
+    make_course(root)
+    return root
+
+
+@pytest.fixture
+def course(pristine, tmp_path) -> Course:
+    return Course.at(shutil.copytree(pristine, tmp_path / "course"))
+
+
+def grade_all(course: Course) -> dict[str, str]:
+    return {item.student: item.outcome for item in grade(course, LAB, course.students(LAB), workers=2)}
+
+
+def check_points(course: Course, student: str) -> float:
+    return points(course, student)["00-warm-up-check"]
+
+
+# --- the batch ends with all honest students graded
+
+
+def test_no_submission_keeps_the_others_from_their_grades(course) -> None:
+    submit(course, "honest")
+    submit(course, "zoe")
+    submit(course, "aaa-kills-the-pool", "import os, signal\nppid = os.getppid()\n" + KILL_GRANDPARENT + SOLUTION)
+    submit(course, "aab-huge", "def rms(x, dim): return 10**4000")
+    submit(course, "aac-deep", f"x = {'-' * 8000}1\n{SOLUTION}")
+    submit(course, "aad-surrogate", "print('\\ud800')\n" + SOLUTION)
+    submit(course, "aae-kills-the-forkserver", "import os\nos.kill(os.getppid(), 9)\n" + SOLUTION)
+    submit(course, "aaf-long", "#" * 2**21)
+    submit(course, "aag-many", change=lambda notebook: notebook.cells.extend(new_code_cell("1") for _ in range(2000)))
+    (course.submitted(LAB, "aag-many").parent / "timestamp.txt").write_text("")
+    submit(course, "aah-time", timestamp="the day after tomorrow")
+    odd = os.path.join(os.fsencode(course.root), b"submitted", b"\xff\xfe", os.fsencode(LAB))
+    os.makedirs(odd)
+    ungraded = grade_all(course)
+    assert check_points(course, "honest") == check_points(course, "zoe") == 1
+    assert check_points(course, "aab-huge") == 0
+    assert check_points(course, "aad-surrogate") == 1
+    assert ungraded.pop("\udcff\udcfe") == "unreadable"
+    assert ungraded.pop("aac-deep", "unreadable") == "unreadable"
+    assert ungraded == {
+        "aaa-kills-the-pool": "suspected",
+        "aae-kills-the-forkserver": "suspected",
+        "aaf-long": "unreadable",
+        "aag-many": "unreadable",
+        "aah-time": "unreadable",
+    }
+    assert "no date" in read_ungraded(course, LAB)["aah-time"]["reason"]
+
+
+KILL_GRANDPARENT = """
+with open(f"/proc/{ppid}/stat") as file:
+    grandparent = int(file.read().rsplit(")", 1)[1].split()[1])
+os.kill(grandparent, signal.SIGKILL)
+"""
+
+
+def test_a_second_run_at_the_same_time_is_refused(course) -> None:
+    submit(course, "ada")
+    with course.locked(), pytest.raises(UserError, match="another run is grading this course"):
+        grade(course, LAB, ["ada"], workers=1)
+    assert grade(course, LAB, ["ada"], workers=1) == []
+
+
+def test_a_result_that_the_judge_stumbles_over_is_suspected(forkserver, monkeypatch) -> None:
+    def stumble(*_args, **_options):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("grading.supervisor.grade.judge", stumble)
+    found = graded(forkserver, code("99-double", GOOD), DOUBLE).exercises["99-double"]
+    assert (found.outcome, found.score) == ("suspected", 0.0)
+
+
+def test_cells_cannot_take_more_than_their_time_together(forkserver) -> None:
+    steps = [code(f"c{n}", "import time; time.sleep(0.2)") for n in range(40)]
+    began = time.monotonic()
+    transcript = run_steps(forkserver, steps, {}, CellLimits(one_s=0.5, all_s=1.0, submission_s=3.0))
+    assert time.monotonic() - began < 10
+    assert len(transcript.cells) == 40
+
+
+def test_honest_threads_do_not_use_up_the_time_of_other_exercises(forkserver) -> None:
+    slow = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    other = [code("99-slow", "def slow(x): return x"), exercise("99-slow")]
+    result = graded(forkserver, code("a", slow + "time.sleep(0.5)"), code("99-double", GOOD), DOUBLE, *other)
+    assert [item.outcome for item in result.exercises.values()] == ["passed", "passed"]
+
+
+def test_printed_text_is_capped_over_all_cells(forkserver) -> None:
+    steps = [code(f"c{n}", "print('x' * 60_000)") for n in range(30)]
+    transcript = run_steps(forkserver, steps, {}, CellLimits(printed=100_000))
+    assert sum(len(cell.printed) for cell in transcript.cells.values()) < 102_000
+
+
+# --- no point that the honest equivalent would not earn
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        "{}",
+        "%matplotlib inline\n{}",
+        "!true\n{}",
+        "if True:\n{indented}",
+        "try:\n{indented}\nfinally:\n    pass",
+        "for _ in range(1):\n{indented}",
+    ],
+)
+def test_a_forbidden_call_is_found_however_its_cell_is_dressed(wrap: str) -> None:
+    from grading.rebuild.merge import _plain_python
+
+    source = "import math\ndef naive_sum(x):\n    return math.fsum(x)"
+    dressed = wrap.format(source, indented="\n".join("    " + line for line in source.splitlines()))
+    assert find_forbidden([_plain_python(dressed)], ["naive_sum"], ("math.fsum",)).name == "math.fsum"
+
+
+def test_both_branches_of_a_definition_are_read() -> None:
+    source = "import math\nif 1:\n    def f(x): return math.fsum(x)\nelse:\n    def f(x): return 0"
+    assert find_forbidden([source], ["f"], ("math.fsum",))
+
+
+def test_reading_a_program_takes_no_longer_than_its_length_warrants() -> None:
+    names = ", ".join(f"a{n}" for n in range(3000))
+    source = f"{names} = {names}\ndef f(x): return a0"
+    began = time.process_time()
+    assert find_forbidden([source], ["f"], ("math.fsum",)) is None
+    assert needed([("demo", "a1 = 1")], [source]) == {"demo"}
+    assert time.process_time() - began < 5
+
+
+def test_links_and_pipes_are_not_followed(course, tmp_path) -> None:
+    submit(course, "ada")
+    target = course.submitted(LAB, "ada")
+    for name, path in (("bob", course.source(LAB)), ("eve", target)):
+        link = course.submitted(LAB, name)
+        link.parent.mkdir(parents=True)
+        link.symlink_to(path)
+    (course.root / "submitted" / "dan").symlink_to(course.root / "submitted" / "ada")
+    pipe = course.submitted(LAB, "pip")
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    gone = course.submitted(LAB, "ian")
+    gone.parent.mkdir(parents=True)
+    gone.symlink_to(tmp_path / "nothing")
+    assert grade_all(course) == dict.fromkeys(("bob", "dan", "eve", "ian", "pip"), "unreadable")
+    with pytest.raises(Unreadable, match="is no ordinary file"):
+        read_submission(pipe)
+    with pytest.raises(Unreadable, match="is a link"):
+        read_submission(course.submitted(LAB, "bob"))
+
+
+def test_no_runs_are_no_pass() -> None:
+    warm_up = exercises.find("00-warm-up")
+    verdict = judge(warm_up, oracle_of("00-warm-up"), [], n_cases=7)
+    assert verdict.score == 0 and dict(verdict.rows)["problem"] == "not every case was run"
+
+
+def test_a_giant_result_is_wrong_without_a_diagnosis() -> None:
+    """Broadcast against what it should have been, it could take all memory."""
+    seen = []
+    hints = (Hint(lambda *parts: seen.append(parts), "?"),)
+    small = {"x": torch.zeros(4)}
+    for expect, n, looked_at in (
+        (lambda case, tree: {"out": tree["x"]}, 4, True),
+        (lambda case, tree: {"out": tree["x"]}, 5, True),
+        (lambda case, tree: {"out": tree["x"]}, 100_000, False),
+        (lambda case, tree: {"out": torch.zeros(3_000_000)}, 3_000_000, True),
+        (None, 100_000, True),
+        (None, 3_000_000, False),
+    ):
+        seen.clear()
+        oracle = Oracle("x", expect=expect, judge=(lambda run: "no",), diagnose=hints)
+        run = Observation(Case(), small, got={"out": torch.ones(n)}, back=small)
+        assert judge(exercises.find("00-warm-up"), oracle, [run]).score == 0
+        assert bool(seen) == looked_at, n
+
+
+def test_a_forged_word_about_threads_does_not_begin_again_for_ever(forkserver) -> None:
+    forged = """
+import grading.worker.job as job
+def lie(channel, *args, **kwargs):
+    channel.send("threads")
+    return False
+job._run_exercise = lie
+"""
+    began = time.monotonic()
+    found = graded(forkserver, code("a", forged), code("99-double", GOOD), DOUBLE).exercises["99-double"]
+    assert (found.outcome, time.monotonic() - began < 20) == ("limit", True)
+
+
+# --- hidden cases stay hidden, and texts stay texts
+
+
+def test_what_an_answer_sees_of_hidden_cases_reaches_no_page(course) -> None:
+    answer = (
+        "import os\nr, w = os.pipe()\nos.set_blocking(r, False)\n"
+        "def rms(x, dim):\n    os.write(w, f'SEEN {tuple(x.shape)} {dim} {x.dtype};'.encode())\n"
+        "    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
+    )
+
+    def print_it(notebook):
+        at = notebook.cells.index(cell_of(notebook, "00-warm-up-check")) + 1
+        notebook.cells.insert(at, new_code_cell("try:\n    print(os.read(r, 100_000))\nexcept BlockingIOError: pass"))
+
+    submit(course, "eve", answer, change=print_it)
+    assert grade_all(course) == {}
+    assert check_points(course, "eve") == 1
+    make_feedback(course, LAB)
+    page = course.feedback(LAB, "eve").read_text()
+    assert page.count("SEEN") == len(exercises.find("00-warm-up").public) + answer.count("SEEN")
+
+
+def test_markdown_of_a_student_runs_no_script(course) -> None:
+    script = "<script>alert(4711)</script><img src=x onerror=alert(4712)> **bold**"
+
+    def write_it(notebook):
+        cell_of(notebook, "00-open").source = script
+        notebook.cells.append(new_markdown_cell(script))
+
+    submit(course, "mallory", change=write_it)
+    assert grade_all(course) == {}
+    make_feedback(course, LAB)
+    page = course.feedback(LAB, "mallory").read_text()
+    assert "<script>alert(4711)" not in page and "<img src=x" not in page and 'onerror="alert' not in page
+    assert page.count("<strong>bold</strong>") == 2
+    assert "labkit-verdict" in page and "border-left" in page
+
+
+# --- a written grade follows what it rests on
+
+
+def test_grades_are_written_again_when_points_due_date_or_database_change(course) -> None:
+    submit(course, "ada")
+    assert grade_all(course) == {}
+    notebook = nbformat.read(course.source(LAB), 4)
+    cell_of(notebook, "00-warm-up-check").metadata.nbgrader.points = 7
+    nbformat.write(notebook, course.source(LAB))
+    from grading.commands.course import release
+
+    release(course, [LAB])
+    assert grade_all(course) == {}
+    assert check_points(course, "ada") == 7
+    (course.root / "gradebook.db").unlink()
+    release(course, [LAB])
+    assert grade_all(course) == {}
+    assert check_points(course, "ada") == 7

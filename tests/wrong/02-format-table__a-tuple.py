@@ -1,0 +1,7 @@
+# Return a dict with four names
+def format_limits(fmt):
+    bias = 2 ** (fmt.exponent_bits - 1) - 1
+    eps = 2.0**-fmt.mantissa_bits
+    largest = (2 - 2 * eps) * 2.0 ** (bias + 1) if fmt.finite_only else (2 - eps) * 2.0**bias
+    normal = 2.0 ** (1 - bias)
+    return eps, largest, normal, normal * eps

@@ -1,0 +1,8 @@
+# eps is one bit too wide
+def format_limits(fmt):
+    bias = 2 ** (fmt.exponent_bits - 1) - 1
+    step = 2.0**-fmt.mantissa_bits
+    largest = (2 - 2 * step) * 2.0 ** (bias + 1) if fmt.finite_only else (2 - step) * 2.0**bias
+    normal = 2.0 ** (1 - bias)
+    eps = 2.0 ** -(fmt.mantissa_bits - 1)
+    return {"eps": eps, "max": largest, "smallest_normal": normal, "smallest_subnormal": normal * step}

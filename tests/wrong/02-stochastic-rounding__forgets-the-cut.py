@@ -1,0 +1,8 @@
+# the last conversion rounds once more
+def stochastic_round(x, generator):
+    bits = x.view(torch.int32)
+    noise = torch.randint(2**16, x.shape, generator=generator, dtype=torch.int32)
+    toward_zero = (bits & -(2**16)).view(torch.float32)
+    rounded = (bits + noise).view(torch.float32)
+    rounded = torch.where(rounded.isfinite(), rounded, toward_zero)
+    return torch.where(x.isfinite(), rounded, x).bfloat16()
