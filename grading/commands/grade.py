@@ -155,7 +155,8 @@ def _settle_in() -> None:
     """Ctrl-C reaches every process of the terminal; the parent alone decides, and lets jobs in flight finish."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A result that takes this much to be judged ends its own job, not the machine.
-    resource.setrlimit(resource.RLIMIT_DATA, (JUDGE_BYTES, JUDGE_BYTES))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (JUDGE_BYTES, most))
     # There is a process for every core already.
     torch.set_num_threads(1)
 

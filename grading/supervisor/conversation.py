@@ -116,13 +116,15 @@ class _Attempt:
                         return "threads" if fork else _Broken(step, Trouble("died", "it could not be run by itself"))
                 else:
                     self._cell(step)
-            except TimeoutError:
+            except (TimeoutError, Closed) as error:
+                if not self.has_begun:
+                    raise InfrastructureFault("the worker ended before it ran anything") from error
+                if isinstance(error, Closed):
+                    return _Broken(step, Trouble("died", "the process that ran it ended"))
                 limit_s = self._limits.one_s
                 if step["do"] == "exercise":
                     limit_s = exercises.find(step["exercise"]).run.wall_s
                 return _Broken(step, Trouble("wall", f"it did not finish within {limit_s:g} s of wall time"))
-            except Closed:
-                return _Broken(step, Trouble("died", "the process that ran it ended"))
             except Exception as error:
                 # Whatever a worker may send: reading it must end no more than its own step.
                 return _Broken(step, Trouble("died", clean(f"what it sent back could not be read ({error})", 200)))

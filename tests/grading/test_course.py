@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -146,8 +147,9 @@ def test_feedback_explains_itself_and_leaks_nothing(course) -> None:
     page = {student: course.feedback(LAB, student).read_text() for student in course.students(LAB)}
     assert "all 7 cases pass" in page["ada"] or "cases pass, 1 point" in page["ada"]
     assert "dim</code> is not used" in page["bob"]
-    assert "the public cases pass, but not every hidden one does" in page["eve"] and "LEAK -" not in page["eve"]
-    assert "LEAK 0" not in page["eve"] and "LEAK 1" not in page["eve"] and "LEAK n" not in page["eve"]
+    assert "the public cases pass, but not every hidden one does" in page["eve"]
+    # The plain test's input is no secret, and what it raises is told; a hidden case's is not.
+    assert set(re.findall(r"LEAK (-?[0-9.]+|nan|inf)", page["eve"])) == {"1.0"}
     assert "<script>alert(1)" not in page["mallory"] and "&lt;script&gt;alert(1)" in page["mallory"]
     assert "INPUT" in page["public"]
     for text in page.values():

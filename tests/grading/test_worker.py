@@ -333,6 +333,14 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
             run_steps(server, [code("a", "x = 1")], {})
 
 
+def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch) -> None:
+    with Forkserver() as server:
+        # The worker's first step is to enter its folder.
+        monkeypatch.setattr("grading.supervisor.forkserver.tempfile.mkdtemp", lambda **where: "/not/there")
+        with pytest.raises(InfrastructureFault, match="ended before it ran anything"):
+            run_steps(server, [code("a", "x = 1")], {})
+
+
 def test_the_forking_process_leaves_nothing_on_the_disk() -> None:
     with Forkserver() as server:
         home = Path(server.tree).parent

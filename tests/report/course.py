@@ -19,14 +19,16 @@ from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade
 from grading.gradebook.course import Course
 from grading.gradebook.work import prepare, read_result
+from labkit import exercises
 
 LAB, TEST, OPEN = "00_warm_up", "00-plain", "00-open"
 SOLUTION = "def rms(x, dim):\n    return x.float().square().mean(dim).sqrt().to(x.dtype)\n"
 WHOLE_TENSOR = "def rms(x, dim):\n    return x.float().square().mean().sqrt().to(x.dtype)\n"
 SCRIPT_RAISED = 'def rms(x, dim):\n    raise ValueError("<script>alert(1)</script>")\n'
-KNOWS_THE_PUBLIC_CASES = """def rms(x, dim):
+PUBLIC_SHAPES = [case.shape for case in exercises.find("00-warm-up").public]
+KNOWS_THE_PUBLIC_CASES = f"""def rms(x, dim):
     out = x.float().square().mean(dim).sqrt().to(x.dtype)
-    public = [(4, 8), (5, 3), (2, 3, 4), (3, 64), (4, 16), (16, 4), (3,)]
+    public = {[*PUBLIC_SHAPES, (3,)]}
     return out if tuple(x.shape) in public else x.float().square().mean().sqrt().to(x.dtype)
 """
 FORMULA, COMMA, SCRIPT = "=SUM(A1)", "O'Brien, Pat", "<script>x"
