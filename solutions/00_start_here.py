@@ -171,7 +171,7 @@ print(torch.tensor(0.0001, dtype=torch.float16).square())
 
 # %% nbgrader={"grade": false, "grade_id": "00-warm-up", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def rms(x: torch.Tensor, dim: int) -> torch.Tensor:
-    """The root-mean-square of `x` along the axis `dim`, in the dtype of `x`: (batch, n), dim=-1 -> (batch,)."""
+    """The root-mean-square of `x` along the axis `dim`, in the dtype of `x`: (b, n), -1 -> (b,)."""
     ### BEGIN SOLUTION
     return x.float().square().mean(dim).sqrt().to(x.dtype)
     ### END SOLUTION

@@ -220,7 +220,7 @@ print(
 
 # %% nbgrader={"grade": false, "grade_id": "02-encode", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def encode(x: Float32[Tensor, "*shape"], fmt: FloatFormat) -> Int64[Tensor, "*shape"]:
-    """The bit patterns of the nearest values of fmt, ties to even, with overflow by the rule of the format."""
+    """The bit patterns of the nearest values of fmt, ties to even, overflow by the format's rule."""
     ### BEGIN SOLUTION
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     all_ones = 2 ** (fmt.total_bits - 1) - 1  # below the sign bit
@@ -590,7 +590,7 @@ def pairwise_sum(x: Float[Tensor, "n"]) -> Float[Tensor, ""]:
 
 
 def neumaier_sum(x: Float[Tensor, "n"]) -> Float[Tensor, ""]:
-    """The elements added from first to last, plus one compensation that has gathered what each addition lost."""
+    """The elements added from first to last, plus what the additions lost, gathered on the way."""
     ### BEGIN SOLUTION
     total = torch.zeros((), dtype=x.dtype)
     compensation = torch.zeros((), dtype=x.dtype)
@@ -704,7 +704,7 @@ labkit.figures.error_against_n(four_sums)
 
 # %% nbgrader={"grade": false, "grade_id": "02-merge-smallest", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def merge_smallest(values: list[float]) -> float:
-    """The sum of one or more numbers >= 0: the two smallest are replaced by their sum until one is left."""
+    """The sum of numbers >= 0: the two smallest are replaced by their sum until one is left."""
     ### BEGIN SOLUTION
     parts = list(values)
     heapq.heapify(parts)
@@ -774,7 +774,7 @@ labkit.figures.merging_cost(merge_smallest)
 
 # %% nbgrader={"grade": false, "grade_id": "02-blocked-sum", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def blocked_sum(x: Float16[Tensor, "..."], dim: int, block_size: int) -> Float32[Tensor, "..."]:
-    """The sum over axis `dim`, which is gone afterwards, with at most block_size slices in float32 at a time."""
+    """The sum over axis `dim`, which is gone afterwards, block_size slices in float32 at a time."""
     ### BEGIN SOLUTION
     total = torch.zeros_like(x.select(dim, 0), dtype=torch.float32)
     for block in x.split(block_size, dim):
@@ -863,7 +863,7 @@ print(
 def stochastic_round(
     x: Float32[Tensor, "*shape"], generator: torch.Generator
 ) -> BFloat16[Tensor, "*shape"]:
-    """Each element rounded to a neighbour in bfloat16, up with the fraction of the step as probability."""
+    """Each element rounded to a bfloat16 neighbour: up with the fraction of the step as probability."""
     ### BEGIN SOLUTION
     bits = x.view(torch.int32)
     noise = torch.randint(2**16, x.shape, generator=generator, device=x.device, dtype=torch.int32)

@@ -6,6 +6,7 @@ Metadata beyond the cells' ids, outputs and the kernel are never looked at.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from dataclasses import dataclass
@@ -43,10 +44,15 @@ def read_submission(path: Path) -> Submission:
     """Read a notebook of any version. Raises Unreadable with the reason."""
     data = _read_file(path)
     try:
-        notebook = nbformat.reads(data.decode(), as_version=4)
+        text = data.decode()
+        json.loads(text)
+        notebook = nbformat.reads(text, as_version=4)
         cells = tuple(_cell(cell) for cell in notebook.cells)
     except UnicodeDecodeError as error:
         raise Unreadable(f"{path.name} is not a text file: ask for the notebook itself") from error
+    except json.JSONDecodeError as error:
+        text = f"{path.name} is not a whole notebook: it breaks off or is damaged at line {error.lineno}"
+        raise Unreadable(f"{text}. Ask for a new copy") from error
     except Exception as error:
         # nbformat raises whatever the broken JSON happens to trip over.
         reason = str(error).strip().split("\n")[0][:120]
