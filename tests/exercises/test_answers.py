@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from labkit import exercises
+from labkit.check import examine
 from labkit.check.text import MAX_LINES, WIDTH, as_text
-from tests.exercises.harness import answer_files, hidden_verdict, public_verdict, solution_of
+from labkit.oracles import oracle_of
+from tests.exercises.harness import answer_files, answers_in, hidden_verdict, public_verdict, solution_of
 
 ALL = list(exercises.everything())
 
@@ -54,3 +58,16 @@ def test_a_wrong_answer_fails_with_its_own_hint(path) -> None:
 def test_every_exercise_has_two_wrong_answers(exercise_id: str) -> None:
     names = [path.stem for path in answer_files("wrong") if path.stem.startswith(f"{exercise_id}__")]
     assert len(names) >= 2, f"tests/wrong has only {names}"
+
+
+@pytest.mark.parametrize("exercise_id", ALL)
+def test_a_check_without_its_teeth_lets_a_wrong_answer_pass(exercise_id: str) -> None:
+    """The control: it is the oracle that rejects the wrong answers, not the driver or an accident on the way."""
+    toothless = replace(oracle_of(exercise_id), expect=None, judge=(), judge_all=(), budgets=())
+    exercise = replace(exercises.find(exercise_id), forbids=())
+    wrong = [path for path in answer_files("wrong") if path.stem.startswith(f"{exercise_id}__")]
+    quick = [path for path in wrong if not path.stem.endswith(USE_UP_THEIR_TIME)]
+    passed = [
+        path.stem for path in quick if examine(exercise, toothless, answers_in(exercise_id, path.read_text())).passed
+    ]
+    assert len(passed) >= len(quick) / 2, passed
