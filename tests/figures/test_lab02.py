@@ -1,0 +1,60 @@
+"""The figures of lab 02: drawn from the function that is handed in, labelled, and nothing runs off the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from labkit import figures
+from tests.exercises.harness import answers_in, solution_of
+
+FIGURES: dict[str, tuple[tuple[str, ...], Callable[[dict], Figure]]] = {
+    "number_line": (("02-decode",), lambda ans: figures.number_line(ans["decode"])),
+    "bit_fields": (("02-decode", "02-encode"), lambda ans: figures.bit_fields(0.1, ans["encode"], ans["decode"])),
+    "quantization_error": (
+        ("02-int8-quantize",),
+        lambda ans: figures.quantization_error(ans["quantize_int8"], ans["dequantize_int8"]),
+    ),
+    "stalling_sum": (("02-sums",), lambda ans: figures.stalling_sum(ans["naive_sum"])),
+    "error_against_n": (
+        ("02-sums",),
+        lambda ans: figures.error_against_n({name.removesuffix("_sum"): ans[name] for name in SUMS}),
+    ),
+    "merging_cost": (("02-merge-smallest",), lambda ans: figures.merging_cost(ans["merge_smallest"])),
+    "tiny_updates": (("02-stochastic-rounding",), lambda ans: figures.tiny_updates(ans["stochastic_round"])),
+}
+SUMS = ("naive_sum", "sorted_sum", "pairwise_sum", "neumaier_sum")
+pytestmark = pytest.mark.slow
+
+
+def drawn(name: str, **instead: Callable) -> Figure:
+    exercise_ids, draw = FIGURES[name]
+    answers: dict = {}
+    for exercise_id in exercise_ids:
+        answers |= answers_in(exercise_id, solution_of(exercise_id))
+    return draw({**answers, **instead})
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_it_has_something_on_it_and_every_text_is_on_the_page(name: str) -> None:
+    figure = drawn(name)
+    assert figure.axes and any(axes.lines or axes.patches or axes.collections for axes in figure.axes)
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(2)
+    texts = [text for axes in figure.axes for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label)]
+    for text in texts:
+        if text.get_text() and text.get_visible():
+            box = text.get_window_extent()
+            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+            assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+
+
+def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:
+    def stuck(x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros((), dtype=x.dtype)
+
+    right, wrong = (figure.axes[0].lines for figure in (drawn("stalling_sum"), drawn("stalling_sum", naive_sum=stuck)))
+    assert any(not (a.get_ydata() == b.get_ydata()).all() for a, b in zip(right, wrong, strict=True))
