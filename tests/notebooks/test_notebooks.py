@@ -25,14 +25,13 @@ def run(notebook: NotebookNode, folder: Path) -> NotebookNode:
     return notebook
 
 
-def texts(notebook: NotebookNode) -> list[tuple[str, str]]:
-    """What a reader sees as text, cell by cell."""
-    found = []
+def texts(notebook: NotebookNode) -> dict[str, str]:
+    """What a reader sees as text, cell by cell; a stream may arrive in any number of pieces."""
+    found = {}
     for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            text = output.get("text") or output.get("data", {}).get("text/plain", "")
-            # A figure's text is its size only; the picture is not compared.
-            found.append((cell.id, text))
+        parts = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())]
+        # A figure's text is its size only; the picture is not compared.
+        found[cell.id] = "".join(parts)
     return found
 
 
