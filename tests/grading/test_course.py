@@ -17,7 +17,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-import grading.commands.grade as grade_command
+import grading.commands.jobs as jobs
 from grading.__main__ import main
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade, read_ungraded, written_key
@@ -112,7 +112,7 @@ def test_a_killed_process_of_the_pool_costs_nobody_a_grade(course, monkeypatch) 
                 killed.append(pid)
             return future
 
-    monkeypatch.setattr(grade_command, "ProcessPoolExecutor", Killer)
+    monkeypatch.setattr(jobs, "ProcessPoolExecutor", Killer)
     assert grade(course, LAB, ["ada", "bob", "eve"], workers=1) == []
     assert killed and [points(course, name)["00-warm-up-check"] for name in ("ada", "bob", "eve")] == [1, 1, 1]
 
