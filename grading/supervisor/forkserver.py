@@ -29,7 +29,8 @@ class InfrastructureFault(Exception):
 class Forkserver:
     """A forking process and at most one job on it. Use as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, isolation: str = "none") -> None:
+        self.isolation = isolation
         self._home = Path(tempfile.mkdtemp(prefix="grading-"))
         self.tree = make_worker_tree(self._home / "tree")
         # Datagrams keep a command and the descriptor that goes with it together.

@@ -87,7 +87,7 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
             runs, n_cases = unseen.exercises[name], len(hidden[name])
             verdict = _guarded(exercise, lambda: _judge_hidden(exercise, runs, n_cases))  # noqa: B023
         results[name] = ExerciseResult(shown[name], verdict)
-    return SubmissionResult(job.key, job.lab, job.student, results, transcript.cells, job.notes)
+    return SubmissionResult(job.key, job.lab, job.student, results, transcript.cells, job.notes, forkserver.isolation)
 
 
 def _exercises_in(steps: Sequence[Step]) -> list[str]:

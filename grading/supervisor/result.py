@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from labkit.check import Verdict
 from labkit.spec import Outcome
@@ -49,7 +49,10 @@ class ExerciseResult:
 
 @dataclass(frozen=True)
 class SubmissionResult:
-    """Everything about one graded submission; keys are cell ids for cells and tests, exercise ids for exercises."""
+    """Everything about one graded submission; keys are cell ids for cells and tests, exercise ids for exercises.
+
+    isolation is the tier it ran under; usage is what the run took as seen from outside (wall_s, cpu_s, ...).
+    """
 
     key: str
     lab: str
@@ -57,6 +60,8 @@ class SubmissionResult:
     exercises: dict[str, ExerciseResult]
     cells: dict[str, CellResult]
     notes: tuple[str, ...]
+    isolation: str = "none"
+    usage: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict:
         return asdict(self)

@@ -1,0 +1,9 @@
+"""Tiers of isolation for students' programs: which there are, which of them works on this machine, and how to ask.
+
+A tier is chosen by a trial on this machine, and a machine on which none works refuses to grade. How a worker is
+confined once it runs is `grading.worker.confine`.
+"""
+
+from grading.isolation.choice import CHOICES, choose
+
+__all__ = ["CHOICES", "choose"]
