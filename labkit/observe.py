@@ -68,8 +68,11 @@ def observe(
     tree: Tree,
     wall_s: float | None = None,
     cpu_s: float | None = None,
+    lend: bool = False,
 ) -> Observation:
     """Drive the answer on private copies of `tree`; whatever it raises becomes a Trouble.
+
+    lend: hand over `tree` itself and do not look at it afterwards, for runs whose memory is watched from outside.
 
     Runs with every generator seeded and in `known_settings`, so that neither the notebook's earlier cells nor an
     earlier run can change the outcome. With several ranks each gets copies of its own, and what came back and the
@@ -81,7 +84,7 @@ def observe(
         seed_all(0)
         try:
             with time_limit(wall_s or exercise.run.wall_s, cpu_s or exercise.run.cpu_s):
-                got, back = drive(exercise, answers, case, tree, stage)
+                got, back = drive(exercise, answers, case, tree, stage, lend)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -89,21 +92,23 @@ def observe(
     return Observation(case, tree, got, back, stage.measured)
 
 
-def _drive_one(exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage) -> tuple[Tree, Tree]:
+def _drive_one(
+    exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage, lend: bool
+) -> tuple[Tree, Tree]:
     """What the driver returned, and its inputs afterwards."""
-    sent = clone(tree)
+    sent = tree if lend else clone(tree)
     got = plain(exercise.drive(answers, case, sent, stage))
-    return got, plain(sent)
+    return got, None if lend else plain(sent)
 
 
 def _drive_ranks(
-    exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage
+    exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage, lend: bool
 ) -> tuple[Tree, Tree]:
     """The same of every rank. What was measured is the largest figure of any rank."""
 
     def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
         own = replace(stage, rank=comm.rank, world_size=comm.world_size, comm=comm, measured={}, marks=[])
-        return *_drive_one(exercise, answers, case, tree, own), own
+        return *_drive_one(exercise, answers, case, tree, own, lend), own
 
     results, traffic = simulate(drive, exercise.run.ranks)
     for _, _, own in results:

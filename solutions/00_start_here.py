@@ -214,8 +214,10 @@ print("PyTorch:", torch.nn.functional.rms_norm(x, (3,), eps=0.0))
 #
 # - Your answers run again, on other cases of the same kind, drawn anew for every student. A function that only knows
 #   the cases of this notebook does not pass.
-# - They run in a process of their own, with limits on time and memory. Files that you read in from elsewhere are not
-#   there.
+# - They run in a closed box: no network, no files but the libraries and a temporary folder, limits on time and memory.
+#   What you download or read in from elsewhere is not there.
+# - A memory budget is measured from outside of that box as well. A meter that was changed in the notebook convinces
+#   nobody.
 # - An exercise that fails, crashes or never ends costs its own points and no others.
 # - No point depends on how fast your machine or ours is. Where efficiency counts, bytes and operations are counted.
 # - The feedback shows each exercise with the mistake that was recognized and its hint. You can correct it and hand in

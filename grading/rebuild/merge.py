@@ -114,11 +114,12 @@ def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
 
 
 def _without_tags(markdown: str) -> str:
-    """The same to a reader, but no HTML: a zero-width space behind every "<" that could open a tag.
+    """The same to a reader, but no HTML and no links but to the web: zero-width spaces break what could be one.
 
     What a student writes is shown to others, in feedback pages and in the formgrader, with their rights.
     """
-    return re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", markdown)
+    without_links = re.sub(r"\](?=\s*[(\[:](?!\s*<?\s*(?:https?://|mailto:|#)))", "]\u200b", markdown)
+    return re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", without_links)
 
 
 def steps_of(merged: Merged) -> list[dict[str, Tree]]:

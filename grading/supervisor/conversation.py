@@ -13,19 +13,49 @@ from dataclasses import dataclass, field
 
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
-from grading.worker.wire import Channel, Closed, WireError, case_to_tree, clean, trouble_from_tree
+from grading.supervisor.witness import Seen, Watch
+from grading.worker.confine.plan import Limits
+from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
-from labkit.spec import Case, Observation, Tree, Trouble
+from labkit.spec import Case, GiB, Observation, Tree, Trouble
 
-GRACE_S = 2.0
+GRACE_S = 1.0
 START_S = 30.0
 MAX_TEXT = 70_000
 _NO_MORE_CASES = ("unanswered", "missing", "type", "wall", "cpu", "memory", "died")
 _CPU_SIGNALS = ("SIGXCPU", "SIGPROF")
 
 Step = Mapping[str, Tree]
-Fed = Sequence[tuple[Case, Tree]]
-"""The cases of an exercise with their inputs, in the order in which they are fed."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A case with its inputs. watched: its memory is read from outside while it runs."""
+
+    case: Case
+    tree: Tree
+    watched: bool = False
+
+
+@dataclass(frozen=True)
+class Fed:
+    """The cases of an exercise in the order in which they are fed, and probes (meter, operations) to go with them.
+
+    cpu_s: CPU time for all of them together, enforced from outside.
+    """
+
+    feeds: tuple[Feed, ...]
+    probes: tuple[tuple[str, int], ...] = ()
+    cpu_s: float | None = None
+
+    @property
+    def is_watched(self) -> bool:
+        return any(feed.watched for feed in self.feeds)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the job may start nothing that could work unseen."""
+        return self.is_watched or self.cpu_s is not None
 
 
 @dataclass(frozen=True)
@@ -40,11 +70,13 @@ class CellLimits:
 
 @dataclass
 class Transcript:
-    """What happened, by cell id and by exercise id."""
+    """What happened, by cell id and by exercise id; `seen` are the figures that were watched or probed."""
 
     cells: dict[str, CellResult] = field(default_factory=dict)
     exercises: dict[str, list[Observation]] = field(default_factory=dict)
+    seen: dict[str, list[Seen]] = field(default_factory=dict)
     n_printed: int = 0
+    cpu_s: float = 0.0
 
 
 class LostUnderStudent(InfrastructureFault):
@@ -71,34 +103,77 @@ def run_steps(
         if time.monotonic() > ends_at:
             _give_up(open_steps, transcript, limits)
             break
-        left = [step for step in steps if step["id"] not in broken and not _is_recorded(step, transcript)]
-        channel = forkserver.open_job()
-        attempt = _Attempt(channel, transcript, fed, limits, ends_at)
+        together = [step for step in open_steps if not _is_alone(step, fed)]
+        alone = None if together else open_steps[0]
+        left = [
+            step
+            for step in steps
+            if step["id"] not in broken
+            and not _is_recorded(step, transcript)
+            and (step is alone or not _is_alone(step, fed))
+        ]
+        if alone or not fork:
+            left = _until_exercise(left)
+        attempt = _Attempt(forkserver, _grants(alone) if alone else (), transcript, fed, limits, ends_at)
         try:
-            ending = attempt.run(left if fork else _until_exercise(left), fork)
+            ending = attempt.run(left, fork and not alone)
         finally:
-            channel.close()
-            _end_job(forkserver, attempt)
+            over = attempt.end()
         if ending == "threads":
             fork = False
         elif isinstance(ending, _Broken):
-            _record(ending, transcript, broken)
+            _record(_with_reason(ending, over), transcript, broken)
     return transcript
+
+
+def _is_alone(step: Step, fed: Mapping[str, Fed]) -> bool:
+    """Whether an exercise has a job of its own: it was granted something, or the job is sealed for it."""
+    return step["do"] == "exercise" and bool(_grants(step) or fed[step["exercise"]].is_sealed)
+
+
+def _grants(step: Step) -> tuple[str, ...]:
+    """What the exercise of this step may do beyond the plain profile."""
+    return exercises.find(step["exercise"]).run.needs
+
+
+def _with_reason(ending: _Broken, over: str | None) -> _Broken:
+    if over == "memory" and ending.trouble.kind == "died":
+        text = f"its processes together used more than {Limits().memory_bytes / GiB:g} GiB of memory"
+        return _Broken(ending.step, Trouble("memory", text))
+    return ending
 
 
 class _Attempt:
     """One worker's life: from its first step until it has done them all or breaks."""
 
     def __init__(
-        self, channel: Channel, transcript: Transcript, fed: Mapping[str, Fed], limits: CellLimits, ends_at: float
+        self,
+        forkserver: Forkserver,
+        grants: Sequence[str],
+        transcript: Transcript,
+        fed: Mapping[str, Fed],
+        limits: CellLimits,
+        ends_at: float,
     ) -> None:
-        self._channel = channel
+        self._forkserver = forkserver
+        self._channel = forkserver.open_job(grants)
         self._limits = limits
         self._ends_at = ends_at
         self._seconds_in_cells = 0.0
-        self.has_begun = False
+        self._has_begun = False
         self._transcript = transcript
         self._fed = fed
+
+    def end(self) -> str | None:
+        """End the worker; the limit for which it had been ended before, or None. Raises InfrastructureFault."""
+        self._channel.close()
+        try:
+            ended = self._forkserver.kill_job()
+        except InfrastructureFault as error:
+            # The forking process was well before the student's code began; a second time is no accident.
+            raise (LostUnderStudent(str(error)) if self._has_begun else error) from error
+        self._transcript.cpu_s += ended.cpu_s
+        return ended.over
 
     def run(self, steps: Sequence[Step], fork: bool) -> _Broken | str:
         """ "end", "threads" (the cells left some running, so that forking is not safe), or where it broke."""
@@ -117,26 +192,35 @@ class _Attempt:
                 else:
                     self._cell(step)
             except (TimeoutError, Closed) as error:
-                if not self.has_begun:
-                    raise InfrastructureFault("the worker ended before it ran anything") from error
+                if not self._has_begun:
+                    words = self._forkserver.last_words()
+                    raise InfrastructureFault(f"the worker ended before it ran anything: {words}") from error
                 if isinstance(error, Closed):
                     return _Broken(step, Trouble("died", "the process that ran it ended"))
                 limit_s = self._limits.one_s
                 if step["do"] == "exercise":
                     limit_s = exercises.find(step["exercise"]).run.wall_s
                 return _Broken(step, Trouble("wall", f"it did not finish within {limit_s:g} s of wall time"))
+            except InfrastructureFault:
+                raise
             except Exception as error:
                 # Whatever a worker may send: reading it must end no more than its own step.
                 return _Broken(step, Trouble("died", clean(f"what it sent back could not be read ({error})", 200)))
         return "end"
 
+    def _begin(self) -> None:
+        """Wait for the worker's first word; until then it is our own code that takes the time."""
+        if not self._has_begun:
+            self._wait("begins", time.monotonic() + START_S)
+            self._has_begun = True
+
     def _cell(self, step: Step) -> None:
+        self._begin()
         began = time.monotonic()
         left_s = min(self._limits.one_s, self._limits.all_s - self._seconds_in_cells)
         deadline = min(began + left_s, self._ends_at)
         try:
             self._wait("at", deadline)
-            self.has_begun = True
             said = self._wait("cell", deadline)
         finally:
             self._seconds_in_cells += time.monotonic() - began
@@ -151,38 +235,55 @@ class _Attempt:
         )
 
     def _exercise(self, step: Step, fork: bool) -> str:
+        self._begin()
         limit_s = exercises.find(step["exercise"]).run.wall_s + GRACE_S
         began = time.monotonic()
         self._wait("at", began + limit_s)
-        self.has_begun = True
         kind, _ = self._channel.receive(began + limit_s)
         limit_s -= time.monotonic() - began
         if kind == "threads":
             return kind
         if kind != "ready":
             raise WireError(f'"{kind[:40]}" where "ready" was due')
-        runs: list[Observation] = []
-        for case, tree in self._fed[step["exercise"]]:
+        name = step["exercise"]
+        fed = self._fed[name]
+        watch = Watch(self._forkserver)
+        if fed.is_sealed and (problem := self._forkserver.seal_job(fed.cpu_s, files=not fed.is_watched)):
+            raise WireError(problem)
+        runs = self._transcript.exercises.setdefault(name, [])
+        seen = self._transcript.seen.setdefault(name, [])
+        for feed in fed.feeds:
             began = time.monotonic()
-            self._channel.send("case", {"case": case_to_tree(case), "tree": tree}, began + limit_s)
+            if feed.watched:
+                watch.begin()
+            sent = {"case": case_to_tree(feed.case), "tree": feed.tree, "watched": feed.watched}
+            self._channel.send("case", sent, began + limit_s, as_memory=feed.watched)
             kind, said = self._channel.receive(began + limit_s)
             limit_s -= time.monotonic() - began
             if kind == "exercise over":
-                runs.append(Observation(case, tree, trouble=_death(str(said["how"]))))
-                self._transcript.exercises[step["exercise"]] = runs
+                runs.append(Observation(feed.case, feed.tree, trouble=_death(str(said["how"]))))
                 return "over"
             if kind != "observed":
                 raise WireError(f'"{kind[:40]}" where a result was due')
-            runs.append(_observation(case, tree, said))
             # Kept as they come: a later case that breaks the worker takes none of these with it.
-            self._transcript.exercises[step["exercise"]] = runs
+            runs.append(_observation(feed, said))
             if runs[-1].trouble and runs[-1].trouble.kind in _NO_MORE_CASES:
                 break
+            if feed.watched:
+                seen.append(watch.seen(runs[-1]))
+        else:
+            seen += [self._probed(meter, n, limit_s) for meter, n in fed.probes]
         over_by = time.monotonic() + GRACE_S
         self._channel.send("done", deadline=over_by)
         if fork:
             self._wait("exercise over", over_by)
         return "over"
+
+    def _probed(self, meter: str, n: int, within_s: float) -> Seen:
+        deadline = time.monotonic() + within_s
+        self._channel.send("probe", {"meter": meter, "n": n}, deadline)
+        said = self._wait("probed", deadline)["measured"]
+        return Seen(meter, claimed=next(iter(_measured(said).values()), 0.0), measured=n, exact=True)
 
     def _wait(self, kind: str, deadline: float) -> dict[str, Tree]:
         got, said = self._channel.receive(deadline)
@@ -191,13 +292,19 @@ class _Attempt:
         return said
 
 
-def _observation(case: Case, tree: Tree, said: Mapping[str, Tree]) -> Observation:
-    measured = {
+def _observation(feed: Feed, said: Mapping[str, Tree]) -> Observation:
+    # What was lent is not looked at afterwards, so nothing can be said of it.
+    back = feed.tree if feed.watched else said["back"]
+    trouble = trouble_from_tree(said["trouble"])
+    return Observation(feed.case, feed.tree, said["got"], back, _measured(said["measured"]), trouble)
+
+
+def _measured(said: Mapping[str, Tree]) -> dict[str, float]:
+    return {
         str(name): float(value)
-        for name, value in said["measured"].items()
+        for name, value in said.items()
         if type(value) in (int, float) and math.isfinite(value) and value >= 0
     }
-    return Observation(case, tree, said["got"], said["back"], measured, trouble_from_tree(said["trouble"]))
 
 
 def _death(how: str) -> Trouble:
@@ -215,14 +322,6 @@ def _record(ending: _Broken, transcript: Transcript, broken: dict[str, Trouble])
             runs.append(Observation(Case(), {}, trouble=trouble))
     else:
         transcript.cells[step["id"]] = CellResult(False, f"{trouble.text}: the cell was skipped", "", skipped=True)
-
-
-def _end_job(forkserver: Forkserver, attempt: _Attempt) -> None:
-    try:
-        forkserver.kill_job()
-    except InfrastructureFault as error:
-        # The forking process was well before the student's code began; a second time is no accident.
-        raise (LostUnderStudent(str(error)) if attempt.has_begun else error) from error
 
 
 def _give_up(open_steps: Sequence[Step], transcript: Transcript, limits: CellLimits) -> None:

@@ -1,6 +1,7 @@
-"""The supervisor's hold on a forking process: start it, open jobs on it one at a time, kill them, end it.
+"""The supervisor's hold on a forking process: start it in its tier, open jobs on it one at a time, kill them, end it.
 
-Isolation belongs between the fork and the job's first line; this class does not add any.
+In the "bwrap" tier a sandbox is meant for one submission, in the others the process serves many. What confines a job
+is made elsewhere (`grading.isolation`, `grading.worker.confine`); this class passes the plan on.
 """
 
 from __future__ import annotations
@@ -13,38 +14,67 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from grading.isolation import bwrap
+from grading.isolation.plan import plan_of
+from grading.isolation.users import job_user
 from grading.supervisor.worker_tree import make_worker_tree, worker_command
+from grading.worker.confine.plan import Plan
+from grading.worker.watch import descendants
 from grading.worker.wire import Channel
 
 START_S = 120.0
 KILL_S = 10.0
+_PRIVATE = "/tmp/job-{n}"
+"""The folder of the n-th job where it has temporary space of its own."""
 
 
 class InfrastructureFault(Exception):
     """Something of ours failed, not the student's: to be retried, and never a reason for zero points."""
 
 
-class Forkserver:
-    """A forking process and at most one job on it. Use as a context manager."""
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended: the limit for which the forking process had ended it ("memory") or None, and its CPU time."""
 
-    def __init__(self, isolation: str = "none") -> None:
+    over: str | None = None
+    cpu_s: float = 0.0
+
+
+class Forkserver:
+    """A forking process and at most one job on it. Use as a context manager.
+
+    isolation: the tier, "kernel", "bwrap" or "none". tree: the worker's files, where they have been made already.
+    preload: modules in place of the tier's own choice.
+    """
+
+    def __init__(
+        self, isolation: str = "none", tree: Path | None = None, preload: tuple[str, ...] | None = None
+    ) -> None:
         self.isolation = isolation
         self._home = Path(tempfile.mkdtemp(prefix="grading-"))
-        self.tree = make_worker_tree(self._home / "tree")
+        self.tree = tree or make_worker_tree(self._home / "tree")
+        plan = plan_of(isolation, self.tree, preload)
         # Datagrams keep a command and the descriptor that goes with it together.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = open(self._home / "stderr", "w+b")  # noqa: SIM115
+        self._n_jobs = 0
         self._job_folder: Path | None = None
         self._running = False
+        self._ours: frozenset[int] = frozenset()
+        """Descendants of our process that are not the job's: a sandbox's first, a job's first in the kernel tier."""
+        root = self._home / "root"
+        root.mkdir()
         with theirs:
             self._process = subprocess.Popen(
-                worker_command(self.tree, theirs.fileno()),
+                self._command(plan, theirs.fileno(), root),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
-                env=_environment(self._home),
+                env=_environment(self._home if isolation == "none" else Path("/tmp")),
                 cwd=self._home,
                 pass_fds=(theirs.fileno(),),
             )
@@ -53,6 +83,9 @@ class Forkserver:
         except InfrastructureFault:
             self.close()
             raise
+        self._user = job_user(self._process.pid) if isolation != "none" else None
+        if isolation == "bwrap":
+            self._ours = frozenset(descendants(self._process.pid))
 
     def __enter__(self) -> Forkserver:
         return self
@@ -60,32 +93,73 @@ class Forkserver:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def open_job(self) -> Channel:
-        """Fork a fresh worker in an empty folder and return the channel to it. An earlier job is killed first."""
+    def open_job(self, grants: Sequence[str] = ()) -> Channel:
+        """Fork a fresh worker in an empty folder and return the channel to it. An earlier job is killed first.
+
+        grants: what it may do beyond the plain profile (`Run.needs`). Raises InfrastructureFault.
+        """
+        return Channel(self._open(grants=list(grants)))
+
+    def run_trial(self, targets: dict) -> dict[str, str]:
+        """What a job could do to `targets` that it should not, by name; see grading.worker.trial."""
+        with self._open(trial=targets) as ours, ours.makefile() as answer:
+            ours.settimeout(KILL_S)
+            text = answer.read()
+        if not text:
+            raise InfrastructureFault(f"the trial ended without a word: {self.last_words()}")
+        return json.loads(text)
+
+    def _open(self, grants: Sequence[str] = (), trial: dict | None = None) -> socket.socket:
         self.kill_job()
-        self._job_folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._home))
+        self._n_jobs += 1
+        if self.isolation == "none":
+            self._job_folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._home))
+        folder = self._job_folder or _PRIVATE.format(n=self._n_jobs)
         ours, theirs = socket.socketpair()
         with theirs:
-            command = json.dumps({"do": "start", "folder": str(self._job_folder)}).encode()
+            start = {"do": "start", "folder": str(folder), "uid": self._user, "grants": grants, "trial": trial}
             try:
-                socket.send_fds(self._control, [command], [theirs.fileno()])
+                socket.send_fds(self._control, [json.dumps(start).encode()], [theirs.fileno()])
             except OSError as error:
                 ours.close()
                 raise InfrastructureFault(f"the forking process is gone: {error}") from error
         self._running = True
-        self._expect("started", KILL_S)
-        return Channel(ours)
+        try:
+            pid = self._expect("started", KILL_S)["pid"]
+        except InfrastructureFault:
+            ours.close()
+            raise
+        if self.isolation == "kernel":
+            self._ours = frozenset({pid})
+        return ours
 
-    def kill_job(self) -> None:
+    def kill_job(self) -> Ended:
         """End the running job and everything it started, and remove its folder."""
+        ended = Ended()
         if self._running:
             with contextlib.suppress(OSError):
                 self._control.send(json.dumps({"do": "kill"}).encode())
-            self._expect("ended", KILL_S)
+            told = self._expect("ended", KILL_S)
+            ended = Ended(told["over"], told["cpu_s"])
             self._running = False
         if self._job_folder is not None:
             shutil.rmtree(self._job_folder, ignore_errors=True)
             self._job_folder = None
+        return ended
+
+    def job_processes(self) -> list[int]:
+        """The process ids, as seen from here, of everything that the running job consists of."""
+        return [pid for pid in descendants(self._process.pid) if pid not in self._ours]
+
+    def seal_job(self, cpu_s: float | None, files: bool) -> str | None:
+        """From here on the job starts no process or thread, and each of its processes has so much CPU time left.
+
+        files: whether it may still write to files. Returns why it could not be done, or None. Raises
+        InfrastructureFault where the forking process is gone.
+        """
+        with contextlib.suppress(OSError):
+            self._control.send(json.dumps({"do": "seal", "cpu_s": cpu_s, "files": files}).encode())
+        return self._expect("sealed", KILL_S)["failed"]
 
     def close(self) -> None:
         """End the forking process with all that it forked. Closing again does nothing."""
@@ -94,6 +168,9 @@ class Forkserver:
         with contextlib.suppress(InfrastructureFault):
             self.kill_job()
         self._control.close()
+        if self.isolation == "bwrap":
+            # The sandbox goes with it, whatever is in there.
+            self._process.kill()
         try:
             self._process.wait(KILL_S)
         except subprocess.TimeoutExpired:
@@ -102,7 +179,11 @@ class Forkserver:
         self._errors.close()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def _expect(self, event: str, within_s: float) -> None:
+    def _command(self, plan: Plan, control_fd: int, root: Path) -> list[str]:
+        worker = worker_command(self.tree, control_fd, plan, root)
+        return bwrap.command(plan, worker, _environment(Path("/tmp"))) if self.isolation == "bwrap" else worker
+
+    def _expect(self, event: str, within_s: float) -> dict:
         deadline = time.monotonic() + within_s
         while True:
             self._control.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -113,11 +194,15 @@ class Forkserver:
             except OSError as error:
                 raise InfrastructureFault(f"the forking process is gone: {error}") from error
             if not data:
-                raise InfrastructureFault(f"the forking process ended: {self._last_words()}")
-            if json.loads(data)["event"] == event:
-                return
+                raise InfrastructureFault(f"the forking process ended: {self.last_words()}")
+            told = json.loads(data)
+            if told["event"] == "failed":
+                raise InfrastructureFault(f"the forking process could not start: {told['reason']}")
+            if told["event"] == event:
+                return told
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The last line that the forking process or a job of it wrote as its error."""
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else "it said nothing"
@@ -128,6 +213,9 @@ def _environment(home: Path) -> dict[str, str]:
     return {
         "PATH": os.defpath,
         "HOME": str(home),
+        # Nobody by that number is in the sandbox's list of users.
+        "USER": "student",
+        "LOGNAME": "student",
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
@@ -135,4 +223,7 @@ def _environment(home: Path) -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": str(home),
         "IPYTHONDIR": str(home / "ipython"),
+        # Larger blocks go back to the system when they are freed, so that memory can be read from outside.
+        "MALLOC_MMAP_THRESHOLD_": str(128 * 1024),
+        "MALLOC_TRIM_THRESHOLD_": str(128 * 1024),
     }

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,16 +21,17 @@ import torch
 import grading
 import labkit
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.conversation import Fed, Step, run_steps
+from grading.supervisor.conversation import Fed, Feed, Step, Transcript, run_steps
 from grading.supervisor.forkserver import Forkserver
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
+from grading.supervisor.witness import Seen, objection, probes_for
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.check.api import refusal
 from labkit.forbids import find_forbidden
 from labkit.observe import make_inputs, public_seed
 from labkit.oracles import oracle_of
-from labkit.spec import STUB_MESSAGE, Exercise, Observation, Trouble
+from labkit.spec import STUB_MESSAGE, Exercise, Observation, Oracle, Trouble
 
 HIDDEN_HINT = "Think of sizes, dtypes and special values that the public cases do not have."
 
@@ -53,14 +56,18 @@ class Job:
         return hashlib.sha256(self.course_key + text).hexdigest()
 
 
+RESULT_BEARING = ("hidden", "rebuild", "supervisor", "worker")
+"""The packages of the grader that a result depends on; the others store, write and show it."""
+
+
 @functools.cache
 def grader_digest() -> str:
-    """A digest of our own source and of the versions that could change a result."""
+    """A digest of the source and of the versions that could change a result."""
     digest = hashlib.sha256(f"{platform.python_version()} {torch.__version__}".encode())
-    for package in (labkit, grading):
-        root = Path(package.__file__).parent
+    ours = Path(grading.__file__).parent
+    for root in (Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)):
         for path in sorted(root.rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+            digest.update(str(path.relative_to(root.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
@@ -72,22 +79,36 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
     """
     secret = Secret(job.course_key, job.lab, job.student, job.attempt)
     asked = {exercise.id: exercise for exercise in map(exercises.find, _exercises_in(job.steps))}
-    public = {name: _public(exercise) for name, exercise in asked.items()}
+    public = {name: public_feeds(exercise) for name, exercise in asked.items()}
+    began = time.monotonic()
     transcript = run_steps(forkserver, job.steps, public)
     shown = {}
     for name, exercise in asked.items():
         runs = _explained(exercise, transcript.exercises[name], transcript.cells)
-        shown[name] = _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(public[name])))  # noqa: B023
-    hidden = {name: _hidden(asked[name], secret) for name, verdict in shown.items() if verdict.score > 0}
+        shown[name] = _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(public[name].feeds)))  # noqa: B023
+    hidden = {name: hidden_feeds(asked[name], secret) for name, verdict in shown.items() if verdict.score > 0}
     unseen = run_steps(forkserver, _second_run(job.steps, hidden, transcript.cells), hidden)
     results = {}
     for name, exercise in asked.items():
         verdict = None
         if name in hidden:
-            runs, n_cases = unseen.exercises[name], len(hidden[name])
-            verdict = _guarded(exercise, lambda: _judge_hidden(exercise, runs, n_cases))  # noqa: B023
+            fed = hidden[name]
+            verdict = _guarded(exercise, lambda: _judge_hidden(exercise, unseen, fed))  # noqa: B023
         results[name] = ExerciseResult(shown[name], verdict)
-    return SubmissionResult(job.key, job.lab, job.student, results, transcript.cells, job.notes, forkserver.isolation)
+    usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(transcript.cpu_s + unseen.cpu_s, 3)}
+    notes = (*job.notes, *_doubts(results))
+    return SubmissionResult(
+        job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.isolation, usage
+    )
+
+
+def _doubts(results: Mapping[str, ExerciseResult]) -> list[str]:
+    """What a person has to look at, for the submission's notes."""
+    return [
+        f"{name} is suspected: {' '.join(text for _, text in result.deciding.rows)}"
+        for name, result in results.items()
+        if result.outcome == "suspected"
+    ]
 
 
 def _exercises_in(steps: Sequence[Step]) -> list[str]:
@@ -105,19 +126,25 @@ def _second_run(steps: Sequence[Step], hidden: Mapping[str, Fed], cells: Mapping
     return steps[: last + 1]
 
 
-def _public(exercise: Exercise) -> Fed:
-    return [
-        (case, make_inputs(exercise, case, public_seed(exercise.id, index)))
-        for index, case in enumerate(exercise.public)
-    ]
+def public_feeds(exercise: Exercise) -> Fed:
+    return Fed(
+        tuple(
+            Feed(case, make_inputs(exercise, case, public_seed(exercise.id, index)))
+            for index, case in enumerate(exercise.public)
+        )
+    )
 
 
-def _hidden(exercise: Exercise, secret: Secret) -> Fed:
-    cases = hidden_of(exercise.id).cases(secret.draw(exercise.id))
-    return [
-        (case, make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63)))
-        for index, case in enumerate(cases)
-    ]
+def hidden_feeds(exercise: Exercise, secret: Secret) -> Fed:
+    """The hidden cases; after them, when everything has been used once, those whose memory is watched."""
+    hidden, rng = hidden_of(exercise.id), secret.draw(exercise.id)
+    cases = [(case, False) for case in hidden.cases(rng)]
+    cases += [(case, True) for case in hidden.watched(rng)]
+    feeds = tuple(
+        Feed(case, make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63)), watched)
+        for index, (case, watched) in enumerate(cases)
+    )
+    return Fed(feeds, probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
 
 
 def _judge_public(exercise: Exercise, job: Job, runs: Sequence[Observation], n_cases: int) -> Verdict:
@@ -129,13 +156,33 @@ def _judge_public(exercise: Exercise, job: Job, runs: Sequence[Observation], n_c
     return judge(exercise, oracle_of(exercise.id), runs, n_cases=n_cases)
 
 
-def _judge_hidden(exercise: Exercise, runs: Sequence[Observation], n_cases: int) -> Verdict:
+def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
     """A hidden verdict keeps its rows for the instructor; its headline says that the public cases pass."""
-    verdict = judge(exercise, oracle_of(exercise.id), runs, hidden_of(exercise.id).expect, n_cases=n_cases)
+    oracle, runs = oracle_of(exercise.id), unseen.exercises[exercise.id]
+    verdict = judge(exercise, oracle, runs, hidden_of(exercise.id).expect, n_cases=len(fed.feeds))
     if verdict.score > 0:
+        objections = _objections(oracle, fed, unseen.seen[exercise.id])
+        if objections:
+            headline = f"{exercise.id}: a measure does not agree with ours, and a person will look at it."
+            return replace(verdict, outcome="suspected", score=0.0, headline=headline, rows=objections)
         return verdict
     headline = f"{exercise.id}: the public cases pass, but not every hidden one does."
     return replace(verdict, headline=headline, hint=verdict.hint or HIDDEN_HINT)
+
+
+def _objections(oracle: Oracle, fed: Fed, seen: Sequence[Seen]) -> tuple[tuple[str, str], ...]:
+    """What speaks against the figures of the student's process, as a verdict's rows."""
+    budgets = {budget.name: budget for budget in oracle.budgets}
+    watched = [feed for feed in fed.feeds if feed.watched]
+    told = []
+    for index, figure in enumerate(seen):
+        limit = math.inf
+        if figure.name in budgets:
+            wanted = budgets[figure.name].limit
+            limit = wanted(watched[index].case, watched[index].tree) if callable(wanted) else wanted
+        if problem := objection(figure, limit):
+            told.append(("problem", problem))
+    return tuple(told)
 
 
 def _guarded(exercise: Exercise, judged: Callable[[], Verdict]) -> Verdict:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import subprocess
 import sys
 from typing import Any
 
@@ -46,6 +47,12 @@ class _QuietShell(InteractiveShell):
 
     def enable_gui(self, gui: str | None = None) -> None:
         return None
+
+    def system(self, cmd: str) -> None:
+        """Run a `!command` and print what it wrote, without the terminal that IPython would open for it."""
+        done = subprocess.run(self.var_expand(cmd, depth=1), shell=True, stdin=subprocess.DEVNULL, capture_output=True)
+        print((done.stdout + done.stderr).decode(errors="replace"), end="")
+        self.user_ns["_exit_code"] = done.returncode
 
 
 class Shell:

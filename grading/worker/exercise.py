@@ -1,43 +1,50 @@
 """Serve one exercise: take its cases one at a time, drive the answer on each, and send back what happened.
 
-Public and hidden cases look the same from here.
+Public and hidden cases look the same from here. What it measures is a claim: the supervisor limits, watches and
+probes from outside.
 """
 
 from __future__ import annotations
 
-import math
-import resource
+import torch
 
 from grading.worker.wire import Channel, case_from_tree, trouble_to_tree
 from labkit import exercises
+from labkit.meters import METERS
 from labkit.observe import gather_answers, observe
 from labkit.spec import Exercise, Observation, Tree, Trouble
 
-GRACE_S = 2
-
 
 def serve_exercise(channel: Channel, namespace: dict[str, object], step: dict[str, Tree]) -> None:
-    """Say "ready", then answer "case" frames with "observed" frames until "done"."""
+    """Say "ready", then answer "case" and "probe" frames with "observed" and "probed" ones until "done"."""
     channel.send("ready")
     exercise = exercises.find(step["exercise"])
-    _limit_cpu(exercise)
-    found = {**namespace, **step["texts"]}
-    answers = gather_answers(exercise, found)
+    answers = gather_answers(exercise, {**namespace, **step["texts"]})
     while True:
         kind, parts = channel.receive()
-        if kind != "case":
-            return
-        case = case_from_tree(type(exercise.public[0]), parts["case"])
-        if isinstance(answers, Trouble):
-            run = Observation(case, parts["tree"], trouble=answers)
+        if kind == "case":
+            _serve_case(channel, exercise, answers, parts)
+        elif kind == "probe":
+            channel.send("probed", {"measured": _probe(parts["meter"], parts["n"])})
         else:
-            run = observe(exercise, answers, case, parts["tree"])
-        said = {"got": run.got, "back": run.back, "measured": dict(run.measured)}
-        channel.send("observed", {**said, "trouble": trouble_to_tree(run.trouble)})
+            return
 
 
-def _limit_cpu(exercise: Exercise) -> None:
-    """A kernel limit over all cases, so that swallowing the signals buys no time."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = math.ceil(used.ru_utime + used.ru_stime + (exercise.run.cpu_s or exercise.run.wall_s)) + GRACE_S
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+def _serve_case(channel: Channel, exercise: Exercise, answers: object, parts: dict[str, Tree]) -> None:
+    case = case_from_tree(type(exercise.public[0]), parts["case"])
+    if isinstance(answers, Trouble):
+        run = Observation(case, parts["tree"], trouble=answers)
+    else:
+        run = observe(exercise, answers, case, parts["tree"], lend=parts["watched"])
+    said = {"got": run.got, "back": run.back, "measured": dict(run.measured)}
+    channel.send("observed", {**said, "trouble": trouble_to_tree(run.trouble)})
+
+
+def _probe(meter: str, n: int) -> dict[str, float]:
+    """What the meter says of n operations."""
+    measured: dict[str, float] = {}
+    x = torch.zeros(())
+    with METERS[meter](measured):
+        for _ in range(n):
+            x = x + 1
+    return measured

@@ -1,133 +1,243 @@
-"""The forking process: torch is loaded once here, and every submission starts as a fork of it.
+"""The forking process: what a lab imports is loaded once here, and every job starts as a fork of it.
 
 It holds no secrets and never computes, so a fork is cheap and safe. Commands come as JSON datagrams on one descriptor,
-with the job's own channel attached; what it knows goes back the same way. Whatever a job leaves behind is killed.
+with the job's own channel attached; what it knows goes back the same way. Whatever a job leaves behind is killed, and
+so is a job whose processes hold too much memory together.
 """
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import gc
+import importlib
 import json
 import os
 import select
 import signal
 import socket
+import traceback
 
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_PDEATHSIG = 1
+from grading.worker.confine import system
+from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
+from grading.worker.confine.plan import Plan, with_grants
+from grading.worker.confine.surrender import set_limits, surrender
+from grading.worker.seal import seal
+from grading.worker.watch import cpu_s, descendants, own_bytes, together_bytes
+
+LOOK_S = 0.05
+"""How often the memory of a running job is looked at."""
+_MANY = 65536
 
 
-def main(control_fd: int) -> None:
-    """Serve commands until the control channel closes."""
+def main(control_fd: int, plan_json: str, root: str) -> None:
+    """Serve commands until the control channel closes. root: an empty folder for the kernel tier's view."""
     os.set_inheritable(control_fd, False)
     control = socket.socket(fileno=control_fd)
-    libc = ctypes.CDLL(None)
+    plan = Plan.from_json(plan_json)
+    _settle()
+    try:
+        if plan.tier == "kernel":
+            enter_namespaces(plan, root)
+        preload(plan.preload)
+    except Exception as error:
+        _tell(control, {"event": "failed", "reason": f"{type(error).__name__}: {error}"})
+        return
+    _Server(control, plan).serve()
+
+
+def _settle() -> None:
     # Orphans of a job become our children, so that none of them outlives it unseen.
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
+    system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Large pages would make memory look larger than what was asked for.
+    system.prctl(system.PR_SET_THP_DISABLE, 1)
     # Ctrl-C is the supervisor's to handle; it closes the control channel when it wants us gone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    preload()
-    wake_read, wake_write = os.pipe()
-    os.set_blocking(wake_write, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    gc.collect()
-    gc.freeze()
-    _tell(control, {"event": "ready"})
-    leader = None
-    while True:
-        ready, _, _ = select.select([control, wake_read], [], [])
-        if wake_read in ready:
-            os.read(wake_read, 4096)
-            leader = _reap(control, leader)
-        if control in ready:
-            data, descriptors, _, _ = socket.recv_fds(control, 65536, 1)
-            if not data:
-                _end(leader)
-                return
-            command = json.loads(data)
-            if command["do"] == "start":
-                leader = _start(control, descriptors[0], command["folder"])
-            elif command["do"] == "kill":
-                _end(leader)
+    # If the machine runs out of memory, it is a student's program that goes.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("800")
 
 
-def preload() -> None:
-    """Everything that a lab imports. It must leave no thread behind.
+def preload(modules: tuple[str, ...]) -> None:
+    """Load what jobs need. It must leave no thread behind, because a fork of a process with threads may hang."""
+    for name in modules:
+        importlib.import_module(name)
+    if "torch" in modules:
+        import torch
 
-    PyTorch loads its compiler at the first optimizer, which takes seconds: every fork would pay for it.
-    """
-    import matplotlib
-    import torch
-    import torch._dynamo
+        from labkit import exercises
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot
-
-    import grading.worker.job  # noqa: F401
-    import labkit.figures  # noqa: F401
-    from labkit import exercises
-
-    torch.set_num_threads(1)
-    exercises.everything()
+        torch.set_num_threads(1)
+        exercises.everything()
     n_threads = len(os.listdir("/proc/self/task"))
     if n_threads != 1:
         raise RuntimeError(f"the forking process has {n_threads} threads after loading; a fork of it could hang")
 
 
-def _start(control: socket.socket, channel_fd: int, folder: str) -> int:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            control.close()
+class _Server:
+    """Starts jobs, one at a time, and ends them."""
+
+    def __init__(self, control: socket.socket, plan: Plan) -> None:
+        self._control = control
+        self._plan = plan
+        self._namespaces = JobNamespaces(plan) if plan.tier == "kernel" else None
+        self._leader: int | None = None
+        self._cpu_s = 0.0
+        self._user: int | None = None
+        self._over: str | None = None
+        self._memory_bytes = plan.limits.memory_bytes
+
+    def serve(self) -> None:
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        gc.collect()
+        gc.freeze()
+        inherited_bytes = own_bytes(os.getpid())
+        _tell(self._control, {"event": "ready"})
+        while True:
+            ready, _, _ = select.select([self._control, wake_read], [], [], LOOK_S if self._leader else None)
+            if wake_read in ready:
+                os.read(wake_read, 4096)
+                self._reap()
+            if self._control in ready and not self._obey():
+                return
+            if self._leader is not None and not self._over:
+                held_bytes = together_bytes(descendants(os.getpid()), inherited_bytes, self._memory_bytes)
+                if held_bytes > self._memory_bytes:
+                    self._over = "memory"
+                    self._end()
+
+    def _obey(self) -> bool:
+        """Carry out the next command; False when there will be none."""
+        data, descriptors, _, _ = socket.recv_fds(self._control, 65536, 1)
+        if not data:
+            self._end()
+            return False
+        command = json.loads(data)
+        if command["do"] == "start":
+            self._start(descriptors[0], command)
+        elif command["do"] == "seal":
+            _tell(self._control, {"event": "sealed", "failed": self._seal(command)})
+        elif command["do"] == "kill":
+            self._end()
+        return True
+
+    def _seal(self, command: dict) -> str | None:
+        """Seal the running job; what went wrong, or None."""
+        server = os.getpid()
+        beside = 1 + (self._namespaces is not None) if self._user is None else 0
+        pid = os.fork()
+        if pid == 0:
+            try:
+                if self._user is not None:
+                    os.setresgid(self._user, self._user, self._user)
+                    os.setresuid(self._user, self._user, self._user)
+                ours = {os.getpid()} | ({self._leader} if self._namespaces else set())
+                seal(
+                    lambda: [pid for pid in descendants(server) if pid not in ours],
+                    None if self._plan.tier == "none" else beside,
+                    command["cpu_s"],
+                    command["files"],
+                )
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(pid, 0)
+        return "its limits could not be lowered" if status else None
+
+    def _start(self, channel_fd: int, command: dict) -> None:
+        grants = tuple(command["grants"])
+        limits = with_grants(self._plan.limits, grants)
+
+        def job() -> None:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            from grading.worker.job import run_job
-
-            run_job(channel_fd, folder)
-        finally:
-            os._exit(0)
-    os.close(channel_fd)
-    _tell(control, {"event": "started", "pid": pid})
-    return pid
-
-
-def _end(leader: int | None) -> None:
-    if leader is not None:
-        for kill in (os.killpg, os.kill):
             try:
-                kill(leader, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+                os.closerange(3, channel_fd)
+                os.closerange(channel_fd + 1, _MANY)
+                _settle_into(command["folder"], command["uid"])
+                set_limits(limits)
+                if self._plan.tier != "none":
+                    surrender(command["uid"], limits, grants)
+            except OSError:
+                # What was not given up must not be used: there is no job then.
+                traceback.print_exc()
+                os._exit(1)
+            if command["trial"] is not None:
+                from grading.worker.trial import run_trial
 
+                run_trial(channel_fd, command["trial"])
+            else:
+                from grading.worker.job import run_job
 
-def _reap(control: socket.socket, leader: int | None) -> int | None:
-    """Collect the dead, and kill every child that is not the running job's first process."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            pid = 0
-        if pid == leader and leader is not None:
-            leader = None
-            _kill_strays(None)
-            _tell(control, {"event": "ended", "status": os.waitstatus_to_exitcode(status)})
-        elif pid == 0:
-            _kill_strays(leader)
-            return leader
+                run_job(channel_fd, command["folder"])
 
-
-def _kill_strays(leader: int | None) -> None:
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        for pid in map(int, file.read().split()):
-            if pid != leader:
+        self._over = None
+        self._cpu_s = 0.0
+        self._user = command["uid"]
+        self._memory_bytes = limits.memory_bytes
+        if self._namespaces is not None:
+            pid = self._namespaces.fork(grants, (channel_fd, self._control.fileno()), job)
+        else:
+            pid = os.fork()
+            if pid == 0:
                 try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+                    job()
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(0)
+        os.close(channel_fd)
+        self._leader = pid
+        _tell(self._control, {"event": "started", "pid": pid})
+
+    def _end(self) -> None:
+        if self._leader is None:
+            return
+        self._cpu_s = sum(map(cpu_s, descendants(os.getpid())))
+        if os.getpid() == 1:
+            self._kill_strays()
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError):
+                kill(self._leader, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        """Collect the dead; once the job's first process is among them, kill whatever else it has left."""
+        while True:
+            try:
+                pid, _, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                pid = 0
+            if pid == 0:
+                return
+            if pid == self._leader:
+                self._leader = None
+                self._kill_strays()
+                used_s = max(usage.ru_utime + usage.ru_stime, self._cpu_s)
+                _tell(self._control, {"event": "ended", "over": self._over, "cpu_s": used_s})
+
+    def _kill_strays(self) -> None:
+        if os.getpid() == 1:
+            # Everybody else in here, in one step that no process can fork its way out of.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+            return
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _settle_into(folder: str, uid: int | None) -> None:
+    """Make the job's folder where it is not there yet, its user's own, and go there."""
+    os.makedirs(folder, exist_ok=True)
+    if uid is not None:
+        os.chown(folder, uid, uid)
+    os.chdir(folder)
 
 
 def _tell(control: socket.socket, event: dict) -> None:

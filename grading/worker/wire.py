@@ -7,6 +7,7 @@ before anything is read, and a tree that does not decode is a WireError, never a
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import time
@@ -17,6 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from grading.worker.memory import map_tensors, sealed_memory
 from labkit.spec import Case, Tree, Trouble
 from labkit.tree import Opaque, bounded
 
@@ -34,19 +36,38 @@ class Closed(WireError):
 
 
 class Channel:
-    """Frames over a connected stream socket."""
+    """Frames over a connected stream socket.
 
-    def __init__(self, sock: socket.socket) -> None:
+    takes_memory: whether tensors may come as shared memory, which only the worker accepts.
+    """
+
+    def __init__(self, sock: socket.socket, takes_memory: bool = False) -> None:
         self._socket = sock
+        self._takes_memory = takes_memory
+        self._memory: int | None = None
 
-    def send(self, kind: str, parts: dict[str, Tree] | None = None, deadline: float | None = None) -> None:
-        """Send a frame of plain trees. Raises TimeoutError at `deadline` (time.monotonic), or Closed."""
+    def send(
+        self,
+        kind: str,
+        parts: dict[str, Tree] | None = None,
+        deadline: float | None = None,
+        as_memory: bool = False,
+    ) -> None:
+        """Send a frame of plain trees. Raises TimeoutError at `deadline` (time.monotonic), or Closed.
+
+        as_memory: hand the tensors over as read-only memory, which the other side maps and never has to copy.
+        """
         tensors: dict[str, torch.Tensor] = {}
         header = json.dumps({"kind": kind, "parts": _encode(parts or {}, tensors)}).encode()
         body = save(tensors) if tensors else b""
         self._socket.settimeout(_left(deadline))
         try:
-            self._socket.sendall(_LENGTHS.pack(len(header), len(body)) + header + body)
+            if as_memory and body:
+                with sealed_memory(body) as descriptor:
+                    socket.send_fds(self._socket, [_LENGTHS.pack(len(header), 0)], [descriptor])
+                self._socket.sendall(header)
+            else:
+                self._socket.sendall(_LENGTHS.pack(len(header), len(body)) + header + body)
         except (BrokenPipeError, ConnectionError) as error:
             raise Closed(str(error)) from error
 
@@ -59,7 +80,7 @@ class Channel:
         body = self._read(body_bytes, deadline)
         try:
             frame = json.loads(header)
-            tensors = load(body) if body else {}
+            tensors = load(body) if body else self._mapped()
             parts = _decode(frame["parts"], tensors)
             return str(frame["kind"]), parts if isinstance(parts, dict) else {}
         except (ValueError, KeyError, TypeError, IndexError, RecursionError, SafetensorError, RuntimeError) as error:
@@ -73,7 +94,7 @@ class Channel:
         while missing:
             self._socket.settimeout(_left(deadline))
             try:
-                chunk = self._socket.recv(min(missing, 1 << 20))
+                chunk = self._received(min(missing, 1 << 20))
             except ConnectionError as error:
                 raise Closed(str(error)) from error
             if not chunk:
@@ -83,6 +104,24 @@ class Channel:
             chunks.append(chunk)
             missing -= len(chunk)
         return b"".join(chunks)
+
+    def _received(self, size: int) -> bytes:
+        if not self._takes_memory:
+            return self._socket.recv(size)
+        chunk, descriptors, _, _ = socket.recv_fds(self._socket, size, 1)
+        if descriptors:
+            self._memory = descriptors[0]
+        return chunk
+
+    def _mapped(self) -> dict[str, torch.Tensor]:
+        """The tensors of the memory that came with the frame, if any did."""
+        if self._memory is None:
+            return {}
+        descriptor, self._memory = self._memory, None
+        try:
+            return map_tensors(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _left(deadline: float | None) -> float | None:

@@ -336,8 +336,8 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
 def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch) -> None:
     with Forkserver() as server:
         # The worker's first step is to enter its folder.
-        monkeypatch.setattr("grading.supervisor.forkserver.tempfile.mkdtemp", lambda **where: "/not/there")
-        with pytest.raises(InfrastructureFault, match="ended before it ran anything"):
+        monkeypatch.setattr("grading.supervisor.forkserver.tempfile.mkdtemp", lambda **where: "/dev/null/not/there")
+        with pytest.raises(InfrastructureFault, match=r"ended before it ran anything: NotADirectoryError"):
             run_steps(server, [code("a", "x = 1")], {})
 
 

@@ -1,0 +1,34 @@
+"""`doctor`: which tiers of isolation work on this machine, found out by trying, and what to do about the others."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+
+from grading.commands.shared import say, table
+from grading.errors import UserError
+from grading.isolation import choose
+from grading.isolation.probe import TIERS, try_tier
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser("doctor", help="say which isolation works on this machine")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    user = "root" if hasattr(os, "geteuid") and os.geteuid() == 0 else "not root"
+    say(f"{platform.system()} {platform.release()} on {platform.machine()}, {user}")
+    findings = [try_tier(tier) for tier in TIERS]
+    rows = [(f.tier, "works" if f.works else "does not work", f.reason) for f in findings]
+    say(table(("isolation", "here", "why"), rows))
+    for finding in findings:
+        if not finding.works:
+            say(f"{finding.tier}: {finding.fix}")
+    try:
+        say(f"grading uses: {choose('auto')}")
+    except UserError as error:
+        say(f"grading refuses: {error}")
+        return 1
+    return 0

@@ -1,0 +1,61 @@
+"""The command that starts a worker in a sandbox of bubblewrap's, a fresh one for each submission.
+
+bubblewrap makes the namespaces and the view of the files; what a job gives up beyond that it gives up itself, as in
+the kernel tier.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import PurePosixPath
+
+from grading.worker.confine.plan import Plan
+
+PROGRAM = "bwrap"
+_AS_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN", "CAP_SYS_PTRACE")
+"""Root's worker starts jobs under users of their own, ends them and reads their memory figures; no more."""
+
+
+def is_installed() -> bool:
+    return shutil.which(PROGRAM) is not None
+
+
+def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[str]:
+    """The worker's command in a sandbox. The sandbox ends with this process, and everything in it with the worker."""
+    args = [shutil.which(PROGRAM) or PROGRAM, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    args += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "grader"]
+    args += ["--cap-drop", "ALL"]
+    if os.geteuid() == 0:
+        for capability in _AS_ROOT:
+            args += ["--cap-add", capability]
+    else:
+        args += ["--unshare-user"]
+    size = str(plan.limits.disk_bytes)
+    args += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
+    args += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
+    for path in _folders_above(plan):
+        args += ["--perms", "0755", "--dir", path]
+    for place in plan.places:
+        if place.how == "bind":
+            args += ["--ro-bind", place.path, place.path]
+        elif place.how == "link":
+            args += ["--symlink", os.readlink(place.path), place.path]
+        else:
+            args += ["--tmpfs", place.path]
+    for place in plan.places:
+        if place.how == "cover":
+            args += ["--remount-ro", place.path]
+    args += ["--remount-ro", "/", "--clearenv"]
+    for name, value in environment.items():
+        args += ["--setenv", name, value]
+    return [*args, "--chdir", "/tmp", "--", *worker]
+
+
+def _folders_above(plan: Plan) -> list[str]:
+    """The folders that have to be made for the places; bubblewrap would make them for its own user alone."""
+    above: list[str] = []
+    for place in plan.places:
+        if not any(place.path.startswith(f"{other.path}/") for other in plan.places):
+            above += [str(folder) for folder in reversed(PurePosixPath(place.path).parents)][1:]
+    return [path for path in dict.fromkeys(above) if path != "/tmp"]

@@ -1,0 +1,82 @@
+"""What a worker on this machine gets to see: the interpreter and its libraries, read-only, and the worker's own code.
+
+Solutions, hidden cases, expected values, courses and home folders are not in it, wherever they are installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import grading
+import labkit
+from grading.worker.confine.plan import Place, Plan
+
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/etc/alternatives",
+    "/etc/fonts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/sys/devices/system/cpu",
+)
+LIGHT = ("torch", "grading.worker.job")
+FULL = (*LIGHT, "torch._dynamo", "matplotlib.pyplot", "labkit.figures")
+"""The compiler is loaded by PyTorch at the first optimizer, which takes seconds: every fork would pay for it."""
+
+
+def interpreter() -> str:
+    """The interpreter itself, behind the links of a virtual environment."""
+    return os.path.realpath(sys.executable)
+
+
+def library_paths() -> list[str]:
+    """The folders of the standard library and of the installed packages, in the order of the import path."""
+    paths = sysconfig.get_paths()
+    libraries = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return list(dict.fromkeys(os.path.realpath(path) for path in (*libraries, f"{paths['stdlib']}/lib-dynload")))
+
+
+def plan_of(tier: str, tree: Path, preload: tuple[str, ...] | None = None) -> Plan:
+    """The plan for a worker whose own code is in `tree`.
+
+    A bwrap worker lives for one submission, so by default it loads only what every submission needs.
+    """
+    if preload is None:
+        preload = LIGHT if tier == "bwrap" else FULL
+    if tier == "none":
+        return Plan(tier, preload)
+    shown = [*_SYSTEM, os.path.realpath(sys.base_prefix), *library_paths(), os.path.realpath(tree)]
+    return Plan(tier, preload, layout(shown, _secret_places()))
+
+
+def _secret_places() -> list[str]:
+    """Our own code in full, for when it lies inside of something shown: installed, or checked out under /usr."""
+    packages = [Path(package.__file__).resolve().parent for package in (labkit, grading)]
+    installed = [Path(path) / package.name for path in library_paths() for package in packages]
+    beside = [packages[1].parent / name for name in ("solutions", "tests", ".git")]
+    return [str(path) for path in (*packages, *installed, *beside) if path.is_dir()]
+
+
+def layout(shown: list[str], secret: list[str]) -> tuple[Place, ...]:
+    """The places in the order in which they have to be laid out: what is inside another comes after it."""
+    wanted = {path: "link" if os.path.islink(path) else "bind" for path in shown if os.path.lexists(path)}
+    wanted |= dict.fromkeys(secret, "cover")
+    places: list[Place] = []
+    for path in sorted(wanted, key=lambda path: (path.count("/"), path)):
+        around = [place for place in places if place.how != "link" and path.startswith(f"{place.path}/")]
+        inmost = around[-1].how if around else None
+        if inmost == "bind" if wanted[path] == "cover" else inmost != "bind":
+            places.append(Place(wanted[path], path))
+    return tuple(places)

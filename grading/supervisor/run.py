@@ -1,0 +1,77 @@
+"""Run one job in this process, as an executor's processes do, on a forking process that is kept from job to job.
+
+What comes back is plain data. Storing it, and trying again elsewhere, is for the one who asked.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+from grading.errors import UserError
+from grading.isolation import choose
+from grading.supervisor.forkserver import Forkserver, InfrastructureFault
+from grading.supervisor.grade import Job, grade_job
+from grading.supervisor.result import SubmissionResult
+from grading.supervisor.worker_tree import make_worker_tree
+
+TRIES = 2
+
+
+def run(job: Job, isolation: str) -> dict:
+    """The job's result, as `SubmissionResult.to_json` gives it. A fault of ours is tried again once.
+
+    isolation is a tier, or "auto" for the strongest that works on this machine. Raises InfrastructureFault where there
+    is no result, also because this machine cannot isolate the job as asked.
+    """
+    try:
+        tier = choose(isolation)
+    except UserError as error:
+        raise InfrastructureFault(f"{socket.gethostname()}: {error}") from error
+    for left in reversed(range(TRIES)):
+        try:
+            return _graded(tier, job).to_json()
+        except InfrastructureFault:
+            # Whatever is wrong with it, a new one begins from nothing.
+            close_forkservers()
+            if not left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def close_forkservers() -> None:
+    """End what this process keeps; the next job starts afresh."""
+    while _kept():
+        _kept().popitem()[1].close()
+
+
+def _graded(tier: str, job: Job) -> SubmissionResult:
+    if tier != "bwrap":
+        return grade_job(_forkserver(tier), job)
+    with Forkserver(tier, tree=_worker_tree()) as sandbox:
+        return grade_job(sandbox, job)
+
+
+def _forkserver(tier: str) -> Forkserver:
+    if tier not in _kept():
+        _kept()[tier] = Forkserver(tier)
+    return _kept()[tier]
+
+
+@functools.cache
+def _kept() -> dict[str, Forkserver]:
+    """This process's own, by tier: each takes seconds to load, so it is kept until the process ends."""
+    atexit.register(close_forkservers)
+    return {}
+
+
+@functools.cache
+def _worker_tree() -> Path:
+    """The worker's files, made once for all the sandboxes of this process."""
+    home = Path(tempfile.mkdtemp(prefix="grading-tree-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return make_worker_tree(home / "tree")

@@ -1,0 +1,68 @@
+"""What a worker is told about its confinement, as plain data that fits on a command line.
+
+Made by the supervisor, obeyed by the forking process; it holds no secret.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+MiB = 2**20
+
+
+@dataclass(frozen=True)
+class Place:
+    """One step in laying out the root that a worker sees: "bind" and "link" show a path, "cover" empties one."""
+
+    how: Literal["bind", "link", "cover"]
+    path: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Caps on one job. Memory counts for each process and, once more, for all of a job's processes together.
+
+    n_tasks counts processes and threads; disk is the private temporary space, in memory.
+    """
+
+    memory_bytes: int = 4096 * MiB
+    file_bytes: int = 64 * MiB
+    disk_bytes: int = 64 * MiB
+    n_files: int = 4096
+    n_tasks: int = 64
+    n_descriptors: int = 256
+
+
+GRANTS = ("loopback", "files", "subprocess", "compiler")
+"""What an exercise may declare under `Run.needs`."""
+
+
+def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:
+    """The limits of a job whose exercise was granted these."""
+    more = asdict(limits)
+    if "files" in grants or "compiler" in grants:
+        more |= {"file_bytes": 512 * MiB, "disk_bytes": 1024 * MiB, "n_files": 65536}
+    if "subprocess" in grants or "compiler" in grants:
+        more |= {"n_tasks": 256, "n_descriptors": 1024}
+    return Limits(**more)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """tier: "none", "kernel" or "bwrap". preload: modules to have loaded before the first job."""
+
+    tier: str = "none"
+    preload: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    limits: Limits = Limits()
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        data = json.loads(text)
+        places = tuple(Place(**place) for place in data["places"])
+        return cls(data["tier"], tuple(data["preload"]), places, Limits(**data["limits"]))
