@@ -1,4 +1,7 @@
-"""`export DIR --format csv`: the grades of a course as a file for another program."""
+"""`export DIR --format csv|canvas|moodle`: the grades of a course as a file for another program.
+
+Who cannot be written into a platform's file is named, never dropped in silence.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,67 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grading.commands.shared import say
+from grading.errors import UserError
 from grading.gradebook.course import Course
+from grading.report.canvas import as_canvas, read_roster
 from grading.report.collect import collect
 from grading.report.csv_table import as_csv
+from grading.report.exported import Exported, only_labs
 from grading.report.files import write_file
+from grading.report.moodle import ID_FIELDS, as_moodle
+from grading.report.people import read_people
 from grading.report.record import ClassRecord
+from grading.report.terminal import one_line
 
-FORMATS: dict[str, Callable[[ClassRecord], str]] = {"csv": as_csv}
-"""By the name of the format, which is the file's suffix too: from the record of a class to the file's text."""
+ONLY_FOR = {"roster": "canvas", "id_field": "moodle", "comments": "moodle"}
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser("export", help="write the grades to a file")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--format", choices=sorted(FORMATS), default="csv", help="default: csv")
-    parser.add_argument("--out", type=Path, help="the file to write (default: grades.csv in the course's folder)")
+    parser.add_argument("--lab", action="append", help="only this lab (may be given again)")
+    parser.add_argument("--out", type=Path, help="the file to write (default: one in the course's folder)")
+    parser.add_argument("--roster", type=Path, help="canvas: a gradebook exported from Canvas, to fill in its ids")
+    parser.add_argument("--id-field", choices=sorted(ID_FIELDS), help="moodle: what the student ids are (idnumber)")
+    parser.add_argument("--comments", action="store_true", help="moodle: a line of feedback for each lab")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
-    out = args.out or course.root / f"grades.{args.format}"
-    write_file(out, FORMATS[args.format](collect(course)))
+    for option, name in ONLY_FOR.items():
+        if getattr(args, option) and args.format != name:
+            flag = f"--{option.replace('_', '-')}"
+            raise UserError(f"{flag} is for --format {name}", f"leave it out with --format {args.format}")
+    record = collect(course)
+    if args.lab:
+        record = only_labs(record, [course.lab(name) for name in args.lab])
+    name = "grades.csv" if args.format == "csv" else f"grades-{args.format}.csv"
+    out = args.out or course.root / name
+    exported = FORMATS[args.format](course, record, args)
+    write_file(out, exported.text)
+    for remark in exported.remarks:
+        say(one_line(remark))
     say(f"wrote {out}")
     return 0
+
+
+def _csv(course: Course, record: ClassRecord, args: argparse.Namespace) -> Exported:
+    return Exported(as_csv(record))
+
+
+def _canvas(course: Course, record: ClassRecord, args: argparse.Namespace) -> Exported:
+    return as_canvas(record, read_people(course), read_roster(args.roster) if args.roster else None)
+
+
+def _moodle(course: Course, record: ClassRecord, args: argparse.Namespace) -> Exported:
+    return as_moodle(record, read_people(course), args.id_field or "idnumber", args.comments)
+
+
+FORMATS: dict[str, Callable[[Course, ClassRecord, argparse.Namespace], Exported]] = {
+    "csv": _csv,
+    "canvas": _canvas,
+    "moodle": _moodle,
+}
+"""By the name of the format: from the record of a class to the file's text."""

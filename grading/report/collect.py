@@ -25,9 +25,6 @@ from grading.report.record import (
 )
 from labkit import exercises
 
-ISOLATION = "none"
-"""Students' programs ran as ordinary processes of the grading user; there is no other tier yet."""
-
 
 def collect(course: Course) -> ClassRecord:
     """The record of a course. A student who handed in some lab stands in every lab that anybody handed in."""
@@ -40,7 +37,7 @@ def collect(course: Course) -> ClassRecord:
         items = _items(template, points)
         handins = [_handin(course, lab, student, items, points) for student in everybody] if names[lab] else []
         labs.append(LabRecord(lab, _title(template), items, tuple(handins)))
-    return ClassRecord(gradebook.course_id, ISOLATION, tuple(labs))
+    return ClassRecord(gradebook.course_id, tuple(labs))
 
 
 def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
@@ -96,6 +93,7 @@ def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gra
         outdated=_outdated(course, lab, student, key, without),
         notes=notes,
         feedback=page if page.is_file() else None,
+        isolation=result.isolation if result else None,
     )
 
 

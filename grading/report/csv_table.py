@@ -46,9 +46,15 @@ def _row(handin: Handin, mark: Mark) -> Row:
     return (handin.student, handin.lab, mark.item.id, mark.score, mark.item.max_score, mark.outcome, hint)
 
 
-def _cell(value: str | float | None) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        return f"{round(value, 6):g}"
+def number(value: float | None) -> str:
+    """Points as every program reads them: a point, no thousands separators; empty where there are none."""
+    return "" if value is None else f"{round(value, 6):.12g}"
+
+
+def text(value: str) -> str:
+    """A text that no program runs as a formula."""
     return f"'{value}" if value.startswith(FORMULA_STARTS) else value
+
+
+def _cell(value: str | float | None) -> str:
+    return text(value) if isinstance(value, str) else number(value)

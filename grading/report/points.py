@@ -14,6 +14,7 @@ from sqlalchemy.engine import make_url
 
 from grading.gradebook.course import Course
 from grading.gradebook.nbgrader import load_config
+from grading.gradebook.session import patiently
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,13 @@ class ClassPoints:
 
 
 def read_points(course: Course) -> ClassPoints:
-    """Everything in the gradebook; no labs where there is none yet."""
+    """Everything in the gradebook; no labs where there is none yet. Raises UserError where its server is gone."""
     folder = CourseDirectory(config=load_config(course))
     url = make_url(folder.db_url)
     # Gradebook() would create the file.
     if url.get_backend_name() == "sqlite" and not (url.database and Path(url.database).is_file()):
         return ClassPoints(folder.course_id, {})
-    with Gradebook(folder.db_url, folder.course_id) as gradebook:
+    with patiently(lambda: Gradebook(folder.db_url, folder.course_id)) as gradebook:
         labs = {lab.name: LabPoints(_maximum(lab), _students(lab)) for lab in gradebook.assignments}
     return ClassPoints(folder.course_id, labs)
 

@@ -5,6 +5,7 @@ It knows no database and no file format; `collect` fills it, the exports and the
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -62,7 +63,7 @@ class Handin:
 
     state: "graded", "not graded yet", "not handed in", "unreadable" (the student's to mend), "infrastructure" (ours).
     reason says why there is no grade, outdated why the grade is not of the newest submission; notes are what was odd
-    about the submission; feedback is the page, if one was made.
+    about the submission; feedback is the page, if one was made; isolation is the tier that the grade was made under.
     """
 
     student: str
@@ -74,6 +75,7 @@ class Handin:
     outdated: str | None = None
     notes: tuple[str, ...] = ()
     feedback: Path | None = None
+    isolation: str | None = None
 
     @property
     def score(self) -> float | None:
@@ -114,14 +116,15 @@ class Total:
 
 @dataclass(frozen=True)
 class ClassRecord:
-    """Everything about a class; labs in order, those that nobody handed in with no handins.
-
-    isolation: how the students' programs were kept apart from the grader's machine.
-    """
+    """Everything about a class; labs in order, those that nobody handed in with no handins."""
 
     name: str
-    isolation: str
     labs: tuple[LabRecord, ...]
+
+    @property
+    def isolations(self) -> dict[str, int]:
+        """How the students' programs were kept apart from the grader's machine: submissions by tier."""
+        return dict(Counter(handin.isolation for handin in self.handins if handin.isolation))
 
     @property
     def handins(self) -> tuple[Handin, ...]:

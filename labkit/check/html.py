@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from labkit.check.text import mark_of, of_budget
+from labkit.check.text import mark_of, of_budget, over_budget
 from labkit.check.verdict import Verdict
 
 # The theme's own signal colours, so that they can be told apart on dark ground too.
@@ -54,8 +54,10 @@ def as_html(verdict: Verdict) -> str:
     colour = _COLOURS.get(verdict.outcome, _FAILED)
     tint = _TINTS.get(verdict.outcome, _FAILED_TINT)
     rows = [*verdict.rows]
-    if verdict.score > 0 and verdict.budgets:
-        rows.append(("used", "; ".join(of_budget(*budget) for budget in verdict.budgets)))
+    told = {text for label, text in verdict.rows if label == "problem"}
+    used = [of_budget(*budget) for budget in verdict.budgets if over_budget(budget[0]) not in told]
+    if used:
+        rows.append(("used", "; ".join(used)))
     parts = [
         f'<div class="labkit-verdict" style="{_BOX.format(colour=colour, tint=tint)}">',
         f'<div style="{_HEAD}"><span style="{_MARK.format(colour=colour)}">{mark_of(verdict)}</span>'

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
 from labkit.compare import Mismatch, compare
 from labkit.spec import Case, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
@@ -98,7 +99,7 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
         return _from_trouble(run)
     case_row = (("case", describe(run.case)),) if fields(run.case) else ()
     expected = None if expect is None else plain(expect(run.case, run.tree))
-    mismatch = None if expect is None else compare(expected, run.got, _tolerance(oracle, run))
+    mismatch = None if expect is None else mismatch_of(oracle, run, expected)
     if mismatch:
         hint = _specific_hint(oracle, run, expected) or _generic_hint(mismatch, run.got)
         return _Failure("failed", case_row + _shown(oracle, run, mismatch) + _mismatch_rows(mismatch), hint)
@@ -113,7 +114,7 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
         if not measured <= limit:  # a measure that is NaN is over every budget
             rows = (
                 *case_row,
-                ("problem", f"over budget: {budget.name.replace('_', ' ')}"),
+                ("problem", over_budget(budget.name)),
                 ("measured", amount(measured, budget.unit)),
                 ("budget", amount(limit, budget.unit)),
             )
@@ -190,9 +191,12 @@ def _shown(oracle: Oracle, run: Observation, found: Mismatch) -> tuple[tuple[str
     return (("input", text),) if text else ()
 
 
-def _tolerance(oracle: Oracle, run: Observation):
+def mismatch_of(oracle: Oracle, run: Observation, expected: Tree) -> Mismatch | None:
+    """Where what came back differs from what was expected by more than the oracle tolerates."""
     tolerance = oracle.tolerance
-    return tolerance if isinstance(tolerance, Tolerance) else tolerance(run.case, run.tree)
+    if not isinstance(tolerance, Tolerance):
+        tolerance = tolerance(run.case, run.tree)
+    return compare(expected, run.got, tolerance)
 
 
 def _diagnosis(oracle: Oracle, observations: Sequence[Observation]) -> str | None:

@@ -47,6 +47,11 @@ def _spent(verdict: Verdict) -> str:
     return f" Used: {'; '.join(parts)}." if parts else ""
 
 
+def over_budget(name: str) -> str:
+    """What is wrong where a budget is not kept."""
+    return f"over budget: {name.replace('_', ' ')}"
+
+
 def of_budget(name: str, measured: float, limit: float, unit: str) -> str:
     """A measure beside its budget: "49 of 288 operations", "109.3 of 151.1 KiB (peak)"."""
     for larger, size in (("MiB", 2**20), ("KiB", 2**10)):

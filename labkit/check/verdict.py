@@ -35,9 +35,10 @@ class Verdict:
     def redacted(self) -> Verdict:
         """What a student may read of a hidden case: the diagnosis and the hint.
 
-        No row stays: even an error's text is the student's to write, and could carry the hidden input.
+        No row stays: even an error's text is the student's to write, and could carry the hidden input. No measure
+        stays: it could tell the input's size.
         """
-        return replace(self, rows=())
+        return replace(self, rows=(), budgets=())
 
     def to_json(self) -> dict:
         return asdict(self)

@@ -360,3 +360,21 @@ def test_what_may_be_read_of_a_hidden_case() -> None:
           hint      This is the square: `**` is the power, `*` the product.
         """,
     )
+
+
+def test_the_box_shows_what_was_used_whether_it_passes_or_not() -> None:
+    budgets = (Budget("peak_bytes", 3000, "Do not keep copies."), Budget("dispatches", 4, "Less.", unit="operations"))
+    oracle = replace(ORACLE, budgets=budgets)
+
+    def drive(ans, case, tree, stage):
+        with stage.meter("ops"), stage.meter("memory"):
+            return {"out": ans.double(tree["x"])}
+
+    right = as_html(examined("double = lambda x: x * 2", oracle, drive=drive))
+    assert ">used</th>" in right and "KiB (peak); 1 of 4 operations</td>" in right
+    wrong = as_html(examined("double = lambda x: x * 3", oracle, drive=drive))
+    assert "wrong value" in wrong and ">used</th>" in wrong and "1 of 4 operations</td>" in wrong
+    wasteful = as_html(examined("double = lambda x: x + x - x + x - x + x", oracle, drive=drive))
+    # The budget that is not kept has rows of its own, with the case.
+    assert "over budget: dispatches" in wasteful and "5 of 4 operations" not in wasteful
+    assert ">used</th>" in wasteful and "KiB (peak)</td>" in wasteful

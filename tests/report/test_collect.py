@@ -30,7 +30,7 @@ def test_the_items_of_a_lab(record: ClassRecord) -> None:
     ]
     assert lab.title == "Lab 00: <i>Warm-up</i>"
     assert [item.title for item in lab.items] == ["Root-mean-square along an axis", lab.title, lab.title]
-    assert (record.name, record.isolation) == ("numerics", "none")
+    assert (record.name, record.isolations) == ("numerics", {"none": 6})
 
 
 @pytest.mark.parametrize(

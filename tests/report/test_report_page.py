@@ -90,9 +90,7 @@ def test_a_link_survives_any_name(tmp_path: Path, name: str) -> None:
 
 
 def test_what_the_instructor_reads(page: Page) -> None:
-    assert (
-        "isolation: none. Submissions ran as ordinary processes of this user; grade only code you trust." in page.text
-    )
+    assert "isolation: none, for 6 submissions. They ran as ordinary processes of the grading user" in page.text
     isolation = [attributes for _, attributes in page.tags if attributes.get("class") == "isolation"]
     assert len(isolation) == 1
     for part in (
@@ -172,7 +170,7 @@ def test_an_empty_class(tmp_path: Path) -> None:
 def test_a_name_that_is_no_text(tmp_path: Path) -> None:
     item = Item("02-x", "02-x-check", "exercise", "X", 1.0)
     torn = Handin("caf\udce9", "02", "unreadable", (Mark(item, None, "unreadable"),), reason="why")
-    record = ClassRecord("c", "none", (LabRecord("02", "X", (item,), (torn,)),))
+    record = ClassRecord("c", (LabRecord("02", "X", (item,), (torn,)),))
     from grading.report.files import write_file
 
     write_file(tmp_path / "r.html", as_page(record, tmp_path / "r.html"))

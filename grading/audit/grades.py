@@ -1,0 +1,104 @@
+"""What the log says about a grade: the bytes it is of, what it was made with and under, what came out, what changed.
+
+Only facts are gathered here. Writing the entry is the grader's, comparing it with the gradebook is `compare`'s.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from grading.audit.entry import Entry
+from grading.gradebook.work import Graded
+from grading.supervisor.conversation import CellLimits
+from grading.supervisor.grade import grader_digest
+from grading.supervisor.result import SubmissionResult
+from labkit import exercises
+
+PACKAGES = ("torch", "numpy", "ipython", "nbgrader")
+WHAT_COUNTS = {
+    "submission": "the submission",
+    "grader": "the grader's code",
+    "environment": "the environment",
+    "limits": "the limits",
+    "isolation": "the isolation",
+    "job": "the lab's template or the job's steps",
+    "outcomes": "the outcomes",
+    "points": "the points",
+    "penalty": "the late penalty",
+}
+"""By the name of a fact, what a person calls it; the rest of an entry may differ between two equal grades."""
+
+
+def facts_of(
+    work: Graded,
+    result: SubmissionResult,
+    stored: bytes,
+    points: Mapping[str, float | None],
+    penalty: float = 0.0,
+    before: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The facts of a "graded" entry.
+
+    stored: the bytes of the stored result. points: by gradebook cell, what the grader gave, None where a person is
+    to. penalty: nbgrader's late penalty in points. before: the facts of this student's grade before, if there is one.
+    """
+    job = work.job
+    facts: dict[str, Any] = {
+        "lab": job.lab,
+        "student": job.student,
+        "submission": job.attempt,
+        "job": job.key,
+        "result": hashlib.sha256(stored).hexdigest(),
+        "grader": grader_digest(),
+        "environment": environment(),
+        "limits": limits(result),
+        "isolation": result.isolation,
+        "usage": {name: round(value, 4) for name, value in result.usage.items()},
+        "outcomes": {name: found.outcome for name, found in result.exercises.items()},
+        "points": dict(points),
+        "penalty": penalty,
+        "notes": list(result.notes),
+    }
+    if before is not None:
+        facts["changed"] = changed(before, facts)
+    return facts
+
+
+@functools.cache
+def environment() -> dict[str, str]:
+    """What runs the submissions: Python, the packages that decide results, and the machine."""
+    packages = {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **packages, "machine": f"{platform.system()} {platform.machine()}"}
+
+
+def limits(result: SubmissionResult) -> dict[str, Any]:
+    """The limits that the cells and each exercise ran under; seconds and bytes."""
+    runs = {name: exercises.find(name).run for name in result.exercises}
+    of_exercises = {
+        name: {"wall_s": run.wall_s, "cpu_s": run.cpu_s, "memory_bytes": run.memory_bytes} for name, run in runs.items()
+    }
+    cells = CellLimits()
+    of_cells = {"one_cell_s": cells.one_s, "all_cells_s": cells.all_s, "submission_s": cells.submission_s}
+    return {"cells": {**of_cells, "printed_characters": cells.printed}, "exercises": of_exercises}
+
+
+def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of the facts that differ from the grade before. A job differs for any of the others; it is named only
+    where none of them explains it."""
+    differing = [name for name in WHAT_COUNTS if before.get(name) != now.get(name)]
+    causes = {"submission", "grader", "environment"} & set(differing)
+    return [name for name in differing if not (name == "job" and causes)]
+
+
+def last_grades(entries: Iterable[Entry], lab: str | None = None) -> dict[tuple[str, str], Entry]:
+    """The last "graded" entry of every lab and student, or of one lab's students."""
+    last = {}
+    for entry in entries:
+        if entry.kind == "graded" and lab in (None, entry.facts.get("lab")):
+            last[entry.facts.get("lab", ""), entry.facts.get("student", "")] = entry
+    return last

@@ -1,0 +1,122 @@
+"""Look at one student's exercise again, case by case: what was fed, what was due, what came back, what was measured.
+
+Without a run it works from the stored verdicts, and draws the inputs of a failing case anew from the course's secret.
+With a run the answers are run once more, isolated as when they were graded. Nothing is stored and no grade changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from grading.hidden import Secret, hidden_of
+from grading.supervisor.conversation import Fed, Transcript, run_steps
+from grading.supervisor.forkserver import Forkserver
+from grading.supervisor.grade import Job, hidden_feeds, public_feeds
+from labkit import exercises
+from labkit.check import Verdict, judge
+from labkit.check.judge import describe, mismatch_of
+from labkit.observe import known_settings
+from labkit.oracles import oracle_of
+from labkit.spec import Exercise, Observation, Tree
+from labkit.tree import plain
+
+UNKNOWN = object()
+"""Where a tree is not known: what came back is kept for no graded run."""
+
+
+@dataclass(frozen=True)
+class CaseLook:
+    """One failing case. got is UNKNOWN without a run, expected None where properties say it all.
+
+    n counts from 1, of n_cases. place: the path and index of the first wrong element, where there is one.
+    """
+
+    n: int
+    n_cases: int
+    case: str
+    rows: tuple[tuple[str, str], ...]
+    hint: str | None
+    inputs: Tree
+    expected: Tree = None
+    got: Tree = UNKNOWN
+    place: tuple[str, tuple[int, ...] | None] | None = None
+    budgets: tuple[tuple[str, float, float, str], ...] = ()
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+
+def cases_of(job: Job, exercise_id: str) -> tuple[Fed, Fed]:
+    """The public and the hidden cases that this job feeds, with their inputs."""
+    exercise = exercises.find(exercise_id)
+    secret = Secret(job.course_key, job.lab, job.student, job.attempt)
+    return public_feeds(exercise), hidden_feeds(exercise, secret)
+
+
+def stored_look(exercise: Exercise, verdict: Verdict, fed: Fed, is_hidden: bool) -> list[CaseLook]:
+    """The failing case that a stored verdict tells of, with its inputs; nothing where it tells of none."""
+    told = dict(verdict.rows).get("case")
+    for index, feed in enumerate(fed.feeds):
+        if verdict.passed or told != describe(feed.case):
+            continue
+        expected = _expected(_expect(exercise, is_hidden), feed.case, feed.tree)
+        return [CaseLook(index + 1, len(fed.feeds), told, verdict.rows, None, feed.tree, expected)]
+    return []
+
+
+def run_again(
+    job: Job, isolation: str, public: Mapping[str, Fed], hidden: Mapping[str, Fed]
+) -> tuple[Transcript, Transcript]:
+    """What happens when every exercise is fed these public and these hidden cases, whether it passes or not.
+
+    Raises InfrastructureFault when the trouble is ours.
+    """
+    with Forkserver(isolation) as forkserver:
+        shown = run_steps(forkserver, job.steps, public)
+        steps = [step for step in job.steps if not (step["id"] in shown.cells and shown.cells[step["id"]].skipped)]
+        return shown, run_steps(forkserver, steps, hidden)
+
+
+def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_hidden: bool) -> list[CaseLook]:
+    """Every failing one of the cases that were run, each judged by itself."""
+    expect, oracle = _expect(exercise, is_hidden), oracle_of(exercise.id)
+    looks = []
+    for index, run in enumerate(runs):
+        try:
+            verdict = judge(exercise, oracle, [run], expect, n_cases=1)
+            expected = None if run.trouble else _expected(expect, run.case, run.tree)
+            found = None if run.trouble or expected is None else mismatch_of(oracle, run, expected)
+        except Exception as error:
+            # As when it was graded: what came back may be of any kind.
+            rows = (("problem", f"it could not be judged ({type(error).__name__})"),)
+            verdict, expected, found = Verdict(exercise.id, "suspected", 0.0, "", rows), None, None
+        if verdict.passed:
+            continue
+        looks.append(
+            CaseLook(
+                index + 1,
+                n_cases,
+                describe(run.case) if fields(run.case) else "",
+                verdict.rows,
+                verdict.hint,
+                run.tree,
+                expected,
+                UNKNOWN if run.trouble else run.got,
+                (found.path, found.index) if found else None,
+                verdict.budgets,
+                run.measured,
+            )
+        )
+    return looks
+
+
+def _expect(exercise: Exercise, is_hidden: bool) -> Callable[[Any, Tree], Tree] | None:
+    own = hidden_of(exercise.id).expect if is_hidden else None
+    return own or oracle_of(exercise.id).expect
+
+
+def _expected(expect: Callable[[Any, Tree], Tree] | None, case: object, tree: Tree) -> Tree:
+    if expect is None:
+        return None
+    with known_settings():
+        return plain(expect(case, tree))

@@ -1,0 +1,91 @@
+"""How a student came by a grade, in a few lines for a terminal, from the log and the gradebook alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from grading.audit.compare import Row
+from grading.audit.entry import Entry
+from grading.audit.grades import WHAT_COUNTS
+from grading.report.terminal import amount_of, one_line
+
+SHORT = 16
+
+
+def story_of(lab: str, student: str, entries: Iterable[Entry], row: Row | None) -> str:
+    """The lines about one student's grade in one lab; says so where the log has none."""
+    theirs = [entry for entry in entries if (entry.facts.get("lab"), entry.facts.get("student")) == (lab, student)]
+    graded = [entry for entry in theirs if entry.kind == "graded"]
+    lines = [f"{lab}, {student}: " + (_summary(graded[-1]) if graded else "no grade in the log")]
+    if graded:
+        lines += _grade(graded[-1].facts)
+    if row is not None and row.by_hand:
+        lines.append(_line("by hand", ", ".join(f"{cell} {points:g}" for cell, points in sorted(row.by_hand.items()))))
+    if row is not None and row.extra:
+        lines.append(_line("extra", ", ".join(f"{cell} {points:g}" for cell, points in sorted(row.extra.items()))))
+    first = graded[0].n if graded else 0
+    lines += [_line("" if index else "history", _event(entry, entry.n == first)) for index, entry in enumerate(theirs)]
+    return "\n".join(one_line(line) for line in lines)
+
+
+def _summary(entry: Entry) -> str:
+    return f"{_total(entry.facts):g} points, given {_when(entry)} (entry {entry.n})"
+
+
+def _total(facts: Mapping[str, Any]) -> float:
+    given = sum(points for points in (facts.get("points") or {}).values() if points is not None)
+    return max(given - (facts.get("penalty") or 0.0), 0.0)
+
+
+def _grade(facts: Mapping[str, Any]) -> list[str]:
+    points = ", ".join(f"{cell} {_given(value)}" for cell, value in (facts.get("points") or {}).items())
+    penalty = facts.get("penalty") or 0.0
+    versions = ", ".join(f"{name} {text}" for name, text in (facts.get("environment") or {}).items())
+    limits = facts.get("limits") or {}
+    pairs = [
+        ("submission", f"SHA-256 {facts.get('submission')}"),
+        ("job", str(facts.get("job"))),
+        ("grader", f"source {str(facts.get('grader'))[:SHORT]}; {versions}"),
+        ("isolation", str(facts.get("isolation"))),
+        ("limits", ", ".join(amount_of(name, value) for name, value in (limits.get("cells") or {}).items())),
+        *_exercise_limits(limits.get("exercises") or {}),
+        ("usage", ", ".join(amount_of(name, value) for name, value in (facts.get("usage") or {}).items())),
+        ("outcomes", ", ".join(f"{name} {outcome}" for name, outcome in (facts.get("outcomes") or {}).items())),
+        ("points", points + (f"; late penalty {penalty:g}" if penalty else "")),
+        *(("note", note) for note in facts.get("notes") or ()),
+    ]
+    return [_line(label, text) for label, text in pairs if text]
+
+
+def _exercise_limits(exercises: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return [
+        ("", f"{name}: " + ", ".join(amount_of(what, value) for what, value in found.items() if value is not None))
+        for name, found in exercises.items()
+    ]
+
+
+def _given(points: float | None) -> str:
+    return "waits for a person" if points is None else f"{points:g}"
+
+
+def _event(entry: Entry, is_first: bool) -> str:
+    facts = entry.facts
+    text = f"{_when(entry)}  entry {entry.n}: {entry.kind}"
+    if entry.kind == "graded":
+        text += f", {_total(facts):g} points"
+        if "changed" in facts and not is_first:
+            names = [WHAT_COUNTS.get(name, name) for name in facts["changed"]]
+            text += f"; changed: {', '.join(names)}" if names else "; nothing that counts had changed"
+        return text
+    # Whatever else was noted, as it was noted.
+    rest = ", ".join(f"{name} {value}" for name, value in facts.items() if name not in ("lab", "student"))
+    return f"{text}; {rest}" if rest else text
+
+
+def _when(entry: Entry) -> str:
+    return entry.time[:19].replace("T", " ") + " UTC"
+
+
+def _line(label: str, text: str) -> str:
+    return f"  {label:<12}{text}".rstrip()

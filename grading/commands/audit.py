@@ -1,0 +1,94 @@
+"""`audit DIR`: is the log whole, do the grades equal it, are the files those that it names; and how came a grade?
+
+It looks and tells; it changes nothing. `--head` prints the log's end to be written down elsewhere, and `--expect`
+tells later whether the log still begins with what had been written by then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hmac
+from collections import Counter
+from pathlib import Path
+
+from grading.audit import Entry, Log
+from grading.audit.compare import Row, Who, differences, file_problems, read_rows
+from grading.audit.grades import last_grades
+from grading.audit.head import Head, parse_short
+from grading.audit.story import story_of
+from grading.commands.shared import say
+from grading.gradebook.course import Course
+from grading.report.terminal import one_line
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser("audit", help="verify the log, and explain grades from it")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--lab", help='only this lab: "02" or "02_float_formats"')
+    parser.add_argument("--student", help="only this student, with the story of each grade")
+    parser.add_argument("--head", action="store_true", help="print where the log ends, to be written down elsewhere")
+    parser.add_argument("--expect", metavar="HEAD", help="check that the log still holds what it held at this head")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    course = Course.at(args.folder)
+    lab = course.lab(args.lab) if args.lab else None
+    log = Log(course)
+    if args.head:
+        say(head_of(log).short(course.key()))
+        return 0
+    problems = log.verify()
+    if args.expect:
+        problems += expected(log, args.expect)
+    entries = [entry for entry in log.entries() if _is_asked(entry, lab, args.student)]
+    rows = {who: row for who, row in read_rows(course).items() if _is_of(who, lab, args.student)}
+    last = last_grades(entries)
+    found = differences(rows, last) + file_problems(course, (entry for entry in entries if entry.kind == "graded"))
+    if args.student:
+        for name in sorted({who[0] for who in (*rows, *last)} | {entry.facts.get("lab", "") for entry in entries}):
+            say(story_of(name, args.student, entries, rows.get((name, args.student))))
+    _report(problems, found, rows, last)
+    return 1 if problems or found else 0
+
+
+def head_of(log: Log) -> Head:
+    """Where the log ends now."""
+    last = None
+    for entry in log.entries():
+        last = entry
+    return Head(last.n, last.digest) if last else Head(0, "0" * 64)
+
+
+def expected(log: Log, short: str) -> list[str]:
+    """What is wrong with the log as seen from a head that was written down. Raises UserError for what is no head."""
+    n, digits = parse_short(short)
+    key = log.course.key()
+    heads = [Head(entry.n, entry.digest) for entry in log.entries() if entry.n == n] if n else [Head(0, "0" * 64)]
+    if not heads:
+        return [f"the log has no entry {n}, and it had one when the head {n}-{digits} was written down"]
+    if any(hmac.compare_digest(head.short(key), f"{n}-{digits}") for head in heads):
+        return []
+    return [f"entry {n} is not the one that the head {n}-{digits} was taken from: the log was rewritten, or the key"]
+
+
+def _is_asked(entry: Entry, lab: str | None, student: str | None) -> bool:
+    return _is_of((entry.facts.get("lab", ""), entry.facts.get("student", "")), lab, student)
+
+
+def _is_of(who: Who, lab: str | None, student: str | None) -> bool:
+    return lab in (None, who[0]) and student in (None, who[1])
+
+
+def _report(problems: list[str], found: list[tuple[Who, str]], rows: dict[Who, Row], last: dict[Who, Entry]) -> None:
+    for problem in problems:
+        say(one_line(f"log: {problem}"))
+    for (lab, student), text in found:
+        say(one_line(f"{lab}, {student}: {text}"))
+    by_hand = Counter(who for who, row in rows.items() for _ in (*row.by_hand, *row.extra))
+    if by_hand:
+        say(f"{by_hand.total()} cells of {len(by_hand)} submissions have points from a person: they are not the log's")
+    say("log: " + (f"{len(problems)} problems" if problems else "every entry is there, unchanged and in order"))
+    wrong = {who for who, _ in found}
+    agree = len(last.keys() - wrong)
+    say(f"grades: {agree} of {len(last.keys() | wrong)} are what the log says, and their files are those it names")

@@ -1,0 +1,67 @@
+"""What every export for a learning platform has in common: which grades count, and what its reader must be told."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from grading.report.csv_table import FORMULA_STARTS
+from grading.report.record import GRADED, ClassRecord, Handin, LabRecord
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file's text, and remarks for the person who asked for it: who was left out, what is not final."""
+
+    text: str
+    remarks: tuple[str, ...] = ()
+
+
+def grade_of(handin: Handin | None) -> float | None:
+    """Points after the late penalty; None, for a blank cell, where nothing was handed in or nothing is graded."""
+    return handin.score if handin is not None and handin.state == GRADED else None
+
+
+def with_handins(record: ClassRecord) -> list[LabRecord]:
+    """The labs that somebody handed in."""
+    return [lab for lab in record.labs if lab.handins]
+
+
+def only_labs(record: ClassRecord, labs: Sequence[str]) -> ClassRecord:
+    """The record with these labs alone."""
+    return replace(record, labs=tuple(lab for lab in record.labs if lab.lab in labs))
+
+
+def handins_of(lab: LabRecord) -> dict[str, Handin]:
+    """By student."""
+    return {handin.student: handin for handin in lab.handins}
+
+
+def as_rows(rows: Iterable[Sequence[str]]) -> str:
+    """The rows as CSV, every cell in quotes."""
+    file = io.StringIO(newline="")
+    csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
+    return file.getvalue()
+
+
+def is_formula(identity: str) -> bool:
+    """Whether a program would run this as a formula. A name by which somebody is found cannot be written otherwise."""
+    return identity.startswith(FORMULA_STARTS)
+
+
+def remarks_on(record: ClassRecord, left_out: Sequence[str], why: str) -> list[str]:
+    """Who is not in the file, and whose points are not final."""
+    remarks = [f"left out, because {why}: {', '.join(left_out)}"] if left_out else []
+    waiting = [
+        f"{handin.student} ({handin.lab})"
+        for handin in record.handins
+        if handin.state == GRADED and any(mark.waiting for mark in handin.marks)
+    ]
+    if waiting:
+        remarks.append(f"not final, because a person's points are to come: {', '.join(waiting)}")
+    outdated = [f"{handin.student} ({handin.lab})" for handin in record.handins if handin.outdated]
+    if outdated:
+        remarks.append(f"of an earlier submission or grader: {', '.join(outdated)}")
+    return remarks

@@ -1,0 +1,28 @@
+"""Open nbgrader's gradebook to read it, without making one where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
+from sqlalchemy.engine import make_url
+
+from grading.gradebook.course import Course
+from grading.gradebook.nbgrader import load_config
+from grading.gradebook.session import patiently
+
+
+@contextlib.contextmanager
+def open_gradebook(course: Course) -> Iterator[Gradebook | None]:
+    """The gradebook, or None where the course has none yet. Raises UserError where its server is gone or it is held."""
+    folder = CourseDirectory(config=load_config(course))
+    url = make_url(folder.db_url)
+    # Gradebook() would create the file.
+    if url.get_backend_name() == "sqlite" and not (url.database and Path(url.database).is_file()):
+        yield None
+        return
+    with patiently(lambda: Gradebook(folder.db_url, folder.course_id)) as gradebook:
+        yield gradebook

@@ -1,0 +1,47 @@
+"""What a feedback page shows of an exercise: verdict, hint and measures beside the code, and nothing hidden."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grading.gradebook.outputs import exercise_outputs
+from grading.rebuild import TemplateCell
+from grading.supervisor.result import ExerciseResult
+from labkit.check.verdict import Verdict
+
+SLOT = TemplateCell("02-x-check", "check", "code", "", "", exercise="02-x", points=2)
+PUBLIC = Verdict("02-x", "passed", 1.0, "all pass", budgets=(("dispatches", 49.0, 288.0, "operations"),), n_cases=3)
+UNSEEN = replace(PUBLIC, budgets=(("dispatches", 7777.0, 8888.0, "operations"),))
+FAILED = replace(
+    UNSEEN, outcome="failed", score=0.0, headline="not every hidden one", rows=(("got", "secret"),), hint="Think <b>."
+)
+
+
+def shown(public: Verdict, hidden: Verdict | None) -> tuple[str, list[str]]:
+    box, *sign = exercise_outputs(ExerciseResult(public, hidden), SLOT)
+    assert set(box.data) == {"text/html", "text/plain"}
+    return box.data["text/html"] + box.data["text/plain"], [output.output_type for output in sign]
+
+
+def test_an_answer_that_passes_shows_the_public_measures() -> None:
+    text, sign = shown(PUBLIC, UNSEEN)
+    assert "49 of 288 operations" in text and "7,777" not in text and sign == []
+
+
+def test_a_hidden_failure_shows_the_hint_and_the_public_measures() -> None:
+    text, sign = shown(PUBLIC, FAILED)
+    assert "not every hidden one" in text and "Think &lt;b&gt;." in text and sign == ["error"]
+    assert "49 of 288 operations" in text
+    assert "7,777" not in text and "8,888" not in text and "secret" not in text
+
+
+def test_a_public_failure_shows_its_measures() -> None:
+    public = replace(PUBLIC, outcome="failed", score=0.0, rows=(("got", "<script>"),))
+    text, sign = shown(public, None)
+    assert "49 of 288 operations" in text and "&lt;script&gt;" in text and sign == ["error"]
+
+
+def test_a_partial_score_is_told_to_nbgrader() -> None:
+    half = replace(PUBLIC, outcome="partial", score=0.5)
+    text, sign = shown(half, half)
+    assert "49 of 288 operations" in text and sign == ["execute_result"]
