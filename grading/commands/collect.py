@@ -1,0 +1,149 @@
+"""`collect DIR LAB --zip FILE | --folder FOLDER | --exchange`: take submissions in, each with what became of it.
+
+One refused file never keeps the others out. Nothing is graded here: `grade` finds what is new.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import re
+import zoneinfo
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grading.commands.shared import say, table
+from grading.errors import UserError
+from grading.gradebook.course import Course
+from grading.intake.accept import UNCHANGED, accept, names_in
+from grading.intake.archive import open_archive
+from grading.intake.arrived import Arrivals, Refusal, Refused
+from grading.intake.choose import Way, choose
+from grading.intake.exchange import collect_exchange
+from grading.intake.folder import read_folder
+from grading.intake.history import read_history
+from grading.intake.platform import PLATFORMS
+from grading.intake.roster import read_roster
+
+
+@dataclass
+class Intake:
+    """What one run took in: rows of the table, and what was refused, by path."""
+
+    platform: str
+    rows: list[tuple[str, str, int | str, str, str]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    passed_over: list[Refused] = field(default_factory=list)
+    changed: int = 0
+    missing: list[str] = field(default_factory=list)
+
+
+def add_parser(subparsers: argparse._SubParsersAction) -> None:
+    parser = subparsers.add_parser("collect", help="take in submissions from a folder, a zip archive or the exchange")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the course")
+    parser.add_argument("lab", help='"02" or "02_float_formats"')
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--zip", type=Path, metavar="FILE", help="an archive as the learning platform gives it out")
+    source.add_argument("--folder", dest="from_folder", type=Path, metavar="FOLDER", help="a folder of submissions")
+    source.add_argument("--exchange", action="store_true", help="nbgrader's exchange directory")
+    parser.add_argument("--platform", choices=PLATFORMS, help="how the files are named (default: guessed)")
+    parser.add_argument("--pattern", metavar="REGEX", help="how the files are named: a group (?P<student>...) in it")
+    parser.add_argument("--roster", type=Path, metavar="CSV", help="a column student, and names or numbers elsewhere")
+    parser.add_argument("--times", choices=("auto", "files", "none"), default="auto", help="which times to believe")
+    parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="of an archive's local times (default: UTC)")
+    parser.add_argument("--force", action="store_true", help="let an older attempt replace a newer one")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    course = Course.at(args.folder)
+    lab = course.lab(args.lab)
+    way = Way(args.platform, _pattern(args.pattern), args.roster and read_roster(args.roster), args.times)
+    zone = _zone(args.timezone)
+    if args.exchange and (args.platform or args.pattern):
+        raise UserError("the exchange names submissions in its own way", "leave out --platform and --pattern")
+    lock = contextlib.nullcontext() if args.dry_run else course.locked()
+    with lock, _arrivals(args, course, lab, zone) as (source, arrivals):
+        intake = take_in(course, lab, arrivals, way, source, force=args.force, dry_run=args.dry_run)
+    _show(intake, args.timezone if args.zip else "", args.dry_run)
+    if intake.changed and not args.dry_run:
+        say(f"next: python -m grading grade {args.folder} {args.lab}")
+    return 1 if intake.refused else 0
+
+
+def take_in(
+    course: Course, lab: str, arrivals: Arrivals, way: Way, source: str, *, force: bool = False, dry_run: bool = False
+) -> Intake:
+    """Choose and accept. Raises UserError where the platform is unclear; a refused file is only reported."""
+    choice, history, names = choose(arrivals, lab, way), read_history(course, lab), names_in(course)
+    intake = Intake(choice.platform, refused=choice.refused, passed_over=choice.passed_over)
+    for candidate in choice.candidates:
+        student, path = candidate.student, candidate.entry.path
+        try:
+            done = accept(course, lab, candidate, source, history[student], names, force=force, dry_run=dry_run)
+        except Refusal as error:
+            intake.refused.append(Refused(path, str(error)))
+            continue
+        intake.changed += done.outcome != UNCHANGED
+        when = f"{candidate.when:%Y-%m-%d %H:%M:%S}" if candidate.when else ""
+        late = " (late, says the platform)" if candidate.late else ""
+        intake.rows.append((student, path, done.size_bytes, when, f"{done}{late}"))
+    if way.roster:
+        came = {candidate.student for candidate in choice.candidates}
+        intake.missing = [student for student in way.roster.students if student not in came]
+    return intake
+
+
+@contextlib.contextmanager
+def _arrivals(
+    args: argparse.Namespace, course: Course, lab: str, zone: datetime.tzinfo
+) -> Iterator[tuple[str, Arrivals]]:
+    if args.zip:
+        with open_archive(args.zip, zone) as arrivals:
+            yield args.zip.name, arrivals
+    elif args.from_folder:
+        yield args.from_folder.name, read_folder(args.from_folder)
+    else:
+        with collect_exchange(course, lab) as arrivals:
+            yield "exchange", arrivals
+
+
+def _show(intake: Intake, zone: str, dry_run: bool) -> None:
+    if intake.rows:
+        say(table(("student", "file", "bytes", "time (UTC)", "what happened"), intake.rows))
+    for item in intake.passed_over:
+        say(f"passed over {item.path!a}: {item.reason}")
+    for item in intake.refused:
+        say(f"refused {item.path!a}: {item.reason}")
+    if intake.missing:
+        say(f"nothing from {len(intake.missing)} of the roster: {', '.join(intake.missing)}")
+    n_timed = sum(bool(row[3]) for row in intake.rows)
+    if zone and n_timed:
+        say(f"local times in the archive were taken as {zone} (--timezone)")
+    if n_timed < len(intake.rows):
+        say(f"{len(intake.rows) - n_timed} came without a time of submission: to nbgrader they are not late")
+    told = "would be taken" if dry_run else "taken"
+    unchanged = len(intake.rows) - intake.changed
+    say(f"{intake.changed} {told}, {unchanged} unchanged, {len(intake.refused)} refused ({intake.platform})")
+
+
+def _pattern(text: str | None) -> re.Pattern | None:
+    if text is None:
+        return None
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise UserError(f"--pattern is no regular expression ({error})", "see Python's re") from error
+    if "student" not in pattern.groupindex:
+        raise UserError("--pattern has no group for the student", "write (?P<student>...) where the student's name is")
+    return pattern
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UserError(f'there is no time zone "{name}"', "write one like Europe/Berlin") from error

@@ -1,0 +1,160 @@
+"""Put one student's notebook in its place under submitted/, whole or not at all, and keep the one that it replaces.
+
+Whether it may be put there is decided here: it must be a notebook, and no older than the one that is there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbgrader.utils import parse_utc
+
+from grading.gradebook.course import Course
+from grading.intake.arrived import Refusal
+from grading.intake.choose import TIMESTAMP, Candidate
+from grading.intake.history import Received, is_older, note
+from grading.intake.names import folded
+from grading.intake.replace import put_in_place
+from grading.intake.store import keep_bytes, read_plain_file
+from grading.rebuild import Unreadable, read_submission
+
+NEW, REPLACES, UNCHANGED = "new", "replaces", "unchanged"
+SHORT = 12
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What happened with a candidate; `replaced` is the SHA-256 of the notebook that was there before."""
+
+    outcome: str
+    digest: str
+    size_bytes: int
+    replaced: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.outcome} {self.replaced[:SHORT]}".strip()
+
+
+def accept(
+    course: Course,
+    lab: str,
+    candidate: Candidate,
+    source: str,
+    before: list[Received],
+    names: dict[str, str],
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Accepted:
+    """Take this notebook from `source`, as the student's newest unless that is known to be newer.
+
+    `before` is what was received from the student, `names` the students there are (`names_in`).
+
+    Raises Refusal with the reason, and OSError where the disk refuses; then nothing changed.
+    """
+    student = candidate.student
+    _refuse_place(course, lab, student, names)
+    data = candidate.entry.read()
+    _refuse_non_notebook(data)
+    digest = hashlib.sha256(data).hexdigest()
+    received = Received(
+        digest, candidate.entry.path, source, candidate.platform, candidate.when, candidate.attempt, candidate.late
+    )
+    there = _there(course, lab, student)
+    if there is None:
+        done = Accepted(NEW, digest, len(data))
+    elif there == data:
+        done = Accepted(UNCHANGED, digest, len(data))
+        # A run that was killed may have put it there without saying so.
+        if dry_run or (before and before[-1].digest == digest):
+            return done
+        keep_bytes(course, lab, data)
+        note(course, lab, student, received)
+        return done
+    else:
+        done = Accepted(REPLACES, digest, len(data), hashlib.sha256(there).hexdigest())
+        last = _last(course, lab, student, done.replaced, before)
+        if is_older(received, last, before) and not force:
+            raise Refusal(f"it is older than what is there ({done.replaced[:SHORT]}): --force takes it all the same")
+    if not dry_run:
+        if there is not None:
+            keep_bytes(course, lab, there)
+        keep_bytes(course, lab, data)
+        _put(course.submitted(lab, student), data, candidate.when)
+        note(course, lab, student, received)
+    return done
+
+
+def names_in(course: Course) -> dict[str, str]:
+    """Who has a folder under submitted/, by their folded name."""
+    top = course.root / "submitted"
+    return {folded(name): name for name in os.listdir(top)} if top.is_dir() else {}
+
+
+def _refuse_place(course: Course, lab: str, student: str, names: dict[str, str]) -> None:
+    """Never through a link, and never beside a folder that some disks would take for the same."""
+    twin = names.get(folded(student), student)
+    if twin != student:
+        raise Refusal(f'the course already has the student "{twin}", which is nearly the same name: use --roster')
+    folder = course.submitted(lab, student).parent
+    for path in (folder, folder.parent):
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            raise Refusal(f"{path.relative_to(course.root)} is a link or no folder: look at it and remove it")
+
+
+def _refuse_non_notebook(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        # The file's name is what the message begins with.
+        path = Path(folder).resolve() / "it"
+        path.write_bytes(data)
+        try:
+            read_submission(path)
+        except Unreadable as error:
+            raise Refusal(str(error)) from error
+
+
+def _there(course: Course, lab: str, student: str) -> bytes | None:
+    path = course.submitted(lab, student)
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read_plain_file(path)
+    except Unreadable as error:
+        raise Refusal(f"what is there cannot be kept ({error}): look at {path.relative_to(course.root)}") from error
+
+
+def _last(course: Course, lab: str, student: str, digest: str, before: list[Received]) -> Received:
+    """What is known of the notebook that is there, also where somebody put it there by hand."""
+    if before and before[-1].digest == digest:
+        return before[-1]
+    try:
+        text = (course.submitted(lab, student).parent / TIMESTAMP).read_text()
+        when = parse_utc(text.strip()).replace(tzinfo=datetime.UTC)
+    except (OSError, ValueError, OverflowError, AttributeError):
+        when = None
+    return Received(digest, "", "", "", when)
+
+
+def _put(path: Path, data: bytes, when: datetime.datetime | None) -> None:
+    folder = path.parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f".incoming-{folder.name}-{secrets.token_hex(4)}")
+    # Left over from a run that was killed; one run at a time has the course.
+    for stale in folder.parent.glob(".incoming-*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    try:
+        draft.mkdir()
+        (draft / path.name).write_bytes(data)
+        if when:
+            (draft / TIMESTAMP).write_text(f"{when:%Y-%m-%d %H:%M:%S.%f} UTC")
+        put_in_place(draft, folder)
+    finally:
+        # The draft where it failed, else the earlier submission, which is kept by now.
+        shutil.rmtree(draft, ignore_errors=True)

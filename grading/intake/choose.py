@@ -1,0 +1,164 @@
+"""From all that arrived to at most one notebook for each student: the newest that can be told apart from the others.
+
+Only names, numbers and times are looked at; whether the file is a notebook is found when it is accepted.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from nbgrader.utils import parse_utc
+
+from grading.intake.arrived import Arrivals, Entry, Refusal, Refused
+from grading.intake.names import folded, wrong_with_student
+from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of
+from grading.intake.roster import Roster
+
+TIMESTAMP = "timestamp.txt"
+MAX_TIMESTAMP_BYTES = 200
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to read names and times. `platform` None: guess it. `times`: "auto", "files" or "none"."""
+
+    platform: str | None = None
+    pattern: re.Pattern | None = None
+    roster: Roster | None = None
+    times: str = "auto"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What counts for a student; `file` is the name they gave it. `when` is in UTC; `attempt` 0: not numbered."""
+
+    student: str
+    entry: Entry
+    file: str
+    platform: str
+    when: datetime.datetime | None
+    attempt: int
+    late: bool
+
+
+@dataclass
+class Choice:
+    """Who has what; `passed_over` are older attempts and files that are no notebooks of those who have one."""
+
+    platform: str
+    candidates: list[Candidate] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    passed_over: list[Refused] = field(default_factory=list)
+
+
+def choose(arrivals: Arrivals, lab: str, way: Way) -> Choice:
+    """One candidate for each student, in the order of their names. Raises UserError where the platform is unclear."""
+    notebooks = [entry for entry in arrivals.entries if _is_notebook(entry)]
+    platform = way.platform or ("plain" if way.pattern else guess((entry.path for entry in notebooks), lab))
+    choice = Choice(platform, refused=list(arrivals.refused))
+    groups: dict[str, list[tuple[Sender, Entry]]] = defaultdict(list)
+    spelled: dict[str, set[str]] = defaultdict(set)
+    stamps = {entry.folder: entry for entry in arrivals.entries if entry.name == TIMESTAMP}
+    for entry in arrivals.entries:
+        if entry.name == TIMESTAMP:
+            continue
+        try:
+            sender, student = _whose(entry, lab, platform, way)
+        except Refusal as error:
+            choice.refused.append(Refused(entry.path, str(error)))
+            continue
+        groups[student].append((sender, entry))
+        spelled[folded(student)].add(student)
+    for student in sorted(groups):
+        try:
+            if len(spelled[folded(student)]) > 1:
+                names = ", ".join(sorted(spelled[folded(student)]))
+                raise Refusal(f"these students' names differ only in case or in how letters are encoded: {names}")
+            choice.candidates.append(_newest(student, groups[student], lab, platform, way, stamps, choice))
+        except Refusal as error:
+            choice.refused += [Refused(entry.path, str(error)) for _, entry in groups[student]]
+    return choice
+
+
+def _is_notebook(entry: Entry) -> bool:
+    return entry.name.lower().endswith(".ipynb")
+
+
+def _whose(entry: Entry, lab: str, platform: str, way: Way) -> tuple[Sender, str]:
+    sender = sender_by(way.pattern, entry.path) if way.pattern else sender_of(entry.path, platform, lab)
+    if sender is None:
+        how = "the pattern does not fit its name" if way.pattern else f"its name does not follow the way of {platform}"
+        raise Refusal(f"nobody can tell whose it is: {how} (--platform and --pattern say another)")
+    student = way.roster.student(sender) if way.roster else sender.student
+    if wrong := wrong_with_student(student):
+        raise Refusal(f"{wrong}: map it with --roster")
+    return sender, student
+
+
+def _newest(
+    student: str,
+    found: list[tuple[Sender, Entry]],
+    lab: str,
+    platform: str,
+    way: Way,
+    stamps: dict[str, Entry],
+    choice: Choice,
+) -> Candidate:
+    """The newest notebook of one student. Raises Refusal for two people under one id, and where two are as new."""
+    people = {sender.person for sender, _ in found}
+    if len(people) > 1:
+        told = " and ".join(sorted(" ".join(part for part in person if part) for person in people))
+        raise Refusal(f'two people are "{student}" here: {told}. Tell them apart with --roster')
+    candidates = [
+        Candidate(
+            student,
+            entry,
+            sender.file,
+            platform,
+            _when(entry, platform, way, stamps),
+            sender.attempt,
+            sender.late,
+        )
+        for sender, entry in found
+        if _is_notebook(entry)
+    ]
+    if not candidates:
+        raise Refusal("it is not a notebook (.ipynb), and there is no other file of this student")
+    candidates.sort(key=lambda candidate: _rank(candidate, lab))
+    best = candidates[-1]
+    if len(candidates) > 1 and _rank(candidates[-2], lab) == _rank(best, lab):
+        names = ", ".join(candidate.entry.name for candidate in candidates)
+        raise Refusal(f"{len(candidates)} notebooks of one student, and nothing tells which is the newest: {names}")
+    older = [Refused(candidate.entry.path, f"{best.entry.name} counts") for candidate in candidates[:-1]]
+    others = [Refused(entry.path, "it is not a notebook") for _, entry in found if not _is_notebook(entry)]
+    choice.passed_over += older + others
+    return best
+
+
+def _rank(candidate: Candidate, lab: str) -> tuple:
+    """By name first: a later scratch notebook beside the lab is not the lab."""
+    when = candidate.when or datetime.datetime.min.replace(tzinfo=datetime.UTC)
+    return is_lab_name(candidate.file, lab), candidate.attempt, when
+
+
+def _when(entry: Entry, platform: str, way: Way, stamps: dict[str, Entry]) -> datetime.datetime | None:
+    stamp = stamps.get(entry.folder)
+    if stamp and way.times != "none" and entry.folder:
+        return _stamped(stamp)
+    if way.times == "none" or (way.times == "auto" and platform in UNTIMED):
+        return None
+    return entry.when
+
+
+def _stamped(stamp: Entry) -> datetime.datetime:
+    """The time in nbgrader's own timestamp.txt. Raises Refusal where it is no time."""
+    try:
+        if stamp.size_bytes > MAX_TIMESTAMP_BYTES:
+            raise ValueError("it is too long")
+        return parse_utc(stamp.read().decode().strip()).replace(tzinfo=datetime.UTC)
+    except (ValueError, OverflowError, TypeError, AttributeError) as error:
+        text = f"{stamp.path} is no date: write one like 2026-01-31 12:00:00 UTC ({error})"
+        raise Refusal(text[:200]) from error

@@ -1,0 +1,136 @@
+"""nbgrader's exchange directory: release into it, and collect from it what students put there.
+
+nbgrader decides which submission is a student's newest and where the exchange is. Its copying is replaced: it follows
+links with the instructor's rights, and one folder with a false name stops it for the whole class.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import pwd
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nbgrader.exchange.default import ExchangeCollect
+from nbgrader.utils import capture_log, temp_attrs
+
+from grading.errors import UserError
+from grading.gradebook.course import Course
+from grading.gradebook.nbgrader import NbgraderFailed, expect_success, open_api
+from grading.intake.arrived import Arrivals, Refused
+from grading.intake.choose import TIMESTAMP
+from grading.intake.folder import read_folder
+from grading.rebuild.submission import MAX_BYTES
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class NotCopied(Exception):
+    """A submission in the exchange is not taken; the message says why."""
+
+
+class StagedCollect(ExchangeCollect):
+    """nbgrader's collect, copying plain files alone and going on after what it cannot take.
+
+    `refused` lists what that was.
+    """
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self.refused: list[Refused] = []
+
+    def _path_to_record(self, path: str) -> dict:
+        try:
+            return super()._path_to_record(path)
+        except Exception as error:
+            # Anybody may make a folder here, by any name.
+            self.refused.append(Refused(os.path.basename(path), f"its name is none that nbgrader gives ({error})"))
+            return {"username": "", "filename": os.path.basename(path), "timestamp": datetime.datetime.min}
+
+    def copy_files(self) -> None:
+        self.src_records = [record for record in self.src_records if record["username"]]
+        super().copy_files()
+
+    def do_copy(self, src: str, dest: str, log: object = None) -> None:
+        record = self._path_to_record(src)
+        owner = record["username"] if self.check_owner else None
+        try:
+            _copy_notebook(src, dest, f"{self.coursedir.assignment_id}.ipynb", owner)
+        except (NotCopied, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.refused.append(Refused(os.path.basename(src), str(reason)))
+        else:
+            # The time in the folder's name, by which nbgrader chose, not what a file beside it may say.
+            (Path(dest) / TIMESTAMP).write_text(f"{record['timestamp']} UTC")
+
+
+@contextmanager
+def collect_exchange(course: Course, lab: str) -> Iterator[Arrivals]:
+    """What the exchange holds for a lab, each student's newest as STUDENT/LAB/LAB.ipynb, while the block runs.
+
+    Raises UserError where nbgrader cannot collect, or the course is set to another kind of exchange.
+    """
+    with tempfile.TemporaryDirectory(prefix=".collect-", dir=course.root / ".grading") as staging:
+        api = open_api(course)
+        if api.exchange.collect is not ExchangeCollect:
+            kind = f"{api.exchange.collect.__module__}.{api.exchange.collect.__name__}"
+            problem = f"this course collects through {kind}, whose files are not known here"
+            raise UserError(problem, "run nbgrader collect, or collect a folder")
+        with temp_attrs(api.coursedir, assignment_id=lab, submitted_directory=staging):
+            collect = StagedCollect(coursedir=api.coursedir, authenticator=api.authenticator, parent=api)
+            try:
+                expect_success(course, capture_log(collect))
+            except NbgraderFailed as error:
+                raise UserError(f"nbgrader could not collect {lab}", str(error)) from error
+        arrivals = read_folder(Path(staging))
+        arrivals.refused += collect.refused
+        yield arrivals
+
+
+def release_to_exchange(course: Course, lab: str) -> Path:
+    """nbgrader's release_assignment; a release that is there is replaced. Returns its folder. Raises UserError."""
+    api = open_api(course)
+    api.config.ExchangeReleaseAssignment.force = True
+    try:
+        expect_success(course, api.release_assignment(lab))
+    except NbgraderFailed as error:
+        raise UserError(f"lab {lab} was not released to the exchange", str(error)) from error
+    return Path(ExchangeCollect(coursedir=api.coursedir, parent=api).root) / api.coursedir.course_id / "outbound" / lab
+
+
+def _copy_notebook(src: str, dest: str, name: str, owner: str | None) -> None:
+    """Copy this file out of a folder that belongs to a student, who may change it meanwhile."""
+    folder = os.open(src, FOLDER)
+    try:
+        if owner is not None and (found := _name_of(os.fstat(folder).st_uid)) != owner:
+            text = f"it says it is from {owner} but belongs to {found}"
+            raise NotCopied(f"{text} (where accounts are not student ids: c.ExchangeCollect.check_owner = False)")
+        data = _plain_bytes(folder, name)
+    finally:
+        os.close(folder)
+    os.makedirs(dest)
+    (Path(dest) / name).write_bytes(data)
+
+
+def _plain_bytes(folder: int, name: str) -> bytes:
+    try:
+        descriptor = os.open(name, FILE, dir_fd=folder)
+    except OSError as error:
+        raise NotCopied(f"{name} is missing, a link, or cannot be read ({error.strerror})") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotCopied(f"{name} is no ordinary file")
+        # One more than allowed, which whoever reads it next refuses.
+        return file.read(MAX_BYTES + 1)
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

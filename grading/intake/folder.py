@@ -1,0 +1,64 @@
+"""Read a folder of submissions: plain files only, never through a link.
+
+Nothing in it is changed; whose the files are is not looked at.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from grading.errors import UserError
+from grading.intake.archive import MAX_MEMBERS
+from grading.intake.arrived import Arrivals, Entry, Refusal, Refused
+from grading.intake.names import CONTROL, is_clutter, refuse_twins
+from grading.intake.store import read_plain_file
+from grading.rebuild import Unreadable
+
+
+def read_folder(folder: Path) -> Arrivals:
+    """The files below a folder, at their time of change. Raises UserError where it is no folder or holds too much."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder", "give the folder that has a folder or a file for each student")
+    folder, result = folder.resolve(), Arrivals()
+    for n_files, item in enumerate(_walk(folder, folder, result.refused)):
+        if n_files >= MAX_MEMBERS:
+            raise UserError(f"{folder} has more than {MAX_MEMBERS:,} files", "give the folder of one lab's submissions")
+        path = Path(item.path).relative_to(folder).as_posix()
+        if is_clutter(path):
+            continue
+        status = item.stat(follow_symlinks=False)
+        if CONTROL.search(path):
+            result.refused.append(Refused(path, "its name has characters that no name should have"))
+        elif stat.S_ISLNK(status.st_mode):
+            result.refused.append(Refused(path, "it is a link"))
+        elif not stat.S_ISREG(status.st_mode):
+            result.refused.append(Refused(path, "it is a device or a pipe"))
+        else:
+            when = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC)
+            result.entries.append(Entry(path, status.st_size, when, functools.partial(_read, Path(item.path))))
+    return refuse_twins(result)
+
+
+def _walk(top: Path, folder: Path, refused: list[Refused]) -> Iterator[os.DirEntry]:
+    try:
+        items = sorted(os.scandir(folder), key=lambda item: item.name)
+    except OSError as error:
+        refused.append(Refused(folder.relative_to(top).as_posix(), f"it cannot be read: {error.strerror}"))
+        return
+    for item in items:
+        if item.is_dir(follow_symlinks=False):
+            yield from _walk(top, Path(item.path), refused)
+        else:
+            yield item
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_plain_file(path)
+    except Unreadable as error:
+        raise Refusal(str(error)) from error

@@ -1,0 +1,83 @@
+"""Which paths and which students' names are safe: inside the course's folder, and no pattern to nbgrader.
+
+Nothing is repaired: what is refused here is for a person to rename.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+
+from grading.intake.arrived import Arrivals, Entry, Refused
+
+MAX_NAME_BYTES = 200
+"""Leaves room for the suffixes of temporary files in the 255 bytes that file systems allow."""
+
+MAX_PATH_CHARACTERS = 1_000
+
+NO_STUDENT = re.compile(r"[*?\[\]/\\\x00-\x1f\x7f\ud800-\udfff]")
+"""Characters that lead elsewhere, and those that nbgrader takes for a pattern: "a*" would be everybody with an a."""
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+CLUTTER = re.compile(
+    r"(^|/)(__MACOSX|\.ipynb_checkpoints|\.git|__pycache__)(/|$)|(^|/)(\._[^/]*|\.DS_Store|Thumbs\.db)$"
+)
+"""What operating systems and editors leave behind; nobody handed it in."""
+
+
+def is_clutter(path: str) -> bool:
+    return CLUTTER.search(path) is not None
+
+
+def wrong_with_path(path: str) -> str | None:
+    """Why a path from an archive cannot be trusted; None where it lies plainly below the archive's top."""
+    if len(path) > MAX_PATH_CHARACTERS:
+        return f"its name has more than {MAX_PATH_CHARACTERS:,} characters"
+    if CONTROL.search(path):
+        return "its name has characters that no name should have"
+    if "\\" in path:
+        return "its name has a backslash, which on some systems leads out of the folder"
+    if path.startswith("/"):
+        return "its name begins at the top of the disk"
+    if re.match(r"[A-Za-z]:", path):
+        return "its name begins with a drive letter"
+    if any(part in ("", ".", "..") for part in path.removesuffix("/").split("/")):
+        return "its name leads out of the folder"
+    return None
+
+
+def wrong_with_student(student: str) -> str | None:
+    """Why nobody can have this name in an nbgrader course; None where it will do."""
+    if not student:
+        return "the name of the student is empty"
+    if NO_STUDENT.search(student):
+        return f"nbgrader cannot take the name {student!a}"
+    if student.startswith(".") or student != student.strip():
+        return f"the name {student!a} begins with a dot, or begins or ends with a space"
+    if len(student.encode()) > MAX_NAME_BYTES:
+        return f"the name is longer than {MAX_NAME_BYTES} bytes"
+    return None
+
+
+def folded(name: str) -> str:
+    """The same for names that some file systems or people would take for one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def refuse_twins(arrivals: Arrivals) -> Arrivals:
+    """Without the entries whose path is there twice, or differs from another in case or normalisation alone."""
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    for entry in arrivals.entries:
+        groups[folded(entry.path)].append(entry)
+    result = Arrivals(refused=list(arrivals.refused))
+    for group in groups.values():
+        if len(group) == 1:
+            result.entries += group
+        elif len({entry.path for entry in group}) == 1:
+            reason = f"it is there {len(group)} times, and nobody can tell which one is meant"
+            result.refused.append(Refused(group[0].path, reason))
+        else:
+            reason = "another name differs from it only in case or in how its letters are encoded"
+            result.refused += [Refused(entry.path, reason) for entry in group]
+    return result
