@@ -13,10 +13,12 @@ from pathlib import Path
 import nbformat
 
 from grading.build import BadSource, build
+from grading.commands.database import checked_url
 from grading.commands.shared import say
 from grading.errors import UserError
 from grading.gradebook.course import CONFIG, Course
 from grading.gradebook.nbgrader import NbgraderFailed, expect_success, open_api
+from grading.intake.exchange import release_to_exchange
 
 SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 CONFIG_TEXT = '''"""nbgrader's configuration of this course. Change and add what you like (penalties, exchange).
@@ -32,29 +34,45 @@ c = get_config()  # noqa: F821
 c.merge(course_config(root=str(Path(__file__).resolve().parent), course_id={course_id!r}))
 '''
 
+DB_TEXT = """
+# The password is not written here: the driver looks for it in ~/.pgpass and in PGPASSWORD.
+c.CourseDirectory.db_url = {db_url!r}
+"""
+
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser("course", help="set up an nbgrader course from this repository")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--id", help="the course's name for nbgrader (default: the folder's name)")
+    parser.add_argument(
+        "--db",
+        metavar="URL",
+        help="a PostgreSQL database for the gradebook, like postgresql://user@host/database; the password belongs in "
+        "~/.pgpass or PGPASSWORD (default: a SQLite file in the course's folder)",
+    )
     parser.set_defaults(run=run_course)
     parser = subparsers.add_parser("release", help="make the students' version of labs (nbgrader generate_assignment)")
     parser.add_argument("folder", type=Path)
     parser.add_argument("labs", nargs="*", help='"02" or "02_float_formats" (default: all)')
+    parser.add_argument("--exchange", action="store_true", help="also put them where `nbgrader fetch_assignment` looks")
     parser.set_defaults(run=run_release)
 
 
 def run_course(args: argparse.Namespace) -> int:
-    course = set_up(args.folder, args.id or args.folder.resolve().name)
+    course = set_up(args.folder, args.id or args.folder.resolve().name, args.db)
     say(f"course in {course.root}: {len(course.labs())} labs under source/")
     say(f"next: python -m grading release {args.folder}")
     return 0
 
 
-def set_up(folder: Path, course_id: str) -> Course:
-    """Make a course folder, whole or not at all. Raises UserError where one exists or the disk refuses."""
+def set_up(folder: Path, course_id: str, db: str | None = None) -> Course:
+    """Make a course folder, whole or not at all; `db` is a PostgreSQL URL for its gradebook.
+
+    Raises UserError where the folder exists, the disk refuses or the database cannot be used.
+    """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists and is not empty", "choose another folder, or remove this one yourself")
+    db_url = checked_url(db) if db else None
     sources = sorted(SOLUTIONS.glob("[0-9][0-9]_*.py"))
     if not sources:
         raise UserError(f"{SOLUTIONS} has no labs", "run this from a full checkout, not from a student bundle")
@@ -68,7 +86,7 @@ def set_up(folder: Path, course_id: str) -> Course:
     except OSError as error:
         raise UserError(f"{folder} cannot be made", str(error.strerror)) from error
     try:
-        (draft / CONFIG).write_text(CONFIG_TEXT.format(course_id=course_id))
+        (draft / CONFIG).write_text(config_text(course_id, db_url))
         for lab, notebook in notebooks.items():
             (draft / "source" / lab).mkdir(parents=True)
             nbformat.write(notebook, draft / "source" / lab / f"{lab}.ipynb")
@@ -82,9 +100,18 @@ def set_up(folder: Path, course_id: str) -> Course:
     return Course.at(folder)
 
 
+def config_text(course_id: str, db_url: str | None = None) -> str:
+    """A new course's nbgrader_config.py."""
+    text = CONFIG_TEXT.format(course_id=course_id)
+    return text + DB_TEXT.format(db_url=db_url) if db_url else text
+
+
 def run_release(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
-    release(course, [course.lab(name) for name in args.labs] or course.labs())
+    labs = [course.lab(name) for name in args.labs] or course.labs()
+    release(course, labs)
+    for lab in labs if args.exchange else ():
+        say(f"in the exchange: {release_to_exchange(course, lab)}")
     return 0
 
 

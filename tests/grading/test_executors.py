@@ -1,0 +1,59 @@
+"""The executor of this machine: how its futures end, what its processes are, and what an instructor is told."""
+
+from __future__ import annotations
+
+import operator
+import os
+import resource
+import signal
+import sys
+import time
+from concurrent.futures import BrokenExecutor
+
+import pytest
+
+from grading.errors import UserError
+from grading.executors import open_executor
+from grading.executors.local import JUDGE_BYTES
+
+
+@pytest.mark.slow
+def test_jobs_run_in_other_processes_that_ignore_ctrl_c_and_are_capped() -> None:
+    with open_executor(1) as executor:
+        assert executor.submit(os.getpid).result() != os.getpid()
+        assert executor.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+        assert executor.submit(resource.getrlimit, resource.RLIMIT_DATA).result()[0] == JUDGE_BYTES
+        assert isinstance(executor.submit(operator.truediv, 1, 0).exception(), ZeroDivisionError)
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_breaks_the_executor_and_the_next_one_works() -> None:
+    with open_executor(1) as executor:
+        assert isinstance(executor.submit(os._exit, 3).exception(), BrokenExecutor)
+        with pytest.raises(BrokenExecutor):
+            executor.submit(os.getpid)
+    with open_executor(0) as executor:
+        assert executor.submit(operator.add, 1, 2).result() == 3
+
+
+@pytest.mark.slow
+def test_an_interruption_waits_for_what_runs_and_drops_the_rest() -> None:
+    futures = []
+    with pytest.raises(KeyboardInterrupt), open_executor(1) as executor:
+        futures = [executor.submit(time.sleep, 1.0) for _ in range(8)]
+        while not futures[0].running():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+    assert futures[0].result() is None
+    assert futures[-1].cancelled()
+
+
+def test_a_cluster_without_dask_is_refused_with_the_way_to_get_it(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for name in ("grading.executors.dask", "grading.executors.on_worker"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with (
+        pytest.raises(UserError, match=r"needs Dask.*pip install 'efficient-training-labs\[cluster\]'"),
+        open_executor(1, "tcp://127.0.0.1:1"),
+    ):
+        pass
