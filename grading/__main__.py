@@ -7,11 +7,11 @@ import errno
 import sys
 
 import grading.build.cli
-from grading.commands import bundle, course, demo, export, feedback, grade, report
+from grading.commands import audit, bundle, collect, course, demo, doctor, explain, export, feedback, grade, report, verify
 from grading.commands.shared import say
 from grading.errors import UserError
 
-COMMANDS = (grading.build.cli, bundle, course, grade, feedback, export, report, demo)
+COMMANDS = (grading.build.cli, bundle, course, collect, grade, feedback, export, report, audit, explain, doctor, verify, demo)
 
 DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 

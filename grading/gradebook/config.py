@@ -12,12 +12,18 @@ from traitlets.config import Config
 from grading.build import nbgrader_config
 from grading.gradebook.preprocessors import Rebuild, Supervise
 
+SANITIZE_STEPS = (Rebuild, CheckCellMetadata)
+AUTOGRADE_STEPS = (Supervise, SaveAutoGrades, AssignLatePenalties, CheckCellMetadata)
+
 
 def course_config(root: str, course_id: str) -> Config:
-    """The Config of the course in folder `root`; in an `nbgrader_config.py`: `c.merge(course_config(...))`."""
+    """The Config of the course in folder `root`; in an `nbgrader_config.py`: `c.merge(course_config(...))`.
+
+    `c.Supervise.isolation` there chooses the isolation for nbgrader's own command and the formgrader's button.
+    """
     config = nbgrader_config()
     config.CourseDirectory.root = root
     config.CourseDirectory.course_id = course_id
-    config.Autograde.sanitize_preprocessors = [Rebuild, CheckCellMetadata]
-    config.Autograde.autograde_preprocessors = [Supervise, SaveAutoGrades, AssignLatePenalties, CheckCellMetadata]
+    config.Autograde.sanitize_preprocessors = list(SANITIZE_STEPS)
+    config.Autograde.autograde_preprocessors = list(AUTOGRADE_STEPS)
     return config

@@ -34,8 +34,8 @@ def load_config(course: Course) -> Config:
         raise UserError(f"{course.config} cannot be read", str(error)) from error
 
 
-def open_api(course: Course) -> NbGraderAPI:
-    """nbgrader's API on this course, logging to `.grading/nbgrader.log`."""
+def open_api(course: Course, more: Config | None = None) -> NbGraderAPI:
+    """nbgrader's API on this course, logging to `.grading/nbgrader.log`; `more` goes over the course's own settings."""
     # nbgrader starts `alembic` by name.
     bin_folder = str(Path(sys.executable).parent)
     if bin_folder not in os.environ.get("PATH", "").split(os.pathsep):
@@ -43,6 +43,7 @@ def open_api(course: Course) -> NbGraderAPI:
     # nbgrader's own queries warn with SQLAlchemy 2.1; the grades are right (a test reads them back).
     warnings.filterwarnings("ignore", category=SAWarning)
     config = load_config(course)
+    config.merge(more or Config())
     log = _log_to(course.root / ".grading" / "nbgrader.log")
     return NbGraderAPI(CourseDirectory(config=config, log=log), config=config, log=log)
 

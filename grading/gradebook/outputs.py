@@ -6,9 +6,12 @@ Everything of the student's that is shown is text, and hidden cases show a diagn
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
+from grading.gradebook.rests import NOTES, notes_of
 from grading.gradebook.work import Graded
 from grading.rebuild import TemplateCell
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
@@ -16,10 +19,10 @@ from labkit.check.html import as_html
 from labkit.check.text import as_text
 from labkit.check.verdict import Verdict
 
-JOB_KEY = "grading"
 
-
-def write_results(notebook: NotebookNode, work: Graded, result: SubmissionResult, standing: str) -> NotebookNode:
+def write_results(
+    notebook: NotebookNode, work: Graded, result: SubmissionResult, rests_on: dict[str, str]
+) -> NotebookNode:
     """Fill in the outputs of a rebuilt notebook, and note in its metadata what the grade rests on."""
     cells = {cell.id: cell for cell in work.merged.cells}
     for node in notebook.cells:
@@ -34,7 +37,7 @@ def write_results(notebook: NotebookNode, work: Graded, result: SubmissionResult
             node.outputs = test_outputs(result.cells[grade_id], slot)
         elif grade_id in result.cells:
             node.outputs = cell_outputs(result.cells[grade_id])
-    notebook.metadata[JOB_KEY] = {"job": work.job.key, "standing": standing, "notes": list(result.notes)}
+    notebook.metadata[NOTES] = notes_of(result, rests_on)
     return notebook
 
 
@@ -43,6 +46,8 @@ def exercise_outputs(result: ExerciseResult, slot: TemplateCell) -> list[Noteboo
     verdict = result.public
     if result.hidden is not None and result.public.score > 0:
         verdict = result.hidden if result.hidden.score > 0 else result.hidden.redacted()
+        # What was measured on a hidden case could tell its size.
+        verdict = replace(verdict, budgets=result.public.budgets)
     return [_box(verdict), *_points_sign(result.score, slot.points)]
 
 

@@ -5,14 +5,18 @@ Both stand where nbgrader would execute the student's notebook, which never happ
 
 from __future__ import annotations
 
+import contextlib
+
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
+from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Bool, Unicode
 
 from grading.gradebook.course import Course
 from grading.gradebook.outputs import write_results
-from grading.gradebook.standing import Standing
+from grading.gradebook.rests import standing_of
 from grading.gradebook.work import Graded, prepare, result_of
 from grading.rebuild import rebuilt_notebook
 
@@ -39,7 +43,13 @@ class Rebuild(_CourseStep):
 class Supervise(_CourseStep):
     """Writes the verdicts into the rebuilt notebook's cells, from the stored result or from a run made now."""
 
+    isolation = Unicode("auto", help="The isolation: auto, bwrap, kernel or none.").tag(config=True)
+    within_grade = Bool(False, help="Set by `python -m grading grade`, which holds the course.").tag(config=True)
+
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        work = self.prepared(resources)
-        standing = Standing.of(self.course(), work.job.lab, resources["nbgrader"]["db_url"])
-        return write_results(nb, work, result_of(work), standing.of_student(work)), resources
+        course, work = self.course(), self.prepared(resources)
+        with contextlib.nullcontext() if self.within_grade else course.locked():
+            result = result_of(course, work, self.isolation)
+        with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
+            standing = standing_of(course, work.job.lab, gradebook, work.job.student)
+        return write_results(nb, work, result, standing.rests_on(course, work)), resources

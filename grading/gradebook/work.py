@@ -1,15 +1,14 @@
-"""From a submitted file to a job, and from a job to its result: stored, or made now.
+"""From a submitted file to a job, and from a job to where its result is stored.
 
 The key of a job says everything that its result depends on, so `grade` may run the jobs of a class in parallel
-first and nbgrader finds every result ready. Without that, as from the formgrader's button, it is made on the spot.
+and nbgrader finds every result ready. Without that, as from the formgrader's button, it is made on the spot.
 """
 
 from __future__ import annotations
 
-import atexit
-import functools
 import json
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,11 @@ from nbgrader.utils import parse_utc
 from grading.gradebook.course import Course
 from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
-from grading.supervisor import Forkserver, Job, SubmissionResult, grade_job
-from grading.supervisor.forkserver import InfrastructureFault
+from grading.supervisor import Job, SubmissionResult
+from grading.supervisor.run import run
 
-TRIES = 2
+NOT_A_NAME = re.compile(r"[*?\[\]\x00-\x1f\ud800-\udfff]")
+"""Given to nbgrader, a student "a*" would stand for everybody whose name begins with an a."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Graded:
 
 def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
     """Read and rebuild a submission. Raises Unreadable, or UserError when the course lacks something."""
+    if NOT_A_NAME.search(student):
+        raise Unreadable(f"nbgrader cannot take the name {student!a}: rename the folder")
     if notebook != lab:
         raise Unreadable(f"{notebook}.ipynb is not the notebook of lab {lab}")
     _check_timestamp(course.submitted(lab, student).parent)
@@ -76,31 +78,31 @@ def _read(path: Path) -> Submission:
         raise
 
 
-def result_of(work: Graded) -> SubmissionResult:
-    """The stored result of a job, or a fresh one, which is stored before it is returned."""
-    return read_result(work.stored) or run_and_store(work.job, work.stored)
+def result_of(course: Course, work: Graded, isolation: str) -> SubmissionResult:
+    """The stored result of a job, or a fresh one, which is stored before it is returned.
+
+    isolation is a tier or "auto". Raises InfrastructureFault.
+    """
+    found = read_result(work.stored, may_be_none=isolation == "none")
+    return found or store(course, run(work.job, isolation))
 
 
-def read_result(path: Path) -> SubmissionResult | None:
-    """A stored result; None where there is none or where it was cut short."""
+def read_result(path: Path, may_be_none: bool = True) -> SubmissionResult | None:
+    """A stored result; None where there is none, where it was cut short, or where it was made without isolation and
+    `may_be_none` is false.
+    """
     try:
-        return SubmissionResult.from_json(json.loads(path.read_text()))
+        result = SubmissionResult.from_json(json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
+    return result if may_be_none or result.isolation != "none" else None
 
 
-def run_and_store(job: Job, path: Path) -> SubmissionResult:
-    """Run a job on this process's forking process and store its result. A fault of ours is tried again once."""
-    for left in reversed(range(TRIES)):
-        try:
-            result = grade_job(_forkserver(), job)
-            break
-        except InfrastructureFault:
-            _drop_forkserver()
-            if not left:
-                raise
-    write_whole(path, json.dumps(result.to_json(), indent=1))
-    return result
+def store(course: Course, result: dict) -> SubmissionResult:
+    """Store what `run` returned, under the key that it bears. Raises OSError."""
+    path = course.result(result["lab"], result["key"])
+    write_whole(path, json.dumps(result, indent=1))
+    return SubmissionResult.from_json(result)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -114,17 +116,3 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(name)
         raise
-
-
-def _drop_forkserver() -> None:
-    if _forkserver.cache_info().currsize:
-        _forkserver().close()
-    _forkserver.cache_clear()
-
-
-@functools.cache
-def _forkserver() -> Forkserver:
-    """This process's own: it takes seconds to load, so it is kept until the process ends."""
-    forkserver = Forkserver()
-    atexit.register(forkserver.close)
-    return forkserver

@@ -17,7 +17,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-import grading.commands.jobs as jobs
+import grading.executors.local as local
 from grading.__main__ import main
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade, read_ungraded, written_key
@@ -112,7 +112,7 @@ def test_a_killed_process_of_the_pool_costs_nobody_a_grade(course, monkeypatch) 
                 killed.append(pid)
             return future
 
-    monkeypatch.setattr(jobs, "ProcessPoolExecutor", Killer)
+    monkeypatch.setattr(local, "ProcessPoolExecutor", Killer)
     assert grade(course, LAB, ["ada", "bob", "eve"], workers=1) == []
     assert killed and [points(course, name)["00-warm-up-check"] for name in ("ada", "bob", "eve")] == [1, 1, 1]
 
@@ -319,9 +319,8 @@ def test_a_full_disk_stops_with_a_reason_and_a_rerun_completes(course, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(work.os, "replace", full)
-    # In this process rather than in a pool's, so that the failing call is the one that was replaced.
     with pytest.raises(OSError, match="No space left"):
-        work.result_of(work.prepare(course, LAB, LAB, "ada"))
+        grade(course, LAB, ["ada"], workers=1)
     monkeypatch.setattr(work.os, "replace", real)
     assert list((course.root / ".grading" / "results" / LAB).glob("*")) == []
     assert grade(course, LAB, ["ada"], workers=1) == []

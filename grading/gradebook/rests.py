@@ -1,0 +1,118 @@
+"""What a written grade rests on, part by part, so that a regrade happens when one changed and can say which.
+
+The parts lie in the graded notebook's metadata. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
+from sqlalchemy import select
+
+from grading.errors import UserError
+from grading.gradebook.course import Course
+from grading.gradebook.work import Graded
+from grading.supervisor.grade import grader_digest
+from grading.supervisor.result import SubmissionResult
+
+NOTES = "grading"
+"""The name of our entry in a graded notebook's metadata."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the gradebook and the course say of a lab: the parts that all students share, and each one's extension."""
+
+    shared: dict[str, str]
+    extensions: dict[str, str]
+
+    def rests_on(self, course: Course, work: Graded) -> dict[str, str]:
+        """The parts that this student's grade rests on; digests and short texts."""
+        path = course.submitted(work.job.lab, work.job.student).with_name("timestamp.txt")
+        timestamp = path.read_text().strip() if path.is_file() else ""
+        extension = self.extensions.get(work.job.student, str(None))
+        return {
+            "submission": work.job.attempt,
+            **self.shared,
+            "time of submission": timestamp,
+            "extension": extension,
+        }
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a graded notebook says of itself; all empty where there is none."""
+
+    job: str | None = None
+    isolation: str = ""
+    rests_on: dict[str, str] = field(default_factory=dict)
+
+
+def standing_of(course: Course, lab: str, gradebook: Gradebook, student: str | None = None) -> Standing:
+    """Read it for all students or for one. Raises UserError where the lab was never released."""
+    assignment = gradebook.db.execute(select(Assignment.id, Assignment.duedate).filter_by(name=lab)).one_or_none()
+    if assignment is None:
+        remedy = f"release it first: python -m grading release {course.root} {lab}"
+        raise UserError(f"{lab} is not in the gradebook", remedy)
+    rows = select(SubmittedAssignment.student_id, SubmittedAssignment.extension)
+    rows = rows.filter_by(assignment_id=assignment.id)
+    if student is not None:
+        rows = rows.filter_by(student_id=student)
+    template = course.template(lab)
+    shared = {
+        "lab": _digest(repr(template.cells)),
+        "points": _digest(repr([(cell.id, cell.points) for cell in template.cells if cell.points])),
+        "due date": str(assignment.duedate),
+        "configuration": _digest(course.config.read_text()),
+        "grader": grader_digest(),
+        "environment": environment(),
+    }
+    return Standing(shared, {name: str(extension) for name, extension in gradebook.db.execute(rows)})
+
+
+def environment() -> str:
+    """The versions that results may depend on."""
+    return f"Python {platform.python_version()}, torch {torch.__version__}"
+
+
+def notes_of(result: SubmissionResult, rests_on: dict[str, str]) -> dict:
+    """The entry that a graded notebook carries; `written` reads it back."""
+    return {"job": result.key, "isolation": result.isolation, "rests_on": rests_on, "notes": list(result.notes)}
+
+
+def written(path: Path) -> Written:
+    """What the graded notebook at `path` rests on."""
+    try:
+        notes = json.loads(path.read_text())["metadata"][NOTES]
+        return Written(notes["job"], notes["isolation"], dict(notes["rests_on"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Written()
+
+
+def changed(old: Written, key: str, rests_on: dict[str, str], has_row: bool, may_be_none: bool) -> list[str]:
+    """The names of what differs from what was written; empty where the written grade stands.
+
+    key is the job's now, has_row whether the gradebook knows the submission, may_be_none whether a grade that was
+    made without isolation counts.
+    """
+    found = [name for name, value in rests_on.items() if old.rests_on.get(name) != value]
+    if "environment" in found and "grader" in found:
+        # The grader's digest covers the versions as well.
+        found.remove("grader")
+    if "lab" in found and "points" in found:
+        found.remove("lab")
+    if old.isolation == "none" and not may_be_none:
+        found.append("isolation")
+    if not has_row:
+        found.append("gradebook")
+    return found or ([] if old.job == key else ["course key"])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

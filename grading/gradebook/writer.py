@@ -1,0 +1,186 @@
+"""Write grades the way nbgrader's autograding does, many in one database session.
+
+The rows, the graded notebooks and the files beside them are those that `nbgrader autograde` would leave (a test
+compares them). Where the course's configuration changes autograding, nbgrader's own does the writing. Nothing is run
+or judged here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook, SubmittedAssignment, SubmittedNotebook
+from nbgrader.apps import NbGraderAPI
+from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.preprocessors import AssignLatePenalties
+from traitlets.config import Config
+
+from grading.errors import UserError
+from grading.gradebook.course import Course
+from grading.gradebook.drafts import draft_of, make_draft, put_in_place
+from grading.gradebook.nbgrader import expect_success, open_api
+from grading.gradebook.ours import is_ours
+from grading.gradebook.outputs import write_results
+from grading.gradebook.rests import Standing, standing_of
+from grading.gradebook.scores import Scores, scores_of
+from grading.gradebook.session import open_gradebook, patiently
+from grading.gradebook.work import Graded
+from grading.rebuild import rebuilt_notebook
+from grading.supervisor.result import SubmissionResult
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A graded submission, ready to be written, with what its grade rests on."""
+
+    work: Graded
+    result: SubmissionResult
+    rests_on: dict[str, str]
+
+    @property
+    def student(self) -> str:
+        return self.work.job.student
+
+    def notebook(self) -> NotebookNode:
+        """The rebuilt notebook with its results."""
+        return write_results(
+            rebuilt_notebook(self.work.template, self.work.merged), self.work, self.result, self.rests_on
+        )
+
+
+Record = Callable[[Ready, Scores, float], None]
+"""Told of every grade, with the late penalty in points, when it is in the gradebook."""
+
+
+class Writer:
+    """The one writer of a lab's grades. Use `open_writer`."""
+
+    def __init__(self, course: Course, lab: str, api: NbGraderAPI, gradebook: Gradebook) -> None:
+        self._course = course
+        self._lab = lab
+        self._api = api
+        self._gradebook = gradebook
+        self.standing: Standing = patiently(lambda: standing_of(course, lab, gradebook))
+        self._names = patiently(self._cell_names)
+        self._require_released()
+        # As CheckCellMetadata does of each notebook; what is rebuilt has its metadata from the template alone.
+        MetadataValidator().validate_nb(course.template(lab).notebook)
+        self.is_direct = is_ours(api.config) and not api.coursedir.groupshared and self._is_only_notebook()
+        gradebook.db.rollback()
+
+    def is_unfinished(self, student: str) -> bool:
+        """Whether an earlier run ended while it wrote this student's grade."""
+        return draft_of(self._course, self._lab, student).exists()
+
+    def write(self, batch: Sequence[Ready], record: Record) -> None:
+        """Write these grades, all or none, and `record` each before its notebook says that it is written.
+
+        Raises UserError where the gradebook cannot be used, or OSError. Whatever else is raised is about one of them.
+        """
+        if not self.is_direct:
+            for ready in batch:
+                self._write_by_nbgrader(ready, record)
+            return
+        notebooks = [ready.notebook() for ready in batch]
+        scores = [scores_of(notebook) for notebook in notebooks]
+        for ready, notebook in zip(batch, notebooks, strict=True):
+            make_draft(self._course, self._lab, ready.student, notebook, self._api.coursedir.ignore)
+        penalties = patiently(lambda: self._save(batch, scores), self._gradebook.db.rollback)
+        for ready, score, penalty in zip(batch, scores, penalties, strict=True):
+            record(ready, score, penalty)
+            put_in_place(self._course, self._lab, ready.student)
+
+    def _write_by_nbgrader(self, ready: Ready, record: Record) -> None:
+        # There is no draft, but its folder says for as long that the writing did not end.
+        draft = draft_of(self._course, self._lab, ready.student)
+        draft.mkdir(parents=True, exist_ok=True)
+        call = functools.partial(self._api.autograde, self._lab, ready.student, force=True, create=True)
+        patiently(lambda: expect_success(self._course, call()))
+        submission = self._gradebook.find_submission(self._lab, ready.student)
+        penalty = float(submission.late_submission_penalty or 0.0)
+        self._gradebook.db.rollback()
+        record(ready, scores_of(ready.notebook()), penalty)
+        shutil.rmtree(draft)
+
+    def _save(self, batch: Sequence[Ready], scores: Sequence[Scores]) -> list[float]:
+        """Into the database; returns the late penalties in points."""
+        session = self._gradebook.db()
+        try:
+            submissions = [self._submission(ready.student) for ready in batch]
+            saved = [
+                self._save_scores(submission, score) for submission, score in zip(submissions, scores, strict=True)
+            ]
+            session.commit_batch()
+            # A penalty may ask the gradebook for the points, so they have to be there before.
+            penalties = [
+                self._penalty(submission, notebook) for submission, notebook in zip(submissions, saved, strict=True)
+            ]
+            for notebook, penalty in zip(saved, penalties, strict=True):
+                notebook.late_submission_penalty = penalty
+            session.commit_batch()
+            return [float(penalty or 0.0) for penalty in penalties]
+        except BaseException:
+            session.rollback()
+            raise
+
+    def _submission(self, student: str) -> SubmittedAssignment:
+        folder = str(self._course.submitted(self._lab, student).parent)
+        timestamp = self._api.coursedir.get_existing_timestamp(folder)
+        known = {"timestamp": timestamp} if timestamp else {}
+        self._gradebook.update_or_create_student(student)
+        return self._gradebook.update_or_create_submission(self._lab, student, **known)
+
+    def _save_scores(self, submission: SubmittedAssignment, scores: Scores) -> SubmittedNotebook:
+        """As SaveAutoGrades does: points that a person gave stay, and ask to be looked at again."""
+        (notebook,) = submission.notebooks
+        grades = {self._names[grade.cell_id]: grade for grade in notebook.grades}
+        comments = {self._names[comment.cell_id]: comment for comment in notebook.comments}
+        for cell, points in scores.points.items():
+            grades[cell].auto_score = points
+            grades[cell].needs_manual_grade = points is None or grades[cell].manual_score is not None
+        for cell, comment in scores.comments.items():
+            comments[cell].auto_comment = comment
+        notebook.late_submission_penalty = None
+        return notebook
+
+    def _penalty(self, submission: SubmittedAssignment, notebook: SubmittedNotebook) -> float | None:
+        """As AssignLatePenalties gives it."""
+        late_s = submission.total_seconds_late
+        if late_s <= 0:
+            return None
+        step = AssignLatePenalties(parent=self._api)
+        step.init_plugin()
+        penalty = step.plugin_inst.late_submission_penalty(submission.student_id, notebook.score, late_s)
+        return None if penalty is None else step._check_late_penalty(notebook, penalty)
+
+    def _cell_names(self) -> dict[str, str]:
+        notebook = self._gradebook.find_notebook(self._lab, self._lab)
+        cells = (*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells)
+        return {cell.id: cell.name for cell in cells}
+
+    def _require_released(self) -> None:
+        graded = (
+            cell.id for cell in self._course.template(self._lab).cells if cell.kind in ("check", "test", "manual")
+        )
+        if missing := sorted(set(graded) - set(self._names.values())):
+            remedy = f"release the lab again: python -m grading release {self._course.root} {self._lab}"
+            raise UserError(f"the gradebook does not know {', '.join(missing)} of {self._lab}", remedy)
+
+    def _is_only_notebook(self) -> bool:
+        return [notebook.name for notebook in self._gradebook.find_assignment(self._lab).notebooks] == [self._lab]
+
+
+@contextlib.contextmanager
+def open_writer(course: Course, lab: str, isolation: str) -> Iterator[Writer]:
+    """The lab's writer, for one who holds the course; `isolation` is what its results are made with.
+
+    Raises UserError where the lab was not released or the gradebook cannot be used.
+    """
+    api = open_api(course, Config({"Supervise": {"isolation": isolation, "within_grade": True}}))
+    with open_gradebook(api.coursedir) as gradebook:
+        yield Writer(course, lab, api, gradebook)

@@ -1,0 +1,11 @@
+"""From a class's submissions to its grades: prepare, run, store and write, as a stream with little in flight.
+
+`lab` holds it together; what a job does is the supervisor's, where it runs the executors', what is written the
+gradebook's.
+"""
+
+from grading.pipeline.interrupt import Interrupted
+from grading.pipeline.lab import grade_lab
+from grading.pipeline.ungraded import Ungraded, read_ungraded
+
+__all__ = ["Interrupted", "Ungraded", "grade_lab", "read_ungraded"]

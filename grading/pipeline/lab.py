@@ -1,0 +1,226 @@
+"""Grade the submissions of one lab: each is prepared when its turn comes, run, stored, and written in small batches.
+
+Whatever ends a run, the next goes on where it was: a stored result is not made again, a written grade not written
+again. Which process runs a job, and how a grade gets into the gradebook, is other modules' business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grading.audit import Log
+from grading.audit.grades import facts_of
+from grading.errors import UserError
+from grading.gradebook.course import Course
+from grading.gradebook.rests import changed, written
+from grading.gradebook.scores import Scores
+from grading.gradebook.work import Graded, prepare, read_result, store
+from grading.gradebook.writer import Ready, Writer, open_writer
+from grading.intake.store import keep
+from grading.isolation import choose
+from grading.pipeline.display import Display, open_display
+from grading.pipeline.interrupt import Interrupted, stop_on_interrupt
+from grading.pipeline.stream import Stream, run_all
+from grading.pipeline.tally import Tally
+from grading.pipeline.ungraded import Ungraded, store_ungraded, ungraded_by
+from grading.rebuild import Unreadable
+from grading.supervisor.result import SubmissionResult
+
+BATCH = 16
+HOLD_S = 1.0
+"""A result waits for its batch no longer than this."""
+
+MANY = 8
+"""So many faults of ours in a row are one fault, which no further submission will escape."""
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run yielded: who got no grade, and the numbers."""
+
+    ungraded: list[Ungraded]
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Why a submission is graded now: what its grade will rest on, and what of that changed."""
+
+    rests_on: dict[str, str]
+    changes: list[str]
+    is_new: bool
+
+
+def grade_lab(
+    course: Course, lab: str, students: list[str], workers: int, isolation: str, cluster: str | None = None
+) -> Outcome:
+    """Grade these students' submissions of a lab.
+
+    isolation: a tier or "auto", chosen here, or on each host of the cluster. Raises UserError where nothing can be
+    graded, and Interrupted after Ctrl-C, when what was in flight is written.
+    """
+    tier = choose(isolation) if cluster is None else isolation
+    with course.locked(), open_writer(course, lab, tier) as writer, open_display(lab, len(students)) as display:
+        course.key()
+        with stop_on_interrupt(display.say, display.close) as stop:
+            return _Run(course, lab, tier, writer, display, stop).of(students, workers, cluster)
+
+
+class _Run:
+    """One run: what is on its way, and what came of it."""
+
+    def __init__(
+        self, course: Course, lab: str, isolation: str, writer: Writer, display: Display, stop: threading.Event
+    ) -> None:
+        self._course = course
+        self._lab = lab
+        self._isolation = isolation
+        self._writer = writer
+        self._display = display
+        self._stop = stop
+        self._log = Log(course)
+        self._reasons: dict[str, _Reason] = {}
+        self._batch: list[Ready] = []
+        self._held_since = 0.0
+        self._tried: list[str] = []
+        self._ungraded: list[Ungraded] = []
+        self._n_faults_in_a_row = 0
+
+    def of(self, students: list[str], workers: int, cluster: str | None) -> Outcome:
+        """Do it."""
+        self._tally = tally = Tally(len(students))
+        self._log.append(
+            "run began", lab=self._lab, isolation=self._isolation, workers=workers, submissions=len(students)
+        )
+        stream = Stream(workers, cluster, self._isolation, self._tell, self._tick, self._stop.is_set)
+        ended = "interrupted"
+        try:
+            run_all(stream, self._works(students))
+            self._flush()
+            ended = "interrupted" if self._stop.is_set() else "run ended"
+        finally:
+            # Where the disk is full, its own error is on the way already.
+            with contextlib.suppress(OSError):
+                store_ungraded(self._course, self._lab, self._tried, self._ungraded)
+                counts = {"graded": tally.n_graded, "unchanged": tally.n_unchanged, "ungraded": tally.n_ungraded}
+                self._log.append(ended, lab=self._lab, left=tally.n_left, **counts)
+        if tally.n_left:
+            done = f"{tally.n_submissions - tally.n_left} of {tally.n_submissions} are done and {tally.n_left} are left"
+            raise Interrupted(f"stopped: {done}; run the same command again to go on")
+        return Outcome(self._ungraded, tally)
+
+    def _works(self, students: list[str]) -> Iterator[Graded]:
+        """The submissions that have to be run; what has a result or a grade already is seen to on the way."""
+        for student in students:
+            if self._stop.is_set():
+                return
+            try:
+                work = self._needed(student)
+            except Unreadable as error:
+                self._fail(Ungraded(student, "unreadable", str(error)))
+                continue
+            if work is None:
+                self._tried.append(student)
+                self._tally.n_unchanged += 1
+                self._display.unchanged()
+                continue
+            found = read_result(work.stored, may_be_none=self._isolation == "none")
+            if found is None:
+                yield work
+            else:
+                self._gather(work, found)
+
+    def _needed(self, student: str) -> Graded | None:
+        """The submission, made ready, or None where its grade stands. Raises Unreadable."""
+        try:
+            work = prepare(self._course, self._lab, self._lab, student)
+            rests_on = self._writer.standing.rests_on(self._course, work)
+            old = written(self._course.autograded(self._lab, student))
+            has_row = student in self._writer.standing.extensions
+            changes = changed(old, work.job.key, rests_on, has_row, may_be_none=self._isolation == "none")
+            if not changes and not self._writer.is_unfinished(student):
+                return None
+            if keep(self._course, self._lab, student) != work.job.attempt:
+                raise Unreadable("the file was replaced while it was read: run the same command again")
+        except (Unreadable, UserError):
+            raise
+        except Exception as error:
+            _raise_if_disk(error)
+            # One file must not keep the rest of the class from its grades, whatever is in it.
+            raise Unreadable(f"it cannot be taken apart ({type(error).__name__}): look at the file") from error
+        self._reasons[student] = _Reason(rests_on, changes, is_new=old.job is None)
+        return work
+
+    def _tell(self, work: Graded, outcome: dict | BaseException) -> None:
+        if isinstance(outcome, BaseException):
+            self._fail(ungraded_by(work.job.student, outcome))
+        else:
+            self._n_faults_in_a_row = 0
+            self._gather(work, store(self._course, outcome))
+
+    def _gather(self, work: Graded, result: SubmissionResult) -> None:
+        if not self._batch:
+            self._held_since = time.monotonic()
+        self._batch.append(Ready(work, result, self._reasons[work.job.student].rests_on))
+        if len(self._batch) >= (BATCH if self._writer.is_direct else 1):
+            self._flush()
+
+    def _tick(self) -> None:
+        if self._batch and time.monotonic() - self._held_since > HOLD_S:
+            self._flush()
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        try:
+            self._writer.write(batch, self._record)
+        except Exception as error:
+            _raise_if_disk(error)
+            for ready in batch:
+                self._write_alone(ready)
+
+    def _write_alone(self, ready: Ready) -> None:
+        """What one of them brings about must not keep the others from their grades."""
+        try:
+            self._writer.write([ready], self._record)
+        except Exception as error:
+            _raise_if_disk(error)
+            self._fail(Ungraded(ready.student, "infrastructure", f"its grade could not be written: {error}"))
+
+    def _record(self, ready: Ready, scores: Scores, penalty: float) -> None:
+        reason = self._reasons.pop(ready.student)
+        result = ready.result
+        stored = self._course.result(self._lab, result.key).read_bytes()
+        facts = facts_of(ready.work, result, stored, scores.points, penalty)
+        self._log.append("graded", **{**facts, "job": result.key, "changed": reason.changes})
+        outcomes = [item.outcome for item in result.exercises.values()]
+        self._tried.append(ready.student)
+        self._tally.graded(reason.changes, outcomes, reason.is_new)
+        self._display.graded(self._tally)
+
+    def _fail(self, failed: Ungraded) -> None:
+        self._reasons.pop(failed.student, None)
+        self._log.append(
+            "ungraded", lab=self._lab, student=failed.student, outcome=failed.outcome, reason=failed.reason
+        )
+        self._tried.append(failed.student)
+        self._ungraded.append(failed)
+        self._tally.n_ungraded += 1
+        self._display.graded(self._tally)
+        if failed.outcome == "infrastructure":
+            self._n_faults_in_a_row += 1
+        if self._n_faults_in_a_row >= MANY:
+            text = f"{MANY} submissions in a row could not be graded, the last one because of: {failed.reason}"
+            raise UserError(text, "mend that and run the same command again; what is graded is kept")
+
+
+def _raise_if_disk(error: Exception) -> None:
+    """Trouble that the next submission would have as well is not blamed on this one."""
+    if isinstance(error, UserError) or (isinstance(error, OSError) and error.errno in _DISK):
+        raise error

@@ -1,0 +1,280 @@
+"""The stream of jobs: few in flight, trouble tried again alone, stopped in good order; the same grades every way."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from nbgrader.api import Gradebook
+
+import grading.pipeline.lab as pipeline_lab
+import grading.pipeline.stream as streams
+from grading.__main__ import main
+from grading.audit import Log
+from grading.commands.grade import grade
+from grading.errors import UserError
+from grading.gradebook.course import Course
+from grading.gradebook.nbgrader import open_api
+from grading.gradebook.work import prepare, read_result
+from grading.pipeline.stream import Stream, run_all
+from grading.pipeline.ungraded import ungraded_by
+from grading.supervisor.conversation import LostUnderStudent
+from grading.supervisor.forkserver import InfrastructureFault
+from tests.grading.lessons import LAB, SOLUTION, make_course, submit
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
+WORKERS = 2
+
+
+def work(number: int) -> SimpleNamespace:
+    return SimpleNamespace(job=number)
+
+
+class Recorder:
+    """What a stream was given and what it told."""
+
+    def __init__(self, monkeypatch, run: Callable[[int], object], workers: int = WORKERS) -> None:
+        self.told: dict[int, object] = {}
+        self.n_opened = 0
+        self.most_ahead = 0
+        self.stop = False
+        monkeypatch.setattr(streams, "run", lambda job, _isolation: run(job))
+        monkeypatch.setattr(streams, "open_executor", self.open)
+        monkeypatch.setattr(streams, "TICK_S", 0.01)
+        self.stream = Stream(workers, None, "none", self.tell, lambda: None, lambda: self.stop)
+
+    @contextmanager
+    def open(self, workers: int, _cluster: str | None) -> Iterator[Executor]:
+        self.n_opened += 1
+        with ThreadPoolExecutor(workers) as executor:
+            yield executor
+
+    def tell(self, item: SimpleNamespace, outcome: object) -> None:
+        assert item.job not in self.told
+        self.told[item.job] = outcome
+
+    def feed(self, n: int) -> Iterator[SimpleNamespace]:
+        for number in range(n):
+            self.most_ahead = max(self.most_ahead, number - len(self.told))
+            yield work(number)
+
+
+def test_only_a_few_jobs_are_ever_in_flight(monkeypatch) -> None:
+    seen = Recorder(monkeypatch, lambda job: {"n": job})
+    run_all(seen.stream, seen.feed(500))
+    assert seen.told == {n: {"n": n} for n in range(500)}
+    assert seen.most_ahead <= seen.stream.window <= 3 * WORKERS
+    assert seen.n_opened == 1
+
+
+def test_nothing_to_run_opens_no_executor(monkeypatch) -> None:
+    seen = Recorder(monkeypatch, lambda job: {"n": job})
+    run_all(seen.stream, iter(()))
+    assert seen.n_opened == 0
+
+
+def test_what_met_trouble_is_tried_again_alone(monkeypatch) -> None:
+    tries = Counter()
+
+    def run(job: int) -> dict:
+        tries[job] += 1
+        if job == 3 and tries[job] == 1:
+            raise InfrastructureFault("once")
+        if job == 5:
+            raise MemoryError
+        if job == 7:
+            raise BrokenExecutor
+        return {"n": job}
+
+    seen = Recorder(monkeypatch, run)
+    run_all(seen.stream, seen.feed(20))
+    failed = {job: outcome for job, outcome in seen.told.items() if not isinstance(outcome, dict)}
+    assert sorted(seen.told) == list(range(20))
+    assert sorted(failed) == [5, 7] and tries[5] == tries[7] == 1 + streams.ALONE
+    assert ungraded_by("a", failed[5]).outcome == "infrastructure"
+    assert ungraded_by("a", failed[7]).outcome == "suspected"
+    assert ungraded_by("a", LostUnderStudent("x")).outcome == "suspected"
+
+
+def test_a_stopped_stream_finishes_what_runs_and_begins_nothing(monkeypatch) -> None:
+    def run(job: int) -> dict:
+        seen.stop = job == 4 or seen.stop
+        return {"n": job}
+
+    seen = Recorder(monkeypatch, run)
+    run_all(seen.stream, seen.feed(200))
+    assert 4 in seen.told and len(seen.told) <= 4 + 1 + seen.stream.window
+
+
+# --- the real thing
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory) -> Course:
+    course = make_course(tmp_path_factory.mktemp("small") / "course")
+    for n in range(6):
+        submit(course, f"s{n}", f"# {n}\n{SOLUTION if n % 2 else WRONG}")
+    return course
+
+
+def grades(course: Course) -> dict[tuple[str, str], float | None]:
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
+        return {
+            (sent.student_id, row.name): row.auto_score
+            for sent in gradebook.assignment_submissions(LAB)
+            for notebook in sent.notebooks
+            for row in notebook.grades
+        }
+
+
+def forget(course: Course) -> None:
+    """Everything that grading left, but for the key and the released lab."""
+    for name in ("autograded", ".grading/results", ".grading/drafts"):
+        subprocess.run(["rm", "-rf", str(course.root / name)], check=True)
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
+        for sent in gradebook.assignment_submissions(LAB):
+            gradebook.remove_submission(LAB, sent.student_id)
+
+
+@pytest.mark.slow
+def test_the_grades_are_the_same_for_any_number_of_workers_in_any_order(course) -> None:
+    students = course.students(LAB)
+    found = []
+    for workers in (1, 2, 4):
+        forget(course)
+        random.Random(workers).shuffle(students)
+        assert grade(course, LAB, students, workers=workers) == []
+        found.append(grades(course))
+    assert found[0] == found[1] == found[2]
+    assert {student: points for (student, cell), points in found[0].items() if cell == "00-warm-up-check"} == {
+        f"s{n}": n % 2 for n in range(6)
+    }
+
+
+@pytest.mark.slow
+def test_a_regrade_says_what_changed(tmp_path, capsys) -> None:
+    course = make_course(tmp_path / "course")
+    for name in ("ada", "bob", "eve"):
+        submit(course, name)
+
+    def again() -> str:
+        assert main(["grade", str(course.root), "00", "--workers", "1", "--isolation", "none"]) == 0
+        return capsys.readouterr().out
+
+    first = again()
+    assert "3 submissions graded in" in first and "again" not in first
+    assert "isolation: NONE" in first
+    assert "3 of 3 unchanged: the grades stay as they are" in again()
+    submit(course, "bob", WRONG)
+    (course.submitted(LAB, "eve").parent / "timestamp.txt").write_text("2026-01-01 00:00:00 UTC")
+    said = again()
+    assert "2 of 3 are graded again: submission changed (1), time of submission changed (1)" in said
+    assert "1 of 3 unchanged" in said
+    with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
+        gradebook.update_or_create_assignment(LAB, duedate="2026-02-01 00:00:00 UTC")
+    assert "3 of 3 are graded again: due date changed (3)" in again()
+    logged = [entry for entry in Log(course).entries() if entry.kind == "graded"]
+    assert {entry.facts["student"]: entry.facts["changed"] for entry in logged[3:5]} == {
+        "bob": ["submission"],
+        "eve": ["time of submission"],
+    }
+    assert Log(course).verify() == []
+
+
+def test_a_result_made_without_isolation_counts_only_where_none_is_asked_for(tmp_path) -> None:
+    plain = {"key": "k", "lab": LAB, "student": "a", "exercises": {}, "cells": {}, "notes": []}
+    for isolation, may_be_none, counts in (("none", True, True), ("none", False, False), ("kernel", False, True)):
+        path = tmp_path / "result.json"
+        path.write_text(json.dumps({**plain, "isolation": isolation}))
+        assert (read_result(path, may_be_none) is not None) == counts
+
+
+@pytest.mark.slow
+def test_a_fault_that_every_submission_meets_ends_the_run_with_its_reason(course, monkeypatch) -> None:
+    def broken(_job) -> dict:
+        raise InfrastructureFault("the sandbox is gone")
+
+    Recorder(monkeypatch, broken)
+    forget(course)
+    for n in range(6, 12):
+        submit(course, f"s{n}")
+    expected = f"{pipeline_lab.MANY} submissions in a row could not be graded, .*the sandbox is gone: mend that and"
+    with pytest.raises(UserError, match=expected):
+        grade(course, LAB, course.students(LAB), workers=2)
+    monkeypatch.undo()
+    assert grade(course, LAB, course.students(LAB), workers=2) == []
+
+
+@pytest.mark.slow
+def test_nbgraders_own_command_waits_its_turn_and_isolates_as_configured(course, monkeypatch) -> None:
+    submit(course, "alone", "# alone\n" + SOLUTION)
+    with course.locked():
+        assert "another run is grading this course" in open_api(course).autograde(LAB, "alone")["log"]
+    assert not course.autograded(LAB, "alone").exists()
+    asked = []
+
+    def choose(isolation: str) -> str:
+        asked.append(isolation)
+        return "none"
+
+    monkeypatch.setattr("grading.supervisor.run.choose", choose)
+    text = course.config.read_text()
+    course.config.write_text(text + "\nc.Supervise.isolation = 'kernel'\n")
+    assert open_api(course).autograde(LAB, "alone")["success"]
+    course.config.write_text(text)
+    assert asked == ["kernel"]
+    key = prepare(course, LAB, LAB, "alone").job.key
+    assert read_result(course.result(LAB, key)).isolation == "none"
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_stops_at_once_and_leaves_nothing_alive(course, tmp_path) -> None:
+    for n in range(12):
+        submit(course, f"s{n}", f"import time\ntime.sleep(25)\n# {n}\n{SOLUTION}")
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)}
+    words = ["grade", str(course.root), "00", "--workers", "1", "--isolation", "none"]
+    with open(tmp_path / "said", "w") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "grading", *words], env=environment, stdout=said, start_new_session=True
+        )
+    wait_until(lambda: len(alive(tmp_path)) >= 2)
+    os.killpg(process.pid, signal.SIGINT)
+    wait_until(lambda: "Ctrl-C again stops at once" in (tmp_path / "said").read_text())
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(5) == 130
+    wait_until(lambda: not alive(tmp_path))
+
+
+def alive(folder: Path) -> list[str]:
+    """The command lines of running programs that work in a folder of ours."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            folder_of = (path / "environ").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in command or f"TMPDIR={folder}\0" in folder_of:
+            found.append(command)
+    return found
+
+
+def wait_until(is_so: Callable[[], bool], within_s: float = 60.0) -> None:
+    ends_at = time.monotonic() + within_s
+    while not is_so():
+        assert time.monotonic() < ends_at, "it never came to be"
+        time.sleep(0.02)
