@@ -1,0 +1,1 @@
+"""What an attack may have damaged, measured before and after; one module for each kind of damage."""

@@ -1,0 +1,4 @@
+"""Closes every descriptor, from a cell."""
+
+ROW = 33
+BEFORE = "import os\nos.closerange(0, 4096)"

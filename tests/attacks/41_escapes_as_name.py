@@ -1,0 +1,6 @@
+"""A student whose name steers the terminal and turns the writing around."""
+
+ROW = 41
+HARMLESS = True
+STUDENT = "evil\u202egnp.exe"
+DAMAGE = ("table", "terminal")

@@ -1,0 +1,247 @@
+"""Every attack of tests/attacks/, on every tier that works here; and that the matrix can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grading.__main__ import main
+from grading.commands.verify import TIERS, chosen, stored_stock, verify
+from grading.errors import UserError
+from grading.isolation import choose
+from grading.verify.attacks import NOT_YET, Attack, filled, load
+from grading.verify.batch import BATCH, Batch, Outcome
+from grading.verify.launcher import watch
+from grading.verify.matrix import Matrix, as_text
+from grading.verify.probes import leftovers, listeners, outputs, pages, trees
+from grading.verify.stock import in_words, run_stock
+from tests.lanes import missing
+
+N_ROWS = 46
+ATTACKS = load()
+
+
+# --- the corpus
+
+
+def test_every_row_of_the_table_has_an_attack_or_a_reason() -> None:
+    there = {attack.row for attack in ATTACKS}
+    waiting = {int(name.split(",")[0]) for name in NOT_YET}
+    assert set(range(1, N_ROWS + 1)) - there == {44, 45}
+    assert waiting == {35, 37, 44, 45}
+
+
+def test_names_say_their_row() -> None:
+    """So that a listing of the folder is the table. "26_words" is beyond it and lies beside its like."""
+    for attack in ATTACKS:
+        first = attack.name.split("_")[0]
+        assert attack.row is None or first == f"{attack.row:02}", attack.name
+
+
+def test_students_of_a_pair_are_far_apart_in_the_class() -> None:
+    pair = Attack("note", "leaves a note", twice=True).students
+    assert sorted(["mmm-middle", *pair]) == [pair[0], "mmm-middle", pair[1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ROW = 1\n", "does not say what it tries"),
+        ('"""Tries."""\nROWS = 1\n', "declares ROWS, which means nothing: known are: ROW, BEFORE"),
+    ],
+)
+def test_a_file_that_is_not_as_it_should_be_is_refused(tmp_path, text: str, said: str) -> None:
+    (tmp_path / "bad.py").write_text(text)
+    with pytest.raises(UserError, match=said):
+        load(tmp_path)
+
+
+def test_an_empty_folder_is_refused(tmp_path) -> None:
+    with pytest.raises(UserError, match="has no attacks: run this from a full checkout"):
+        load(tmp_path)
+
+
+def test_a_name_that_no_attack_has_is_refused() -> None:
+    with pytest.raises(UserError, match="no attack has 99_nothing in its name"):
+        chosen(ATTACKS, ["99_nothing"])
+
+
+def test_places_are_filled_in() -> None:
+    assert filled("open('@HOME@/@TOKEN@')", {"HOME": "/h", "TOKEN": "t"}) == "open('/h/t')"
+
+
+# --- the probes see what they are there for
+
+
+def test_changed_files_are_seen(tmp_path) -> None:
+    for name in ("same", "changed", "gone", "emptied"):
+        (tmp_path / name).write_text("x")
+    before, stamps = trees.digests([tmp_path]), trees.stamps([tmp_path])
+    (tmp_path / "changed").write_text("y token-a")
+    (tmp_path / "gone").unlink()
+    (tmp_path / "emptied").write_text("")
+    (tmp_path / "new").write_text("of somebody else's")
+    assert [Path(text.split()[0]).name for text in trees.changes(before, trees.digests([tmp_path]))] == [
+        "gone",
+        "new",
+        "changed",
+        "emptied",
+    ]
+    found = trees.carrying(stamps, trees.stamps([tmp_path]), "token")
+    assert sorted(Path(text.split()[0]).name for text, _ in found) == ["changed", "emptied", "gone"]
+
+
+def test_packets_are_heard(tmp_path) -> None:
+    with listeners.Listeners(tmp_path) as listening:
+        places = listening.places
+        for family, address in (
+            (socket.AF_INET, ("127.0.0.1", int(places["UDP"]))),
+            (socket.AF_UNIX, places["SOCKET"]),
+            (socket.AF_UNIX, "\0" + places["ABSTRACT"]),
+        ):
+            with socket.socket(family, socket.SOCK_DGRAM) as sock:
+                sock.sendto(b"token", address)
+        with socket.create_connection(("127.0.0.1", int(places["TCP"]))) as sock:
+            sock.sendall(b"token")
+            sock.shutdown(socket.SHUT_WR)
+            # Until the listener has read it and hung up.
+            assert sock.recv(1) == b""
+    assert sorted(listening.heard) == [("abstract", "token"), ("tcp", "token"), ("udp", "token"), ("unix", "token")]
+
+
+def test_leftovers_are_found(tmp_path) -> None:
+    name = f"token-{os.getpid()}"
+    left = Path("/tmp", name)
+    left.write_text("")
+    try:
+        assert list(leftovers.left_over(name, (tmp_path,))) == [f"left {left}"]
+    finally:
+        left.unlink()
+    (tmp_path / "forgotten").write_text("")
+    assert list(leftovers.left_in(tmp_path)) == [f"left {tmp_path / 'forgotten'}"]
+
+
+def test_a_survivor_is_seen_and_ended() -> None:
+    stay = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.fork()\n    time.sleep(60)"
+    # In a process of its own: being everybody's parent is not for the one that runs the tests.
+    watched = f"w = watch([{sys.executable!r}, '-c', {stay!r}], 30.0)"
+    code = f"from grading.verify.launcher import watch; {watched}; print(w.exit_code, len(w.survivors))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["0", "2"]
+
+
+@pytest.mark.slow
+def test_what_does_not_end_is_ended() -> None:
+    watched = watch([sys.executable, "-c", "import time; time.sleep(60)"], 0.5)
+    assert (watched.exit_code, watched.stopped_for) == (None, "not done after 0.5 s")
+
+
+def test_secrets_and_floods_are_found() -> None:
+    kept = {"the page": "abc canary-1 def", "the notebook": "x" * (outputs.MAX_OUTPUT_BYTES + 1)}
+    assert list(outputs.secrets_in(kept, {"the key": "canary-1", "the rest": "canary-2"})) == ["the key is in the page"]
+    assert list(outputs.too_much(kept)) == ["the notebook has more than 2,097,152 bytes"]
+
+
+@pytest.mark.parametrize(
+    ("html", "n_found"),
+    [
+        ("<p>&lt;script&gt;token&lt;/script&gt; token</p>", 0),
+        ("<script>ours()</script>", 0),
+        ("<script>'token'</script>", 1),
+        ("<p onclick=\"'token'\">x</p>", 1),
+        ("<a href=\" JavaScript:'token'\">x</a>", 1),
+        ('<a href="#token">x</a>', 0),
+        ("<img src=\"javascript:'token'\">", 0),
+        ('<iframe src="x?token"></iframe>', 1),
+    ],
+)
+def test_active_elements_are_found(tmp_path, html: str, n_found: int) -> None:
+    (tmp_path / "page.html").write_text(f"<html><body>{html}</body></html>")
+    assert len(list(pages.active_in(tmp_path / "page.html", "token"))) == n_found
+
+
+def test_formulas_and_escapes_are_found(tmp_path) -> None:
+    (tmp_path / "grades.csv").write_text('student,points\n\'=SUM(A1),-1.5\n=SUM(A1),1\n"@x,y",2\n')
+    assert len(list(pages.formulas_in(tmp_path / "grades.csv"))) == 2
+    assert pages.escapes_in("\x1b[2J") and not pages.escapes_in("tab\tand\nline")
+
+
+# --- the matrix
+
+
+def batch(*outcomes: Outcome) -> Batch:
+    return Batch("kernel", (Outcome(BATCH, "", 0.0, ()), *outcomes), 1.0, 2, 3)
+
+
+def test_what_was_not_run_is_never_shown_as_passed() -> None:
+    attacks = (Attack("a", "tries"), Attack("b", "tries"))
+    matrix = Matrix(attacks, {"kernel": batch(Outcome("a", "failed", 0.0, ()))}, {"bwrap": "bwrap is missing"})
+    text = as_text(matrix)
+    assert "not run: bwrap: bwrap is missing" in text
+    assert text.splitlines()[3].split() == ["b", "not", "run"]
+    assert "not yet: row 44" in text
+
+
+def test_a_breach_is_said_in_words() -> None:
+    matrix = Matrix((Attack("a", "tries"),), {"kernel": batch(Outcome("a", "passed", 1.0, ("it earned 1",)))})
+    assert "BREACH (passed 1, 1)" in as_text(matrix)
+    assert "BREACH kernel: a: it earned 1" in as_text(matrix)
+    assert [outcome.attack for _, outcome in matrix.breaches] == ["a"]
+
+
+@pytest.mark.slow
+def test_the_matrix_fails_where_nothing_holds_a_submission(tmp_path, capsys) -> None:
+    """The control: without isolation, what may run here does harm, and the honest students are graded all the same."""
+    only = ("13_read_source", "14_read_classmates", "19_unix_sockets", "43_find_bytecode", "x_proc_environments", "01_")
+    arguments = [each for name in only for each in ("--only", name)]
+    file = tmp_path / "matrix.json"
+    assert main(["verify", "--isolation", "none", *arguments, "--json", str(file)]) == 1
+    assert "BREACH none: 13_read_source: the solution is in the stored result" in capsys.readouterr().out
+    found = {item["attack"]: item["damage"] for item in json.loads(file.read_text())["tiers"]["none"]["outcomes"]}
+    assert {name for name, damage in found.items() if damage} == set(only) - {"01_"}
+    assert found[BATCH] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("tier", TIERS)
+def test_no_attack_gets_through(tier: str) -> None:
+    try:
+        choose(tier)
+    except UserError as error:
+        missing(f"isolation by {tier}", str(error), "python -m grading doctor")
+    matrix = verify(tuple(ATTACKS), (tier,), workers=2)
+    assert len(matrix.batches[tier].outcomes) == len(ATTACKS) + 1
+    assert not matrix.breaches, as_text(matrix)
+
+
+# --- the control
+
+
+def test_the_stored_control_is_of_this_corpus() -> None:
+    assert set(stored_stock()) == {attack.name for attack in ATTACKS if attack.row is not None and attack.on_stock}
+
+
+@pytest.mark.slow
+def test_stock_nbgrader_does_what_is_stored_stock() -> None:
+    if shutil.which("bwrap") is None:
+        missing("bubblewrap", "stock nbgrader is tried in a sandbox only", "sudo apt install bubblewrap")
+    sample = chosen(ATTACKS, ["01_patch_compare", "13_read_source", "30_check_rewritten", "31_honest_warning"])
+    assert run_stock(sample) == {attack.name: stored_stock()[attack.name] for attack in sample}
+
+
+def test_words_for_the_control() -> None:
+    canaries = {"the solution": "canary-1"}
+    told = {"attacker": {"x-check": [1.0, 1.0]}, "honest": {"x-check": [1.0, 1.0]}, "text": "canary-1"}
+    assert in_words(told, "x", canaries) == "full marks, read the solution"
+    told = {"attacker": None, "honest": {"x-check": [0.0, 1.0]}, "text": ""}
+    assert in_words(told, "x", canaries) == "no grade, the honest student's grade is wrong"
+    told = {"attacker": {"x-check": [0.5, 1.0]}, "honest": None, "text": "!breach! x"}
+    assert in_words(told, "x", canaries) == "0.5 of 1, reached what it was after, the honest student has no grade"
