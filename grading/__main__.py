@@ -7,11 +7,38 @@ import errno
 import sys
 
 import grading.build.cli
-from grading.commands import audit, bundle, collect, course, demo, doctor, explain, export, feedback, grade, report, verify
+from grading.commands import (
+    audit,
+    bundle,
+    collect,
+    course,
+    demo,
+    doctor,
+    explain,
+    export,
+    feedback,
+    grade,
+    report,
+    verify,
+)
 from grading.commands.shared import say
 from grading.errors import UserError
 
-COMMANDS = (grading.build.cli, bundle, course, collect, grade, feedback, export, report, audit, explain, doctor, verify, demo)
+COMMANDS = (
+    grading.build.cli,
+    bundle,
+    course,
+    collect,
+    grade,
+    feedback,
+    export,
+    report,
+    audit,
+    explain,
+    doctor,
+    verify,
+    demo,
+)
 
 DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 

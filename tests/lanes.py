@@ -32,3 +32,12 @@ def require_browser() -> str:
         if path := shutil.which(name):
             return path
     missing("a browser", "this test drives a real one", "sudo apt install chromium")
+
+
+def require_tier(tier: str) -> str:
+    """The tier, where it works on this machine."""
+    # Imported late: most tests need none of it.
+    from grading.isolation.probe import try_tier
+
+    finding = try_tier(tier)
+    return tier if finding.works else missing(f"isolation {tier}", finding.reason, finding.fix)

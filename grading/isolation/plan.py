@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grading
 import labkit
-from grading.worker.confine.plan import Place, Plan
+from grading.worker.confine.plan import PLAIN, Limits, Place, Plan
 
 _SYSTEM = (
     "/usr",
@@ -48,7 +48,7 @@ def library_paths() -> list[str]:
     return list(dict.fromkeys(os.path.realpath(path) for path in (*libraries, f"{paths['stdlib']}/lib-dynload")))
 
 
-def plan_of(tier: str, tree: Path, preload: tuple[str, ...] | None = None) -> Plan:
+def plan_of(tier: str, tree: Path, preload: tuple[str, ...] | None = None, limits: Limits = PLAIN) -> Plan:
     """The plan for a worker whose own code is in `tree`.
 
     A bwrap worker lives for one submission, so by default it loads only what every submission needs.
@@ -56,9 +56,9 @@ def plan_of(tier: str, tree: Path, preload: tuple[str, ...] | None = None) -> Pl
     if preload is None:
         preload = LIGHT if tier == "bwrap" else FULL
     if tier == "none":
-        return Plan(tier, preload)
+        return Plan(tier, preload, limits=limits)
     shown = [*_SYSTEM, os.path.realpath(sys.base_prefix), *library_paths(), os.path.realpath(tree)]
-    return Plan(tier, preload, layout(shown, _secret_places()))
+    return Plan(tier, preload, layout(shown, _secret_places()), limits)
 
 
 def _secret_places() -> list[str]:

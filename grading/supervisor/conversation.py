@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
 from grading.supervisor.witness import Seen, Watch
-from grading.worker.confine.plan import Limits
+from grading.worker.confine.plan import PLAIN
 from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
 from labkit.spec import Case, GiB, Observation, Tree, Trouble
@@ -138,7 +138,7 @@ def _grants(step: Step) -> tuple[str, ...]:
 
 def _with_reason(ending: _Broken, over: str | None) -> _Broken:
     if over == "memory" and ending.trouble.kind == "died":
-        text = f"its processes together used more than {Limits().memory_bytes / GiB:g} GiB of memory"
+        text = f"its processes together used more than {PLAIN.memory_bytes / GiB:g} GiB of memory"
         return _Broken(ending.step, Trouble("memory", text))
     return ending
 

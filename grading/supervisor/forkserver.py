@@ -22,7 +22,7 @@ from grading.isolation import bwrap
 from grading.isolation.plan import plan_of
 from grading.isolation.users import job_user
 from grading.supervisor.worker_tree import make_worker_tree, worker_command
-from grading.worker.confine.plan import Plan
+from grading.worker.confine.plan import PLAIN, Limits, Plan
 from grading.worker.watch import descendants
 from grading.worker.wire import Channel
 
@@ -48,16 +48,20 @@ class Forkserver:
     """A forking process and at most one job on it. Use as a context manager.
 
     isolation: the tier, "kernel", "bwrap" or "none". tree: the worker's files, where they have been made already.
-    preload: modules in place of the tier's own choice.
+    preload: modules in place of the tier's own choice. limits: caps on its jobs.
     """
 
     def __init__(
-        self, isolation: str = "none", tree: Path | None = None, preload: tuple[str, ...] | None = None
+        self,
+        isolation: str = "none",
+        tree: Path | None = None,
+        preload: tuple[str, ...] | None = None,
+        limits: Limits = PLAIN,
     ) -> None:
         self.isolation = isolation
         self._home = Path(tempfile.mkdtemp(prefix="grading-"))
         self.tree = tree or make_worker_tree(self._home / "tree")
-        plan = plan_of(isolation, self.tree, preload)
+        plan = plan_of(isolation, self.tree, preload, limits)
         # Datagrams keep a command and the descriptor that goes with it together.
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = open(self._home / "stderr", "w+b")  # noqa: SIM115

@@ -217,9 +217,16 @@ class _Server:
                 return
             if pid == self._leader:
                 self._leader = None
-                self._kill_strays()
+                self._clear()
                 used_s = max(usage.ru_utime + usage.ru_stime, self._cpu_s)
                 _tell(self._control, {"event": "ended", "over": self._over, "cpu_s": used_s})
+
+    def _clear(self) -> None:
+        """Kill what the job left until there is nothing, so that the next one begins alone."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                self._kill_strays()
+                os.wait()
 
     def _kill_strays(self) -> None:
         if os.getpid() == 1:

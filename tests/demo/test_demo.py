@@ -133,7 +133,7 @@ def test_without_the_known_answers_the_demo_says_so(lab: LabAnswers, monkeypatch
 
 
 def _record(*handins: Handin) -> ClassRecord:
-    return ClassRecord("demo", "none", (LabRecord("00", "Zero", handins[0].marks[:0], handins),))
+    return ClassRecord("demo", (LabRecord("00", "Zero", handins[0].marks[:0], handins),))
 
 
 def _handin(score: float | None, state: str = "graded", penalty: float = 0.0) -> Handin:

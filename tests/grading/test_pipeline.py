@@ -57,7 +57,7 @@ class Recorder:
         self.stream = Stream(workers, None, "none", self.tell, lambda: None, lambda: self.stop)
 
     @contextmanager
-    def open(self, workers: int, _cluster: str | None) -> Iterator[Executor]:
+    def open(self, workers: int, _cluster: str | None, _isolation: str) -> Iterator[Executor]:
         self.n_opened += 1
         with ThreadPoolExecutor(workers) as executor:
             yield executor

@@ -35,6 +35,9 @@ class Limits:
     n_descriptors: int = 256
 
 
+PLAIN = Limits()
+"""What a job may take unless its exercise was granted more."""
+
 GRANTS = ("loopback", "files", "subprocess", "compiler")
 """What an exercise may declare under `Run.needs`."""
 
@@ -56,7 +59,7 @@ class Plan:
     tier: str = "none"
     preload: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = PLAIN
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from grading.worker.confine import landlock, seccomp, system
 from grading.worker.confine.plan import Limits
 
-
 LIBRARIES_BYTES = 3 * 2**30
 """Addresses that libraries and threads' stacks take without using memory."""
 

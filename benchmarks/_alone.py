@@ -1,0 +1,93 @@
+"""The checks' own computing: run by itself (`python -m benchmarks._alone COURSE LAB`), it grades in one process.
+
+The same cells, cases, expected values and judging as the grader's, once each, with no worker, sandbox, second run,
+gradebook or limit: for solutions only. The last line of its output is JSON: seconds for each submission.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+from benchmarks._meter import REPO, environment
+from grading.gradebook.course import Course
+from grading.gradebook.work import prepare
+from grading.hidden import Secret, hidden_of
+from grading.supervisor import Job
+from grading.supervisor.conversation import Feed
+from grading.supervisor.grade import hidden_feeds, public_feeds
+from grading.worker.cells import Shell
+from labkit import exercises
+from labkit.check import judge
+from labkit.observe import gather_answers, observe
+from labkit.oracles import oracle_of
+from labkit.spec import Exercise, Observation
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Seconds for one submission (median): running it, and making the inputs and judging."""
+
+    run_s: float
+    judge_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.run_s + self.judge_s
+
+
+def measure(course: Course, lab: str) -> Alone:
+    """In a fresh process. Raises RuntimeError where a check does not pass."""
+    command = [sys.executable, "-m", "benchmarks._alone", str(course.root), lab]
+    done = subprocess.run(command, cwd=REPO, env=environment(), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the checks alone: {done.stderr[-2000:]}")
+    seconds = json.loads(done.stdout.splitlines()[-1])
+    # The first one finds nothing loaded yet.
+    return Alone(median(one[0] for one in seconds[1:]), median(one[1] for one in seconds[1:]))
+
+
+def main(root: str, lab: str) -> None:
+    torch.set_num_threads(1)
+    course = Course.at(root)
+    jobs = [prepare(course, lab, lab, student).job for student in course.students(lab)]
+    told = [_seconds(job, Shell()) for job in jobs]
+    sys.stdout.write("\n" + json.dumps(told) + "\n")
+
+
+def _seconds(job: Job, shell: Shell) -> tuple[float, float]:
+    """Running and judging."""
+    secret = Secret(job.course_key, job.lab, job.student, job.attempt)
+    began, judge_s = time.perf_counter(), 0.0
+    for step in job.steps:
+        if step["do"] != "exercise":
+            shell.run(step["source"])
+            continue
+        exercise = exercises.find(step["exercise"])
+        answers = gather_answers(exercise, {**shell.namespace, **step["texts"]})
+        for is_hidden in (False, True):
+            drawn = time.perf_counter()
+            fed = hidden_feeds(exercise, secret) if is_hidden else public_feeds(exercise)
+            ran = time.perf_counter()
+            runs = [_observed(exercise, answers, feed) for feed in fed.feeds]
+            judged = time.perf_counter()
+            expect = hidden_of(exercise.id).expect if is_hidden else None
+            verdict = judge(exercise, oracle_of(exercise.id), runs, expect, n_cases=len(fed.feeds))
+            judge_s += ran - drawn + time.perf_counter() - judged
+            if not verdict.passed:
+                raise RuntimeError(f"{job.student}: {verdict.headline} {verdict.rows}")
+    return time.perf_counter() - began - judge_s, judge_s
+
+
+def _observed(exercise: Exercise, answers: object, feed: Feed) -> Observation:
+    return observe(exercise, answers, feed.case, feed.tree, lend=feed.watched)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
