@@ -6,6 +6,7 @@ The times are those of the files that the command writes. What came out as grade
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -37,16 +38,18 @@ class Sample:
 
 @dataclass(frozen=True)
 class Timed:
-    """A command's run, in seconds from its start. done_s: when each submission had its result, in order;
-    written_s: when the last grade was written; samples are empty where they were not asked for.
+    """A command's run, in seconds from its start. done_s: when each submission had its result, in order; own_s: what
+    each student's took by itself, as our grader says, and empty for stock.
+
+    Ours writes the last few grades when the pool has been closed, which counts as part of the end.
     """
 
     n: int
     at_a_time: int
     total_s: float
     done_s: tuple[float, ...]
-    written_s: float
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[Sample, ...]
+    own_s: dict[str, float]
 
     @property
     def warm_s(self) -> float:
@@ -56,7 +59,7 @@ class Timed:
     @property
     def seconds_each(self) -> float:
         """A submission's share of the time after the start-up, several at a time as they were."""
-        return (self.written_s - self.warm_s) / (self.n - self.at_a_time)
+        return (self.done_s[-1] - self.warm_s) / (self.n - self.at_a_time)
 
     @property
     def start_and_end_s(self) -> float:
@@ -66,7 +69,9 @@ class Timed:
     @property
     def supervisor_cpu_s(self) -> float:
         """CPU time of the writer and the judging processes for one submission, students' programs left out."""
-        after = [sample for sample in self.samples if sample.at_s >= self.warm_s]
+        after = [sample for sample in self.samples if self.warm_s <= sample.at_s <= self.done_s[-1]]
+        if len(after) < 2:
+            raise RuntimeError("the run was too short to see what the supervisor took")
         # Between two samples the submissions are those of the time between them.
         return (after[-1].cpu_s - after[0].cpu_s) / (after[-1].at_s - after[0].at_s) * self.seconds_each
 
@@ -107,10 +112,11 @@ def _run(command: list[str], course: Course, lab: str, at_a_time: int, cwd: Path
     if code or n_missing:
         said = output.read_text(errors="replace")[-2000:]
         raise RuntimeError(f"exit code {code}, {n_missing} of {len(written)} without a grade: {said}")
-    results = sorted((course.root / ".grading" / "results" / lab).glob("*.json")) or written
-    done_s = sorted(path.stat().st_mtime - began_at for path in results)
-    written_s = max(path.stat().st_mtime for path in written) - began_at
-    return Timed(len(students), at_a_time, total_s, tuple(done_s), written_s, tuple(samples))
+    results = list((course.root / ".grading" / "results" / lab).glob("*.json"))
+    done_s = sorted(path.stat().st_mtime - began_at for path in results or written)
+    stored = [json.loads(path.read_text()) for path in results]
+    own_s = {one["student"]: one["usage"]["wall_s"] for one in stored}
+    return Timed(len(students), at_a_time, total_s, tuple(done_s), tuple(samples), own_s)
 
 
 def environment() -> dict[str, str]:

@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         "--stock", type=int, help="how many of them stock grades (default: 12 %% of lab 02, all of the other)"
     )
     parser.add_argument("--tiers", nargs="*", choices=TIERS, default=list(TIERS))
-    parser.add_argument("--chunks", type=int, default=4, help="parts of the class, each graded by every grader in turn")
+    parser.add_argument("--chunks", type=int, default=4, help="parts of the class, which the graders take by turns")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--scale", type=int, nargs="*", default=[], help="sizes of the class, as in 100 500 2000")
     return parser
@@ -114,11 +114,12 @@ def _compared(root: Path, whole: Class, told: argparse.Namespace, stock_n: int) 
         for tier in told.tiers
         if _works(tier)
     }
-    graders["stock"] = lambda path, students: _stock(path, whole, students[: max(2, stock_n // told.chunks)])
+    share = max(2, stock_n // told.chunks)
+    graders["stock"] = lambda path, students: _stock(path, whole, students[:share])
     timed: dict[str, list[Timed]] = {name: [] for name in graders}
     names = list(graders)
     for i in range(told.chunks):
-        students = whole.students[i :: told.chunks] if stock_n >= told.n else _part(whole.students, i, told.chunks)
+        students = _part(whole.students, i, told.chunks)
         for name in names[i % len(names) :] + names[: i % len(names)]:
             timed[name].append(graders[name](root / f"{name}-{i}", students))
             print(
@@ -126,12 +127,21 @@ def _compared(root: Path, whole: Class, told: argparse.Namespace, stock_n: int) 
                 flush=True,
             )
     result: dict = {"submissions": told.n, "stock_submissions": sum(each.n for each in timed["stock"])}
+    if len(names) > 1:
+        result["stock_share_weight"] = _weight(timed[names[0]], share)
     for name in graders:
         result[name] = _figures(timed[name], told.n)
     for tier in (name for name in graders if name != "stock"):
         for figure, name in (("per_minute", "times_stock"), ("per_minute_started", "times_stock_started")):
             result[tier][name] = round(result[tier][figure] / result["stock"][figure], 2)
     return result
+
+
+def _weight(parts: Sequence[Timed], share: int) -> float:
+    """What a submission that stock grades takes our grader, beside what any of the class does: 1 is a fair share."""
+    everything = [own_s for part in parts for own_s in part.own_s.values()]
+    stocks = [own_s for part in parts for _, own_s in sorted(part.own_s.items())[:share]]
+    return round(mean(stocks) / mean(everything), 3)
 
 
 def _part(students: Sequence[str], i: int, n_parts: int) -> Sequence[str]:
@@ -242,7 +252,7 @@ def _against(what: str, measured: float | None, is_met: Callable[[float], bool])
 
 
 def _show(name: str, found: dict) -> None:
-    header = ("lab", "grader", "a minute", "started", "times stock", "started", "start and end s")
+    header = ("lab", "grader", "a minute", "once started", "times stock", "once started", "start and end s")
     rows = [
         (
             name,
@@ -263,6 +273,3 @@ def _show(name: str, found: dict) -> None:
 
 def _load() -> float:
     return round(os.getloadavg()[0], 2)
-
-
-__all__ = ["main", "mean"]

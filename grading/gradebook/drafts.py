@@ -16,6 +16,8 @@ from nbgrader.utils import find_all_files
 
 from grading.gradebook.course import Course
 
+LARGE_BYTES = 20 * 2**20
+"""A file beside the notebook that is larger stays where it was handed in."""
 PERMISSIONS = 0o444
 """nbgrader's own for what it has graded."""
 
@@ -53,7 +55,7 @@ def put_in_place(course: Course, lab: str, student: str) -> None:
 def _copy_files(folder: Path, draft: Path, ignore: list[str]) -> None:
     for name in find_all_files(str(folder), ignore):
         # A link could lead to a classmate's work, a pipe or a device has no end.
-        if os.path.islink(name) or not os.path.isfile(name):
+        if os.path.islink(name) or not os.path.isfile(name) or os.path.getsize(name) > LARGE_BYTES:
             continue
         copy = draft / os.path.relpath(name, folder)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,8 @@ from grading.isolation.plan import library_paths
 TIERS = ("bwrap", "kernel")
 """The strongest first: a program that many rely on and a fresh sandbox for each submission, then our own."""
 _FIXES = {
-    "bwrap": "install bubblewrap (Debian, Ubuntu: apt install bubblewrap), and allow user namespaces if not root",
+    "bwrap": "install bubblewrap (Debian, Ubuntu: apt install bubblewrap), use Linux 5.13 or newer with Landlock, "
+    "and allow user namespaces if not root",
     "kernel": "use Linux 5.13 or newer with Landlock, as root or with user namespaces allowed "
     "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)",
 }

@@ -11,17 +11,23 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import torch
+
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
 from grading.supervisor.witness import Seen, Watch
-from grading.worker.confine.plan import PLAIN
+from grading.worker.confine.plan import NO_FILES, PLAIN
+from grading.worker.seal import Seal
 from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
 from labkit.spec import Case, GiB, Observation, Tree, Trouble
+from labkit.tree import leaves
 
 GRACE_S = 1.0
 START_S = 30.0
 MAX_TEXT = 70_000
+UNWATCHED = "unwatched"
+"""The kind of trouble of a case that could not be watched."""
 _NO_MORE_CASES = ("unanswered", "missing", "type", "wall", "cpu", "memory", "died")
 _CPU_SIGNALS = ("SIGXCPU", "SIGPROF")
 
@@ -30,11 +36,19 @@ Step = Mapping[str, Tree]
 
 @dataclass(frozen=True)
 class Feed:
-    """A case with its inputs. watched: its memory is read from outside while it runs."""
+    """A case with its inputs. most_bytes: what it may hold at once, for a case whose memory is watched from outside."""
 
     case: Case
     tree: Tree
-    watched: bool = False
+    most_bytes: float | None = None
+
+    @property
+    def watched(self) -> bool:
+        return self.most_bytes is not None
+
+    @property
+    def inputs_bytes(self) -> int:
+        return sum(leaf.nbytes for _, leaf in leaves(self.tree) if isinstance(leaf, torch.Tensor))
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,8 @@ def run_steps(
         ]
         if alone or not fork:
             left = _until_exercise(left)
-        attempt = _Attempt(forkserver, _grants(alone) if alone else (), transcript, fed, limits, ends_at)
+        grants = _grants(alone, fed) if alone else ()
+        attempt = _Attempt(forkserver, grants, transcript, fed, limits, ends_at)
         try:
             ending = attempt.run(left, fork and not alone)
         finally:
@@ -128,18 +143,22 @@ def run_steps(
 
 def _is_alone(step: Step, fed: Mapping[str, Fed]) -> bool:
     """Whether an exercise has a job of its own: it was granted something, or the job is sealed for it."""
-    return step["do"] == "exercise" and bool(_grants(step) or fed[step["exercise"]].is_sealed)
+    return step["do"] == "exercise" and bool(_grants(step, fed) or fed[step["exercise"]].is_sealed)
 
 
-def _grants(step: Step) -> tuple[str, ...]:
-    """What the exercise of this step may do beyond the plain profile."""
-    return exercises.find(step["exercise"]).run.needs
+def _grants(step: Step, fed: Mapping[str, Fed]) -> tuple[str, ...]:
+    """What the exercise of this step may do beyond the plain profile, or less than that."""
+    needs = exercises.find(step["exercise"]).run.needs
+    return (*needs, NO_FILES) if fed[step["exercise"]].is_watched else needs
 
 
 def _with_reason(ending: _Broken, over: str | None) -> _Broken:
-    if over == "memory" and ending.trouble.kind == "died":
-        text = f"its processes together used more than {PLAIN.memory_bytes / GiB:g} GiB of memory"
-        return _Broken(ending.step, Trouble("memory", text))
+    texts = {
+        "memory": f"its processes together used more than {PLAIN.memory_bytes / GiB:g} GiB of memory",
+        "files": f"it made more than {PLAIN.n_files:,} files",
+    }
+    if over in texts and ending.trouble.kind == "died":
+        return _Broken(ending.step, Trouble("memory", texts[over]))
     return ending
 
 
@@ -157,6 +176,7 @@ class _Attempt:
     ) -> None:
         self._forkserver = forkserver
         self._channel = forkserver.open_job(grants)
+        self._watch = Watch(forkserver)
         self._limits = limits
         self._ends_at = ends_at
         self._seconds_in_cells = 0.0
@@ -211,7 +231,10 @@ class _Attempt:
     def _begin(self) -> None:
         """Wait for the worker's first word; until then it is our own code that takes the time."""
         if not self._has_begun:
-            self._wait("begins", time.monotonic() + START_S)
+            started_by = time.monotonic() + START_S
+            self._wait("begins", started_by)
+            self._watch.remember()
+            self._channel.send("go", deadline=started_by)
             self._has_begun = True
 
     def _cell(self, step: Step) -> None:
@@ -247,15 +270,16 @@ class _Attempt:
             raise WireError(f'"{kind[:40]}" where "ready" was due')
         name = step["exercise"]
         fed = self._fed[name]
-        watch = Watch(self._forkserver)
-        if fed.is_sealed and (problem := self._forkserver.seal_job(fed.cpu_s, files=not fed.is_watched)):
-            raise WireError(problem)
         runs = self._transcript.exercises.setdefault(name, [])
+        if fed.is_sealed and (problem := self._sealed(fed)):
+            runs.append(Observation(fed.feeds[0].case, fed.feeds[0].tree, trouble=Trouble(UNWATCHED, problem)))
+            return "over"
         seen = self._transcript.seen.setdefault(name, [])
         for feed in fed.feeds:
             began = time.monotonic()
-            if feed.watched:
-                watch.begin()
+            if feed.most_bytes is not None and (problem := self._watch.begin(feed.inputs_bytes, feed.most_bytes)):
+                runs.append(Observation(feed.case, feed.tree, trouble=Trouble(UNWATCHED, problem)))
+                break
             sent = {"case": case_to_tree(feed.case), "tree": feed.tree, "watched": feed.watched}
             self._channel.send("case", sent, began + limit_s, as_memory=feed.watched)
             kind, said = self._channel.receive(began + limit_s)
@@ -270,7 +294,7 @@ class _Attempt:
             if runs[-1].trouble and runs[-1].trouble.kind in _NO_MORE_CASES:
                 break
             if feed.watched:
-                seen.append(watch.seen(runs[-1]))
+                seen.append(self._watch.seen(runs[-1].measured.get("peak_bytes", 0.0), feed.inputs_bytes))
         else:
             seen += [self._probed(meter, n, limit_s) for meter, n in fed.probes]
         over_by = time.monotonic() + GRACE_S
@@ -278,6 +302,13 @@ class _Attempt:
         if fork:
             self._wait("exercise over", over_by)
         return "over"
+
+    def _sealed(self, fed: Fed) -> str | None:
+        """Seal the job; or why what it does could not be measured."""
+        if problem := self._forkserver.seal_job(Seal(fed.cpu_s, not fed.is_watched)):
+            return problem
+        others = len(self._forkserver.job_processes()) - 1
+        return f"{others} more processes were running when it was to be measured" if others else None
 
     def _probed(self, meter: str, n: int, within_s: float) -> Seen:
         deadline = time.monotonic() + within_s

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grading.isolation import bwrap
@@ -23,6 +23,7 @@ from grading.isolation.plan import plan_of
 from grading.isolation.users import job_user
 from grading.supervisor.worker_tree import make_worker_tree, worker_command
 from grading.worker.confine.plan import PLAIN, Limits, Plan
+from grading.worker.seal import Seal
 from grading.worker.watch import descendants
 from grading.worker.wire import Channel
 
@@ -155,14 +156,13 @@ class Forkserver:
         """The process ids, as seen from here, of everything that the running job consists of."""
         return [pid for pid in descendants(self._process.pid) if pid not in self._ours]
 
-    def seal_job(self, cpu_s: float | None, files: bool) -> str | None:
-        """From here on the job starts no process or thread, and each of its processes has so much CPU time left.
+    def seal_job(self, seal: Seal) -> str | None:
+        """From here on the job starts no process or thread, and has no more than `seal` leaves it.
 
-        files: whether it may still write to files. Returns why it could not be done, or None. Raises
-        InfrastructureFault where the forking process is gone.
+        Returns why it could not be done, or None. Raises InfrastructureFault where the forking process is gone.
         """
         with contextlib.suppress(OSError):
-            self._control.send(json.dumps({"do": "seal", "cpu_s": cpu_s, "files": files}).encode())
+            self._control.send(json.dumps({"do": "seal", "seal": asdict(seal)}).encode())
         return self._expect("sealed", KILL_S)["failed"]
 
     def close(self) -> None:

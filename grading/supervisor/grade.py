@@ -21,7 +21,8 @@ import torch
 import grading
 import labkit
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.conversation import Fed, Feed, Step, Transcript, run_steps
+from grading.rebuild.needed import needed
+from grading.supervisor.conversation import UNWATCHED, Fed, Feed, Step, Transcript, run_steps
 from grading.supervisor.forkserver import Forkserver
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from grading.supervisor.witness import Seen, objection, probes_for
@@ -31,7 +32,7 @@ from labkit.check.api import refusal
 from labkit.forbids import find_forbidden
 from labkit.observe import make_inputs, public_seed
 from labkit.oracles import oracle_of
-from labkit.spec import STUB_MESSAGE, Exercise, Observation, Oracle, Trouble
+from labkit.spec import STUB_MESSAGE, Case, Exercise, MiB, Observation, Tree, Trouble
 
 HIDDEN_HINT = "Think of sizes, dtypes and special values that the public cases do not have."
 
@@ -94,6 +95,11 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
         if name in hidden:
             fed = hidden[name]
             verdict = _guarded(exercise, lambda: _judge_hidden(exercise, unseen, fed))  # noqa: B023
+            if verdict.outcome == "suspected" and fed.is_sealed:
+                # Large things that other cells left behind are no reason for doubt: once more, without them.
+                again = run_steps(forkserver, _only_needed(job.steps, exercise), {name: fed})
+                second = _guarded(exercise, lambda: _judge_hidden(exercise, again, fed))  # noqa: B023
+                verdict = second if second.score > 0 else verdict
         results[name] = ExerciseResult(shown[name], verdict)
     usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(transcript.cpu_s + unseen.cpu_s, 3)}
     notes = (*job.notes, *_doubts(results))
@@ -138,13 +144,19 @@ def public_feeds(exercise: Exercise) -> Fed:
 def hidden_feeds(exercise: Exercise, secret: Secret) -> Fed:
     """The hidden cases; after them, when everything has been used once, those whose memory is watched."""
     hidden, rng = hidden_of(exercise.id), secret.draw(exercise.id)
-    cases = [(case, False) for case in hidden.cases(rng)]
-    cases += [(case, True) for case in hidden.watched(rng)]
-    feeds = tuple(
-        Feed(case, make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63)), watched)
-        for index, (case, watched) in enumerate(cases)
-    )
-    return Fed(feeds, probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
+    limits = {budget.name: budget.limit for budget in oracle_of(exercise.id).budgets}
+    cases = list(hidden.cases(rng))
+    n_plain = len(cases)
+    feeds = []
+    for index, case in enumerate([*cases, *hidden.watched(rng)]):
+        tree = make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63))
+        most_bytes = _limit(limits["peak_bytes"], case, tree) if index >= n_plain else None
+        feeds.append(Feed(case, tree, most_bytes))
+    return Fed(tuple(feeds), probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
+
+
+def _limit(limit: object, case: Case, tree: Tree) -> float:
+    return float(limit(case, tree) if callable(limit) else limit)
 
 
 def _judge_public(exercise: Exercise, job: Job, runs: Sequence[Observation], n_cases: int) -> Verdict:
@@ -160,29 +172,37 @@ def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
     """A hidden verdict keeps its rows for the instructor; its headline says that the public cases pass."""
     oracle, runs = oracle_of(exercise.id), unseen.exercises[exercise.id]
     verdict = judge(exercise, oracle, runs, hidden_of(exercise.id).expect, n_cases=len(fed.feeds))
+    objections = _objections(runs, fed, unseen.seen.get(exercise.id, ()))
+    if objections:
+        headline = f"{exercise.id}: a measure does not agree with ours, and a person will look at it."
+        return replace(verdict, outcome="suspected", score=0.0, headline=headline, rows=objections, hint=None)
     if verdict.score > 0:
-        objections = _objections(oracle, fed, unseen.seen[exercise.id])
-        if objections:
-            headline = f"{exercise.id}: a measure does not agree with ours, and a person will look at it."
-            return replace(verdict, outcome="suspected", score=0.0, headline=headline, rows=objections)
         return verdict
     headline = f"{exercise.id}: the public cases pass, but not every hidden one does."
     return replace(verdict, headline=headline, hint=verdict.hint or HIDDEN_HINT)
 
 
-def _objections(oracle: Oracle, fed: Fed, seen: Sequence[Seen]) -> tuple[tuple[str, str], ...]:
+def _objections(runs: Sequence[Observation], fed: Fed, seen: Sequence[Seen]) -> tuple[tuple[str, str], ...]:
     """What speaks against the figures of the student's process, as a verdict's rows."""
-    budgets = {budget.name: budget for budget in oracle.budgets}
-    watched = [feed for feed in fed.feeds if feed.watched]
     told = []
-    for index, figure in enumerate(seen):
-        limit = math.inf
-        if figure.name in budgets:
-            wanted = budgets[figure.name].limit
-            limit = wanted(watched[index].case, watched[index].tree) if callable(wanted) else wanted
-        if problem := objection(figure, limit):
-            told.append(("problem", problem))
-    return tuple(told)
+    for feed, run in zip(fed.feeds, runs, strict=False):
+        if run.trouble and run.trouble.kind == UNWATCHED:
+            told.append(run.trouble.text)
+        elif feed.most_bytes is not None and run.trouble and run.trouble.kind in ("memory", "raised", "died"):
+            told.append(
+                f"with its memory held from outside to {feed.most_bytes / MiB:.1f} MiB and some, "
+                f"it did not go through: {run.trouble.text}"
+            )
+    limits = iter([feed.most_bytes for feed in fed.feeds if feed.most_bytes is not None])
+    told += [problem for figure in seen if (problem := objection(figure, math.inf if figure.exact else next(limits)))]
+    return tuple(("problem", text) for text in told)
+
+
+def _only_needed(steps: Sequence[Step], exercise: Exercise) -> list[Step]:
+    """The exercise, after the cells that its answers are made in and that those look names up in."""
+    cells = [(step["id"], step["source"]) for step in steps if step["do"] == "code"]
+    kept = needed(cells, [answer.name for answer in exercise.answers])
+    return [step for step in steps if step["id"] in kept or step.get("exercise") == exercise.id]
 
 
 def _guarded(exercise: Exercise, judged: Callable[[], Verdict]) -> Verdict:

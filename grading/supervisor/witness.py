@@ -1,8 +1,9 @@
 """What a budget is measured by that the student's process cannot forge: the seam, and the measures there are now.
 
-`WITNESSES` names one for every budget. Memory is read from outside, from the kernel's own records, on a case that is
-large enough for a breach to stand out. What has no measure outside is a claim, and is probed with work of a secret
-size: a meter that misreads it is not believed. A measure that disagrees gives no points and is a person's to look at.
+`WITNESSES` names one for every budget. Memory is bounded and read from outside, by the kernel's own limits and
+records, on a case that is large enough for a breach to stand out. What has no measure outside is a claim, and is
+probed with work of a secret size: a meter that misreads it is not believed. A measure that disagrees gives no points
+and is a person's to look at.
 
 The time that a job may take is watched in the conversation, by the supervisor's clock.
 """
@@ -10,19 +11,21 @@ The time that a job may take is watched in the conversation, by the supervisor's
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-
 from grading.supervisor.forkserver import Forkserver
-from labkit.spec import Budget, MiB, Observation
-from labkit.tree import leaves
+from grading.worker.seal import Seal
+from grading.worker.watch import Memory, memory_of, shared_mappings
+from labkit.spec import Budget, MiB
 
-SLACK_BYTES = 12 * MiB
+SLACK_BYTES = 16 * MiB
 """What a process may take beyond its budget before it is doubted: code that is read in, the allocator's own pages."""
+KEPT_BYTES = 24 * MiB
+"""What the notebook's cells may have left in memory when a watched case begins."""
 
 
 @dataclass(frozen=True)
@@ -58,26 +61,49 @@ class Seen:
 
 
 class Watch:
-    """The memory of the running job's processes as seen from outside."""
+    """The memory of a job that consists of one process, as seen and bounded from outside."""
 
     def __init__(self, forkserver: Forkserver) -> None:
         self._forkserver = forkserver
+        self._first = Memory()
         self._base_bytes = 0
 
-    def begin(self) -> None:
-        """Start the record of the peak anew."""
-        pids = self._forkserver.job_processes()
-        for pid in pids:
-            with _gone_is_fine(), open(f"/proc/{pid}/clear_refs", "w") as file:
-                file.write("5")
-        self._base_bytes = sum(_status_bytes(pid, "VmRSS") for pid in pids)
+    def remember(self) -> None:
+        """Look at the job before any of the student's code runs."""
+        for pid in self._forkserver.job_processes():
+            self._first = memory_of(pid)
 
-    def seen(self, run: Observation) -> Seen:
-        """The most that the job's processes may have held since `begin`, beyond what they held then and the inputs."""
+    def begin(self, inputs_bytes: int, limit_bytes: float) -> str | None:
+        """Start the record of the peak, and have the kernel refuse what goes far beyond it; or why that is no use.
+
+        What was prepared before would not show as growth: shared memory, a large block of its own.
+        """
         pids = self._forkserver.job_processes()
-        peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in pids) - self._base_bytes
-        inputs_bytes = sum(leaf.nbytes for _, leaf in leaves(run.tree) if isinstance(leaf, torch.Tensor))
-        return Seen("peak_bytes", run.measured.get("peak_bytes", 0.0), max(peak_bytes - inputs_bytes, 0))
+        if len(pids) != 1:
+            return "its process was not there any more"
+        now = memory_of(pids[0])
+        kept_bytes = now.data_bytes - self._first.data_bytes
+        if kept_bytes > KEPT_BYTES:
+            return f"the notebook already held {kept_bytes / MiB:.0f} MiB when its memory was to be measured"
+        if shared_bytes := sum(shared_mappings(pids).values()):
+            return f"{shared_bytes / MiB:.1f} MiB of shared memory were mapped when its memory was to be measured"
+        with _gone_is_fine(), open(f"/proc/{pids[0]}/clear_refs", "w") as file:
+            file.write("5")
+        self._base_bytes = _status_bytes(pids[0], "VmRSS")
+        room_bytes = inputs_bytes + math.ceil(limit_bytes) + SLACK_BYTES
+        return self._forkserver.seal_job(
+            Seal(
+                files=False,
+                data_bytes=now.data_bytes + room_bytes,
+                # Code that is read in late takes addresses, too.
+                addresses_bytes=now.addresses_bytes + room_bytes + SLACK_BYTES,
+            )
+        )
+
+    def seen(self, claimed_bytes: float, inputs_bytes: int) -> Seen:
+        """The most that the job may have held since `begin`, beyond what it held then and its inputs."""
+        peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in self._forkserver.job_processes())
+        return Seen("peak_bytes", claimed_bytes, max(peak_bytes - self._base_bytes - inputs_bytes, 0))
 
 
 def objection(seen: Seen, limit: float) -> str | None:
@@ -86,7 +112,7 @@ def objection(seen: Seen, limit: float) -> str | None:
         if seen.claimed == seen.measured:
             return None
         return f"the meter of {seen.name} counted {seen.claimed:g} operations where there were {seen.measured:g}"
-    if seen.measured <= limit + SLACK_BYTES or seen.claimed > limit:
+    if seen.measured <= limit + 2 * SLACK_BYTES or seen.claimed > limit:
         return None
     return (
         f"the meter said {seen.claimed / MiB:.1f} MiB, but from outside the process grew by {seen.measured / MiB:.1f} "

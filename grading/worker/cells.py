@@ -26,6 +26,14 @@ class Printed(io.TextIOBase):
         self._kept = 0
         self._written = 0
 
+    @property
+    def encoding(self) -> str:
+        return "utf-8"
+
+    def fileno(self) -> int:
+        # As in a kernel: what goes to the descriptor itself is not shown.
+        return 1
+
     def writable(self) -> bool:
         return True
 

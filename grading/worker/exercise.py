@@ -6,19 +6,27 @@ probes from outside.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
+from pathlib import Path
+
 import torch
 
+from grading.worker.watch import memory_of
 from grading.worker.wire import Channel, case_from_tree, trouble_to_tree
 from labkit import exercises
-from labkit.meters import METERS
+from labkit.device import device
 from labkit.observe import gather_answers, observe
 from labkit.spec import Exercise, Observation, Tree, Trouble
+from labkit.stage import Stage
 
 
 def serve_exercise(channel: Channel, namespace: dict[str, object], step: dict[str, Tree]) -> None:
     """Say "ready", then answer "case" and "probe" frames with "observed" and "probed" ones until "done"."""
     channel.send("ready")
     exercise = exercises.find(step["exercise"])
+    _limit_memory(exercise)
     answers = gather_answers(exercise, {**namespace, **step["texts"]})
     while True:
         kind, parts = channel.receive()
@@ -41,10 +49,18 @@ def _serve_case(channel: Channel, exercise: Exercise, answers: object, parts: di
 
 
 def _probe(meter: str, n: int) -> dict[str, float]:
-    """What the meter says of n operations."""
-    measured: dict[str, float] = {}
+    """What the meter says of n operations, asked for as a driver asks."""
+    stage = Stage(device=device(), tmp=Path.cwd())
     x = torch.zeros(())
-    with METERS[meter](measured):
+    with stage.meter(meter):
         for _ in range(n):
             x = x + 1
-    return measured
+    return stage.measured
+
+
+def _limit_memory(exercise: Exercise) -> None:
+    """An answer that runs away gets a MemoryError rather than an end to its whole notebook."""
+    with contextlib.suppress(OSError, ValueError):
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        cap = memory_of(os.getpid()).data_bytes + exercise.run.memory_bytes
+        resource.setrlimit(resource.RLIMIT_DATA, (cap if most == resource.RLIM_INFINITY else min(cap, most), most))

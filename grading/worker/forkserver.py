@@ -15,14 +15,15 @@ import os
 import select
 import signal
 import socket
+import time
 import traceback
 
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import Plan, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
-from grading.worker.seal import seal
-from grading.worker.watch import cpu_s, descendants, own_bytes, together_bytes
+from grading.worker.seal import Seal, apply
+from grading.worker.watch import Memory, cpu_s, descendants, memory_of, together_bytes
 
 LOOK_S = 0.05
 """How often the memory of a running job is looked at."""
@@ -85,7 +86,9 @@ class _Server:
         self._cpu_s = 0.0
         self._user: int | None = None
         self._over: str | None = None
-        self._memory_bytes = plan.limits.memory_bytes
+        self._memory_bytes, self._n_files = plan.limits.memory_bytes, plan.limits.n_files
+        self._inherited = Memory()
+        self._look_again_at = 0.0
 
     def serve(self) -> None:
         wake_read, wake_write = os.pipe()
@@ -94,7 +97,7 @@ class _Server:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         gc.collect()
         gc.freeze()
-        inherited_bytes = own_bytes(os.getpid())
+        self._inherited = memory_of(os.getpid())
         _tell(self._control, {"event": "ready"})
         while True:
             ready, _, _ = select.select([self._control, wake_read], [], [], LOOK_S if self._leader else None)
@@ -104,10 +107,22 @@ class _Server:
             if self._control in ready and not self._obey():
                 return
             if self._leader is not None and not self._over:
-                held_bytes = together_bytes(descendants(os.getpid()), inherited_bytes, self._memory_bytes)
-                if held_bytes > self._memory_bytes:
-                    self._over = "memory"
-                    self._end()
+                self._look()
+
+    def _look(self) -> None:
+        """End a job that holds too much memory. A slow look is followed by a longer pause."""
+        began = time.monotonic()
+        if began < self._look_again_at:
+            return
+        held_bytes = together_bytes(descendants(os.getpid()), self._inherited, self._memory_bytes)
+        if held_bytes > self._memory_bytes:
+            self._over = "memory"
+        elif self._plan.tier == "bwrap" and max(map(_n_files, ("/tmp", "/dev/shm"))) > self._n_files:
+            # bubblewrap's temporary space has no such limit of its own.
+            self._over = "files"
+        if self._over:
+            self._end()
+        self._look_again_at = time.monotonic() + max(LOOK_S, 2 * (time.monotonic() - began))
 
     def _obey(self) -> bool:
         """Carry out the next command; False when there will be none."""
@@ -127,7 +142,6 @@ class _Server:
     def _seal(self, command: dict) -> str | None:
         """Seal the running job; what went wrong, or None."""
         server = os.getpid()
-        beside = 1 + (self._namespaces is not None) if self._user is None else 0
         pid = os.fork()
         if pid == 0:
             try:
@@ -135,12 +149,7 @@ class _Server:
                     os.setresgid(self._user, self._user, self._user)
                     os.setresuid(self._user, self._user, self._user)
                 ours = {os.getpid()} | ({self._leader} if self._namespaces else set())
-                seal(
-                    lambda: [pid for pid in descendants(server) if pid not in ours],
-                    None if self._plan.tier == "none" else beside,
-                    command["cpu_s"],
-                    command["files"],
-                )
+                apply(Seal(**command["seal"]), lambda: [pid for pid in descendants(server) if pid not in ours])
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()
@@ -180,7 +189,7 @@ class _Server:
         self._over = None
         self._cpu_s = 0.0
         self._user = command["uid"]
-        self._memory_bytes = limits.memory_bytes
+        self._memory_bytes, self._n_files = limits.memory_bytes, limits.n_files
         if self._namespaces is not None:
             pid = self._namespaces.fork(grants, (channel_fd, self._control.fileno()), job)
         else:
@@ -237,6 +246,11 @@ class _Server:
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def _n_files(folder: str) -> int:
+    found = os.statvfs(folder)
+    return found.f_files - found.f_ffree
 
 
 def _settle_into(folder: str, uid: int | None) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import resource
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from grading.worker.watch import cpu_s as cpu_used_s
 
@@ -18,30 +18,41 @@ CPU_GRACE_S = 2
 _MOST_LOOKS = 50
 
 
-def seal(
-    job_processes: Callable[[], Sequence[int]], n_tasks_beside: int | None, cpu_s: float | None, files: bool
-) -> None:
-    """Lower the limits of the job's processes. Raises RuntimeError where they would not stand still.
+@dataclass(frozen=True)
+class Seal:
+    """What is left to the processes of a sealed job.
 
-    n_tasks_beside: tasks of the same user's that are not the job's, None where tasks cannot be limited.
-    cpu_s: CPU time that each process still has. files: whether it may still write to files, where memory could hide.
+    cpu_s: CPU time that each still has. files: whether it may still write to files, where memory could hide.
+    data_bytes, addresses_bytes: the most that it may have mapped, privately and in all. None sets no limit.
     """
-    for pid in job_processes() if n_tasks_beside is None else _stand_still(job_processes, n_tasks_beside):
-        if not files:
+
+    cpu_s: float | None = None
+    files: bool = True
+    data_bytes: int | None = None
+    addresses_bytes: int | None = None
+
+
+def apply(seal: Seal, job_processes: Callable[[], Sequence[int]]) -> None:
+    """Lower the limits of the job's processes. Raises RuntimeError where they would not stand still."""
+    for pid in _stand_still(job_processes):
+        if not seal.files:
             _limit(pid, resource.RLIMIT_FSIZE, 0, 0)
-        if cpu_s is not None:
-            seconds = math.ceil(cpu_used_s(pid) + cpu_s) + CPU_GRACE_S
+        if seal.cpu_s is not None:
+            seconds = math.ceil(cpu_used_s(pid, with_children=False) + seal.cpu_s) + CPU_GRACE_S
             _limit(pid, resource.RLIMIT_CPU, seconds, seconds + 1)
+        if seal.data_bytes is not None:
+            _limit(pid, resource.RLIMIT_DATA, seal.data_bytes, seal.data_bytes)
+        if seal.addresses_bytes is not None:
+            _limit(pid, resource.RLIMIT_AS, seal.addresses_bytes, seal.addresses_bytes)
 
 
-def _stand_still(job_processes: Callable[[], Sequence[int]], n_tasks_beside: int) -> Sequence[int]:
-    """The job's processes, once no more can appear among them."""
-    before: Sequence[int] = ()
+def _stand_still(job_processes: Callable[[], Sequence[int]]) -> Sequence[int]:
+    """The job's processes, once no more can appear among them: not one task, whatever others of theirs end."""
+    before: Sequence[int] | None = None
     for _ in range(_MOST_LOOKS):
         pids = job_processes()
-        n_tasks = sum(map(_n_tasks, pids)) + n_tasks_beside
         for pid in pids:
-            _limit(pid, resource.RLIMIT_NPROC, n_tasks, n_tasks)
+            _limit(pid, resource.RLIMIT_NPROC, 0, 0)
         if pids == before:
             return pids
         before = pids
@@ -60,9 +71,3 @@ def _limit(pid: int, kind: int, soft: int, hard: int) -> None:
         if most != resource.RLIM_INFINITY:
             soft, hard = min(soft, most), min(hard, most)
         resource.prlimit(pid, kind, (soft, hard))
-
-
-def _n_tasks(pid: int) -> int:
-    with _gone_is_fine():
-        return len(os.listdir(f"/proc/{pid}/task"))
-    return 0

@@ -1,7 +1,7 @@
 """What a job's processes take together, asked of /proc by somebody who is not one of them.
 
-Memory that a process shares with the one it was forked from counts once. A limit per process would not stop a job that
-makes many.
+A limit per process would not stop a job that makes many, so the memory of all is added up. What processes share counts
+once, and shared memory counts whether or not it is in anybody's record at the moment.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+_MEMORY = ("RssAnon", "RssShmem", "VmData", "VmSize")
 
 
 def descendants(pid: int) -> list[int]:
@@ -24,35 +26,66 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def own_bytes(pid: int) -> int:
-    """Memory of a process that is no file's, what it still shares with others included; 0 when it is gone."""
-    try:
-        with open(f"/proc/{pid}/status") as file:
-            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(("RssAnon:", "RssShmem:")))
-    except OSError:
-        return 0
+@dataclass(frozen=True)
+class Memory:
+    """Figures of one process, in bytes; all 0 when it is gone.
+
+    resident: its own and shared memory that is no file's. data: private writable addresses. addresses: all of them.
+    """
+
+    resident_bytes: int = 0
+    data_bytes: int = 0
+    addresses_bytes: int = 0
 
 
-def cpu_s(pid: int) -> float:
-    """CPU time of a process and of the children that it has waited for; 0 when it is gone."""
+def memory_of(pid: int) -> Memory:
+    """Read from /proc/PID/status."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+        for line in file:
+            name, _, rest = line.partition(":")
+            if name in _MEMORY:
+                found[name] = int(rest.split()[0]) * 1024
+    resident_bytes = found.get("RssAnon", 0) + found.get("RssShmem", 0)
+    return Memory(resident_bytes, found.get("VmData", 0), found.get("VmSize", 0))
+
+
+def shared_mappings(pids: Iterable[int]) -> dict[tuple[str, str], int]:
+    """The writable shared memory that these processes have mapped: bytes by what is behind it, each once."""
+    found: dict[tuple[str, str], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+            for line in file:
+                addresses, rights, _, device, inode, *_ = line.split()
+                if rights[1] == "w" and rights[3] == "s":
+                    first, last = (int(address, 16) for address in addresses.split("-"))
+                    found[device, inode] = found.get((device, inode), 0) + last - first
+    return found
+
+
+def cpu_s(pid: int, with_children: bool = True) -> float:
+    """CPU time of a process, with that of the children that it has waited for; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return 0.0
-    return sum(map(int, fields[11:15])) / _CLOCK_TICKS
+    return sum(map(int, fields[11 : 15 if with_children else 13])) / _CLOCK_TICKS
 
 
-def together_bytes(pids: Iterable[int], inherited_bytes: int, worth_a_look_bytes: int) -> int:
-    """What these processes hold together. Exact, and slower, only from `worth_a_look_bytes` on.
+def together_bytes(pids: Iterable[int], inherited: Memory, most_bytes: int) -> int:
+    """What these processes hold together. Exact, and slower, only where a first look says that it may be too much.
 
-    inherited_bytes: what each began with, as a fork of this process.
+    inherited: what each began with, as a fork of this process. most_bytes: what would be too much.
     """
     pids = list(pids)
-    estimate = sum(max(own_bytes(pid) - inherited_bytes, 0) for pid in pids)
-    if estimate < worth_a_look_bytes:
+    figures = [memory_of(pid) for pid in pids]
+    unshared_bytes = inherited.addresses_bytes - inherited.data_bytes
+    mapped_bytes = sum(max(m.addresses_bytes - m.data_bytes - unshared_bytes, 0) for m in figures)
+    estimate = sum(m.resident_bytes for m in figures) + mapped_bytes
+    if estimate <= most_bytes:
         return estimate
-    return min(estimate, sum(map(_proportional_bytes, pids)))
+    return sum(map(_proportional_bytes, pids)) + sum(shared_mappings(pids).values())
 
 
 def _children(pid: int) -> list[int]:
@@ -66,8 +99,10 @@ def _children(pid: int) -> list[int]:
 
 
 def _proportional_bytes(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        return own_bytes(pid)
+    """Private memory, and its share of what is common to several processes and is no file's."""
+    found = 0
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Pss_Anon:"):
+                found = int(line.split()[1]) * 1024
+    return found

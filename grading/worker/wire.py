@@ -68,6 +68,8 @@ class Channel:
                 self._socket.sendall(header)
             else:
                 self._socket.sendall(_LENGTHS.pack(len(header), len(body)) + header + body)
+        except BlockingIOError as error:
+            raise TimeoutError from error
         except (BrokenPipeError, ConnectionError) as error:
             raise Closed(str(error)) from error
 
@@ -95,6 +97,8 @@ class Channel:
             self._socket.settimeout(_left(deadline))
             try:
                 chunk = self._received(min(missing, 1 << 20))
+            except BlockingIOError as error:
+                raise TimeoutError from error
             except ConnectionError as error:
                 raise Closed(str(error)) from error
             if not chunk:
@@ -125,13 +129,11 @@ class Channel:
 
 
 def _left(deadline: float | None) -> float | None:
-    """Seconds until the deadline. Raises TimeoutError when it has passed."""
-    if deadline is None:
-        return None
-    seconds = deadline - time.monotonic()
-    if seconds <= 0:
-        raise TimeoutError
-    return seconds
+    """Seconds until the deadline; 0, which takes what is there already, when it has passed.
+
+    The other side may have answered in time while this machine stood still.
+    """
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)
 
 
 def case_to_tree(case: Case) -> dict[str, Tree]:

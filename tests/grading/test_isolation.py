@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,8 @@ from grading.isolation.plan import layout
 from grading.isolation.probe import TIERS, Finding, _try
 from grading.supervisor.forkserver import Ended, Forkserver
 from grading.worker.confine.plan import Limits, MiB, Place, with_grants
-from grading.worker.wire import Closed
+from grading.worker.seal import Seal
+from grading.worker.wire import Channel, Closed
 from tests.lanes import require_tier
 
 SMALL = Limits(memory_bytes=768 * MiB)
@@ -45,12 +46,22 @@ def do(server: Forkserver) -> Do:
 
 
 def run_cell(server: Forkserver, source: str, grants: tuple[str, ...] = ()) -> object:
-    with closing(server.open_job(grants)) as channel:
-        channel.send("job", {"steps": [{"id": "a", "do": "code", "source": source}], "fork": True})
+    with cell(server, source, grants) as channel:
         said = {}
         while "printed" not in said:
             _, said = channel.receive(time.monotonic() + WITHIN_S)
     return said["error"] or (json.loads(said["printed"]) if said["printed"] else None)
+
+
+@contextmanager
+def cell(server: Forkserver, source: str, grants: tuple[str, ...] = ()) -> Iterator[Channel]:
+    """A job that runs this cell now; its channel."""
+    with closing(server.open_job(grants)) as channel:
+        channel.send("job", {"steps": [{"id": "a", "do": "code", "source": source}], "fork": True})
+        assert channel.receive(time.monotonic() + WITHIN_S)[0] == "begins"
+        channel.send("go")
+        assert channel.receive(time.monotonic() + WITHIN_S)[0] == "at"
+        yield channel
 
 
 # --- what there is to see
@@ -172,9 +183,8 @@ def test_processes_are_capped_unless_granted(do: Do) -> None:
 
 
 def test_a_fork_bomb_is_gone_when_the_job_is(server: Forkserver) -> None:
-    with closing(server.open_job()) as channel:
-        bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
-        channel.send("job", {"steps": [{"id": "a", "do": "code", "source": bomb}], "fork": True})
+    bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
+    with cell(server, bomb):
         while len(server.job_processes()) < 30:
             time.sleep(0.01)
         began = time.monotonic()
@@ -189,8 +199,7 @@ def test_what_many_processes_take_together_is_capped(server: Forkserver) -> None
         "import os, time\nfor n in range(12):\n    if not os.fork():\n        b = bytes(100 * 2**20); time.sleep(60)\n"
     )
     hog = hog.replace("bytes(", "b'x' * (")
-    with closing(server.open_job()) as channel:
-        channel.send("job", {"steps": [{"id": "a", "do": "code", "source": hog + "time.sleep(60)"}], "fork": True})
+    with cell(server, hog + "time.sleep(60)") as channel:
         with pytest.raises(Closed):
             while True:
                 channel.receive(time.monotonic() + WITHIN_S)
@@ -200,8 +209,7 @@ def test_what_many_processes_take_together_is_capped(server: Forkserver) -> None
 def test_shared_memory_counts_too(server: Forkserver) -> None:
     hog = "import mmap, time\nkept = [mmap.mmap(-1, 2**26) for _ in range(20)]\n"
     hog += "for m in kept:\n    m.write(bytes(2**26))\ntime.sleep(60)"
-    with closing(server.open_job()) as channel:
-        channel.send("job", {"steps": [{"id": "a", "do": "code", "source": hog}], "fork": True})
+    with cell(server, hog) as channel:
         with pytest.raises(Closed):
             while True:
                 channel.receive(time.monotonic() + WITHIN_S)
@@ -216,14 +224,21 @@ def test_a_sealed_job_starts_and_writes_nothing_more(server: Forkserver) -> None
     tries += "    try: attempt(); told.append('did')\n    except OSError as e: told.append(type(e).__name__)\n"
     ignore = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
     source = f"{ignore}{wait}{tries}print(json.dumps(told))"
-    with closing(server.open_job()) as channel:
-        channel.send("job", {"steps": [{"id": "a", "do": "code", "source": source}], "fork": True})
-        for _ in ("begins", "at"):
-            channel.receive(time.monotonic() + WITHIN_S)
-        assert server.seal_job(cpu_s=5.0, files=False) is None
+    with cell(server, source) as channel:
+        assert server.seal_job(Seal(cpu_s=5.0, files=False)) is None
         _, said = channel.receive(time.monotonic() + WITHIN_S)
         assert json.loads(said["printed"]) == ["BlockingIOError", "OSError"]
     assert isinstance(server.kill_job(), Ended)
+
+
+def test_temporary_space_holds_so_many_files(server: Forkserver) -> None:
+    make = "import time\nfor n in range(100_000): open(f'{n}', 'w').close()\ntime.sleep(60)"
+    if server.isolation == "kernel":
+        assert run_cell(server, make).startswith("OSError: [Errno 28]")
+        return
+    with cell(server, make) as channel, pytest.raises(Closed):
+        channel.receive(time.monotonic() + WITHIN_S)
+    assert server.kill_job().over == "files"
 
 
 # --- the probe, and the choice

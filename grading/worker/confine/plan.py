@@ -28,8 +28,8 @@ class Limits:
     """
 
     memory_bytes: int = 4096 * MiB
-    file_bytes: int = 64 * MiB
-    disk_bytes: int = 64 * MiB
+    file_bytes: int = 32 * MiB
+    disk_bytes: int = 32 * MiB
     n_files: int = 4096
     n_tasks: int = 64
     n_descriptors: int = 256
@@ -40,6 +40,8 @@ PLAIN = Limits()
 
 GRANTS = ("loopback", "files", "subprocess", "compiler")
 """What an exercise may declare under `Run.needs`."""
+NO_FILES = "no files"
+"""The opposite of a grant: hardly any temporary space, for a job whose memory is watched."""
 
 
 def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:
@@ -47,6 +49,8 @@ def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:
     more = asdict(limits)
     if "files" in grants or "compiler" in grants:
         more |= {"file_bytes": 512 * MiB, "disk_bytes": 1024 * MiB, "n_files": 65536}
+    if NO_FILES in grants:
+        more |= {"disk_bytes": MiB, "n_files": 256}
     if "subprocess" in grants or "compiler" in grants:
         more |= {"n_tasks": 256, "n_descriptors": 1024}
     return Limits(**more)

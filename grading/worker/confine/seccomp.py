@@ -15,7 +15,7 @@ from grading.worker.confine import system
 _MODE_FILTER = 2
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_AT_NUMBER, _AT_ARCH, _AT_ARG0 = 0, 4, 16
+_AT_NUMBER, _AT_ARCH, _AT_ARG0, _AT_ARG1, _AT_ARG2 = 0, 4, 16, 24, 32
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 _NAMESPACES = 0x7E020080
@@ -58,6 +58,10 @@ ABSENT = {"clone3": (435, 435), "memfd_create": (319, 279)}
 # fmt: on
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
+_SETSOCKOPT = {"x86_64": 54, "aarch64": 208}
+_SOL_SOCKET = 1
+_BUFFER_SIZES = (7, 8, 32, 33)
+"""SO_SNDBUF, SO_RCVBUF and their FORCE variants: the kernel's memory, which no limit of a process counts."""
 
 
 class _Program(ctypes.Structure):
@@ -96,6 +100,18 @@ def program(machine: str, loopback: bool) -> bytes:
         _instruction(_JUMP_ANY_BIT, _NAMESPACES, 0, 1),
         _instruction(_RETURN, _ERRNO | errno.EPERM),
         _instruction(_LOAD, _AT_NUMBER),
+    ]
+    checks = len(_BUFFER_SIZES)
+    code += [
+        _instruction(_JUMP_EQUAL, _SETSOCKOPT[machine], 0, checks + 5),
+        _instruction(_LOAD, _AT_ARG1),
+        _instruction(_JUMP_EQUAL, _SOL_SOCKET, 0, checks + 1),
+        _instruction(_LOAD, _AT_ARG2),
+    ]
+    code += [_instruction(_JUMP_EQUAL, option, checks - index, 0) for index, option in enumerate(_BUFFER_SIZES)]
+    code += [
+        _instruction(_RETURN, _ALLOW),
+        _instruction(_RETURN, _ERRNO | errno.EPERM),
     ]
     families = (_AF_UNIX, _AF_INET, _AF_INET6) if loopback else (_AF_UNIX,)
     code += [_instruction(_JUMP_EQUAL, _SOCKET[machine], 0, len(families) + 2), _instruction(_LOAD, _AT_ARG0)]
