@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import torch
@@ -86,7 +86,9 @@ def _seconds(job: Job, shell: Shell) -> tuple[float, float]:
 
 
 def _observed(exercise: Exercise, answers: object, feed: Feed) -> Observation:
-    return observe(exercise, answers, feed.case, feed.tree, lend=feed.watched)
+    run = observe(exercise, answers, feed.case, feed.tree, lend=feed.watched)
+    # What was lent does not come back, here as in the grader.
+    return replace(run, back=feed.tree) if feed.watched else run
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from grading.worker.confine.plan import Plan
 
 PROGRAM = "bwrap"
-_AS_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN", "CAP_SYS_PTRACE")
+_AS_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN", "CAP_SYS_PTRACE", "CAP_SETPCAP")
 """Root's worker starts jobs under users of their own, ends them and reads their memory figures; no more."""
 
 
@@ -32,7 +32,21 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
     else:
         args += ["--unshare-user"]
     size = str(plan.limits.disk_bytes)
-    args += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]
+    args += [
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--dev-bind",
+        "/dev/null",
+        "/dev/zero",
+        "--perms",
+        "1777",
+        "--size",
+        size,
+        "--tmpfs",
+        "/dev/shm",
+    ]
     args += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
     for path in _folders_above(plan):
         args += ["--perms", "0755", "--dir", path]

@@ -82,7 +82,12 @@ class Watch:
         if len(pids) != 1:
             return "its process was not there any more"
         now = memory_of(pids[0])
-        kept_bytes = now.data_bytes - self._first.data_bytes
+        first = self._first
+        kept_bytes = max(
+            now.data_bytes - first.data_bytes,
+            now.resident_bytes - first.resident_bytes,
+            now.stack_bytes - first.stack_bytes,
+        )
         if kept_bytes > KEPT_BYTES:
             return f"the notebook already held {kept_bytes / MiB:.0f} MiB when its memory was to be measured"
         if shared_bytes := sum(shared_mappings(pids).values()):

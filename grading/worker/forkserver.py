@@ -17,6 +17,7 @@ import signal
 import socket
 import time
 import traceback
+from collections.abc import Callable
 
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
@@ -142,21 +143,30 @@ class _Server:
     def _seal(self, command: dict) -> str | None:
         """Seal the running job; what went wrong, or None."""
         server = os.getpid()
+        ours = {self._leader} if self._namespaces else set()
+
+        def seal() -> None:
+            me = os.getpid()
+            apply(Seal(**command["seal"]), lambda: [p for p in descendants(server) if p not in ours and p != me])
+
+        return None if self._as_user(seal) else "its limits could not be lowered"
+
+    def _as_user(self, do: Callable[[], object]) -> bool:
+        """Whether it went well, in a fork that has become the job's user."""
         pid = os.fork()
         if pid == 0:
             try:
                 if self._user is not None:
                     os.setresgid(self._user, self._user, self._user)
                     os.setresuid(self._user, self._user, self._user)
-                ours = {os.getpid()} | ({self._leader} if self._namespaces else set())
-                apply(Seal(**command["seal"]), lambda: [pid for pid in descendants(server) if pid not in ours])
+                do()
                 os._exit(0)
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(1)
         _, status = os.waitpid(pid, 0)
-        return "its limits could not be lowered" if status else None
+        return status == 0
 
     def _start(self, channel_fd: int, command: dict) -> None:
         grants = tuple(command["grants"])
@@ -227,6 +237,9 @@ class _Server:
             if pid == self._leader:
                 self._leader = None
                 self._clear()
+                if self._plan.tier == "bwrap":
+                    # The other tiers give every job a place of its own.
+                    self._as_user(lambda: [empty(folder) for folder in ("/tmp", "/dev/shm")])
                 used_s = max(usage.ru_utime + usage.ru_stime, self._cpu_s)
                 _tell(self._control, {"event": "ended", "over": self._over, "cpu_s": used_s})
 
@@ -251,6 +264,19 @@ class _Server:
 def _n_files(folder: str) -> int:
     found = os.statvfs(folder)
     return found.f_files - found.f_ffree
+
+
+def empty(folder: str) -> None:
+    """Remove what this user has in a folder, as far as it may."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    os.chmod(entry.path, 0o700)
+                    empty(entry.path)
+                    os.rmdir(entry.path)
+                else:
+                    os.unlink(entry.path)
 
 
 def _settle_into(folder: str, uid: int | None) -> None:

@@ -24,6 +24,8 @@ def run_job(channel_fd: int, folder: str) -> None:
     os.setsid()
     _quiet()
     os.environ.update(HOME=folder, TMPDIR=folder, MPLCONFIGDIR=folder)
+    # A module that a cell writes can be imported, and stands in for no other.
+    sys.path.append(folder)
     # Programs that a cell starts find what it has itself.
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     os.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"

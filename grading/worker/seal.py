@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import resource
+import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from grading.worker.watch import cpu_s as cpu_used_s
 
 CPU_GRACE_S = 2
-_MOST_LOOKS = 50
+_STOP_S = 5.0
+_PAUSE_S = 0.0005
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,9 @@ class Seal:
 
 def apply(seal: Seal, job_processes: Callable[[], Sequence[int]]) -> None:
     """Lower the limits of the job's processes. Raises RuntimeError where they would not stand still."""
-    for pid in _stand_still(job_processes):
+    pids = _stopped(job_processes)
+    for pid in pids:
+        _limit(pid, resource.RLIMIT_NPROC, 0, 0)
         if not seal.files:
             _limit(pid, resource.RLIMIT_FSIZE, 0, 0)
         if seal.cpu_s is not None:
@@ -44,19 +50,35 @@ def apply(seal: Seal, job_processes: Callable[[], Sequence[int]]) -> None:
             _limit(pid, resource.RLIMIT_DATA, seal.data_bytes, seal.data_bytes)
         if seal.addresses_bytes is not None:
             _limit(pid, resource.RLIMIT_AS, seal.addresses_bytes, seal.addresses_bytes)
+    for pid in pids:
+        with _gone_is_fine():
+            os.kill(pid, signal.SIGCONT)
 
 
-def _stand_still(job_processes: Callable[[], Sequence[int]]) -> Sequence[int]:
-    """The job's processes, once no more can appear among them: not one task, whatever others of theirs end."""
+def _stopped(job_processes: Callable[[], Sequence[int]]) -> Sequence[int]:
+    """The job's processes, all stopped, so that no fork is on its way that would have the old limits."""
+    give_up_at = time.monotonic() + _STOP_S
     before: Sequence[int] | None = None
-    for _ in range(_MOST_LOOKS):
+    while time.monotonic() < give_up_at:
         pids = job_processes()
         for pid in pids:
-            _limit(pid, resource.RLIMIT_NPROC, 0, 0)
-        if pids == before:
+            with _gone_is_fine():
+                os.kill(pid, signal.SIGSTOP)
+        if pids == before and all(map(_is_stopped, pids)):
             return pids
         before = pids
+        time.sleep(_PAUSE_S)
     raise RuntimeError("the job's processes would not stand still")
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether every thread of it is stopped or dead."""
+    with _gone_is_fine():
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with _gone_is_fine(), open(f"/proc/{pid}/task/{task}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] not in "TtZX":
+                    return False
+    return True
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-_MEMORY = ("RssAnon", "RssShmem", "VmData", "VmSize")
+_MEMORY = ("RssAnon", "RssShmem", "VmData", "VmStk", "VmSize")
 
 
 def descendants(pid: int) -> list[int]:
@@ -30,11 +30,13 @@ def descendants(pid: int) -> list[int]:
 class Memory:
     """Figures of one process, in bytes; all 0 when it is gone.
 
-    resident: its own and shared memory that is no file's. data: private writable addresses. addresses: all of them.
+    resident: its own and shared memory that is no file's. data: private writable addresses. stack: those that grow
+    downwards. addresses: all of them.
     """
 
     resident_bytes: int = 0
     data_bytes: int = 0
+    stack_bytes: int = 0
     addresses_bytes: int = 0
 
 
@@ -47,7 +49,7 @@ def memory_of(pid: int) -> Memory:
             if name in _MEMORY:
                 found[name] = int(rest.split()[0]) * 1024
     resident_bytes = found.get("RssAnon", 0) + found.get("RssShmem", 0)
-    return Memory(resident_bytes, found.get("VmData", 0), found.get("VmSize", 0))
+    return Memory(resident_bytes, found.get("VmData", 0), found.get("VmStk", 0), found.get("VmSize", 0))
 
 
 def shared_mappings(pids: Iterable[int]) -> dict[tuple[str, str], int]:

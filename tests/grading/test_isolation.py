@@ -206,14 +206,12 @@ def test_what_many_processes_take_together_is_capped(server: Forkserver) -> None
         assert server.kill_job().over == "memory"
 
 
-def test_shared_memory_counts_too(server: Forkserver) -> None:
-    hog = "import mmap, time\nkept = [mmap.mmap(-1, 2**26) for _ in range(20)]\n"
-    hog += "for m in kept:\n    m.write(bytes(2**26))\ntime.sleep(60)"
-    with cell(server, hog) as channel:
-        with pytest.raises(Closed):
-            while True:
-                channel.receive(time.monotonic() + WITHIN_S)
-        assert server.kill_job().over == "memory"
+def test_memory_that_is_no_processs_cannot_be_had(do: Do) -> None:
+    assert do("import mmap; mmap.mmap(-1, 2**26)").startswith("PermissionError")
+    zero = "import mmap, os; mmap.mmap(os.open('/dev/zero', os.O_RDWR), 2**26)"
+    assert do(zero).startswith(("FileNotFoundError", "OSError: [Errno 19]"))
+    raise_ = "import socket; a, b = socket.socketpair(); a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**22)"
+    assert do(raise_).startswith("PermissionError")
 
 
 def test_a_sealed_job_starts_and_writes_nothing_more(server: Forkserver) -> None:

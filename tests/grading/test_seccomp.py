@@ -19,10 +19,12 @@ HEADERS = {
 }
 
 
-def verdict(machine: str, number: int, arg0: int = 0, arch: int | None = None, loopback: bool = False) -> str | int:
+def verdict(machine: str, number: int, *args: int, arch: int | None = None, loopback: bool = False) -> str | int:
     """What the filter says of a call: "allow", "kill" or an error number."""
     code = list(struct.iter_unpack("=HBBI", program(machine, loopback)))
-    data = struct.pack("=IIQ", number, _ARCH[machine] if arch is None else arch, 0) + struct.pack("=6Q", arg0, *[0] * 5)
+    data = struct.pack("=IIQ", number, _ARCH[machine] if arch is None else arch, 0) + struct.pack(
+        "=6Q", *args, *[0] * (6 - len(args))
+    )
     accumulator = position = 0
     while True:
         kind, if_true, if_false, value = code[position]
@@ -61,6 +63,20 @@ def test_sockets_are_for_this_machine_and_loopback_where_granted(machine: str) -
     assert [f for f in families if verdict(machine, SOCKET[machine], f) == ALLOW] == [1]
     assert [f for f in families if verdict(machine, SOCKET[machine], f, loopback=True) == ALLOW] == [1, 2, 10]
     assert verdict(machine, SOCKET[machine], 16) == errno.EACCES
+
+
+@pytest.mark.parametrize("machine", _ARCH)
+def test_memory_that_no_limit_counts_is_refused(machine: str) -> None:
+    mmap = {"x86_64": 9, "aarch64": 222}[machine]
+    private, shared, validated, anonymous = 2, 1, 3, 0x20
+    assert verdict(machine, mmap, 0, 4096, 3, private | anonymous) == ALLOW
+    assert verdict(machine, mmap, 0, 4096, 3, shared) == ALLOW
+    assert verdict(machine, mmap, 0, 4096, 3, shared | anonymous) == errno.EPERM
+    assert verdict(machine, mmap, 0, 4096, 3, validated | anonymous) == errno.EPERM
+    setsockopt = {"x86_64": 54, "aarch64": 208}[machine]
+    refused = [option for option in range(80) if verdict(machine, setsockopt, 5, 1, option) != ALLOW]
+    assert refused == [7, 8, 32, 33]
+    assert verdict(machine, setsockopt, 5, 6, 7) == ALLOW
 
 
 def test_another_machines_calls_are_not_taken_for_this_ones() -> None:

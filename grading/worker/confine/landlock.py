@@ -21,7 +21,7 @@ _RIGHTS = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
 _TCP = 3
 _SCOPES = 3
 _WRITABLE = ("/tmp", "/dev/shm")
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
+_DEVICES = ("/dev/null", "/dev/full")
 _FILE_ONLY = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | _IOCTL_DEV
 
 

@@ -50,7 +50,7 @@ def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:
     if "files" in grants or "compiler" in grants:
         more |= {"file_bytes": 512 * MiB, "disk_bytes": 1024 * MiB, "n_files": 65536}
     if NO_FILES in grants:
-        more |= {"disk_bytes": MiB, "n_files": 256}
+        more |= {"disk_bytes": MiB, "n_files": 256, "n_descriptors": 64}
     if "subprocess" in grants or "compiler" in grants:
         more |= {"n_tasks": 256, "n_descriptors": 1024}
     return Limits(**more)

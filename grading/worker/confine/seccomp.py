@@ -15,7 +15,7 @@ from grading.worker.confine import system
 _MODE_FILTER = 2
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_AT_NUMBER, _AT_ARCH, _AT_ARG0, _AT_ARG1, _AT_ARG2 = 0, 4, 16, 24, 32
+_AT_NUMBER, _AT_ARCH, _AT_ARG0, _AT_ARG1, _AT_ARG2, _AT_ARG3 = 0, 4, 16, 24, 32, 40
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 _NAMESPACES = 0x7E020080
@@ -59,6 +59,8 @@ ABSENT = {"clone3": (435, 435), "memfd_create": (319, 279)}
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _SETSOCKOPT = {"x86_64": 54, "aarch64": 208}
+_MMAP = {"x86_64": 9, "aarch64": 222}
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 _SOL_SOCKET = 1
 _BUFFER_SIZES = (7, 8, 32, 33)
 """SO_SNDBUF, SO_RCVBUF and their FORCE variants: the kernel's memory, which no limit of a process counts."""
@@ -98,6 +100,15 @@ def program(machine: str, loopback: bool) -> bytes:
         _instruction(_JUMP_EQUAL, _CLONE[machine], 0, 3),
         _instruction(_LOAD, _AT_ARG0),
         _instruction(_JUMP_ANY_BIT, _NAMESPACES, 0, 1),
+        _instruction(_RETURN, _ERRNO | errno.EPERM),
+        _instruction(_LOAD, _AT_NUMBER),
+    ]
+    # Shared memory without a file keeps its pages when nobody has them mapped, and no limit counts those.
+    code += [
+        _instruction(_JUMP_EQUAL, _MMAP[machine], 0, 5),
+        _instruction(_LOAD, _AT_ARG3),
+        _instruction(_JUMP_ANY_BIT, _MAP_ANONYMOUS, 0, 2),
+        _instruction(_JUMP_ANY_BIT, _MAP_SHARED, 0, 1),
         _instruction(_RETURN, _ERRNO | errno.EPERM),
         _instruction(_LOAD, _AT_NUMBER),
     ]
