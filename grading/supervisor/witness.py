@@ -128,7 +128,8 @@ def objection(seen: Seen, limit: float) -> str | None:
 def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str, int], ...]:
     """The probes, each of a secret size, that go with these budgets."""
     meters = [WITNESSES[budget.name].meter for budget in budgets if WITNESSES[budget.name].how == "probe"]
-    return tuple((meter, rng.randint(3, 60)) for meter in meters for _ in range(2))
+    # A small one and a large one: a meter that knows the answer's own figures misreads at least the other.
+    return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,170 @@
+"""Budgets are measured by what a student's process cannot forge: real lies, told by real jobs."""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from grading.hidden import hidden_of
+from grading.supervisor.result import SubmissionResult
+from grading.supervisor.witness import SLACK_BYTES, WITNESSES, Seen, objection, probes_for
+from grading.worker.wire import Channel
+from labkit import exercises
+from labkit.oracles import oracle_of
+from labkit.spec import MiB
+from tests.grading.test_worker import code, exercise, graded
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKED = "02-blocked-sum"
+MERGE = "02-merge-smallest"
+RIGHT = (ROOT / "tests" / "right" / f"{BLOCKED}__float64-accumulator.py").read_text()
+MERGED = (ROOT / "tests" / "right" / f"{MERGE}__two-queues.py").read_text()
+
+# Holds all of x in float32 at once, in memory that the meter was given and so does not count.
+WHOLE = """
+import torch
+def whole_sum(x, dim, block_size, room):
+    copy = room[: x.numel()].view(x.shape)
+    copy.copy_(x)
+    total = 0
+    for block in copy.split(block_size, dim):
+        total = total + block.sum(dim)
+    return total
+"""
+FROM_ARENA = "def blocked_sum(x, dim, block_size):\n    return whole_sum(x, dim, block_size, ARENA)"
+
+
+def course_exercises() -> list[str]:
+    return [name for name in exercises.everything() if not name.startswith("99")]
+
+
+@pytest.mark.parametrize("name", course_exercises())
+def test_every_budget_of_the_course_has_a_witness(name: str) -> None:
+    for budget in oracle_of(name).budgets:
+        assert WITNESSES[budget.name].how != "inside"
+        if WITNESSES[budget.name].how == "outside":
+            watched = hidden_of(name).watched(random.Random(0))
+            assert watched, f"{name}: hidden cases on which {budget.name} can be seen from outside"
+    if exercises.find(name).run.cpu_s is not None:
+        assert exercises.find(name).run.wall_s > exercises.find(name).run.cpu_s
+
+
+@pytest.mark.parametrize(
+    "seen, limit, text",
+    [
+        (Seen("peak_bytes", 1.0, 5.0 * MiB), 1.0 * MiB, None),
+        (Seen("peak_bytes", 1.0 * MiB, 90.0 * MiB), 2.0 * MiB, "the meter said 1.0 MiB, but .* grew by 90.0 MiB; 2.0"),
+        # What breaks its budget by its own word is judged by it.
+        (Seen("peak_bytes", 80.0 * MiB, 90.0 * MiB), 2.0 * MiB, None),
+        (Seen("peak_bytes", 0.0, 2.0 * SLACK_BYTES), 0.0, None),
+        (Seen("ops", 7.0, 7.0, exact=True), 0.0, None),
+        (Seen("ops", 6.0, 7.0, exact=True), 0.0, "the meter of ops counted 6 operations where there were 7"),
+    ],
+)
+def test_what_is_objected_to(seen: Seen, limit: float, text: str | None) -> None:
+    found = objection(seen, limit)
+    if text is None:
+        assert found is None
+    else:
+        assert found is not None and re.search(text, found)
+
+
+def test_probes_have_secret_sizes_small_and_large() -> None:
+    drawn = [probes_for(oracle_of(BLOCKED).budgets, random.Random(seed)) for seed in range(20)]
+    assert {meter for probes in drawn for meter, _ in probes} == {"ops"}
+    assert all(small <= 60 < 1000 <= large for (_, small), (_, large) in drawn)
+    assert len({probes for probes in drawn}) == 20
+
+
+# --- real jobs
+
+
+def sum_of(forkserver, *cells: str, answer: str = RIGHT) -> SubmissionResult:
+    before = [code(f"c{n}", source) for n, source in enumerate(cells)]
+    return graded(forkserver, *before, code(BLOCKED, answer), exercise(BLOCKED))
+
+
+def test_an_honest_answer_passes(forkserver) -> None:
+    result = sum_of(forkserver, "import torch")
+    assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
+
+
+def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver) -> None:
+    result = sum_of(forkserver, "import torch", "experiment = torch.ones(50 * 2**20)")
+    assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cell, answer, why",
+    [
+        ("ARENA = torch.ones(34 * 2**20)", FROM_ARENA, "already held 1[34]. MiB"),
+        (
+            "import mmap\nARENA = torch.frombuffer(mmap.mmap(-1, 136 * 2**20, flags=mmap.MAP_PRIVATE "
+            "| mmap.MAP_ANONYMOUS | 0x100), dtype=torch.float32)\nARENA.fill_(1)",
+            FROM_ARENA,
+            "already held 1[34]. MiB",
+        ),
+        (
+            "import subprocess\nhelper = subprocess.Popen(['sleep', '60'])",
+            RIGHT + "\n_keep = helper",
+            None,
+        ),
+        (
+            "import os\nif not os.fork():\n    import time; time.sleep(60)\nleft = 1",
+            RIGHT.replace("    start = 0\n", "    start = left - 1\n"),
+            "1 more processes were running",
+        ),
+        (
+            "import mmap\ndef room(n): return torch.frombuffer(mmap.mmap(-1, max(4 * n, 4096), flags=mmap.MAP_PRIVATE "
+            "| mmap.MAP_ANONYMOUS), dtype=torch.float32)",
+            "def blocked_sum(x, dim, block_size):\n    return whole_sum(x, dim, block_size, room(x.numel()))",
+            "held from outside to",
+        ),
+        (
+            "from labkit.meters import METERS\nimport contextlib\nhonest = METERS['ops']\n@contextlib.contextmanager\n"
+            "def less(measured):\n    with honest(measured): yield\n    measured['dispatches'] *= 0.5\nMETERS['ops'] = less",
+            RIGHT,
+            "operations where there were",
+        ),
+    ],
+    ids=["arena", "stack arena", "unneeded helper", "helper", "own mapping", "meter"],
+)
+def test_a_lie_gets_no_points_and_a_persons_look(forkserver, cell: str, answer: str, why: str | None) -> None:
+    if forkserver.isolation == "none":
+        pytest.skip("a job that is not confined is not bounded either")
+    result = sum_of(forkserver, WHOLE, cell, answer=answer)
+    found = result.exercises[BLOCKED]
+    assert found.public.outcome == "passed"
+    if why is None:
+        # A process that the answer does not need is left out at the second look.
+        assert found.outcome in ("passed", "suspected")
+        return
+    assert (found.outcome, found.score) == ("suspected", 0.0)
+    assert re.search(why, " ".join(result.notes))
+
+
+@pytest.mark.slow
+def test_cpu_time_that_was_used_before_buys_none(forkserver) -> None:
+    burn = "import os, time\nif not os.fork():\n    while time.process_time() < 3: pass\n    os._exit(0)\nos.wait()"
+    busy = "    import time\n    until = time.process_time() + 7\n    signal.setitimer(signal.ITIMER_PROF, 0)\n"
+    busy += "    while len(values) > 1000 and time.process_time() < until: pass\n"
+    slow = MERGED.replace("    while len", f"{busy}    while len", 1)
+    steps = (code("a", f"import signal\n{burn}"), code(MERGE, slow), exercise(MERGE))
+    found = graded(forkserver, *steps).exercises[MERGE]
+    assert found.score == 0
+    assert found.outcome in ("limit", "suspected")
+
+
+def test_an_answer_that_came_in_time_is_read_late() -> None:
+    """The supervisor's machine may stand still; that is not the student's time."""
+    ours, theirs = socket.socketpair()
+    Channel(theirs).send("observed", {"got": 1})
+    assert Channel(ours).receive(deadline=time.monotonic() - 5) == ("observed", {"got": 1})
+    with pytest.raises(TimeoutError):
+        Channel(ours).receive(deadline=time.monotonic() - 5)
