@@ -89,7 +89,8 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
         shown[name] = _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(public[name].feeds)))  # noqa: B023
     hidden = {name: hidden_feeds(asked[name], secret) for name, verdict in shown.items() if verdict.score > 0}
     unseen = run_steps(forkserver, _second_run(job.steps, hidden, transcript.cells), hidden)
-    results = {}
+    results: dict[str, ExerciseResult] = {}
+    looks: list[str] = []
     for name, exercise in asked.items():
         verdict = None
         if name in hidden:
@@ -99,10 +100,12 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
                 # Large things that other cells left behind are no reason for doubt: once more, without them.
                 again = run_steps(forkserver, _only_needed(job.steps, exercise), {name: fed})
                 second = _guarded(exercise, lambda: _judge_hidden(exercise, again, fed))  # noqa: B023
-                verdict = second if second.score > 0 else verdict
+                if second.score > 0:
+                    looks.append(f"{name} passes without the other cells, but not with them: {_told(verdict)}")
+                    verdict = second
         results[name] = ExerciseResult(shown[name], verdict)
     usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(transcript.cpu_s + unseen.cpu_s, 3)}
-    notes = (*job.notes, *_doubts(results))
+    notes = (*job.notes, *looks, *_doubts(results))
     return SubmissionResult(
         job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.isolation, usage
     )
@@ -111,10 +114,14 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
 def _doubts(results: Mapping[str, ExerciseResult]) -> list[str]:
     """What a person has to look at, for the submission's notes."""
     return [
-        f"{name} is suspected: {' '.join(text for _, text in result.deciding.rows)}"
+        f"{name} is suspected: {_told(result.deciding)}"
         for name, result in results.items()
         if result.outcome == "suspected"
     ]
+
+
+def _told(verdict: Verdict) -> str:
+    return "; ".join(text for _, text in verdict.rows)
 
 
 def _exercises_in(steps: Sequence[Step]) -> list[str]:

@@ -96,7 +96,9 @@ def test_an_honest_answer_passes(forkserver) -> None:
 
 def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver) -> None:
     result = sum_of(forkserver, "import torch", "experiment = torch.ones(50 * 2**20)")
-    assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
+    assert result.exercises[BLOCKED].outcome == "passed"
+    (note,) = result.notes
+    assert re.match(f"{BLOCKED} passes without the other cells, but not with them: the notebook already held 20", note)
 
 
 @pytest.mark.slow
@@ -128,8 +130,9 @@ def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver) -> None
         ),
         (
             "from labkit.meters import METERS\nimport contextlib\nhonest = METERS['ops']\n@contextlib.contextmanager\n"
-            "def less(measured):\n    with honest(measured): yield\n    measured['dispatches'] *= 0.5\nMETERS['ops'] = less",
-            RIGHT,
+            "def less(measured):\n    with honest(measured): yield\n    measured['dispatches'] *= 0.9\n"
+            "METERS['ops'] = less",
+            RIGHT + "\n_kept = less",
             "operations where there were",
         ),
     ],
