@@ -1,7 +1,7 @@
 """The checks' own computing: run by itself (`python -m benchmarks._alone COURSE LAB`), it grades in one process.
 
 The same cells, cases, expected values and judging as the grader's, once each, with no worker, sandbox, second run,
-gradebook or limit: for solutions only. The last line of its output is JSON: seconds for each submission.
+gradebook or limit: for solutions only. The last line of its output is JSON: an Alone's figures for each.
 """
 
 from __future__ import annotations
@@ -32,14 +32,11 @@ from labkit.spec import Exercise, Observation
 
 @dataclass(frozen=True)
 class Alone:
-    """Seconds for one submission (median): running it, and making the inputs and judging."""
+    """Seconds for one submission (medians): wall time, CPU time, and the CPU time of making inputs and judging."""
 
-    run_s: float
-    judge_s: float
-
-    @property
-    def total_s(self) -> float:
-        return self.run_s + self.judge_s
+    wall_s: float
+    cpu_s: float
+    judge_cpu_s: float
 
 
 def measure(course: Course, lab: str) -> Alone:
@@ -50,7 +47,7 @@ def measure(course: Course, lab: str) -> Alone:
         raise RuntimeError(f"the checks alone: {done.stderr[-2000:]}")
     seconds = json.loads(done.stdout.splitlines()[-1])
     # The first one finds nothing loaded yet.
-    return Alone(median(one[0] for one in seconds[1:]), median(one[1] for one in seconds[1:]))
+    return Alone(*(median(figures) for figures in zip(*seconds[1:], strict=True)))
 
 
 def main(root: str, lab: str) -> None:
@@ -61,10 +58,10 @@ def main(root: str, lab: str) -> None:
     sys.stdout.write("\n" + json.dumps(told) + "\n")
 
 
-def _seconds(job: Job, shell: Shell) -> tuple[float, float]:
-    """Running and judging."""
+def _seconds(job: Job, shell: Shell) -> tuple[float, float, float]:
+    """As in Alone."""
     secret = Secret(job.course_key, job.lab, job.student, job.attempt)
-    began, judge_s = time.perf_counter(), 0.0
+    began, began_cpu, judge_s = time.perf_counter(), time.process_time(), 0.0
     for step in job.steps:
         if step["do"] != "exercise":
             shell.run(step["source"])
@@ -72,17 +69,17 @@ def _seconds(job: Job, shell: Shell) -> tuple[float, float]:
         exercise = exercises.find(step["exercise"])
         answers = gather_answers(exercise, {**shell.namespace, **step["texts"]})
         for is_hidden in (False, True):
-            drawn = time.perf_counter()
+            drawn = time.process_time()
             fed = hidden_feeds(exercise, secret) if is_hidden else public_feeds(exercise)
-            ran = time.perf_counter()
+            ran = time.process_time()
             runs = [_observed(exercise, answers, feed) for feed in fed.feeds]
-            judged = time.perf_counter()
+            judged = time.process_time()
             expect = hidden_of(exercise.id).expect if is_hidden else None
             verdict = judge(exercise, oracle_of(exercise.id), runs, expect, n_cases=len(fed.feeds))
-            judge_s += ran - drawn + time.perf_counter() - judged
+            judge_s += ran - drawn + time.process_time() - judged
             if not verdict.passed:
                 raise RuntimeError(f"{job.student}: {verdict.headline} {verdict.rows}")
-    return time.perf_counter() - began - judge_s, judge_s
+    return time.perf_counter() - began, time.process_time() - began_cpu, judge_s
 
 
 def _observed(exercise: Exercise, answers: object, feed: Feed) -> Observation:

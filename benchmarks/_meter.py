@@ -39,7 +39,7 @@ class Sample:
 @dataclass(frozen=True)
 class Timed:
     """A command's run, in seconds from its start. done_s: when each submission had its result, in order; own_s: what
-    each student's took by itself, as our grader says, and empty for stock.
+    each student's took by itself, as our grader says, and own_cpu_s its processes' CPU time; empty for stock.
 
     Ours writes the last few grades when the pool has been closed, which counts as part of the end.
     """
@@ -50,6 +50,7 @@ class Timed:
     done_s: tuple[float, ...]
     samples: tuple[Sample, ...]
     own_s: dict[str, float]
+    own_cpu_s: dict[str, float]
 
     @property
     def warm_s(self) -> float:
@@ -115,8 +116,8 @@ def _run(command: list[str], course: Course, lab: str, at_a_time: int, cwd: Path
     results = list((course.root / ".grading" / "results" / lab).glob("*.json"))
     done_s = sorted(path.stat().st_mtime - began_at for path in results or written)
     stored = [json.loads(path.read_text()) for path in results]
-    own_s = {one["student"]: one["usage"]["wall_s"] for one in stored}
-    return Timed(len(students), at_a_time, total_s, tuple(done_s), tuple(samples), own_s)
+    own_s, own_cpu_s = ({one["student"]: one["usage"][name] for one in stored} for name in ("wall_s", "cpu_s"))
+    return Timed(len(students), at_a_time, total_s, tuple(done_s), tuple(samples), own_s, own_cpu_s)
 
 
 def environment() -> dict[str, str]:

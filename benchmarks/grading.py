@@ -186,21 +186,27 @@ def _stock(path: Path, whole: Class, students: Sequence[str]) -> Timed:
 
 
 def _added(root: Path, whole: Class) -> dict | str:
-    """A submission with everything right, one at a time, against its checks in one process."""
+    """A submission with everything right, one at a time, against its checks in one process.
+
+    On a busy machine only the CPU times can be compared: those of the writer, the judging process and the student's.
+    """
     if not _works("kernel"):
         return NOT_RUN
     course = whole.fill(root / "alone", whole.students)
     timed, alone = run_ours(course, whole.lab, "kernel", 1), _alone.measure(course, whole.lab)
-    cpu_s = timed.supervisor_cpu_s
-    return {
-        "submissions": timed.n,
-        "alone_s": round(alone.total_s, 4),
-        "alone_judging_s": round(alone.judge_s, 4),
-        "graded_s": round(timed.seconds_each, 4),
-        "supervisor_cpu_s": round(cpu_s, 4),
-        "added_wall_s": round(timed.seconds_each - alone.total_s, 4),
-        "added_supervisor_cpu_s": round(cpu_s - alone.judge_s, 4),
+    shutil.rmtree(course.root)
+    cpu_s, own_cpu_s = timed.supervisor_cpu_s, median(timed.own_cpu_s.values())
+    found = {
+        "alone_wall_s": alone.wall_s,
+        "alone_cpu_s": alone.cpu_s,
+        "alone_judging_cpu_s": alone.judge_cpu_s,
+        "graded_wall_s": timed.seconds_each,
+        "supervisor_cpu_s": cpu_s,
+        "students_cpu_s": own_cpu_s,
+        "added_wall_s": timed.seconds_each - alone.wall_s,
+        "added_cpu_s": cpu_s + own_cpu_s - alone.cpu_s,
     }
+    return {"submissions": timed.n, **{name: round(value, 4) for name, value in found.items()}}
 
 
 def _scaled(root: Path, whole: Class, told: argparse.Namespace) -> list[dict] | str:
@@ -234,7 +240,7 @@ def _judged(result: dict) -> list[dict]:
         judged.append(_against(what, measured, lambda value, least=least: value >= least))
     for lab in LABS:
         added = result.get(lab, {}).get("added", NOT_RUN)
-        for figure in ("added_wall_s", "added_supervisor_cpu_s"):
+        for figure in ("added_wall_s", "added_cpu_s"):
             measured = None if added == NOT_RUN else added[figure]
             judged.append(_against(f"lab {lab}: {figure} at most {ADDED_S}", measured, lambda value: value <= ADDED_S))
     rows = result.get("scale", NOT_RUN)

@@ -1,0 +1,79 @@
+"""Both tiers for a grader who is not root: they work, and the same answers get the same marks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lanes import require, require_tier
+
+ROOT = Path(__file__).resolve().parents[2]
+USER = 1234
+TRY = """
+import json
+from grading.isolation.probe import try_tier
+from grading.supervisor import Job
+from grading.supervisor.run import close_forkservers, run
+
+RMS = "import torch\\ndef rms(x, dim):\\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
+SUM = open("tests/right/02-blocked-sum__float64-accumulator.py").read()
+MERGE = open("tests/right/02-merge-smallest__two-queues.py").read()
+STEPS = [{"id": "c", "do": "code", "source": "import torch"}]
+for name, source in (("00-warm-up", RMS), ("02-blocked-sum", SUM), ("02-merge-smallest", MERGE)):
+    STEPS.append({"id": name, "do": "code", "source": source})
+    STEPS.append({"id": f"{name}-check", "do": "exercise", "exercise": name, "texts": {}})
+told = {}
+for tier in ("kernel", "bwrap"):
+    finding = try_tier(tier)
+    told[tier] = finding.reason
+    if finding.works:
+        result = run(Job("02", "ada", "1", tuple(STEPS), (), (), b"key"), tier)
+        told[tier] = {name: found["hidden"]["outcome"] for name, found in result["exercises"].items()}
+close_forkservers()
+print(json.dumps(told))
+"""
+PASSED = {"00-warm-up": "passed", "02-blocked-sum": "passed", "02-merge-smallest": "passed"}
+
+
+@pytest.mark.slow
+def test_both_tiers_work_without_root(tmp_path: Path) -> None:
+    require_tier("bwrap")
+    command = [sys.executable, "-c", TRY]
+    if os.geteuid() == 0:
+        command = as_user(command, tmp_path)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {"kernel": PASSED, "bwrap": PASSED}
+
+
+def as_user(command: list[str], aside: Path) -> list[str]:
+    """The command as another user, in a mount namespace in which folders that only root may enter are opened for it."""
+    require("unshare", "this test makes a mount namespace", "sudo apt install util-linux")
+    lines = ["set -e"]
+    opened: dict[str, list[str]] = {}
+    for path in dict.fromkeys((str(ROOT), os.path.realpath(sys.base_prefix))):
+        if closed := _closed_folder(Path(path)):
+            opened.setdefault(closed, []).append(path)
+    for n, (closed, paths) in enumerate(opened.items()):
+        kept = [shlex.quote(f"{aside}/{n}-{index}") for index, _ in enumerate(paths)]
+        for path, place in zip(paths, kept, strict=True):
+            lines += [f"mkdir -p {place}", f"mount --bind {shlex.quote(path)} {place}"]
+        lines.append(f"mount -t tmpfs -o mode=755 none {shlex.quote(closed)}")
+        for path, place in zip(paths, kept, strict=True):
+            lines += [f"mkdir -p {shlex.quote(path)}", f"mount --bind {place} {shlex.quote(path)}"]
+    environment = ["env", "-i", f"PATH={os.environ['PATH']}", "HOME=/tmp", "OMP_NUM_THREADS=1"]
+    run = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *environment, *command]
+    lines.append("exec " + shlex.join(run))
+    return ["unshare", "--mount", "bash", "-c", "\n".join(lines)]
+
+
+def _closed_folder(path: Path) -> str | None:
+    """The topmost folder above `path` that others may not enter."""
+    closed = [str(folder) for folder in reversed(path.parents) if not folder.stat().st_mode & 0o001]
+    return closed[0] if closed else None
