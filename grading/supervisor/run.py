@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import re
 import shutil
 import socket
 import tempfile
@@ -14,12 +15,15 @@ from pathlib import Path
 
 from grading.errors import UserError
 from grading.isolation import choose
+from grading.isolation.plan import FULL, LIGHT
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.grade import Job, grade_job
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.worker_tree import make_worker_tree
 
 TRIES = 2
+_COMPILES = re.compile(r"optim|compile")
+"""PyTorch loads its compiler at the first optimizer, and where it is called."""
 
 
 def run(job: Job, isolation: str) -> dict:
@@ -51,20 +55,26 @@ def close_forkservers() -> None:
 
 def _graded(tier: str, job: Job) -> SubmissionResult:
     if tier != "bwrap":
-        return grade_job(_forkserver(tier), job)
+        return grade_job(_forkserver(tier, _preload(job)), job)
     with Forkserver(tier, tree=_worker_tree()) as sandbox:
         return grade_job(sandbox, job)
 
 
-def _forkserver(tier: str) -> Forkserver:
-    if tier not in _kept():
-        _kept()[tier] = Forkserver(tier)
-    return _kept()[tier]
+def _preload(job: Job) -> tuple[str, ...]:
+    """What a process that serves many jobs has loaded: PyTorch's compiler, which takes seconds, only for those whose
+    text may come to it."""
+    return FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT
+
+
+def _forkserver(tier: str, preload: tuple[str, ...]) -> Forkserver:
+    if (tier, preload) not in _kept():
+        _kept()[tier, preload] = Forkserver(tier, tree=_worker_tree(), preload=preload)
+    return _kept()[tier, preload]
 
 
 @functools.cache
-def _kept() -> dict[str, Forkserver]:
-    """This process's own, by tier: each takes seconds to load, so it is kept until the process ends."""
+def _kept() -> dict[tuple[str, tuple[str, ...]], Forkserver]:
+    """This process's own, by tier and by what they have loaded: they take seconds to load, so they are kept."""
     atexit.register(close_forkservers)
     return {}
 

@@ -14,6 +14,8 @@ from grading.isolation.plan import interpreter, library_paths
 from grading.worker.confine.plan import Plan
 
 ABSENT = ("oracles",)
+FONTS = "fonts"
+"""Where in the tree matplotlib's list of the machine's fonts lies, which takes it a second to make."""
 
 
 def make_worker_tree(folder: Path) -> Path:
@@ -23,9 +25,19 @@ def make_worker_tree(folder: Path) -> Path:
     shutil.copytree(Path(grading.__file__).parent / "worker", folder / "grading" / "worker", ignore=skip)
     (folder / "grading" / "__init__.py").write_text('"""The worker\'s side alone."""\n')
     compileall.compile_dir(folder, quiet=2)
+    _copy_list_of_fonts(folder / FONTS)
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return folder
+
+
+def _copy_list_of_fonts(folder: Path) -> None:
+    # Made and stored by this import, where this user has none yet.
+    import matplotlib.font_manager
+
+    folder.mkdir()
+    for path in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
+        shutil.copy(path, folder)
 
 
 def worker_command(tree: Path, control_fd: int, plan: Plan, root: Path) -> list[str]:
@@ -36,4 +48,5 @@ def worker_command(tree: Path, control_fd: int, plan: Plan, root: Path) -> list[
     path = [str(tree.resolve()), *library_paths()]
     start = "from grading.worker.forkserver import main"
     call = f"main({control_fd}, {plan.to_json()!r}, {str(root)!r})"
-    return [interpreter(), "-I", "-S", "-B", "-c", f"import sys; sys.path[:] = {path!r}; {start}; {call}"]
+    # Not isolated by -I, which would also ignore the hash seed: the environment is clean by itself.
+    return [interpreter(), "-P", "-s", "-S", "-B", "-c", f"import sys; sys.path[:] = {path!r}; {start}; {call}"]

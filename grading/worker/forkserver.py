@@ -13,11 +13,13 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
@@ -29,6 +31,7 @@ from grading.worker.watch import Memory, cpu_s, descendants, memory_of, together
 LOOK_S = 0.05
 """How often the memory of a running job is looked at."""
 _MANY = 65536
+_FONTS = Path(__file__).parents[2] / "fonts"
 
 
 def main(control_fd: int, plan_json: str, root: str) -> None:
@@ -62,6 +65,8 @@ def _settle() -> None:
 
 def preload(modules: tuple[str, ...]) -> None:
     """Load what jobs need. It must leave no thread behind, because a fork of a process with threads may hang."""
+    # matplotlib looks for its list of fonts there, and would make it anew.
+    shutil.copytree(_FONTS, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
     for name in modules:
         importlib.import_module(name)
     if "torch" in modules:
