@@ -66,7 +66,8 @@ def _settle() -> None:
 def preload(modules: tuple[str, ...]) -> None:
     """Load what jobs need. It must leave no thread behind, because a fork of a process with threads may hang."""
     # matplotlib looks for its list of fonts there, and would make it anew.
-    shutil.copytree(_FONTS, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
+    for path in _FONTS.iterdir():
+        shutil.copy(path, os.environ["MPLCONFIGDIR"])
     for name in modules:
         importlib.import_module(name)
     if "torch" in modules:
