@@ -20,7 +20,7 @@ from grading.gradebook.course import Course
 from grading.gradebook.work import prepare
 from grading.hidden import Secret, hidden_of
 from grading.supervisor import Job
-from grading.supervisor.conversation import Feed
+from grading.supervisor.feeds import Feed
 from grading.supervisor.grade import hidden_feeds, public_feeds
 from grading.worker.cells import Shell
 from labkit import exercises

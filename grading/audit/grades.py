@@ -14,7 +14,7 @@ from typing import Any
 
 from grading.audit.entry import Entry
 from grading.gradebook.work import Graded
-from grading.supervisor.conversation import CellLimits
+from grading.supervisor.feeds import CellLimits
 from grading.supervisor.grade import grader_digest
 from grading.supervisor.result import SubmissionResult
 from labkit import exercises

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.conversation import Fed, Transcript, run_steps
+from grading.supervisor.conversation import run_steps
+from grading.supervisor.feeds import Fed, Transcript
 from grading.supervisor.forkserver import Forkserver
 from grading.supervisor.grade import Job, hidden_feeds, public_feeds
 from labkit import exercises

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import torch
-
+from grading.supervisor.feeds import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, Transcript
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
 from grading.supervisor.witness import Seen, Watch
@@ -21,76 +20,12 @@ from grading.worker.seal import Seal
 from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
 from labkit.spec import Case, GiB, Observation, Tree, Trouble
-from labkit.tree import leaves
 
 GRACE_S = 1.0
 START_S = 30.0
 MAX_TEXT = 70_000
-UNWATCHED = "unwatched"
-"""The kind of trouble of a case that could not be watched."""
 _NO_MORE_CASES = ("unanswered", "missing", "type", "wall", "cpu", "memory", "died")
 _CPU_SIGNALS = ("SIGXCPU", "SIGPROF")
-
-Step = Mapping[str, Tree]
-
-
-@dataclass(frozen=True)
-class Feed:
-    """A case with its inputs. most_bytes: what it may hold at once, for a case whose memory is watched from outside."""
-
-    case: Case
-    tree: Tree
-    most_bytes: float | None = None
-
-    @property
-    def watched(self) -> bool:
-        return self.most_bytes is not None
-
-    @property
-    def inputs_bytes(self) -> int:
-        return sum(leaf.nbytes for _, leaf in leaves(self.tree) if isinstance(leaf, torch.Tensor))
-
-
-@dataclass(frozen=True)
-class Fed:
-    """The cases of an exercise in the order in which they are fed, and probes (meter, operations) to go with them.
-
-    cpu_s: CPU time for all of them together, enforced from outside.
-    """
-
-    feeds: tuple[Feed, ...]
-    probes: tuple[tuple[str, int], ...] = ()
-    cpu_s: float | None = None
-
-    @property
-    def is_watched(self) -> bool:
-        return any(feed.watched for feed in self.feeds)
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether the job may start nothing that could work unseen."""
-        return self.is_watched or self.cpu_s is not None
-
-
-@dataclass(frozen=True)
-class CellLimits:
-    """Wall time for one cell, for all cells of one run through them, and for everything; characters printed in all."""
-
-    one_s: float = 30.0
-    all_s: float = 60.0
-    submission_s: float = 300.0
-    printed: int = 2**20
-
-
-@dataclass
-class Transcript:
-    """What happened, by cell id and by exercise id; `seen` are the figures that were watched or probed."""
-
-    cells: dict[str, CellResult] = field(default_factory=dict)
-    exercises: dict[str, list[Observation]] = field(default_factory=dict)
-    seen: dict[str, list[Seen]] = field(default_factory=dict)
-    n_printed: int = 0
-    cpu_s: float = 0.0
 
 
 class LostUnderStudent(InfrastructureFault):
@@ -106,7 +41,7 @@ class _Broken:
 
 
 def run_steps(
-    forkserver: Forkserver, steps: Sequence[Step], fed: Mapping[str, Fed], limits: CellLimits = CellLimits()
+    forkserver: Forkserver, steps: Sequence[Step], fed: Mapping[str, Fed], limits: CellLimits = CELL_LIMITS
 ) -> Transcript:
     """Run all steps and return what happened. Raises InfrastructureFault when the trouble is ours."""
     transcript = Transcript()

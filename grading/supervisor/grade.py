@@ -22,7 +22,8 @@ import grading
 import labkit
 from grading.hidden import Secret, hidden_of
 from grading.rebuild.needed import needed
-from grading.supervisor.conversation import UNWATCHED, Fed, Feed, Step, Transcript, run_steps
+from grading.supervisor.conversation import run_steps
+from grading.supervisor.feeds import UNWATCHED, Fed, Feed, Step, Transcript
 from grading.supervisor.forkserver import Forkserver
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from grading.supervisor.witness import Seen, objection, probes_for

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from grading.supervisor import Forkserver, Job, grade_job
-from grading.supervisor.conversation import CellLimits, run_steps
+from grading.supervisor.conversation import run_steps
+from grading.supervisor.feeds import CellLimits
 from grading.supervisor.forkserver import InfrastructureFault
 
 GOOD = "def double(x):\n    return x * 2"
