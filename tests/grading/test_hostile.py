@@ -44,8 +44,8 @@ def course(pristine, tmp_path) -> Course:
     return Course.at(shutil.copytree(pristine, tmp_path / "course"))
 
 
-def grade_all(course: Course) -> dict[str, str]:
-    return {item.student: item.outcome for item in grade(course, LAB, course.students(LAB), workers=2)}
+def grade_all(course: Course, isolation: str = "auto") -> dict[str, str]:
+    return {item.student: item.outcome for item in grade(course, LAB, course.students(LAB), 2, isolation)}
 
 
 def check_points(course: Course, student: str) -> float:
@@ -69,7 +69,8 @@ def test_no_submission_keeps_the_others_from_their_grades(course) -> None:
     submit(course, "aah-time", timestamp="the day after tomorrow")
     odd = os.path.join(os.fsencode(course.root), b"submitted", b"\xff\xfe", os.fsencode(LAB))
     os.makedirs(odd)
-    ungraded = grade_all(course)
+    # Where nothing confines them, two of these reach processes of ours.
+    ungraded = grade_all(course, "none")
     assert check_points(course, "honest") == check_points(course, "zoe") == 1
     assert check_points(course, "aab-huge") == 0
     assert check_points(course, "aad-surrogate") == 1
