@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -183,6 +184,7 @@ def test_the_whole_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert blank and all(row["score"] == "0" and row["outcome"] == "unanswered" for row in blank)
     assert any(row["outcome"] == "unreadable" for row in rows)
     assert any(row["student"] == "'=SUM(A1)" for row in rows)
-    assert "isolation: none" in (out / "report.html").read_text(encoding="utf-8")
+    (tier,) = re.findall(r"^isolation: (\w+)", said, re.MULTILINE)
+    assert f"isolation: {tier.lower()}, for" in (out / "report.html").read_text(encoding="utf-8")
     for path in ("report.html", "grades.csv", "course"):
         assert str(out / path) in said

@@ -138,7 +138,7 @@ def test_workers_that_would_grade_otherwise_are_refused_before_any_job(fragile, 
         shutil.copytree(
             REPOSITORY / package, tmp_path / "other" / package, ignore=shutil.ignore_patterns("__pycache__")
         )
-    (tmp_path / "other" / "grading" / "errors.py").open("a").write("# another version\n")
+    (tmp_path / "other" / "grading" / "rebuild" / "merge.py").open("a").write("# another version\n")
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "grading.py").write_text("")
     fragile.add_worker(source=tmp_path / "other")
