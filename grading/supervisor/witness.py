@@ -10,7 +10,6 @@ The time that a job may take is watched in the conversation, by the supervisor's
 
 from __future__ import annotations
 
-import contextlib
 import math
 import random
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from typing import Literal
 
 from grading.supervisor.forkserver import Forkserver
 from grading.worker.seal import Seal
-from grading.worker.watch import Memory, memory_of, shared_mappings
+from grading.worker.watch import Memory, gone_is_fine, memory_of, shared_mappings
 from labkit.spec import Budget, MiB
 
 SLACK_BYTES = 16 * MiB
@@ -92,7 +91,7 @@ class Watch:
             return f"the notebook already held {kept_bytes / MiB:.0f} MiB when its memory was to be measured"
         if shared_bytes := sum(shared_mappings(pids).values()):
             return f"{shared_bytes / MiB:.1f} MiB of shared memory were mapped when its memory was to be measured"
-        with _gone_is_fine(), open(f"/proc/{pids[0]}/clear_refs", "w") as file:
+        with gone_is_fine(), open(f"/proc/{pids[0]}/clear_refs", "w") as file:
             file.write("5")
         self._base_bytes = _status_bytes(pids[0], "VmRSS")
         room_bytes = inputs_bytes + math.ceil(limit_bytes) + SLACK_BYTES
@@ -132,13 +131,7 @@ def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str
     return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
 
 
-@contextlib.contextmanager
-def _gone_is_fine():
-    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-        yield
-
-
 def _status_bytes(pid: int, name: str) -> int:
-    with _gone_is_fine(), open(f"/proc/{pid}/status") as file:
+    with gone_is_fine(), open(f"/proc/{pid}/status") as file:
         return next((int(line.split()[1]) * 1024 for line in file if line.startswith(f"{name}:")), 0)
     return 0

@@ -6,16 +6,16 @@ right that even root may lack. What it set, the job cannot undo.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from grading.worker.watch import cpu_s as cpu_used_s
+from grading.worker.watch import gone_is_fine
 
 CPU_GRACE_S = 2
 _STOP_S = 5.0
@@ -51,7 +51,7 @@ def apply(seal: Seal, job_processes: Callable[[], Sequence[int]]) -> None:
         if seal.addresses_bytes is not None:
             _limit(pid, resource.RLIMIT_AS, seal.addresses_bytes, seal.addresses_bytes)
     for pid in pids:
-        with _gone_is_fine():
+        with gone_is_fine():
             os.kill(pid, signal.SIGCONT)
 
 
@@ -62,7 +62,7 @@ def _stopped(job_processes: Callable[[], Sequence[int]]) -> Sequence[int]:
     while time.monotonic() < give_up_at:
         pids = job_processes()
         for pid in pids:
-            with _gone_is_fine():
+            with gone_is_fine():
                 os.kill(pid, signal.SIGSTOP)
         if pids == before and all(map(_is_stopped, pids)):
             return pids
@@ -73,22 +73,16 @@ def _stopped(job_processes: Callable[[], Sequence[int]]) -> Sequence[int]:
 
 def _is_stopped(pid: int) -> bool:
     """Whether every thread of it is stopped or dead."""
-    with _gone_is_fine():
+    with gone_is_fine():
         for task in os.listdir(f"/proc/{pid}/task"):
-            with _gone_is_fine(), open(f"/proc/{pid}/task/{task}/stat") as file:
+            with gone_is_fine(), open(f"/proc/{pid}/task/{task}/stat") as file:
                 if file.read().rsplit(")", 1)[1].split()[0] not in "TtZX":
                     return False
     return True
 
 
-@contextlib.contextmanager
-def _gone_is_fine() -> Iterator[None]:
-    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-        yield
-
-
 def _limit(pid: int, kind: int, soft: int, hard: int) -> None:
-    with _gone_is_fine():
+    with gone_is_fine():
         _, most = resource.prlimit(pid, kind)
         if most != resource.RLIM_INFINITY:
             soft, hard = min(soft, most), min(hard, most)

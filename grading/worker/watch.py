@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _MEMORY = ("RssAnon", "RssShmem", "VmData", "VmStk", "VmSize")
+
+
+@contextlib.contextmanager
+def gone_is_fine() -> Iterator[None]:
+    """For a block about a process that may end, with all that /proc has of it, at any moment."""
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        yield
 
 
 def descendants(pid: int) -> list[int]:
