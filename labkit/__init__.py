@@ -13,6 +13,19 @@ except ImportError as error:
 
 from labkit.check import CheckFailed, check, progress
 from labkit.device import device, has_gpu, seed_all
+from labkit.meters import limit_memory, measure_step, track_memory, track_ops
 from labkit.ranks import run_ranks
 
-__all__ = ["CheckFailed", "check", "device", "has_gpu", "progress", "run_ranks", "seed_all"]
+__all__ = [
+    "CheckFailed",
+    "check",
+    "device",
+    "has_gpu",
+    "limit_memory",
+    "measure_step",
+    "progress",
+    "run_ranks",
+    "seed_all",
+    "track_memory",
+    "track_ops",
+]

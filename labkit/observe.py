@@ -89,7 +89,7 @@ def observe(
             raise
         except BaseException as error:
             return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
-    return Observation(case, tree, got, back, stage.measured)
+    return Observation(case, tree, got, back, stage.measured, held=stage.held)
 
 
 def _drive_one(
@@ -107,7 +107,7 @@ def _drive_ranks(
     """The same of every rank. What was measured is the largest figure of any rank."""
 
     def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
-        own = replace(stage, rank=comm.rank, world_size=comm.world_size, comm=comm, measured={}, marks=[])
+        own = replace(stage, rank=comm.rank, world_size=comm.world_size, comm=comm, measured={}, held={}, marks=[])
         return *_drive_one(exercise, answers, case, tree, own, lend), own
 
     results, traffic = simulate(drive, exercise.run.ranks)

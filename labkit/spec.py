@@ -154,7 +154,10 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Observation:
-    """One run of one case: the inputs as sent, the tree that came back, the inputs afterwards, what was measured."""
+    """One run of one case: the inputs as sent, the tree that came back, the inputs afterwards, what was measured.
+
+    held: by the name of a measure, the largest things that it consists of, in words; known only where it was measured.
+    """
 
     case: Case
     tree: Tree
@@ -162,3 +165,4 @@ class Observation:
     back: Tree = None
     measured: Mapping[str, float] = field(default_factory=dict)
     trouble: Trouble | None = None
+    held: Mapping[str, Sequence[str]] = field(default_factory=dict)

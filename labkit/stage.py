@@ -5,6 +5,7 @@ It measures what the driver asks for and nothing else; limits and isolation are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +26,12 @@ class Stage:
     world_size: int = 1
     comm: Any = None
     measured: dict[str, float] = field(default_factory=dict)
+    held: dict[str, Sequence[str]] = field(default_factory=dict)
     marks: list[str] = field(default_factory=list)
 
     def meter(self, name: str) -> AbstractContextManager[None]:
-        """Measure a block: `with stage.meter("memory"): ...`; the figures go into `measured`."""
-        return METERS[name](self.measured)
+        """Measure a block: `with stage.meter("memory"): ...`; figures go to `measured`, what is in them to `held`."""
+        return METERS[name](self.measured, self.held)
 
     def mark(self, label: str) -> None:
         """Note that the run has reached a point, in order, for properties about the order of events."""

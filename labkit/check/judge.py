@@ -117,6 +117,7 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
                 ("problem", over_budget(budget.name)),
                 ("measured", amount(measured, budget.unit)),
                 ("budget", amount(limit, budget.unit)),
+                *(("held", text) for text in run.held.get(budget.name, ())),
             )
             return _Failure("failed", rows, _specific_hint(oracle, run, expected) or budget.hint)
     return None

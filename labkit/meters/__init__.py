@@ -3,16 +3,35 @@
 `METERS` maps the name that an exercise declares to the context manager its driver opens with `stage.meter(name)`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from labkit.meters.memory import measure_memory
-from labkit.meters.ops import count_operations
+from labkit.meters.memory import (
+    MemoryProfile,
+    limit_memory,
+    measure_memory,
+    measure_saved,
+    measure_step,
+    track_memory,
+)
+from labkit.meters.ops import count_operations, track_ops
 
-METERS: dict[str, Callable[[dict[str, float]], AbstractContextManager[None]]] = {
+METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], AbstractContextManager[None]]] = {
     "memory": measure_memory,
+    "saved": measure_saved,
     "ops": count_operations,
 }
-"""Meter name -> context manager factory; the dict that it is given receives the measures when the block ends."""
+"""Meter name -> context manager factory; the dicts that it is given receive, when the block ends, the measures and the
+names of what a measure consists of."""
 
-__all__ = ["METERS", "count_operations", "measure_memory"]
+__all__ = [
+    "METERS",
+    "MemoryProfile",
+    "count_operations",
+    "limit_memory",
+    "measure_memory",
+    "measure_saved",
+    "measure_step",
+    "track_memory",
+    "track_ops",
+]

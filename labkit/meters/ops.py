@@ -1,34 +1,89 @@
-"""Count the operations that PyTorch dispatches in a block: what Python-side loops over elements cost.
+"""Count the operations that PyTorch dispatches in a block, and the FLOPs of those that multiply matrices.
 
-It counts calls, not FLOPs, and sees nothing that happens inside an operator.
+It sees nothing that happens inside an operator, and elementwise work counts no FLOPs: its cost is the bytes it moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+
+import torch
 
 from labkit.meters.dispatch import Meter
 
 
-class Dispatches(Meter):
-    """Counts every operation that reaches the dispatcher."""
+class Operations(Meter):
+    """Counts every operation that reaches the dispatcher.
+
+    A product of m × k with k × n is 2 m k n FLOPs, and attention counts every score, also those that a causal mask
+    hides: the convention of `torch.utils.flop_counter`, which leaves out the attention operators of the CPU.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.count = 0
+        self.count_by_op: Counter[str] = Counter()
+        self.flops_by_op: Counter[str] = Counter()
+
+    @property
+    def dispatches(self) -> int:
+        return self.count_by_op.total()
+
+    @property
+    def flops(self) -> int:
+        return self.flops_by_op.total()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += 1
-        return func(*args, **(kwargs or {}))
+        packet, kwargs = func._overloadpacket, kwargs or {}
+        count_flops = _flop_formulas().get(packet)
+        if count_flops is None and torch.is_inference_mode_enabled():
+            # There, composite operators arrive whole, with the products hidden inside of them.
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **kwargs)
+        name = str(packet).removeprefix("aten.")
+        self.count_by_op[name] += 1
+        if count_flops is not None:
+            self.flops_by_op[name] += count_flops(*args, **kwargs, out_val=result)
+        return result
+
+
+@cache
+def _flop_formulas() -> dict[object, Callable[..., int]]:
+    from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
+
+    def forward(query, key, value, *others, out_val=None, **settings) -> int:
+        return sdpa_flop_count(query.shape, key.shape, value.shape)
+
+    def backward(grad_out, query, key, value, *others, out_val=None, **settings) -> int:
+        return sdpa_backward_flop_count(grad_out.shape, query.shape, key.shape, value.shape)
+
+    aten = torch.ops.aten
+    return {
+        aten._scaled_dot_product_flash_attention_for_cpu: forward,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
+        **flop_registry,
+    }
 
 
 @contextmanager
-def count_operations(measured: dict[str, float]) -> Iterator[None]:
-    """Add the number of dispatched operations to `measured["dispatches"]`."""
-    dispatches = Dispatches()
+def track_ops() -> Iterator[Operations]:
+    """Count the operations of a block: `dispatches`, `flops`, and both by name in `count_by_op` and `flops_by_op`."""
+    with Operations() as operations:
+        yield operations
+
+
+@contextmanager
+def count_operations(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+    """Add the numbers of dispatched operations and of FLOPs to `measured["dispatches"]` and `measured["flops"]`."""
+    operations = Operations()
     try:
-        with dispatches:
+        with operations:
             yield
     finally:
-        measured["dispatches"] = measured.get("dispatches", 0) + dispatches.count
+        measured["dispatches"] = measured.get("dispatches", 0) + operations.dispatches
+        measured["flops"] = measured.get("flops", 0) + operations.flops

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -82,7 +83,8 @@ def test_a_hidden_case_is_shown_to_the_instructor(course: Course, capsys: pytest
     said = explained(course, capsys, "eve", "00-warm-up")
     assert "  public          all 8 cases pass, 1 point." in said
     assert "the public cases pass, but not every hidden one does." in said
-    assert "-- hidden case 1 of " in said and "  inputs          x: float32 (" in said
+    # Which one it is depends on the course's key: a hidden case may have the shape of a public one.
+    assert re.search(r"-- hidden case \d of ", said) and "  inputs          x: float" in said
     assert "  | # ?[31mred?]0;title?" in said
 
 

@@ -130,7 +130,7 @@ def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver) -> None
         ),
         (
             "from labkit.meters import METERS\nimport contextlib\nhonest = METERS['ops']\n@contextlib.contextmanager\n"
-            "def less(measured):\n    with honest(measured): yield\n    measured['dispatches'] *= 0.9\n"
+            "def less(measured, held):\n    with honest(measured, held): yield\n    measured['dispatches'] *= 0.9\n"
             "METERS['ops'] = less",
             RIGHT + "\n_kept = less",
             "operations where there were",

@@ -1,0 +1,25 @@
+"""Memory: live bytes, the peak and what it consists of, the same on a CPU, on fake tensors and on CUDA."""
+
+from labkit.meters.memory.budget import measure_memory, measure_saved
+from labkit.meters.memory.cap import limit_memory
+from labkit.meters.memory.fake import fake_tensors
+from labkit.meters.memory.profile import AliveTensor, MemoryProfile, Point
+from labkit.meters.memory.record import CATEGORIES
+from labkit.meters.memory.sites import Site
+from labkit.meters.memory.step import measure_step, training_step
+from labkit.meters.memory.track import track_memory
+
+__all__ = [
+    "CATEGORIES",
+    "AliveTensor",
+    "MemoryProfile",
+    "Point",
+    "Site",
+    "fake_tensors",
+    "limit_memory",
+    "measure_memory",
+    "measure_saved",
+    "measure_step",
+    "track_memory",
+    "training_step",
+]

@@ -1,0 +1,134 @@
+"""The memory meters of exercises: one figure for a block, of tensor storages and of what Python and numpy allocated.
+
+What existed before the block is not counted. A storage is counted once however many views it has. Beside a figure
+stand the largest tensors in it, with the lines that made them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from labkit.meters.memory.live import LiveStorages, Watched
+from labkit.meters.memory.sites import calling_site
+from labkit.spec import KiB
+from labkit.units import in_bytes
+
+PYTHON_NOISE_BYTES = 64 * KiB
+"""What Python's own objects may take before they count: caches and frames differ from run to run."""
+N_NAMED = 3
+"""How many tensors are named beside a figure."""
+
+
+class NamedStorages(LiveStorages):
+    """Live storages that can name the largest of what the block made, at the peak and at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest_at_peak: tuple[str, ...] = ()
+        self._named_bytes = 0
+
+    def about(self, tensor: torch.Tensor, func: object | None) -> str:
+        if func is None:
+            return ""
+        site = calling_site()
+        kind = f"{'×'.join(map(str, tensor.shape)) or 'scalar'} {str(tensor.dtype).removeprefix('torch.')}"
+        return f"{kind}, {site.brief}" if site else kind
+
+    def ends(self, entry: Watched) -> None:
+        # Until something is freed again, what is alive is what there was at the peak.
+        if self.made_bytes == self.most_made_bytes > self._named_bytes:
+            self._named_bytes, self.largest_at_peak = self.made_bytes, self.largest([entry])
+
+    def largest(self, others: Sequence[Watched] = ()) -> tuple[str, ...]:
+        """The largest storages that the block made, in words; `others` are counted as alive."""
+        made = [entry for entry in (*self._live.values(), *others) if entry.made]
+        largest = heapq.nlargest(N_NAMED, made, key=lambda entry: entry.n_bytes)
+        return tuple(f"{in_bytes(entry.n_bytes)}: {entry.about}" for entry in largest)
+
+
+@dataclass
+class Block:
+    """What a block made, in tensor storages and in Python's memory: at the most, and what is left at its end."""
+
+    storages: NamedStorages
+    python_most_bytes: int = 0
+    python_left_bytes: int = 0
+    largest_left: tuple[str, ...] = ()
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.storages.most_made_bytes + self.python_most_bytes
+
+    @property
+    def saved_bytes(self) -> int:
+        return self.storages.made_bytes + self.python_left_bytes
+
+    @property
+    def largest_at_peak(self) -> tuple[str, ...]:
+        at_its_end = self.storages.made_bytes == self.storages.most_made_bytes
+        return self.largest_left if at_its_end else self.storages.largest_at_peak
+
+
+@contextmanager
+def measure_memory(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+    """Put `peak_bytes` into `measured`: the most that the block held at once beyond what it was given.
+
+    The peaks of tensor storages and of Python's allocator are added, though they may fall at different moments: an
+    upper bound, tight where only one of them moves. Of Python's, only what is beyond PYTHON_NOISE_BYTES counts, so
+    that the figure of an answer that works on tensors is the same on every run.
+    """
+    block = Block(NamedStorages())
+    try:
+        with _follow(block):
+            yield
+    finally:
+        _put(measured, held, "peak_bytes", block.peak_bytes, block.largest_at_peak)
+
+
+@contextmanager
+def measure_saved(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+    """Put `saved_bytes` into `measured`: what the block made and what is still alive at its end, wherever it hides.
+
+    The block's result, as long as somebody holds it, is part of the figure.
+    """
+    block = Block(NamedStorages())
+    try:
+        with _follow(block):
+            yield
+    finally:
+        _put(measured, held, "saved_bytes", block.saved_bytes, block.largest_left)
+
+
+def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: Sequence[str]) -> None:
+    """The largest figure of several blocks counts."""
+    if n_bytes >= measured.get(name, 0):
+        measured[name] = n_bytes
+        if held is not None:
+            held[name] = named
+
+
+@contextmanager
+def _follow(block: Block) -> Iterator[None]:
+    was_tracing = tracemalloc.is_tracing()
+    if not was_tracing:
+        tracemalloc.start()
+    tracemalloc.reset_peak()
+    before_bytes = tracemalloc.get_traced_memory()[0]
+    try:
+        with block.storages:
+            try:
+                yield
+            finally:
+                block.largest_left = block.storages.largest()
+    finally:
+        now_bytes, most_bytes = tracemalloc.get_traced_memory()
+        if not was_tracing:
+            tracemalloc.stop()
+        block.python_most_bytes = max(most_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)
+        block.python_left_bytes = max(now_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)

@@ -1,0 +1,136 @@
+"""The dispatch mode that counts live storages, each from the operation that makes it until it is freed.
+
+It sees what PyTorch dispatches: not the scratch memory inside an operator, and no allocator's rounding or caching.
+Tensors are found wherever they hide, because a storage is followed by its own life and not by who holds it. No
+history is kept, so that its own memory does not grow with the length of the block.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+
+import torch
+
+from labkit.meters.dispatch import Meter
+from labkit.meters.memory.storages import strided_parts, tensors_in
+
+
+class Watched(weakref.ref):
+    """A live storage. grown: the bytes by which it was resized since it was first seen; about: a subclass's notes."""
+
+    __slots__ = ("about", "grown", "key", "made", "n_bytes")
+
+    def __new__(cls, storage: torch.UntypedStorage, forget: Callable, **facts: object) -> Watched:
+        return super().__new__(cls, storage, forget)
+
+    def __init__(
+        self, storage: torch.UntypedStorage, forget: Callable, n_bytes: int, made: bool, about: object
+    ) -> None:
+        super().__init__(storage, forget)
+        self.key, self.n_bytes, self.made, self.about, self.grown = storage._cdata, n_bytes, made, about, 0
+
+
+class LiveStorages(Meter):
+    """Bytes alive of what the block made and of what it was given, on `device_type` or anywhere (None).
+
+    A given storage counts from the start, and is found at the latest when an operation first uses it.
+    """
+
+    def __init__(self, device_type: str | None = None) -> None:
+        super().__init__()
+        self.made_bytes = 0
+        self.most_made_bytes = 0
+        self.given_bytes = 0
+        self.freed_given_bytes = 0
+        self._device_type = device_type
+        self._live: dict[int, Watched] = {}
+
+    @property
+    def live_bytes(self) -> int:
+        return self.made_bytes + self.given_bytes - self.freed_given_bytes
+
+    def give(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Say that these exist already."""
+        for tensor in tensors:
+            self._look(tensor, None)
+
+    def watched(self, tensor: torch.Tensor) -> list[Watched]:
+        """The live storages of a tensor, as far as they are known."""
+        found = (self._live.get(part.untyped_storage()._cdata) for part in strided_parts(tensor))
+        return [entry for entry in found if entry is not None]
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.prim.device.default:
+            # How fake tensors tell their device: no operation of the program.
+            return func(*args)
+        self.before(func)
+        # torch.tensor(...) fills a tensor unseen and hands it to lift_fresh, which makes it known: it is not given.
+        used = [] if func is torch.ops.aten.lift_fresh.default else tensors_in(args, [])
+        if kwargs:
+            tensors_in(kwargs, used)
+        for tensor in used:
+            self._look(tensor, None)
+        result = func(*args, **(kwargs or {}))
+        for tensor in (result,) if isinstance(result, torch.Tensor) else tensors_in(result, []):
+            self._look(tensor, func)
+        self.most_made_bytes = max(self.most_made_bytes, self.made_bytes)
+        try:
+            self.after(func)
+        except BaseException:
+            # The traceback keeps this frame, and with it what must not outlive the error.
+            result = used = tensor = None
+            raise
+        return result
+
+    def before(self, func: object) -> None:
+        """An operation is about to run."""
+
+    def after(self, func: object) -> None:
+        """An operation has run, and what it made has been counted."""
+
+    def about(self, tensor: torch.Tensor, func: object | None) -> object:
+        """What to note of a storage seen for the first time, made by `func` or given (None)."""
+
+    def changed(self, entry: Watched, more: int) -> None:
+        """A storage was resized in place."""
+
+    def ends(self, entry: Watched) -> None:
+        """A storage is about to leave the count."""
+
+    def _look(self, tensor: torch.Tensor, func: object | None) -> None:
+        for part in strided_parts(tensor):
+            if self._device_type is not None and part.device.type != self._device_type:
+                continue
+            storage = part.untyped_storage()
+            entry, n_bytes = self._live.get(storage._cdata), storage.nbytes()
+            if entry is None:
+                entry = Watched(
+                    storage, self._forget, n_bytes=n_bytes, made=func is not None, about=self.about(part, func)
+                )
+                self._live[entry.key] = entry
+                if entry.made:
+                    self.made_bytes += n_bytes
+                else:
+                    self.given_bytes += n_bytes
+            elif n_bytes != entry.n_bytes:
+                # What a given storage gained in the block is the block's.
+                more, entry.n_bytes = n_bytes - entry.n_bytes, n_bytes
+                entry.grown += more
+                self.made_bytes += more
+                self.changed(entry, more)
+
+    def _forget(self, entry: Watched) -> None:
+        if self._live.pop(entry.key, None) is None:
+            return
+        self.ends(entry)
+        if entry.made:
+            self.made_bytes -= entry.n_bytes
+        else:
+            self.made_bytes -= entry.grown
+            self.freed_given_bytes += entry.n_bytes - entry.grown
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        # Nothing is counted any more: what is freed from here on was alive at the end.
+        self._live = {}

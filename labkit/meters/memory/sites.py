@@ -1,0 +1,74 @@
+"""Where a tensor was made: the line of the notebook or script on the call stack, and the library's line below it.
+
+Operations of the backward pass run in C++, so their line is the one that called `backward`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+
+_OURS = f"{os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))}{os.sep}"
+_TORCH = f"{os.sep}torch{os.sep}"
+_LIBRARIES = tuple(
+    {f"{os.path.realpath(sysconfig.get_path(name))}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+@dataclass(frozen=True)
+class Site:
+    """file and line of the user's own code; via: the innermost line of a library that is not PyTorch, if it was one."""
+
+    file: str
+    line: int
+    via: str = ""
+
+    @property
+    def where(self) -> str:
+        """The place in words: a cell by its number, a file by its name."""
+        return f"{_name_of(self.file)}, line {self.line}"
+
+    @property
+    def brief(self) -> str:
+        """The line's number and what stands there, for a reader who has only one place in mind."""
+        return f"line {self.line}: {self.text[:60]}" if self.text else f"line {self.line}"
+
+    @property
+    def text(self) -> str:
+        """The line itself, empty where its source is gone."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        text = f": {self.text[:80]}" if self.text else ""
+        return f"{self.where}{text}" + (f" (in {self.via})" if self.via else "")
+
+
+def calling_site() -> Site | None:
+    """The site of the operation that is being dispatched, or None where all frames are a library's."""
+    frame, via = sys._getframe(1), ""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_OURS) and not file.startswith("<frozen"):
+            if not file.startswith(_LIBRARIES) and _TORCH not in file:
+                return Site(file, frame.f_lineno, via)
+            if not via and _TORCH not in file:
+                via = f"{_short(file)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def _short(file: str) -> str:
+    """A library's file from its package on."""
+    return next((file.removeprefix(root) for root in _LIBRARIES if file.startswith(root)), file).removeprefix(
+        f"site-packages{os.sep}"
+    )
+
+
+def _name_of(file: str) -> str:
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    described = shell.compile.format_code_name(file) if shell is not None else None
+    return " ".join(described).lower().replace("in[", "In[") if described else os.path.basename(file)

@@ -1,0 +1,50 @@
+"""The storages behind a tensor: what is counted, each once, however many views of it there are.
+
+Sparse tensors and tensor subclasses that wrap others are taken apart into the strided tensors they hold. Nothing is
+counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+_COMPRESSED = {
+    torch.sparse_csr: (torch.Tensor.crow_indices, torch.Tensor.col_indices),
+    torch.sparse_bsr: (torch.Tensor.crow_indices, torch.Tensor.col_indices),
+    torch.sparse_csc: (torch.Tensor.ccol_indices, torch.Tensor.row_indices),
+    torch.sparse_bsc: (torch.Tensor.ccol_indices, torch.Tensor.row_indices),
+}
+
+
+def tensors_in(value: object, found: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Append to `found` every tensor in nested lists, tuples and mappings. Faster than a general tree of nodes."""
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            tensors_in(item, found)
+    elif isinstance(value, dict) or hasattr(value, "items"):
+        for item in value.values():
+            tensors_in(item, found)
+    return found
+
+
+def strided_parts(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
+    """The tensors that hold the bytes of this one: itself in the usual case."""
+    # The usual case must cost next to nothing.
+    if tensor.layout is torch.strided:
+        return strided_inside(tensor) if hasattr(type(tensor), "__tensor_flatten__") else (tensor,)
+    if tensor.layout is torch.sparse_coo:
+        return (tensor._indices(), tensor._values())
+    if tensor.layout in _COMPRESSED:
+        return (*(part(tensor) for part in _COMPRESSED[tensor.layout]), tensor.values())
+    # oneDNN's blocked layout has no storage that Python could see.
+    return ()
+
+
+def strided_inside(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The plain tensors inside a wrapper, such as a shard of a distributed one."""
+    names, _ = tensor.__tensor_flatten__()
+    return [part for name in names for part in strided_parts(getattr(tensor, name))]

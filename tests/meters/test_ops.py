@@ -1,0 +1,66 @@
+"""Counted FLOPs are those of the closed forms, and every dispatched operation is counted once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from labkit import track_ops
+from labkit.meters.ops import count_operations
+from tests.meters.setups import llama, tokens
+
+
+def llama_forward_flops(n_sequences: int, length: int) -> int:
+    """The small Llama of the set-ups: projections, gated feed-forward, scores and sums over values, output head."""
+    h, h_ff, kv, n_layers, n_vocab = 64, 160, 32, 3, 256
+    n = n_sequences * length
+    layer = 2 * n * (2 * h * h + 2 * h * kv + 3 * h * h_ff) + 2 * 2 * n_sequences * length * length * h
+    return n_layers * layer + 2 * n * h * n_vocab
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_a_llama_s_forward_pass_is_its_closed_form(attention: str) -> None:
+    pytest.importorskip("transformers")
+    model, batch = llama(attention), tokens(2, 48)
+    with torch.no_grad(), track_ops() as ops:
+        model(**batch)
+    assert ops.flops == llama_forward_flops(2, 48)
+
+
+def test_backward_is_twice_the_forward_but_for_attention() -> None:
+    pytest.importorskip("transformers")
+    model, batch = llama("eager"), tokens(2, 48)
+    with track_ops() as forward:
+        loss = model(**batch).loss
+    with track_ops() as backward:
+        loss.backward()
+    assert backward.flops == 2 * forward.flops
+
+
+def test_the_attention_operators_of_the_cpu_are_counted() -> None:
+    q, k, v = (torch.randn(2, 4, 32, 16, requires_grad=True) for _ in range(3))
+    with track_ops() as ops:
+        out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    one_product = 2 * 2 * 4 * 32 * 32 * 16
+    assert list(ops.flops_by_op) == ["_scaled_dot_product_flash_attention_for_cpu"]
+    assert ops.flops == 2 * one_product
+    with track_ops() as ops:
+        out.sum().backward()
+    assert ops.flops == 5 * one_product, "the scores once more, and a gradient for each factor of both products"
+
+
+def test_composite_operators_are_taken_apart_in_inference_mode() -> None:
+    layer, x = nn.Linear(8, 4), torch.randn(3, 8)
+    with torch.inference_mode(), track_ops() as ops:
+        layer(x)
+    assert ops.flops == 2 * 3 * 8 * 4
+
+
+def test_figures_of_several_blocks_add_up() -> None:
+    measured: dict = {}
+    x = torch.ones(4, 4)
+    for _ in range(2):
+        with count_operations(measured):
+            (x @ x).relu_()
+    assert measured == {"dispatches": 4, "flops": 2 * 2 * 4**3}
