@@ -34,6 +34,14 @@ _SYSTEM = (
 LIGHT = ("torch", "grading.worker.job", "matplotlib.pyplot", "labkit.figures")
 FULL = (*LIGHT, "torch._dynamo")
 """What labs import. PyTorch loads its compiler at the first optimizer, in seconds that every fork would pay again."""
+MODELS = (
+    *FULL,
+    "transformers.models.gpt2.modeling_gpt2",
+    "transformers.models.llama.modeling_llama",
+    "transformers.models.t5.modeling_t5",
+    "peft",
+)
+"""The same for labs on models of libraries."""
 
 
 def interpreter() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib.util
 import re
 import shutil
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from grading.errors import UserError
 from grading.isolation import choose
-from grading.isolation.plan import FULL, LIGHT
+from grading.isolation.plan import FULL, LIGHT, MODELS
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.grade import Job, grade_job
 from grading.supervisor.result import SubmissionResult
@@ -24,6 +25,7 @@ from grading.supervisor.worker_tree import make_worker_tree
 TRIES = 2
 _COMPILES = re.compile(r"optim|compile")
 """PyTorch loads its compiler at the first optimizer, and where it is called."""
+_MODELS = re.compile(r"transformers|peft")
 
 
 def run(job: Job, isolation: str) -> dict:
@@ -61,9 +63,15 @@ def _graded(tier: str, job: Job) -> SubmissionResult:
 
 
 def _preload(job: Job) -> tuple[str, ...]:
-    """What a process that serves many jobs has loaded: PyTorch's compiler, which takes seconds, only for those whose
-    text may come to it."""
+    """What a process that serves many jobs has loaded: what takes seconds, only for those whose text may come to it."""
+    if _installed("transformers", "peft") and any(_MODELS.search(text) for text in job.program):
+        return MODELS
     return FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT
+
+
+@functools.cache
+def _installed(*packages: str) -> bool:
+    return all(importlib.util.find_spec(package) for package in packages)
 
 
 def _forkserver(tier: str, preload: tuple[str, ...]) -> Forkserver:

@@ -41,7 +41,10 @@ class Witness:
 
 WITNESSES = {
     "peak_bytes": Witness("outside"),
+    # What is kept is part of the peak: where the one is bounded, so is the other.
+    "saved_bytes": Witness("outside"),
     "dispatches": Witness("probe", "ops"),
+    "flops": Witness("probe", "ops"),
     "bytes_sent": Witness("inside"),
     "messages": Witness("inside"),
     "rounds": Witness("inside"),
@@ -126,7 +129,8 @@ def objection(seen: Seen, limit: float) -> str | None:
 
 def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str, int], ...]:
     """The probes, each of a secret size, that go with these budgets."""
-    meters = [WITNESSES[budget.name].meter for budget in budgets if WITNESSES[budget.name].how == "probe"]
+    witnesses = [WITNESSES[budget.name] for budget in budgets]
+    meters = dict.fromkeys(witness.meter for witness in witnesses if witness.how == "probe")
     # A small one and a large one: a meter that knows the answer's own figures misreads at least the other.
     return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
 

@@ -45,11 +45,13 @@ def course_exercises() -> list[str]:
 
 @pytest.mark.parametrize("name", course_exercises())
 def test_every_budget_of_the_course_has_a_witness(name: str) -> None:
-    for budget in oracle_of(name).budgets:
+    budgets = {budget.name: budget for budget in oracle_of(name).budgets}
+    for budget in budgets.values():
         assert WITNESSES[budget.name].how != "inside"
         if WITNESSES[budget.name].how == "outside":
             watched = hidden_of(name).watched(random.Random(0))
             assert watched, f"{name}: hidden cases on which {budget.name} can be seen from outside"
+            assert "peak_bytes" in budgets, f"{name}: what is seen from outside is a peak"
     if exercises.find(name).run.cpu_s is not None:
         assert exercises.find(name).run.wall_s > exercises.find(name).run.cpu_s
 

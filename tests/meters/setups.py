@@ -88,7 +88,7 @@ def accumulated(model: torch.nn.Module, optimizer: torch.optim.Optimizer, batch:
 
 
 def autocast(model: torch.nn.Module, optimizer: torch.optim.Optimizer, batch: dict) -> None:
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(batch["input_ids"].device.type, torch.bfloat16):
         loss = model(**batch).loss
     loss.backward()
     optimizer.step()

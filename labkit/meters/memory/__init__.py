@@ -6,6 +6,7 @@ from labkit.meters.memory.fake import fake_tensors
 from labkit.meters.memory.profile import AliveTensor, MemoryProfile, Point
 from labkit.meters.memory.record import CATEGORIES
 from labkit.meters.memory.sites import Site
+from labkit.meters.memory.snapshot import cuda_snapshot, snapshot_html
 from labkit.meters.memory.step import measure_step, training_step
 from labkit.meters.memory.track import track_memory
 
@@ -15,11 +16,13 @@ __all__ = [
     "MemoryProfile",
     "Point",
     "Site",
+    "cuda_snapshot",
     "fake_tensors",
     "limit_memory",
     "measure_memory",
     "measure_saved",
     "measure_step",
+    "snapshot_html",
     "track_memory",
     "training_step",
 ]

@@ -74,7 +74,8 @@ class LiveStorages(Meter):
         result = func(*args, **(kwargs or {}))
         for tensor in (result,) if isinstance(result, torch.Tensor) else tensors_in(result, []):
             self._look(tensor, func)
-        self.most_made_bytes = max(self.most_made_bytes, self.made_bytes)
+        if self.made_bytes > self.most_made_bytes:
+            self.most_made_bytes = self.made_bytes
         try:
             self.after(func)
         except BaseException:
@@ -99,26 +100,31 @@ class LiveStorages(Meter):
         """A storage is about to leave the count."""
 
     def _look(self, tensor: torch.Tensor, func: object | None) -> None:
-        for part in strided_parts(tensor):
+        # The usual tensor is told from the others here: this is where the meter spends its time.
+        if tensor.layout is torch.strided and not hasattr(type(tensor), "__tensor_flatten__"):
+            self._count(tensor, func)
+        else:
+            for part in strided_parts(tensor):
+                self._count(part, func)
+
+    def _count(self, part: torch.Tensor, func: object | None) -> None:
+        storage = part.untyped_storage()
+        entry, n_bytes = self._live.get(storage._cdata), storage.nbytes()
+        if entry is None:
             if self._device_type is not None and part.device.type != self._device_type:
-                continue
-            storage = part.untyped_storage()
-            entry, n_bytes = self._live.get(storage._cdata), storage.nbytes()
-            if entry is None:
-                entry = Watched(
-                    storage, self._forget, n_bytes=n_bytes, made=func is not None, about=self.about(part, func)
-                )
-                self._live[entry.key] = entry
-                if entry.made:
-                    self.made_bytes += n_bytes
-                else:
-                    self.given_bytes += n_bytes
-            elif n_bytes != entry.n_bytes:
-                # What a given storage gained in the block is the block's.
-                more, entry.n_bytes = n_bytes - entry.n_bytes, n_bytes
-                entry.grown += more
-                self.made_bytes += more
-                self.changed(entry, more)
+                return
+            entry = Watched(storage, self._forget, n_bytes=n_bytes, made=func is not None, about=self.about(part, func))
+            self._live[entry.key] = entry
+            if entry.made:
+                self.made_bytes += n_bytes
+            else:
+                self.given_bytes += n_bytes
+        elif n_bytes != entry.n_bytes:
+            # What a given storage gained in the block is the block's.
+            more, entry.n_bytes = n_bytes - entry.n_bytes, n_bytes
+            entry.grown += more
+            self.made_bytes += more
+            self.changed(entry, more)
 
     def _forget(self, entry: Watched) -> None:
         if self._live.pop(entry.key, None) is None:
