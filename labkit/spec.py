@@ -123,7 +123,7 @@ class Oracle:
     expect:     (case, tree) -> the tree that the driver should have returned; None where properties say it all.
     judge:      properties of one run, Observation -> what is wrong, or None.
     judge_all:  properties of all runs together, [Observation] -> what is wrong, or None.
-    tolerance:  one for all, or (case, tree) -> one, or a mapping from the top key of the tree to one.
+    tolerance:  one for all, or (case, tree) -> one, or -> a mapping from each top key of the tree to one.
     show:       (case, tree, got, index) -> the input behind the first wrong element, in words, or None.
     score:      [Observation] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
     """

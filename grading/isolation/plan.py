@@ -57,11 +57,9 @@ def library_paths() -> list[str]:
 
 
 def plan_of(tier: str, tree: Path, preload: tuple[str, ...] | None = None, limits: Limits = PLAIN) -> Plan:
-    """The plan for a worker whose own code is in `tree`.
-
-    A bwrap worker lives for one submission, so by default it loads only what every submission needs.
-    """
+    """The plan for a worker whose own code is in `tree`."""
     if preload is None:
+        # A bwrap worker lives for one submission only.
         preload = LIGHT if tier == "bwrap" else FULL
     if tier == "none":
         return Plan(tier, preload, limits=limits)

@@ -23,8 +23,9 @@ from grading.supervisor.result import SubmissionResult
 from grading.supervisor.worker_tree import make_worker_tree
 
 TRIES = 2
-_COMPILES = re.compile(r"optim|compile")
-"""PyTorch loads its compiler at the first optimizer, and where it is called."""
+_COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim")
+"""PyTorch loads its compiler at the first optimizer, parts of it at `backward` with a gradient, and where it is called.
+It must be there before memory is watched."""
 _MODELS = re.compile(r"transformers|peft")
 
 
@@ -58,12 +59,12 @@ def close_forkservers() -> None:
 def _graded(tier: str, job: Job) -> SubmissionResult:
     if tier != "bwrap":
         return grade_job(_forkserver(tier, _preload(job)), job)
-    with Forkserver(tier, tree=_worker_tree()) as sandbox:
+    with Forkserver(tier, tree=_worker_tree(), preload=_preload(job)) as sandbox:
         return grade_job(sandbox, job)
 
 
 def _preload(job: Job) -> tuple[str, ...]:
-    """What a process that serves many jobs has loaded: what takes seconds, only for those whose text may come to it."""
+    """What the forking process has loaded: what takes seconds, only for those whose text may come to it."""
     if _installed("transformers", "peft") and any(_MODELS.search(text) for text in job.program):
         return MODELS
     return FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT

@@ -1,0 +1,89 @@
+"""The virtual clock: when each command runs, by the machine's rates. No real time passes and none is read.
+
+The device has one engine for kernels and one for each direction of the link. An engine runs one thing at a time, and
+takes up what is ready in the order in which it was issued, filling gaps. What memory is touched is not its business.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+
+from labkit.simdevice.commands import ALL, Command
+from labkit.simdevice.machine import Machine
+from labkit.simdevice.trace import HOST, Span
+
+
+class Engine:
+    """What runs one thing at a time: a list of busy times, in order and without overlap."""
+
+    def __init__(self) -> None:
+        self._starts: list[float] = []
+        self._ends: list[float] = []
+
+    def place(self, ready_s: float, duration_s: float) -> float:
+        """Take the first free time of this length that is not before `ready_s`; returns when it starts."""
+        at = bisect.bisect_right(self._ends, ready_s)
+        start_s = ready_s
+        while at < len(self._starts) and self._starts[at] < start_s + duration_s:
+            start_s = max(start_s, self._ends[at])
+            at += 1
+        self._starts.insert(at, start_s)
+        self._ends.insert(at, start_s + duration_s)
+        return start_s
+
+
+class Clock:
+    """The host's time, and when the work queued so far on each stream will be done. All in virtual seconds."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.host_s = 0.0
+        self.spans: list[Span] = []
+        self._done_s: dict[int, float] = defaultdict(float)
+        self._event_s: dict[int, float] = {}
+        self._engines: dict[str, Engine] = defaultdict(Engine)
+
+    def run(self, command: Command) -> None:
+        """Let one command take its time."""
+        if command.kind == "kernel":
+            self._launch(command, "kernel", self.machine.kernel_time_s(command.flops, command.nbytes))
+        elif command.kind == "copy":
+            to_device = command.place == "device"
+            kind = "to device" if to_device else "to host"
+            end_s = self._launch(command, kind, self.machine.copy_time_s(command.nbytes, to_device))
+            if command.blocking:
+                self._wait_until(end_s, command.name)
+        elif command.kind == "record":
+            self._event_s[command.event] = self.done_s(command.stream)
+        elif command.kind == "wait":
+            # As on CUDA, an event that was never recorded holds nobody up.
+            event_s = self._event_s.get(command.event, 0.0)
+            self._done_s[command.stream] = max(self._done_s[command.stream], event_s)
+        elif command.kind == "sync":
+            if command.event != ALL:
+                self._wait_until(self._event_s.get(command.event, 0.0), command.name)
+            else:
+                self._wait_until(self.done_s(command.stream), command.name)
+
+    def done_s(self, stream: int = ALL) -> float:
+        """When the work queued so far on a stream (ALL: on any) will be done; the host's time if it is already."""
+        if stream == ALL:
+            return max([self.host_s, *self._done_s.values()])
+        return max(self.host_s, self._done_s[stream])
+
+    def event_s(self, event: int) -> float | None:
+        """When a recorded event happens; None if it was not recorded."""
+        return self._event_s.get(event)
+
+    def _launch(self, command: Command, kind: str, duration_s: float) -> float:
+        self.host_s += self.machine.launch_s
+        start_s = self._engines[kind].place(self.done_s(command.stream), duration_s)
+        end_s = self._done_s[command.stream] = start_s + duration_s
+        self.spans.append(Span(command.stream, command.name, start_s, end_s, kind, command.nbytes))
+        return end_s
+
+    def _wait_until(self, end_s: float, name: str) -> None:
+        if end_s > self.host_s:
+            self.spans.append(Span(HOST, name or "synchronize", self.host_s, end_s, "host waits"))
+            self.host_s = end_s

@@ -1,0 +1,131 @@
+"""Bytes of the device and the host, where a tensor lies, and what autograd makes of it."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from labkit.simdevice import Machine, SimDevice
+
+KB = 4000
+
+
+def test_bytes_of_the_device_are_counted_once_per_storage_until_it_is_dropped() -> None:
+    with SimDevice() as sim:
+        x = torch.zeros(1000, device=sim.device)
+        views = x.view(10, 100)[2:5].t()
+        assert sim.memory_allocated() == KB
+        y = x + 1
+        assert sim.memory_allocated() == 2 * KB
+        del x
+        assert sim.memory_allocated() == 2 * KB
+        del views, y
+        assert sim.memory_allocated() == 0 and sim.max_memory_allocated() == 2 * KB
+        sim.reset_peak_memory_stats()
+        assert sim.max_memory_allocated() == 0
+
+
+def test_bytes_of_the_host_are_those_made_for_copies() -> None:
+    with SimDevice() as sim:
+        x = torch.zeros(1000).to(sim.device)
+        kept = [x.cpu(), x.to("cpu", non_blocking=True), torch.empty(1000, pin_memory=True)]
+        assert [tensor.is_pinned() for tensor in kept] == [False, True, True]
+        assert sim.host_bytes == 3 * KB
+        kept.clear()
+        assert sim.host_bytes == 0 and sim.max_host_bytes == 3 * KB
+
+
+def test_record_stream_keeps_memory_until_the_host_sees_the_stream_done() -> None:
+    with SimDevice() as sim:
+        side = sim.Stream()
+        x = torch.zeros(1000).to(sim.device)
+        host = torch.empty(1000, pin_memory=True)
+        side.wait_stream(sim.current_stream())
+        with sim.stream(side):
+            host.copy_(x, non_blocking=True)
+        x.record_stream(side)
+        del x
+        assert sim.memory_allocated() == KB
+        side.synchronize()
+        assert sim.memory_allocated() == 0
+
+
+def test_a_tensor_says_where_it_is_only_while_the_device_is_active() -> None:
+    with SimDevice() as sim:
+        x = torch.zeros(3).to("cuda")
+        assert x.device == sim.device and x.is_cuda and torch.zeros(3, device=x.device).device == sim.device
+        assert x.cpu().device == torch.device("cpu") and x.to(x.cpu()).device == torch.device("cpu")
+        assert x.to(sim.device) is x and x.to(sim.device, copy=True) is not x
+        assert x.to(torch.float16).device == sim.device and x.cpu().to(x).device == sim.device
+        with pytest.raises(TypeError, match="copy it to the host first"):
+            x.numpy()
+        with pytest.raises(RuntimeError, match="already active"), SimDevice():
+            pass
+    assert x.device == torch.device("cpu") and x.numpy().shape == (3,)
+    assert not {"to", "cpu", "device", "numpy", "record_stream"} & torch.Tensor.__dict__.keys()
+
+
+def test_tensors_of_two_memories_do_not_mix() -> None:
+    with SimDevice() as sim:
+        x = torch.zeros(3).to(sim.device)
+        with pytest.raises(RuntimeError, match="same device"):
+            x + torch.ones(3)
+        assert (x + torch.ones(())).device == sim.device
+
+
+def test_what_raises_inside_leaves_nothing_behind() -> None:
+    with pytest.raises(ZeroDivisionError), SimDevice():
+        raise ZeroDivisionError
+    assert "to" not in torch.Tensor.__dict__
+
+
+def test_more_than_the_device_has_is_refused_with_the_numbers() -> None:
+    with SimDevice(Machine(memory_bytes=5000)) as sim:
+        x = torch.zeros(1000, device=sim.device)
+        with pytest.raises(
+            torch.cuda.OutOfMemoryError, match=r"4,000 bytes were asked for, and 1,000 of 5,000 bytes are free"
+        ):
+            x + 1
+
+
+def test_misuse_is_refused() -> None:
+    with SimDevice() as sim:
+        with pytest.raises(RuntimeError, match="enable_timing"):
+            sim.Event().elapsed_time(sim.Event())
+        with pytest.raises(RuntimeError, match="recorded"):
+            sim.Event(enable_timing=True).elapsed_time(sim.Event(enable_timing=True))
+        with pytest.raises(TypeError, match=r"sim\.Stream"), sim.stream("side"):
+            pass
+        with pytest.raises(RuntimeError, match="lies on the host"):
+            torch.zeros(3).record_stream(sim.Stream())
+        with pytest.raises(RuntimeError, match="only memory of the host"):
+            torch.zeros(3).to(sim.device).pin_memory()
+
+
+def test_gradients_are_those_of_the_cpu_and_a_gradient_crosses_back() -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(8, 4, requires_grad=True), torch.randn(5, 4, requires_grad=True)
+    F.linear(x, w).tanh().sum().backward()
+    want = x.grad, w.grad
+    x.grad = w.grad = None
+    with SimDevice() as sim:
+        F.linear(x.to(sim.device), w.to(sim.device)).tanh().sum().cpu().backward()
+        assert x.grad.device == w.grad.device == torch.device("cpu")
+    assert torch.equal(x.grad, want[0]) and torch.equal(w.grad, want[1]) and not sim.races
+
+
+def test_a_module_moves_and_the_librarys_offloading_runs() -> None:
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 8)), torch.randn(4, 8)
+    with SimDevice() as sim:
+        model.to(sim.device)
+        assert {p.device for p in model.parameters()} == {sim.device}
+        with torch.autograd.graph.save_on_cpu():
+            y = model(x.to(sim.device)).sum()
+            assert sim.host_bytes > 0
+        y.backward()
+        del y
+        gc.collect()
+        assert sim.host_bytes == 0 and not sim.races
