@@ -1,0 +1,98 @@
+"""Lab 01: hidden cases of the bytes: parameters, states, activations, depth and batch.
+
+Shapes are drawn, each within bounds in which every usual mistake stands out; what tells mistakes apart comes first.
+"""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab01.activations import Deep, Forward
+from labkit.exercises.lab01.batch import Card
+from labkit.exercises.lab01.llama import Llama, moments
+from labkit.exercises.lab01.params import Model, gpt2, llama, t5
+from labkit.exercises.lab01.states import OPTIMIZERS, RECIPES, States
+
+
+def models(rng: random.Random) -> tuple[Model, ...]:
+    """Three families in two shapes or more; what is shared, tied or gated differs within each."""
+    vocab = [rng.randint(200, 900) for _ in range(7)]
+    return (
+        llama(64, rng.randint(90, 200), rng.randint(2, 4), 8, rng.choice((1, 2, 4)), vocab[0], tie=False),
+        llama(48, rng.randint(70, 160), rng.randint(2, 4), 6, 6, vocab[1], tie=True),
+        llama(40, rng.randint(70, 160), 2, 5, 1, vocab[2], tie=rng.random() < 0.5, head_dim=rng.choice((16, 24))),
+        gpt2(48, rng.randint(2, 4), 4, rng.randint(60, 200), vocab[3]),
+        gpt2(32, rng.randint(2, 4), 2, rng.randint(60, 200), vocab[4], inner=rng.randint(140, 180)),
+        t5(48, 12, rng.randint(70, 160), (3, 3), 4, rng.choice((8, 32)), vocab[5], gated=False),
+        t5(40, 16, rng.randint(70, 160), (rng.randint(2, 3), 4), 3, rng.choice((8, 32)), vocab[6], gated=True),
+    )
+
+
+def states(rng: random.Random) -> tuple[States, ...]:
+    """Every recipe and every optimizer, paired by chance after the pairs that part the mistakes."""
+    width = rng.randint(30, 60)
+    text = ((rng.randint(200, 400), width), (width, 2 * width), (2 * width, width), (width,))
+    image = ((rng.randint(12, 20), rng.randint(5, 9), 3, 3), (rng.randint(8, 20),), (7, rng.randint(20, 40)))
+    return (
+        *(States(recipe, "adamw", text) for recipe in ("fp32", "fp16_master", "huggingface", "bf16", "amp")),
+        *(States(rng.choice(RECIPES), optimizer, text) for optimizer in OPTIMIZERS),
+        States("bf16", "momentum", text),
+        States("bf16", rng.choice(("adafactor", "adafactor_momentum")), image),
+        States("fp16_master", "adafactor", image),
+        States("bf16", "adam8bit", image),
+    )
+
+
+def forwards(rng: random.Random) -> tuple[Forward, ...]:
+    """Both kinds of attention in both dtypes, a wide vocabulary and a narrow one, shared keys and their opposite."""
+    batch, other = rng.choice((2, 3)), rng.choice((2, 3))
+    return (
+        Forward(
+            64, rng.randint(19, 23) * 8, 4, 8, rng.choice((1, 2)), 200, batch_size=batch, seq_len=rng.randint(48, 72)
+        ),
+        Forward(32, 96, 2, 4, 2, rng.randint(1800, 2400), batch_size=other, seq_len=rng.randint(24, 40)),
+        Forward(48, 128, 3, 6, 3, 100, batch_size=2, seq_len=rng.randint(96, 112), attention="eager"),
+        Forward(64, rng.randint(24, 32) * 8, 3, 4, 4, 300, batch_size=other, seq_len=40, dtype="float32"),
+        Forward(
+            32, 64, 2, 4, 1, 300, batch_size=batch, seq_len=rng.randint(80, 110), attention="eager", dtype="float32"
+        ),
+    )
+
+
+def depths(rng: random.Random) -> tuple[Deep, ...]:
+    """Consecutive depths, depths apart, and the deeper one measured first."""
+    return (
+        Deep(32, 64, rng.randint(4, 6), 4, 2, rng.randint(300, 500), batch_size=2),
+        Deep(48, 96, rng.randint(7, 8), 4, 4, 200, measured_layers=(2, 4), batch_size=1),
+        Deep(
+            32, 96, rng.randint(5, 6), 2, 1, rng.randint(600, 900), measured_layers=(4, 1), seq_len=rng.randint(24, 40)
+        ),
+    )
+
+
+def card(shape: Llama, seq_len: int, batch_size: int, share: float) -> Card:
+    """A card on which this batch fits by the meter, and one sequence more lacks (1 - share) of its bytes."""
+    enough, more = (moments(shape, n, seq_len).peak for n in (batch_size, batch_size + 1))
+    return Card(**vars(shape), seq_len=seq_len, card_bytes=round(enough + share * (more - enough)))
+
+
+def cards(rng: random.Random) -> tuple[Card, ...]:
+    """Batches of some sequences; then a card that holds one sequence but no update, and one too small for either."""
+    wide = Llama(32, rng.randint(10, 14) * 8, 3, 4, 2, rng.randint(900, 1100))
+    even = Llama(48, rng.randint(14, 18) * 8, 2, 4, 4, rng.randint(550, 700))
+    one = moments(wide, 1, 8)
+    update = one.weights + one.gradients + one.optimizer
+    return (
+        card(wide, 8, rng.randint(7, 12), rng.uniform(0.2, 0.4)),
+        card(even, 12, rng.randint(8, 13), rng.uniform(0.2, 0.4)),
+        Card(**vars(wide), seq_len=8, card_bytes=update + round(one.update * rng.uniform(0.2, 0.6))),
+        Card(**vars(even), seq_len=24, card_bytes=rng.randint(300_000, 500_000)),
+    )
+
+
+PARAM_COUNT = Hidden("01-param-count", models)
+MODEL_STATE_BYTES = Hidden("01-model-state-bytes", states)
+ACTIVATION_BYTES = Hidden("01-activation-bytes", forwards)
+EXTRAPOLATE = Hidden("01-extrapolate", depths)
+LARGEST_BATCH = Hidden("01-largest-batch", cards)

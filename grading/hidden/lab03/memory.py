@@ -1,0 +1,28 @@
+"""Lab 03: hidden stacks of layers."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab03.memory import Stack
+
+
+def stacks(rng: random.Random) -> tuple[Stack, ...]:
+    """A single row, then many; the last width is not the first, and hidden layers are wide enough to break even."""
+
+    def widths(n_hidden: int) -> tuple[int, ...]:
+        return (
+            rng.randint(50, 200),
+            *(rng.randint(220, 900) for _ in range(n_hidden)),
+            rng.randint(210, 300),
+        )
+
+    return (
+        Stack(widths(2), 1),
+        Stack(widths(3), rng.randint(300, 900)),
+        Stack(widths(1), rng.randint(2, 2000)),
+    )
+
+
+AMP_MEMORY = Hidden("03-amp-memory", stacks)

@@ -1,0 +1,25 @@
+"""Lab 05: hidden cases of offloaded activations."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab05.offload import Layers
+
+
+def layers_cases(rng: random.Random) -> tuple[Layers, ...]:
+    """Enough layers that holding their activations stands out beside what may be on its way."""
+    return tuple(
+        Layers(
+            n_layers=rng.randint(9, 13),
+            n_tokens=8 * rng.randint(4, 9),
+            width=8 * rng.randint(3, 6),
+            n_in_flight=n_in_flight,
+            copy_share=round(rng.uniform(0.5, 0.8), 2),
+        )
+        for n_in_flight in (3, rng.randint(3, 4), 4)
+    )
+
+
+OFFLOAD = Hidden("05-offload", layers_cases)

@@ -1,0 +1,77 @@
+"""Lab 01: what the forward pass keeps, and a deep model measured through shallow ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.exercises.lab01.llama import Llama, moments
+from labkit.spec import Answer, Exercise
+
+
+@dataclass(frozen=True)
+class Forward(Llama):
+    """A forward pass. attention: "sdpa" or "eager", as transformers calls them. dtype: "bfloat16" or "float32"."""
+
+    batch_size: int = 2
+    seq_len: int = 64
+    attention: str = "sdpa"
+    dtype: str = "bfloat16"
+
+    @property
+    def dtype_bytes(self) -> int:
+        return 2 if self.dtype == "bfloat16" else 4
+
+
+ACTIVATION_BYTES = Exercise(
+    id="01-activation-bytes",
+    title="What the forward pass keeps",
+    points=5,
+    minutes=25,
+    difficulty=3,
+    answers=(Answer("activation_bytes"),),
+    public=(
+        Forward(64, 176, 4, 8, 2, 200, batch_size=2, seq_len=64),
+        Forward(32, 96, 2, 4, 2, 2000, batch_size=2, seq_len=32),
+        Forward(48, 128, 3, 6, 3, 100, batch_size=1, seq_len=128, attention="eager"),
+        Forward(64, 224, 3, 4, 4, 300, batch_size=3, seq_len=40, dtype="float32"),
+        Forward(32, 64, 2, 4, 1, 300, batch_size=2, seq_len=96, attention="eager", dtype="float32"),
+    ),
+    inputs=lambda case, gen: {},
+    drive=lambda ans, case, tree, stage: {
+        "out": ans.activation_bytes(case.as_config(), case.batch_size, case.seq_len, case.attention, case.dtype_bytes)
+    },
+)
+
+
+@dataclass(frozen=True)
+class Deep(Llama):
+    """A model of `num_hidden_layers`, of which two of other depths were measured."""
+
+    measured_layers: tuple[int, int] = (1, 2)
+    batch_size: int = 2
+    seq_len: int = 32
+
+
+def shallow_inputs(case: Deep, gen) -> dict[str, list[int]]:
+    """layers, peak_bytes: the two measurements of a training step, in the order in which they were made."""
+    peaks = [moments(case.shape(depth), case.batch_size, case.seq_len).peak for depth in case.measured_layers]
+    return {"layers": list(case.measured_layers), "peak_bytes": peaks}
+
+
+EXTRAPOLATE = Exercise(
+    id="01-extrapolate",
+    title="A deep model from two shallow ones",
+    points=2,
+    minutes=6,
+    difficulty=1,
+    answers=(Answer("extrapolate"),),
+    public=(
+        Deep(32, 64, 5, 4, 2, 400),
+        Deep(48, 96, 7, 4, 4, 200, measured_layers=(2, 4), batch_size=1),
+        Deep(32, 96, 4, 2, 1, 800, measured_layers=(3, 1)),
+    ),
+    inputs=shallow_inputs,
+    drive=lambda ans, case, tree, stage: {
+        "out": ans.extrapolate(dict(zip(tree["layers"], tree["peak_bytes"], strict=True)), case.num_hidden_layers)
+    },
+)

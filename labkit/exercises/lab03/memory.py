@@ -1,0 +1,58 @@
+"""Lab 03: how many bytes a stack of linear layers holds in float32 and under autocast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from labkit.spec import Answer, Case, Exercise, Tree
+
+SETTINGS = {
+    "inference, float32": (False, False),
+    "inference, autocast": (False, True),
+    "training, float32": (True, False),
+    "training, autocast": (True, True),
+}
+"""What is asked of every stack: (training, autocast)."""
+
+
+@dataclass(frozen=True)
+class Stack(Case):
+    """Linear layers without bias from width to width, with a GELU between any two of them, on n_rows inputs."""
+
+    widths: tuple[int, ...]
+    n_rows: int
+
+
+def drive_memory(ans, case: Stack, tree: dict, stage) -> dict[str, Tree]:
+    """bytes: one figure for each of SETTINGS; break_even: the number of rows."""
+
+    def number(value: object) -> object:
+        return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
+
+    return {
+        "bytes": {
+            name: number(ans.bytes_after_forward(case.widths, case.n_rows, training=training, autocast=autocast))
+            for name, (training, autocast) in SETTINGS.items()
+        },
+        "break_even": number(ans.break_even_rows(case.widths)),
+    }
+
+
+AMP_MEMORY = Exercise(
+    id="03-amp-memory",
+    title="When mixed precision saves memory",
+    points=3,
+    minutes=15,
+    difficulty=2,
+    answers=(Answer("bytes_after_forward"), Answer("break_even_rows")),
+    public=(
+        Stack((256, 1024, 1024, 256), 1),
+        Stack((256, 1024, 1024, 256), 512),
+        Stack((100, 300, 40), 700),
+        Stack((64, 512, 96, 512, 32), 200),
+    ),
+    inputs=lambda case, gen: {},
+    drive=drive_memory,
+)

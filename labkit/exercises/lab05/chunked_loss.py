@@ -1,0 +1,97 @@
+"""Lab 05: the output head and the cross-entropy, without ever holding the logits of all tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labkit.exercises.lab05.warm import warm_up_autograd
+from labkit.spec import Answer, Case, Exercise, Run
+
+
+@dataclass(frozen=True)
+class Head(Case):
+    """n_tokens hidden vectors of `width`, a vocabulary of n_vocab, chunk_size tokens at a time.
+
+    ignored: the fraction of the labels that are ignore_index, more of them towards the end. The last chunk_size tokens
+    are all ignored with `silent_end`. upstream: the gradient of whatever comes after the loss.
+    """
+
+    n_tokens: int = 512
+    width: int = 16
+    n_vocab: int = 512
+    chunk_size: int = 64
+    ignored: float = 0.3
+    ignore_index: int = -100
+    silent_end: bool = False
+    upstream: float = 1.0
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The logits of one chunk in float32."""
+        return 4 * self.chunk_size * self.n_vocab
+
+    @property
+    def x_bytes(self) -> int:
+        return 4 * self.n_tokens * self.width
+
+    @property
+    def weight_bytes(self) -> int:
+        return 4 * self.n_vocab * self.width
+
+
+def head_inputs(case: Head, gen: torch.Generator) -> dict[str, Any]:
+    """x (n_tokens, width), weight (n_vocab, width), labels (n_tokens); the first label is never ignored."""
+    x = torch.randn(case.n_tokens, case.width, generator=gen)
+    weight = 2 * torch.randn(case.n_vocab, case.width, generator=gen) * case.width**-0.5
+    labels = torch.randint(case.n_vocab, (case.n_tokens,), generator=gen)
+    if case.ignored:
+        chance = 2 * case.ignored * torch.arange(case.n_tokens) / case.n_tokens
+        labels[torch.rand(case.n_tokens, generator=gen) < chance] = case.ignore_index
+    if case.silent_end:
+        labels[-case.chunk_size :] = case.ignore_index
+    labels[0] = 1
+    return {"x": x, "weight": weight, "labels": labels}
+
+
+def run_head(loss_of: Any, case: Head, tree: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """The loss, and the gradients of x and of the weight after a backward pass that begins with `upstream`."""
+    x, weight = (tree[name].to(device).detach().requires_grad_() for name in ("x", "weight"))
+    loss = loss_of(x, weight, tree["labels"].to(device), case.chunk_size, case.ignore_index)
+    if isinstance(loss, Tensor) and loss.requires_grad:
+        (case.upstream * loss).backward()
+    return {"loss": loss.detach() if isinstance(loss, Tensor) else loss, "dx": x.grad, "dw": weight.grad}
+
+
+def drive_chunked_loss(ans, case: Head, tree: dict, stage) -> dict[str, Any]:
+    """One pass, measured together with the student's first call on other numbers."""
+    warm_up_autograd(stage.device)
+    few = Head(6, 4, 5, 4, ignored=0.0)
+    some = head_inputs(few, torch.Generator().manual_seed(1))
+    with stage.meter("memory"):
+        run_head(ans.chunked_loss, few, some, stage.device)
+        return run_head(ans.chunked_loss, case, tree, stage.device)
+
+
+CHUNKED_LOSS = Exercise(
+    id="05-chunked-loss",
+    title="The largest tensor of all",
+    points=4,
+    minutes=20,
+    difficulty=3,
+    answers=(Answer("chunked_loss"),),
+    public=(
+        Head(),
+        Head(500, 24, 384, 96, ignored=0.4, upstream=2.5),
+        Head(512, 16, 512, 64, ignored=0.2, ignore_index=0, silent_end=True),
+        Head(96, 8, 640, 128, ignored=0.0),
+    ),
+    inputs=head_inputs,
+    drive=drive_chunked_loss,
+    run=Run(wall_s=20.0),
+    meters=("memory",),
+    forbids=("torch.nn.functional.linear_cross_entropy", "torch.nn.LinearCrossEntropyLoss"),
+)

@@ -1,0 +1,154 @@
+"""Lab 08: a linear layer with a low-rank update. What is asked, fed and run.
+
+What is true of it is not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from labkit.spec import Answer, Case, Exercise
+
+N_ROWS = 6
+N_DROPPED_ROWS = 400
+OBSERVED = (
+    "trainable",
+    "initial_B",
+    "initial",
+    "y",
+    "grads",
+    "merged_weight",
+    "merged",
+    "merged_twice",
+    "unmerged_weight",
+    "unmerged",
+    "initial_A",
+    "dropped",
+)
+
+
+@dataclass(frozen=True)
+class Layer(Case):
+    """A layer of n_in to n_out features. forward_only: large weights, of which only one forward pass is run."""
+
+    n_in: int = 12
+    n_out: int = 8
+    rank: int = 4
+    alpha: float = 8.0
+    dropout: float = 0.0
+    bias: bool = True
+    forward_only: bool = False
+
+    @property
+    def scale(self) -> float:
+        return self.alpha / self.rank
+
+
+def layer_inputs(case: Layer, gen: torch.Generator) -> dict[str, object]:
+    """weight (n_out, n_in), bias, A (rank, n_in), B (n_out, rank), x (N_ROWS / 2, 2, n_in) and the gradient of y.
+
+    Weight and factors are scaled so that outputs are of size 1.
+
+    many (N_DROPPED_ROWS, n_in): an input without zeros, for the layers with dropout.
+    """
+    tree = {
+        "weight": torch.randn(case.n_out, case.n_in, generator=gen) / case.n_in**0.5,
+        "bias": torch.randn(case.n_out, generator=gen) if case.bias else None,
+        "A": torch.randn(case.rank, case.n_in, generator=gen) / case.n_in**0.5,
+        "B": torch.randn(case.n_out, case.rank, generator=gen) / case.rank**0.5,
+        "x": torch.randn(N_ROWS // 2, 2, case.n_in, generator=gen),
+        "grad": torch.randn(N_ROWS // 2, 2, case.n_out, generator=gen),
+    }
+    n_many = N_DROPPED_ROWS if case.dropout else 0
+    return tree | {"many": 1 + torch.rand(n_many, case.n_in, generator=gen)}
+
+
+def linear_of(tree: dict, device: torch.device | str = "cpu") -> nn.Linear:
+    """An nn.Linear around the given weight and bias, which are not copied on a CPU."""
+    n_out, n_in = tree["weight"].shape
+    linear = nn.Linear(n_in, n_out, bias=tree["bias"] is not None, device="meta")
+    linear.weight = nn.Parameter(tree["weight"].to(device))
+    if tree["bias"] is not None:
+        linear.bias = nn.Parameter(tree["bias"].to(device))
+    return linear
+
+
+def drive_layer(ans, case: Layer, tree: dict, stage) -> dict[str, object]:
+    """What the layer is when new; with given factors; merged, merged again, unmerged and unmerged again.
+
+    What could not be run, because the factors are not there, or was not asked for, is None.
+    """
+    # Merging writes into the weight. Where memory is watched nothing is merged, and a copy would be counted.
+    weight = tree["weight"] if case.forward_only else tree["weight"].clone()
+    base = linear_of({**tree, "weight": weight}, stage.device)
+    layer = ans.LoRALinear(base, case.rank, case.alpha, case.dropout)
+    x = tree["x"].to(stage.device)
+    out: dict[str, object] = dict.fromkeys(OBSERVED)
+    out["trainable"] = {name: list(p.shape) for name, p in layer.named_parameters() if p.requires_grad}
+    factors = {"lora_A": [case.rank, case.n_in], "lora_B": [case.n_out, case.rank]}
+    have = {name: list(getattr(getattr(layer, name, None), "shape", ())) for name in factors}
+    if have != factors:
+        with stage.meter("memory"):
+            return out
+    layer.eval()
+    if not case.forward_only:
+        out["initial"] = layer(x)
+    out["initial_A"], out["initial_B"] = layer.lora_A.detach().clone(), layer.lora_B.detach().clone()
+    with torch.no_grad():
+        layer.lora_A.copy_(tree["A"])
+        layer.lora_B.copy_(tree["B"])
+        layer(x)
+        with stage.meter("memory"):
+            out["y"] = layer(x)
+        if not case.forward_only:
+            _merge_and_back(layer, x, out)
+    if not case.forward_only:
+        _gradients(layer, x, tree["grad"].to(stage.device), out)
+        if case.dropout:
+            layer.train()
+            out["dropped"] = layer(tree["many"].to(stage.device))
+    return out
+
+
+def _merge_and_back(layer: nn.Module, x: torch.Tensor, out: dict) -> None:
+    def weight() -> torch.Tensor:
+        return layer.base.weight.detach().clone()
+
+    layer.merge()
+    out["merged_weight"], out["merged"] = weight(), layer(x)
+    layer.merge()
+    out["merged_twice"] = weight()
+    layer.unmerge()
+    layer.unmerge()
+    out["unmerged_weight"], out["unmerged"] = weight(), layer(x)
+
+
+def _gradients(layer: nn.Module, x: torch.Tensor, grad: torch.Tensor, out: dict) -> None:
+    x = x.clone().requires_grad_()
+    layer.lora_A.grad = layer.lora_B.grad = None
+    # Not y.backward(grad): given a tensor, PyTorch imports its symbolic shapes, which takes seconds.
+    (layer(x) * grad).sum().backward()
+    out["grads"] = {"x": x.grad, "lora_A": layer.lora_A.grad, "lora_B": layer.lora_B.grad}
+
+
+LORA_LINEAR = Exercise(
+    id="08-lora-linear",
+    title="A linear layer with a low-rank update",
+    points=4,
+    minutes=20,
+    difficulty=2,
+    answers=(Answer("LoRALinear"),),
+    public=(
+        Layer(),
+        Layer(8, 8, 2, alpha=3.0, bias=False),
+        Layer(5, 9, 1, alpha=4.0),
+        Layer(256, 256, 4, alpha=4.0),
+        Layer(6, 24, 12, alpha=6.0, dropout=0.25),
+    ),
+    inputs=layer_inputs,
+    drive=drive_layer,
+    meters=("memory",),
+)

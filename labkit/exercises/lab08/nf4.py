@@ -1,0 +1,89 @@
+"""Lab 08: block-wise 4-bit NormalFloat with quantized scales. What is asked, fed and run.
+
+How near the result has to come is not here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from labkit.spec import Answer, Case, Exercise
+
+BLOCK, SECOND_BLOCK = 64, 256
+"""Weights that share a scale, and scales that share a scale of their own."""
+
+
+@dataclass(frozen=True)
+class Weights(Case):
+    """kind: "normal", "uneven" (every block of another size), "outliers" (one in 200 is ten times as large),
+    "zeros" (whole blocks of zeros), "grid" (values around every midpoint of the code).
+    """
+
+    shape: tuple[int, ...] = (64, 96)
+    double: bool = False
+    kind: str = "normal"
+    scale: float = 0.02
+    task: bool = False
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+
+def weights(case: Weights, gen: torch.Generator) -> dict[str, torch.Tensor]:
+    """w: float32 of the case's shape."""
+    n = case.numel
+    w = torch.randn(n, generator=gen)
+    block = torch.arange(n) // BLOCK
+    if case.kind == "uneven":
+        w *= torch.exp(0.5 * torch.randn(int(block[-1]) + 1, generator=gen))[block]
+    elif case.kind == "outliers":
+        w = torch.where(torch.rand(n, generator=gen) < 1 / 200, 10 * w, w)
+    elif case.kind == "zeros":
+        w[block % 3 == 1] = 0.0
+    elif case.kind == "grid":
+        w = 2 * torch.rand(n, generator=gen) - 1
+        w[::BLOCK] = 1.0
+    return {"w": (case.scale * w).reshape(case.shape)}
+
+
+def another(w: torch.Tensor) -> torch.Tensor:
+    """A weight of the same shape that is quantized in between: what is kept outside of the state is then this one's."""
+    return 2 * w.flip(0)
+
+
+def drive_nf4(ans, case: Weights, tree: dict, stage) -> dict[str, object]:
+    """codebook: the 16 values. state: all that is kept of w. back: what is made of it again."""
+    w = tree["w"].to(stage.device)
+    state = ans.quantize_nf4(w, case.double)
+    tree["w"] = w.cpu()
+    ans.quantize_nf4(another(w), case.double)
+    return {
+        "codebook": ans.nf4_codebook(),
+        "state": state,
+        "back": ans.dequantize_nf4(state, case.shape) if isinstance(state, dict) else None,
+    }
+
+
+NF4 = Exercise(
+    id="08-nf4",
+    title="Four bits for a weight",
+    points=4,
+    minutes=30,
+    difficulty=3,
+    answers=(Answer("nf4_codebook"), Answer("quantize_nf4"), Answer("dequantize_nf4")),
+    public=(
+        Weights((32, 64), kind="grid", scale=0.5),
+        Weights((64, 64), kind="uneven", task=True),
+        Weights((256, 256), kind="normal"),
+        Weights((256, 256), double=True, kind="uneven"),
+        Weights((300, 321), double=True, kind="outliers"),
+        Weights((40, 64), double=True, kind="zeros"),
+        Weights((7, 33), kind="normal", scale=3.0),
+    ),
+    inputs=weights,
+    drive=drive_nf4,
+)

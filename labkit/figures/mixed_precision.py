@@ -1,0 +1,209 @@
+"""The figures of lab 03: gradients against fp16's range, a scaler at work, dtypes under autocast, bytes by rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from labkit.exercises.lab03.calls import Op
+from labkit.exercises.lab03.scaler import HalfPrecisionLoss
+from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
+
+FractionToZero = Callable[[torch.Tensor, torch.Tensor, float], float]
+SUBNORMAL = "#e08a00"
+# Okabe and Ito's colours, light enough for black letters.
+DTYPE_COLOURS = {
+    torch.float64: "#cc9fbd",
+    torch.float32: "#9ecbee",
+    torch.float16: "#f6c26b",
+    torch.bfloat16: "#f6c26b",
+}
+
+
+def gradient_histogram(
+    exponents: torch.Tensor,
+    counts: torch.Tensor,
+    fraction_to_zero: FractionToZero,
+    scale: float,
+) -> Figure:
+    """Gradients by their size, unscaled above and times `scale` below, over the range of fp16.
+
+    exponents, counts: counts[i] gradients have a log2 between exponents[i] and exponents[i] + 1. Bins that
+    `fraction_to_zero(exponents, counts, scale)` calls lost are drawn as such, whatever fp16 does.
+    """
+    figure = LabFigure(figsize=(8.0, 5.2), dpi=DPI, layout="constrained", facecolor="white")
+    low = min(int(exponents.min()), -26)
+    high = max(int(exponents.max()) + max(round(math.log2(scale)), 0), 16) + 1
+    for axes, factor in zip(figure.subplots(2, 1, sharex=True), (1.0, scale), strict=True):
+        shift = round(math.log2(factor))
+        one = torch.ones(1, dtype=torch.int64)
+        lost = torch.tensor([fraction_to_zero(bin_[None], one, factor) > 0.5 for bin_ in exponents])
+        shares = 100 * counts / counts.sum()
+        moved = exponents + shift
+        for where, colour, name in (
+            (lost, OTHER, "rounded to zero"),
+            (~lost & (moved < -14), SUBNORMAL, "subnormal: fewer bits"),
+            (~lost & (moved >= -14) & (moved < 16), YOURS, "normal"),
+            (~lost & (moved >= 16), "black", "infinite"),
+        ):
+            if name == "infinite" and not where.any():
+                continue
+            axes.bar((moved[where] + 0.5).tolist(), shares[where].tolist(), width=0.9, color=colour, label=name)
+        axes.axvspan(-14, 16, color=SHADE, zorder=0)
+        axes.axvspan(-25, -14, color="#fdf3e0", zorder=0)
+        axes.set_xlim(low, high)
+        axes.set_ylabel("% of the gradients")
+        fraction = fraction_to_zero(exponents, counts, factor)
+        name = "not scaled" if shift == 0 else f"times $2^{{{shift}}}$"
+        axes.set_title(f"{name}: {100 * fraction:.2g} % lost", fontsize=10, loc="left")
+        _plain(axes)
+    axes.set_xlabel("$\\log_2$ of the size of a gradient")
+    top = figure.axes[0]
+    ceiling = 1.18 * top.get_ylim()[1]
+    top.set_ylim(0, ceiling)
+    top.text(1, 0.97 * ceiling, "normal numbers of fp16", ha="center", va="top", fontsize=9, color=TRUTH)
+    top.text(-19.5, 0.97 * ceiling, "subnormal", ha="center", va="top", fontsize=9, color=TRUTH)
+    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def loss_scale_trace(make_scaler: Callable[..., Any], n_steps: int = 300, growth_interval: int = 20) -> Figure:
+    """The scale over a made-up training whose gradients grow and have a burst, beside GradScaler's.
+
+    make_scaler: called with init_scale and growth_interval; what it returns has GradScaler's methods.
+    """
+    settings = {"init_scale": 2.0**24, "growth_interval": growth_interval}
+    grads = _made_up_gradients(n_steps)
+    yours = _scales(make_scaler(**settings), grads)
+    pytorch = _scales(torch.amp.GradScaler("cpu", **settings), grads)
+    figure, axes = new_figure(8.0, 3.8)
+    steps = range(n_steps)
+    axes.scatter(
+        steps,
+        (65504 / grads.abs().amax(1)).tolist(),
+        s=5,
+        color="#b9c2cc",
+        label="65504 / largest gradient: the limit",
+        zorder=1,
+    )
+    axes.step(steps, pytorch[:-1], where="post", color=TRUTH, linestyle=":", linewidth=2.4, label="GradScaler")
+    axes.step(steps, yours[:-1], where="post", color=YOURS, linewidth=1.6, label="yours")
+    skipped = [step for step in steps if yours[step + 1] < yours[step]]
+    bottom = 2.0**9
+    axes.scatter(skipped, [bottom] * len(skipped), marker="x", s=26, color=OTHER, label="skipped", zorder=3)
+    axes.set_yscale("log", base=2)
+    axes.set_ylim(bottom / 1.6, 2.0**25.5)
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss scale")
+    axes.set_title(f"{len(skipped)} of {n_steps} steps skipped", fontsize=10, loc="left")
+    axes.legend(loc="upper right", ncols=2, fontsize=9, frameon=False)
+    return figure
+
+
+def dtype_map(
+    ops: Sequence[Op], given: Mapping[str, torch.dtype], columns: Mapping[str, Mapping[str, torch.dtype]]
+) -> Figure:
+    """The block op by op, and the dtype of every result in each of the columns; where they differ, the name is red.
+
+    columns: the head of a column -> the dtypes by the result's name.
+    """
+    n_rows = len(ops)
+    figure, axes = new_figure(8.0, 0.6 + 0.27 * (n_rows + 1))
+    axes.set_axis_off()
+    left, width = 0.56, 0.44 / len(columns)
+    for column, name in enumerate(columns):
+        axes.text(left + width * (column + 0.5), 0.5, name, ha="center", va="center", fontsize=9, color=TRUTH)
+    for index, op in enumerate(ops):
+        y = -index - 0.5
+        dtypes = [column.get(op.result) for column in columns.values()]
+        differ = len(set(dtypes)) > 1
+        text = f"{op.result} = {op.function}({', '.join(op.inputs)})"
+        axes.text(0.0, y, text, va="center", fontsize=9, family="monospace", color=OTHER if differ else "black")
+        for column, dtype in enumerate(dtypes):
+            x = left + width * column
+            colour = DTYPE_COLOURS.get(dtype, "white")
+            axes.add_patch(Rectangle((x + 0.004, y - 0.42), width - 0.008, 0.84, facecolor=colour, edgecolor="none"))
+            axes.text(x + width / 2, y, _short(dtype), ha="center", va="center", fontsize=9)
+    by_dtype: dict[str, list[str]] = {}
+    for name, dtype in given.items():
+        by_dtype.setdefault(_short(dtype), []).append(name)
+    # The dtype of most of them last, so that the others need not be told from it.
+    *few, (most, _) = sorted(by_dtype.items(), key=lambda item: len(item[1]))
+    sources = "".join(f"{', '.join(names)} {dtype}, the others " for dtype, names in few)
+    axes.text(0.0, 0.5, f"given: {sources or 'all '}{most}", va="center", fontsize=9, color=TRUTH)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(-n_rows, 1)
+    return figure
+
+
+def amp_memory(
+    bytes_after_forward: Callable[..., int],
+    break_even_rows: Callable[[Sequence[int]], int],
+    widths: Sequence[int],
+    measured: Mapping[bool, Mapping[int, int]] | None = None,
+) -> Figure:
+    """Bytes alive after the forward pass of a training step against the number of rows, in float32 and under autocast.
+
+    measured: autocast -> {n_rows: bytes}, drawn as circles on the student's own lines.
+    """
+    meet = break_even_rows(widths)
+    figure, axes = new_figure(8.0, 3.8)
+    rows = [0, 2 * meet]
+    for autocast, colour, name in ((False, OTHER, "float32"), (True, YOURS, "autocast")):
+        amounts = [bytes_after_forward(widths, n, training=True, autocast=autocast) / 2**20 for n in rows]
+        axes.plot(rows, amounts, color=colour, linewidth=1.8, label=f"{name}, by your formula")
+        points = (measured or {}).get(autocast, {})
+        if points:
+            sizes = [n_bytes / 2**20 for n_bytes in points.values()]
+            axes.plot(list(points), sizes, "o", color=colour, markersize=6, markerfacecolor="white", label="measured")
+    axes.axvline(meet, color=TRUTH, linestyle=":", linewidth=1.4)
+    axes.annotate(
+        f"{meet:,} rows",
+        (meet, axes.get_ylim()[0]),
+        xytext=(6, 6),
+        textcoords="offset points",
+        color=TRUTH,
+    )
+    axes.set_xlabel("rows in a batch")
+    axes.set_ylabel("MiB alive after the forward pass")
+    axes.legend(loc="upper left", fontsize=9, frameon=False)
+    return figure
+
+
+def _made_up_gradients(n_steps: int) -> torch.Tensor:
+    """(n_steps, 16): around 2^-3 and growing slowly, with a burst a hundred times larger at 60 % of the way."""
+    gen = torch.Generator().manual_seed(3)
+    sizes = 2.0 ** (-3 + 2.5 * torch.arange(n_steps) / n_steps + 0.5 * torch.randn(n_steps, generator=gen))
+    burst = int(0.6 * n_steps)
+    sizes[burst : burst + 3] *= 100
+    return torch.randn(n_steps, 16, generator=gen) * sizes[:, None]
+
+
+def _scales(scaler: Any, grads: torch.Tensor) -> list[float]:
+    """The scale before the first step and after each."""
+    weights = torch.nn.Parameter(torch.ones(grads.shape[1]))
+    optimizer = torch.optim.SGD([weights], lr=1e-3, foreach=False)
+    scales = [float(scaler.get_scale())]
+    for grad in grads:
+        optimizer.zero_grad()
+        scaler.scale(HalfPrecisionLoss.apply(weights, grad)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append(float(scaler.get_scale()))
+    return scales
+
+
+def _short(dtype: torch.dtype | None) -> str:
+    return "?" if dtype is None else str(dtype).removeprefix("torch.")
+
+
+def _plain(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, axis="y", color="#e3e6ea", linewidth=0.8)
+    axes.set_axisbelow(True)

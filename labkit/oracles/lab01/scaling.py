@@ -1,0 +1,171 @@
+"""Lab 01: what is true of a fitted scaling law, and what the usual mistakes look like.
+
+The public tables are made from laws that the cases state; those of the hidden ones are known to the grader alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab01.scaling import Runs
+from labkit.spec import Hint, Observation, Oracle, Tolerance
+
+WITHIN = 0.02
+"""How far the exponent may be off, relative to its size."""
+
+
+def stated_law(case: Runs, tree: dict) -> dict[str, float]:
+    return dict(zip(("constant", "exponent", "irreducible"), case.law, strict=True))
+
+
+def fit_tolerances(case: Runs, tree: dict) -> dict[str, Tolerance]:
+    """What 2 % of the exponent allows the other two to be; that they meet the table together is judged below.
+
+    The constant is extrapolated from the middle of the table to size 1, along a slope that may be 2 % off. The line
+    through the losses is up to four times flatter than that slope, because of the irreducible part. The irreducible
+    loss is compared with the losses, because it may be 0.
+    """
+    slope, _ = straight_line(tree["size"].log(), tree["loss"].log())
+    allowed = WITHIN * (1 + 4 * abs(slope) * float(tree["size"].log().mean()))
+    return {
+        "constant": Tolerance(rtol=math.expm1(allowed)),
+        "exponent": Tolerance(rtol=WITHIN),
+        "irreducible": Tolerance(atol=WITHIN * float(tree["loss"].min())),
+    }
+
+
+def straight_line(x: torch.Tensor, y: torch.Tensor) -> tuple[float, float]:
+    """Slope and intercept of the least-squares line."""
+    basis = torch.stack([x, torch.ones_like(x)], 1)
+    slope, intercept = torch.linalg.lstsq(basis, y[:, None]).solution[:, 0].tolist()
+    return slope, intercept
+
+
+def misfit(tree: dict, constant: float, exponent: float, irreducible: float) -> float:
+    """The root mean square of the law's relative errors over the table."""
+    made = irreducible + constant * tree["size"] ** -exponent
+    return float((made / tree["loss"] - 1).square().mean().sqrt())
+
+
+def meets_the_table(run: Observation) -> str | None:
+    """The three tolerances together would let a law pass whose curve misses the table."""
+    missed = misfit(run.tree, run.got["constant"], run.got["exponent"], run.got["irreducible"])
+    return None if missed < 5e-3 else f"put back into the table, the law misses the losses by {missed:.1%} on average"
+
+
+def fits(tree: dict, constant: float, exponent: float, irreducible: float) -> bool:
+    return misfit(tree, constant, exponent, irreducible) < 2e-3
+
+
+def fits_if(change: Callable[[float, float, float], tuple[float, float, float]]) -> Callable:
+    """A diagnosis: the law misses the table as it came back, and meets it with its numbers changed this way."""
+
+    def diagnose(case: Runs, tree: dict, got: dict) -> bool:
+        numbers = got["constant"], got["exponent"], got["irreducible"]
+        return not fits(tree, *numbers) and fits(tree, *change(*numbers))
+
+    return diagnose
+
+
+def near(found: float, wanted: float) -> bool:
+    return math.isclose(found, wanted, rel_tol=5e-3)
+
+
+def line_without_logs(case: Runs, tree: dict, got: dict) -> bool:
+    """The slope of a straight line through the losses, over the sizes or over their logarithms."""
+    size, loss = tree["size"], tree["loss"]
+    slopes = [straight_line(x, loss)[0] for x in (size, size.log(), size.log10())]
+    return any(near(abs(got["exponent"]), abs(slope)) for slope in slopes)
+
+
+def line_through_the_logs(case: Runs, tree: dict, got: dict) -> bool:
+    slope, _ = straight_line(tree["size"].log(), tree["loss"].log())
+    return near(got["exponent"], -slope)
+
+
+def line_for_this_irreducible(case: Runs, tree: dict, got: dict) -> bool:
+    """For the irreducible loss that came back, the other two are those of the line through the logarithms."""
+    left = tree["loss"] - got["irreducible"]
+    kept = left > 0
+    slope, _ = straight_line(tree["size"][kept].log(), left[kept].log())
+    return math.isclose(got["exponent"], -slope, rel_tol=0.02)
+
+
+SCALING_LAW = Oracle(
+    id="01-scaling-law",
+    expect=stated_law,
+    tolerance=fit_tolerances,
+    judge=(inputs_untouched, meets_the_table),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: not isinstance(got, dict),
+            "Return three numbers: the constant A, the exponent α and the irreducible loss E, in this order.",
+        ),
+        Hint(
+            lambda case, tree, got: any(math.isnan(value) for value in got.values()),
+            "NaN: the logarithm of a negative number. loss - E must stay above 0, so E stays below the smallest loss.",
+        ),
+        Hint(
+            fits_if(lambda constant, exponent, irreducible: (constant, -exponent, irreducible)),
+            "The exponent has the wrong sign. The slope of the line is -α: the law divides by size to the power of α.",
+        ),
+        Hint(
+            fits_if(lambda constant, exponent, irreducible: (math.exp(constant), exponent, irreducible)),
+            "The constant is still a logarithm: the line's intercept is log A, so A = exp(intercept).",
+        ),
+        Hint(
+            fits_if(lambda constant, exponent, irreducible: (10**constant, exponent, irreducible)),
+            "The constant is still a logarithm: the line's intercept is log10 A, so A = 10**intercept.",
+        ),
+        Hint(
+            fits_if(lambda constant, exponent, irreducible: (10 ** math.log(constant), exponent, irreducible)),
+            "Two bases are mixed: the intercept of a line through log10 is undone by 10**, not by exp.",
+        ),
+        Hint(
+            fits_if(lambda constant, exponent, irreducible: (constant**exponent, exponent, irreducible)),
+            "The constant came back as Kaplan's N_c, with (N_c / N)**α. Asked for is A = N_c**α, the factor of N**-α.",
+        ),
+        Hint(
+            fits_if(lambda constant, exponent, irreducible: (irreducible, exponent, constant)),
+            "Constant and irreducible loss have changed places: the order is A, α, E.",
+        ),
+        Hint(
+            fits_if(lambda constant, exponent, irreducible: (exponent, constant, irreducible)),
+            "Constant and exponent have changed places: the order is A, α, E.",
+        ),
+        Hint(
+            line_without_logs,
+            "That is the slope of a straight line through the losses themselves. A power law is straight only where "
+            "both axes are logarithms, and only after E is subtracted.",
+        ),
+        Hint(
+            line_through_the_logs,
+            "That is the straight line through log(loss). It bends where the loss nears its irreducible part: subtract "
+            "E before you take the logarithm, and find E too.",
+        ),
+        Hint(
+            lambda case, tree, got: got["irreducible"] >= float(tree["loss"].min()) * 0.999,
+            "The irreducible loss is the smallest loss of the table, or larger. It is what an infinite model would "
+            "have: look for it below all losses.",
+        ),
+        Hint(
+            line_for_this_irreducible,
+            "For your irreducible loss the line is right; it is E itself that is off. Try many values of E (or of α, "
+            "for which the law is linear in A and E) and keep the one whose law misses the table least.",
+        ),
+        Hint(
+            lambda case, tree, got: not fits(tree, got["constant"], got["exponent"], got["irreducible"]),
+            "Put your law back into the table: it misses the losses by far more than their noise. If an optimizer "
+            "found it, it stopped too early; search over one number and solve for the other two.",
+        ),
+        Hint(
+            lambda case, tree, got: True,
+            "Your law is close to the table, but the exponent and E make up for each other: search more finely around "
+            "the best value.",
+        ),
+    ),
+)

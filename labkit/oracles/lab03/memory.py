@@ -1,0 +1,182 @@
+"""Lab 03: the bytes that a stack of layers really holds, counted while it runs on fake tensors."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from torch import nn
+
+from labkit.exercises.lab03.memory import SETTINGS, Stack
+from labkit.meters.memory import fake_tensors, track_memory
+from labkit.spec import Hint, Oracle, Tolerance
+
+
+def stack(widths: tuple[int, ...]) -> nn.Sequential:
+    """The model of a case."""
+    pairs = itertools.pairwise(widths)
+    layers = [part for n_in, n_out in pairs for part in (nn.Linear(n_in, n_out, bias=False), nn.GELU())]
+    return nn.Sequential(*layers[:-1])
+
+
+@functools.lru_cache(1024)
+def measured(widths: tuple[int, ...], n_rows: int, training: bool, autocast: bool) -> int:
+    """Bytes alive after the forward pass, inside the autocast block, the result still held.
+
+    In training AdamW has its states, and the gradients of the step before are there, as while they accumulate.
+    """
+    with fake_tensors():
+        model, optimizer, x = stack(widths), None, torch.empty(n_rows, widths[0])
+        if training:
+            optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+            for parameter in model.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+            optimizer.step()
+        precision = torch.autocast("cpu", dtype=torch.bfloat16) if autocast else nullcontext()
+        with track_memory(model, optimizer, x, sites=False, device="cpu") as profile, precision:
+            with torch.set_grad_enabled(training):
+                held = model(x)
+            live_bytes = profile.live_bytes
+        del held
+    return live_bytes
+
+
+def break_even(case: Stack) -> int:
+    """The first number of rows with which autocast holds less in training; every row adds the same bytes."""
+
+    def more_under_autocast(n_rows: int) -> int:
+        return measured(case.widths, n_rows, True, True) - measured(case.widths, n_rows, True, False)
+
+    here, next_to_it = more_under_autocast(case.n_rows), more_under_autocast(case.n_rows + 1)
+    saved_by_a_row = here - next_to_it
+    copies = here + saved_by_a_row * case.n_rows
+    return copies // saved_by_a_row + 1
+
+
+def true_memory(case: Stack, tree: dict) -> dict[str, object]:
+    found = {name: measured(case.widths, case.n_rows, *setting) for name, setting in SETTINGS.items()}
+    return {"bytes": found, "break_even": break_even(case)}
+
+
+class Sizes:
+    """How far off the four figures are, beside what they consist of."""
+
+    def __init__(self, case: Stack, tree: dict, got: dict) -> None:
+        right = true_memory(case, tree)
+        self.off = {name: got["bytes"][name] - right["bytes"][name] for name in SETTINGS}
+        self.n_parameters = sum(a * b for a, b in itertools.pairwise(case.widths))
+        self.n_inputs, self.n_outputs = case.n_rows * case.widths[0], case.n_rows * case.widths[-1]
+        self.n_hidden = case.n_rows * sum(case.widths[1:-1])
+
+    def right(self, name: str) -> bool:
+        return abs(self.off[name]) <= SLACK_BYTES
+
+    def is_off(self, name: str, n_bytes: float) -> bool:
+        """Whether this figure is wrong by that much."""
+        return not self.right(name) and abs(self.off[name] - n_bytes) <= SLACK_BYTES
+
+
+def sizes(when: Callable[[Sizes], object]) -> Callable[[Stack, dict, dict], object]:
+    """A diagnosis of 03-amp-memory."""
+    return lambda case, tree, got: when(Sizes(case, tree, got))
+
+
+SLACK_BYTES = 100
+"""AdamW's counters of steps, 4 bytes for each parameter tensor."""
+
+PLAIN, CAST = "inference, float32", "inference, autocast"
+TRAIN, TRAIN_CAST = "training, float32", "training, autocast"
+
+AMP_MEMORY = Oracle(
+    id="03-amp-memory",
+    expect=true_memory,
+    tolerance=lambda case, tree: {"bytes": Tolerance(atol=SLACK_BYTES), "break_even": Tolerance(atol=1)},
+    diagnose=(
+        Hint(
+            lambda case, tree, got: any(not float(value).is_integer() for value in got["bytes"].values()),
+            "A number of bytes is a whole number: is there a division somewhere?",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(PLAIN, -4 * s.n_parameters)),
+            "The weights themselves are missing: 4 bytes each.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(PLAIN, 8 * s.n_hidden)),
+            "Without autograd nothing is kept for a backward pass: after the forward pass only the input and the "
+            "output are alive beside the weights.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(PLAIN, -4 * s.n_inputs) or s.is_off(PLAIN, -4 * s.n_outputs)),
+            "The input (float32, in either precision) and the output are alive too.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(CAST, -2 * s.n_parameters) and (s.is_off(TRAIN_CAST, -2 * s.n_parameters))),
+            "The cast copies are missing: autocast makes a 16-bit copy of every weight and keeps it until its block "
+            "ends, 2 bytes for each parameter.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(CAST, -2 * s.n_parameters)),
+            "The cast copies are missing in inference: they are kept until the autocast block ends, with autograd or "
+            "without.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(CAST, -4 * s.n_parameters)),
+            "The float32 weights are missing: autocast leaves them where they are and adds 16-bit copies, 4 + 2 bytes "
+            "for each parameter.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(CAST, 2 * s.n_outputs)),
+            "The output of a linear layer is 16 bits wide under autocast.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN, -4 * s.n_parameters) or s.is_off(TRAIN, -8 * s.n_parameters)),
+            "Something of 4 bytes for each parameter is missing in training: there are the weight, its gradient, and "
+            "AdamW's two moments.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN, -4 * s.n_hidden)),
+            "Half of the hidden activations are missing: GELU keeps its input, and the next layer keeps GELU's result.",
+        ),
+        Hint(
+            sizes(lambda s: s.right(CAST) and s.right(TRAIN) and s.is_off(TRAIN_CAST, -2 * s.n_parameters)),
+            "Gradients, weights and moments stay float32 under autocast; the 2 bytes for each copy come on top: 18 for "
+            "each parameter.",
+        ),
+        Hint(
+            sizes(
+                lambda s: (
+                    s.right(TRAIN)
+                    and (
+                        s.is_off(TRAIN_CAST, -4 * s.n_parameters)
+                        or s.is_off(TRAIN_CAST, -6 * s.n_parameters)
+                        or s.is_off(TRAIN_CAST, -8 * s.n_parameters)
+                    )
+                )
+            ),
+            "Gradients, weights and moments stay float32 under autocast; the 2 bytes for each copy come on top: 18 for "
+            "each parameter.",
+        ),
+        Hint(
+            sizes(
+                lambda s: s.is_off(TRAIN_CAST, 4 * s.n_hidden) or s.is_off(TRAIN_CAST, 4 * s.n_hidden + 2 * s.n_outputs)
+            ),
+            "Under autocast the results of linear layers and of GELU are 16 bits wide: 2 bytes for each element.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN_CAST, -2 * s.n_inputs)),
+            "The first layer keeps a 16-bit copy of the input for its backward pass, beside the input itself.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN_CAST, -4 * s.n_inputs)),
+            "The float32 input is still alive beside its 16-bit copy.",
+        ),
+        Hint(
+            sizes(lambda s: all(s.right(name) for name in SETTINGS)),
+            "The four amounts are right, and the number of rows is not: it is where your two amounts for training "
+            "meet, 2 bytes a parameter against what every row saves.",
+        ),
+    ),
+)

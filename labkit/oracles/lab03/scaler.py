@@ -1,0 +1,217 @@
+"""Lab 03: what torch.amp.GradScaler does with the same gradients, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab03.scaler import Training, play
+from labkit.spec import Hint, Oracle, Tolerance
+
+
+def by_pytorch(case: Training, tree: dict) -> dict[str, object]:
+    scaler = torch.amp.GradScaler(
+        "cpu",
+        init_scale=case.init_scale,
+        growth_factor=case.growth_factor,
+        backoff_factor=case.backoff_factor,
+        growth_interval=case.growth_interval,
+    )
+    return play(scaler, case, tree)
+
+
+class Trace:
+    """What came back, beside what PyTorch's scaler does."""
+
+    def __init__(self, case: Training, tree: dict, got: dict) -> None:
+        self.case, self.got, self.right = case, got, by_pytorch(case, tree)
+        self.scales, self.right_scales = got["scales"], self.right["scales"]
+        pairs = zip(self.right_scales, self.right_scales[1:])
+        self.skipped = [after < before for before, after in pairs]  # by the right scaler, step by step
+
+    @property
+    def first(self) -> int:
+        """The first step after which anything is wrong."""
+        return min(self.first_wrong_scale, self.first_off("weights"), self.first_off("state"))
+
+    @property
+    def first_wrong_scale(self) -> int:
+        wrong = (step for step, pair in enumerate(zip(self.scales[1:], self.right_scales[1:])) if pair[0] != pair[1])
+        return next(wrong, self.case.n_steps)
+
+    def first_off(self, name: str) -> int:
+        """The first step after which `weights` or `state` are wrong."""
+        right = self.right[name]
+        off = ~torch.isclose(self.got[name], right, rtol=1e-4, atol=1e-6).reshape(len(right), -1).all(1)
+        return int(off.nonzero()[0]) if off.any() else self.case.n_steps
+
+    def moved(self, step: int) -> bool:
+        """Whether the step changed weights or state in what came back."""
+        if step == 0:
+            return bool((self.got["state"][0] != 0).any())
+        return any(not torch.equal(self.got[name][step], self.got[name][step - 1]) for name in ("weights", "state"))
+
+    def scale_change(self, step: int) -> float:
+        return self.scales[step + 1] / self.scales[step]
+
+    def grows_every(self, n_steps: int) -> bool:
+        """Whether the scale grows after n_steps clean steps from the start, and not before."""
+        clean = self.skipped.index(True) if True in self.skipped else self.case.n_steps
+        grown = [step for step in range(clean) if self.scale_change(step) > 1]
+        return clean >= n_steps and grown[:1] == [n_steps - 1]
+
+    def unscaled_by(self, factor: float) -> bool:
+        """Whether the first state is that of gradients `factor` times too large."""
+        first, right = self.got["state"][0, :, :4], self.right["state"][0, :, :4]
+        return not self.skipped[0] and torch.allclose(first, right * factor, rtol=1e-3)
+
+
+def trace(when: Callable[[Trace], object]) -> Callable[[Training, dict, dict], object]:
+    """A diagnosis of 03-loss-scaler."""
+    return lambda case, tree, got: when(Trace(case, tree, got))
+
+
+def one_parameter_only(t: Trace) -> bool:
+    """Whether an earlier bad step of the same kind was skipped: there both parameters were bad, here it is one."""
+    return any(t.first in bad and min(bad) < t.first for bad in (t.case.infinite, t.case.nan))
+
+
+def skips_nan_only(t: Trace) -> bool:
+    """Whether an infinite gradient was let through that is not NaN."""
+    return t.first in t.case.infinite and t.moved(t.first) and not t.got["weights"][t.first].isfinite().all()
+
+
+TOLERANCES = {
+    "scales": Tolerance(rtol=1e-6),
+    "scaled": Tolerance(rtol=1e-5),
+    "unscaled": Tolerance(rtol=1e-5),
+    "weights": Tolerance(atol=1e-6, rtol=1e-5),
+    "state": Tolerance(atol=1e-7, rtol=1e-4),
+}
+"""A few roundings of float32: the factors are powers of two, so that dividing and multiplying by 1 / scale agree."""
+
+LOSS_SCALER = Oracle(
+    id="03-loss-scaler",
+    expect=by_pytorch,
+    tolerance=lambda case, tree: TOLERANCES,
+    judge=(inputs_untouched,),
+    diagnose=(
+        Hint(
+            trace(lambda t: t.scales[0] != t.case.init_scale),
+            "The scale does not start at init_scale: get_scale() should return it as a Python float.",
+        ),
+        Hint(
+            trace(lambda t: t.got["scaled"][0] != t.right["scaled"][0]),
+            "scale(loss) should return loss times the current scale, as a tensor that `backward` can be called on.",
+        ),
+        Hint(
+            trace(lambda t: t.unscaled_by(t.case.init_scale)),
+            "The gradients reached the optimizer still scaled: step has to divide them by the scale, unless unscale_ "
+            "already has.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first in t.case.clip
+                    and not t.skipped[t.first]
+                    and torch.isclose(
+                        t.got["unscaled"][t.case.clip.index(t.first)], t.right["unscaled"][t.case.clip.index(t.first)]
+                    ).all()
+                    and t.first_wrong_scale > t.first
+                )
+            ),
+            "The gradients were divided twice: after unscale_, which is called before clipping, step must not divide "
+            "again.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first - 1 in t.case.clip
+                    and t.first not in t.case.clip
+                    and not t.skipped[t.first]
+                    and t.moved(t.first)
+                    and t.first_wrong_scale > t.first
+                )
+            ),
+            "After a step with unscale_ the next one leaves its gradients scaled: forget in update that they had been "
+            "divided.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first > 0
+                    and not t.skipped[t.first]
+                    and any(t.skipped[: t.first])
+                    and not t.moved(t.first)
+                    and t.first_off("weights") == t.first
+                )
+            ),
+            "Once a step was skipped, clean steps are skipped as well: the verdict of one step must be forgotten in "
+            "update.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.skipped[t.first]
+                    and t.moved(t.first)
+                    and t.got["weights"].isfinite().all()
+                    and t.got["state"].isfinite().all()
+                )
+            ),
+            "A skipped step changed the optimizer: even with gradients set to zero, momentum moves the weights and "
+            "AdamW decays and counts. Do not call optimizer.step() at all.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first] and t.moved(t.first) and one_parameter_only(t)),
+            "One bad gradient was seen and another was not: look at the gradients of every parameter, not of one.",
+        ),
+        Hint(
+            trace(lambda t: skips_nan_only(t) and any(step < t.first for step in t.case.nan)),
+            "NaN is found and infinity is not: isnan misses it. isfinite sees both.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first] and t.moved(t.first)),
+            "The optimizer stepped with a gradient that is infinite or NaN: look at all of them first (isfinite sees "
+            "both), and skip the step.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first_wrong_scale] and t.scale_change(t.first_wrong_scale) == 1),
+            "The scale stays where it is after a skipped step: multiply it by backoff_factor in update.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first_wrong_scale] and t.scale_change(t.first_wrong_scale) != 1),
+            "After a skipped step the scale is multiplied by backoff_factor, and by nothing else.",
+        ),
+        Hint(
+            trace(lambda t: t.scale_change(t.first_wrong_scale) > 1 and any(t.skipped[: t.first_wrong_scale])),
+            "The scale grows too early after a skip: a skipped step sets the count of clean steps back to 0.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.scale_change(t.first_wrong_scale) > 1
+                    and t.scale_change(t.first_wrong_scale - 1) > 1
+                    and t.case.growth_interval > 1
+                )
+            ),
+            "Having grown once, the scale grows at every step: set the count of clean steps back to 0 after growth.",
+        ),
+        Hint(
+            trace(lambda t: t.grows_every(t.case.growth_interval + 1) or t.grows_every(t.case.growth_interval - 1)),
+            "Growth comes a step too late or too early: it belongs into the update of the clean step that makes the "
+            "count reach growth_interval.",
+        ),
+        Hint(
+            trace(lambda t: max(t.scales) == t.case.init_scale < max(t.right_scales)),
+            "The scale never grows: multiply it by growth_factor after growth_interval clean steps in a row.",
+        ),
+        Hint(
+            trace(
+                lambda t: t.scale_change(t.first_wrong_scale) not in (1, t.case.growth_factor, t.case.backoff_factor)
+            ),
+            "The scale changes by another factor than growth_factor or backoff_factor.",
+        ),
+    ),
+)

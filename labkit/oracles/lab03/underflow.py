@@ -1,0 +1,138 @@
+"""Lab 03: what becomes of a histogram of gradients in float16, by PyTorch's own cast, and the usual mistakes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab03.underflow import Magnitudes
+from labkit.spec import Hint, Oracle, Tolerance
+
+NEAR = 1e-6
+"""How far a fraction may be off: what a division in float32 may cost, and one gradient in a million."""
+
+
+def cast(exponents: torch.Tensor, scale: float, place: float) -> torch.Tensor:
+    """One value of each bin, `place` (1 to 2) times its lower end, scaled and rounded to float16."""
+    return (place * 2.0 ** exponents.double() * scale).to(torch.float16)
+
+
+def to_zero(tree: dict, scale: float) -> float:
+    """The fraction of the gradients that the cast turns into 0; in the middle of a bin, as almost all of them are."""
+    zero = cast(tree["exponents"], scale, 1.5) == 0
+    return float(tree["counts"][zero].sum() / tree["counts"].sum())
+
+
+def overflows(tree: dict, scale: float) -> bool:
+    """Whether the upper end of a bin that holds gradients is infinite in float16."""
+    top = 2 - 2.0**-23  # the last float32 below the next power of two
+    return bool(cast(tree["exponents"][tree["counts"] > 0], scale, top).isinf().any())
+
+
+def safe_scale(tree: dict) -> float:
+    return next(2.0**power for power in range(60, -60, -1) if not overflows(tree, 2.0**power))
+
+
+def true_underflow(case: Magnitudes, tree: dict) -> dict[str, object]:
+    return {"fractions": [to_zero(tree, scale) for scale in tree["scales"]], "safe_scale": safe_scale(tree)}
+
+
+def fractions_are(of: Callable[[dict, float], float]) -> Callable[[Magnitudes, dict, dict], bool]:
+    """A diagnosis: every fraction is what `of(tree, scale)` makes of the histogram, and one of them is wrong."""
+
+    def same(case: Magnitudes, tree: dict, got: dict) -> bool:
+        found, right = got["fractions"], [to_zero(tree, scale) for scale in tree["scales"]]
+        close = [math.isclose(value, of(tree, scale), abs_tol=NEAR) for value, scale in zip(found, tree["scales"])]
+        return all(close) and any(not math.isclose(a, b, abs_tol=NEAR) for a, b in zip(found, right, strict=True))
+
+    return same
+
+
+def below(power: int) -> Callable[[dict, float], float]:
+    """The fraction below 2^power after scaling."""
+    return lambda tree, scale: share(tree, tree["exponents"] + math.log2(scale) < power)
+
+
+def share(tree: dict, where: torch.Tensor) -> float:
+    return float(tree["counts"][where].sum() / tree["counts"].sum())
+
+
+def of_bins(tree: dict, scale: float) -> float:
+    return float((cast(tree["exponents"], scale, 1.5) == 0).double().mean())
+
+
+def of_filled_bins(tree: dict, scale: float) -> float:
+    return float((cast(tree["exponents"], scale, 1.5) == 0)[tree["counts"] > 0].double().mean())
+
+
+def kept(tree: dict, scale: float) -> float:
+    return 1 - to_zero(tree, scale)
+
+
+def either_end(tree: dict, scale: float) -> float:
+    value = cast(tree["exponents"], scale, 1.5)
+    return share(tree, (value == 0) | value.isinf())
+
+
+def scale_is(of: Callable[[dict], float]) -> Callable[[Magnitudes, dict, dict], bool]:
+    """A diagnosis: the chosen scale is `of(tree)`, which is not the right one."""
+    return lambda case, tree, got: got["safe_scale"] == of(tree) != safe_scale(tree)
+
+
+def last_bin(tree: dict) -> float:
+    """The safe scale of a histogram whose empty bins held gradients as well."""
+    return 2.0 ** (14 - int(tree["exponents"].max()))
+
+
+UNDERFLOW = Oracle(
+    id="03-underflow",
+    expect=true_underflow,
+    tolerance=lambda case, tree: {"fractions": Tolerance(atol=NEAR)},
+    judge=(inputs_untouched,),
+    diagnose=(
+        Hint(
+            fractions_are(below(-14)),
+            "Subnormal numbers are not lost: below 2^-14 they have fewer bits, and only below half of the smallest "
+            "one, 2^-24, is a value rounded to zero.",
+        ),
+        Hint(
+            fractions_are(below(-24)),
+            "One bin too many is lost: 2^-24 is the smallest subnormal, and what is above half of it rounds up to it.",
+        ),
+        Hint(
+            fractions_are(lambda tree, scale: to_zero(tree, 1 / scale)),
+            "The scale goes the wrong way: gradients are multiplied by it before they are rounded to fp16.",
+        ),
+        Hint(
+            fractions_are(lambda tree, scale: to_zero(tree, 1.0)),
+            "The scale does not change the fraction: 2^k times 2^s is 2^(k + s), so every bin moves by log2(scale).",
+        ),
+        Hint(fractions_are(of_bins), "That is a fraction of the bins. Count the gradients in them."),
+        Hint(fractions_are(of_filled_bins), "That is a fraction of the bins. Count the gradients in them."),
+        Hint(fractions_are(kept), "That is the fraction which survives; asked for is the one that becomes zero."),
+        Hint(
+            fractions_are(either_end),
+            "Gradients that became infinite are counted too: here only those count that become zero.",
+        ),
+        Hint(
+            scale_is(last_bin),
+            "The last bins hold nothing: look for the largest exponent among bins whose count is not 0.",
+        ),
+        Hint(
+            lambda case, tree, got: got["safe_scale"] == 2 * safe_scale(tree),
+            "Twice too large: fp16 ends at 65504, inside the bin from 2^15 to 2^16, so that this bin must stay empty.",
+        ),
+        Hint(
+            lambda case, tree, got: got["safe_scale"] > safe_scale(tree),
+            "The large tail overflows: with this scale its gradients become infinite. The largest gradient decides "
+            "what is safe, not the smallest.",
+        ),
+        Hint(
+            lambda case, tree, got: 0 < got["safe_scale"] < safe_scale(tree),
+            "Safe, but a larger power of two would be safe too: the largest bin in use may move up to [2^14, 2^15).",
+        ),
+    ),
+)

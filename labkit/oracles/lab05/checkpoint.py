@@ -1,0 +1,150 @@
+"""Lab 05: what is true of a checkpoint, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab05.checkpoint import FAR_APART, Blocks, plain, run_blocks
+from labkit.spec import Budget, Hint, KiB, Oracle, Tolerance
+
+SLACK_BYTES = 192 * KiB
+"""For the state of the generator of each call, small vectors, and the objects of the autograd graph."""
+
+
+def plain_run(case: Blocks, tree: dict) -> dict[str, Any]:
+    """The same blocks without any checkpoint, by PyTorch's own autograd; each block should have run twice."""
+    with torch.random.fork_rng(devices=[]):
+        run = run_blocks(plain, case, tree, torch.device("cpu"))
+    return {**run, "calls": torch.full((case.n_blocks,), 2)}
+
+
+def tolerances(case: Blocks, tree: dict) -> dict[str, Tolerance]:
+    """float32 sums of a few hundred terms in another order. How far a second draw was off only serves the hints."""
+    close = Tolerance(atol=2e-4, rtol=1e-4)
+    return {"loss": Tolerance(atol=5e-3, rtol=1e-4), "grads": close, "redrawn": Tolerance(atol=math.inf)}
+
+
+def kept_bytes(case: Blocks, tree: dict) -> float:
+    """The output of every block, which is the next one's argument."""
+    return case.n_blocks * (case.x_bytes + 8 * KiB) + SLACK_BYTES
+
+
+def peak_bytes(case: Blocks, tree: dict) -> float:
+    """The outputs, the parameters' gradients, and one block: its four activations and as many for its backward."""
+    return kept_bytes(case, tree) + 2 * case.parameter_bytes + 8 * case.hidden_bytes + 6 * case.x_bytes
+
+
+def all_grads(got: dict) -> list[tuple[str, torch.Tensor | None]]:
+    """(what it belongs to, gradient) of every leaf."""
+    found = [("x", got["grads"]["x"])]
+    for weights in got["grads"]["blocks"]:
+        found += list(weights.items())
+    return found
+
+
+def missing(got: dict, names: tuple[str, ...]) -> bool:
+    """Some gradient of this kind did not arrive."""
+    return any(gradient is None for name, gradient in all_grads(got) if name in names)
+
+
+def too_large(case: Blocks, tree: dict, got: dict) -> bool:
+    """The last block's gradients are right and that of x is not: gradients went down more than once."""
+    right = plain_run(case, tree)
+    last, true_last = got["grads"]["blocks"][-1], right["grads"]["blocks"][-1]
+    x, true_x = got["grads"]["x"], right["grads"]["x"]
+    same = all(torch.allclose(last[name], true_last[name], rtol=1e-3, atol=1e-3) for name in ("w_in", "w_out"))
+    return same and bool(x.norm() > 1.2 * true_x.norm())
+
+
+def only_the_generator(case: Blocks, tree: dict, got: dict) -> bool:
+    """All gradients arrived, the second run drew what the first had drawn, and then the generator stood elsewhere."""
+    right = plain_run(case, tree)
+    return bool((got["redrawn"] == 0).all()) and not torch.equal(got["next_random"], right["next_random"])
+
+
+def other_loss(case: Blocks, tree: dict, got: dict) -> bool:
+    loss = plain_run(case, tree)["loss"]
+    return not torch.allclose(got["loss"], loss, rtol=1e-3, atol=1e-2)
+
+
+CHECKPOINT = Oracle(
+    id="05-checkpoint",
+    expect=plain_run,
+    tolerance=tolerances,
+    judge=(inputs_untouched,),
+    budgets=(
+        Budget(
+            "saved_bytes",
+            kept_bytes,
+            "More than the arguments is still alive after the forward pass. It counts wherever it hides: on ctx, in a "
+            "closure, a list or a global, as numpy arrays or as Python numbers; a graph that something holds counts "
+            "too.",
+        ),
+        Budget(
+            "peak_bytes",
+            peak_bytes,
+            "The peak is more than the arguments of all blocks and the inside of one. Recompute a block when its own "
+            "backward comes, and let go of it; what is set aside in an earlier call counts as well.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: "does not require grad" in (got["error"] or ""),
+            "Inside backward gradients are off. Recompute within `with torch.enable_grad():`, on detached copies of "
+            "the tensors that have their requires_grad again.",
+        ),
+        Hint(
+            lambda case, tree, got: "number of gradients" in (got["error"] or ""),
+            "backward returns one value for each argument of forward, fn included: None for whatever is no tensor or "
+            "needs no gradient.",
+        ),
+        Hint(
+            lambda case, tree, got: "second time" in (got["error"] or ""),
+            "The second run of fn was tied to the first graph, which is gone. Detach the arguments before the second "
+            "run.",
+        ),
+        Hint(
+            lambda case, tree, got: bool((got["calls"] == 1).all()) and missing(got, ("x",)),
+            "No gradient reached the arguments: they were detached, and nothing takes the gradient further back.",
+        ),
+        Hint(
+            lambda case, tree, got: bool((got["calls"] == 1).all()),
+            "fn ran only once, so whatever its backward needs was kept all the time. Keep the arguments, and run fn "
+            "again in backward.",
+        ),
+        Hint(
+            lambda case, tree, got: bool((got["calls"] > 2).any()) and not too_large(case, tree, got),
+            "fn ran more often than twice: once in forward without a graph, and once in backward with one.",
+        ),
+        Hint(other_loss, "The result of the forward pass is not fn's own. Do not seed or change anything before it."),
+        Hint(
+            too_large,
+            "The gradient went through the earlier blocks more than once. The second run must end at detached copies "
+            "of the arguments, whose .grad backward returns.",
+        ),
+        Hint(
+            lambda case, tree, got: missing(got, ("x", "gate")),
+            "No gradient reached the arguments. Give each detached copy the requires_grad of its original, and return "
+            "its .grad from backward.",
+        ),
+        Hint(
+            lambda case, tree, got: missing(got, ("w_in", "w_out")),
+            "The parameters inside fn got no gradient. torch.autograd.grad returns those of the arguments only; "
+            "torch.autograd.backward also reaches the leaves that fn uses by itself.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(((got["redrawn"] > 0) & (got["redrawn"] < FAR_APART)).any()),
+            "The second run drew other random numbers than the first, so that dropout took out other elements. Keep "
+            "the state of the generator from before the first run, and set it before the second.",
+        ),
+        Hint(
+            only_the_generator,
+            "The generator stands elsewhere after the backward pass than without a checkpoint. Set its state back once "
+            "the second run is over: torch.random.fork_rng() does both.",
+        ),
+    ),
+)

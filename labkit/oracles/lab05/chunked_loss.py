@@ -1,0 +1,155 @@
+"""Lab 05: what is true of a loss in chunks, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab05.chunked_loss import Head, run_head
+from labkit.spec import Budget, Hint, KiB, Oracle, Tolerance
+
+SLACK_BYTES = 32 * KiB
+"""For the vectors of a chunk (maxima, sums, labels) and Python's objects."""
+
+
+def all_at_once(x: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, chunk_size: int, ignore_index: int):
+    """The loss as PyTorch has it, the logits of all tokens in one tensor."""
+    return F.cross_entropy(x @ weight.T, labels, ignore_index=ignore_index)
+
+
+def expected(case: Head, tree: dict) -> dict[str, Any]:
+    return run_head(all_at_once, case, tree, torch.device("cpu"))
+
+
+def tolerances(case: Head, tree: dict) -> dict[str, Tolerance]:
+    """float32 against float32, sums in another order: a part in 10^4 of the largest entry is ample."""
+    right = expected(case, tree)
+    return {
+        "loss": Tolerance(rtol=1e-5, atol=1e-5),
+        **{name: Tolerance(rtol=1e-4, atol=1e-4 * float(right[name].abs().max())) for name in ("dx", "dw")},
+    }
+
+
+def peak_bytes(case: Head, tree: dict) -> float:
+    """dx + 2 dW + 4 chunk V bytes: what the formula has beyond x and W, which are there before."""
+    return case.x_bytes + 2 * case.weight_bytes + case.chunk_bytes + SLACK_BYTES
+
+
+def loss_like(loss_of: Callable[[Head, dict], torch.Tensor]) -> Callable[[Head, dict, dict], bool]:
+    """A diagnosis: the loss is what this mistake makes of it, and the right one is not."""
+
+    def diagnose(case: Head, tree: dict, got: dict) -> bool:
+        wrong, right = loss_of(case, tree), expected(case, tree)["loss"]
+        return bool(torch.isclose(got["loss"], wrong, rtol=1e-4) and not torch.isclose(wrong, right, rtol=1e-4))
+
+    return diagnose
+
+
+def losses(case: Head, tree: dict) -> torch.Tensor:
+    """Of each token; 0 where it is ignored."""
+    return F.cross_entropy(
+        tree["x"] @ tree["weight"].T, tree["labels"], ignore_index=case.ignore_index, reduction="none"
+    )
+
+
+def mean_of_means(case: Head, tree: dict) -> torch.Tensor:
+    counted = (tree["labels"] != case.ignore_index).float()
+    parts = zip(losses(case, tree).split(case.chunk_size), counted.split(case.chunk_size))
+    return torch.stack([part.sum() / count.sum().clamp(min=1) for part, count in parts]).mean()
+
+
+def mean_of_full_chunks(case: Head, tree: dict) -> torch.Tensor:
+    """Each chunk's sum over its own length, ignored or not, and the mean of that."""
+    return torch.stack([part.mean() for part in losses(case, tree).split(case.chunk_size)]).mean()
+
+
+def ratio(name: str, case: Head, tree: dict, got: dict) -> float:
+    """By which factor a gradient is off, where it is nothing but a factor; else 0."""
+    right = expected(case, tree)[name]
+    factor = float((got[name] * right).sum() / right.square().sum())
+    return factor if torch.allclose(got[name], factor * right, rtol=1e-3, atol=1e-3 * float(right.abs().max())) else 0.0
+
+
+def is_factor(value: float, wanted: float) -> bool:
+    return abs(value - wanted) < 1e-3 * abs(wanted) and abs(wanted - 1) > 1e-2
+
+
+def is_right(name: str, case: Head, tree: dict, got: dict) -> bool:
+    return abs(ratio(name, case, tree, got) - 1) < 1e-3
+
+
+def n_counted(case: Head, tree: dict) -> float:
+    return float((tree["labels"] != case.ignore_index).sum())
+
+
+CHUNKED_LOSS = Oracle(
+    id="05-chunked-loss",
+    expect=expected,
+    tolerance=tolerances,
+    judge=(inputs_untouched,),
+    budgets=(
+        Budget(
+            "peak_bytes",
+            peak_bytes,
+            "More than dx + 2 dW + one chunk of logits is held at once. A chunk's logits are not needed once its "
+            "part of dx and dW is added: work out the gradient in the same loop, and write the probabilities over the "
+            "logits.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: got["dx"] is None or got["dw"] is None,
+            "There is no gradient: the loss came back without a graph. Let an autograd Function work out dx and dW in "
+            "forward, and hand them over in backward.",
+        ),
+        Hint(
+            lambda case, tree, got: got["loss"].isnan() and case.silent_end,
+            "A chunk whose labels are all ignored has no mean: 0 / 0 is NaN. Add sums, and divide once by the number "
+            "of labels that count.",
+        ),
+        Hint(
+            loss_like(mean_of_means),
+            "That is the mean of the chunks' means, in which a token of a chunk with few labels weighs more. Add sums, "
+            "and divide once by the number of labels that count.",
+        ),
+        Hint(
+            loss_like(lambda case, tree: losses(case, tree).mean()),
+            "The sum was divided by the number of all tokens: only those count whose label is not ignore_index.",
+        ),
+        Hint(
+            loss_like(mean_of_full_chunks),
+            "Every chunk was divided by its own length, and the last one is shorter. Add sums, and divide once by the "
+            "number of labels that count.",
+        ),
+        Hint(
+            loss_like(lambda case, tree: losses(case, tree).sum()),
+            "That is the sum: divide by the number of labels that count.",
+        ),
+        Hint(
+            lambda case, tree, got: is_factor(ratio("dx", case, tree, got), 1 / case.upstream),
+            "backward ignores the gradient that comes from above: multiply both gradients by grad_output.",
+        ),
+        Hint(
+            lambda case, tree, got: is_factor(ratio("dx", case, tree, got), n_counted(case, tree)),
+            "The gradients belong to the sum of the losses: divide them by the number of labels that count, too.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(
+                got["dx"][tree["labels"] == case.ignore_index].abs().max() > 1e-3 * got["dx"].abs().max()
+            ),
+            "Tokens whose label is ignored got a gradient: their rows of the chunk must be zero.",
+        ),
+        Hint(
+            lambda case, tree, got: ratio("dx", case, tree, got) == 0 and bool((got["dx"][-1] == 0).all()),
+            "Some rows of dx were never written: is the last, shorter chunk left out?",
+        ),
+        Hint(
+            lambda case, tree, got: is_right("dx", case, tree, got) and not is_right("dw", case, tree, got),
+            "dx is right and dW is not: it is a sum over all chunks, each chunk adds logits.T @ x of its own.",
+        ),
+    ),
+)

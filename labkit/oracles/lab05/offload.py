@@ -1,0 +1,206 @@
+"""Lab 05: what is true of offloaded activations, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import torch
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab05.offload import Layers, forward, machine_of
+from labkit.oracles.lab05.programs import Program, first_race, program
+from labkit.spec import Hint, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
+LEAST_HIDDEN = 0.75
+"""The part of the copies' time, in each direction, that must pass beside kernels."""
+
+
+def true_grads(tree: dict) -> list[torch.Tensor]:
+    """By autograd, which saves everything where it is."""
+    leaves = [tensor.clone().requires_grad_() for tensor in (*tree["weights"], tree["x"])]
+    return list(torch.autograd.grad(forward(leaves[:-1], leaves[-1]), leaves, tree["grad"]))
+
+
+def moved_bytes(case: Layers) -> int:
+    """Two tensors a layer."""
+    return 2 * case.n_layers * case.activation_bytes
+
+
+def most_activations(case: Layers) -> int:
+    """That the device may hold: x, grad and the output; n_in_flight on their way; six in use by one layer."""
+    return 3 + case.n_in_flight + 6
+
+
+def held_activations(case: Layers, got: dict) -> float:
+    """That the device held, beside the weights and their gradients."""
+    return (told(case, got).device_bytes - 2 * case.n_layers * case.weight_bytes) / case.activation_bytes
+
+
+def told(case: Layers, got: dict) -> Program:
+    return program(got, machine_of(case))
+
+
+def exact_gradients(run: Observation) -> str | None:
+    found = compare(true_grads(run.tree), run.got["grads"], CLOSE)
+    if found is None:
+        return None
+    which = int(found.path.split(".")[0] or 0) if found.path else 0
+    name = "x" if which == run.case.n_layers else f"weight {which}"
+    return f"wrong gradient of {name}: expected {found.expected}, got {found.got}; {found.n_bad} values differ"
+
+
+def no_races(run: Observation) -> str | None:
+    races = told(run.case, run.got).races
+    return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
+
+
+def the_same_work(run: Observation) -> str | None:
+    """Forward once and backward once: three matrix products a layer."""
+    flops, wanted = told(run.case, run.got).flops, 3 * run.case.n_layers * run.case.forward_flops
+    return None if flops == wanted else f"{flops:,} FLOPs were done where the layers take {wanted:,}"
+
+
+def every_activation_moved_once(run: Observation) -> str | None:
+    done, wanted = told(run.case, run.got), moved_bytes(run.case)
+    # What is still on its way out when the backward pass begins may be used as it is.
+    spared = run.case.n_in_flight * run.case.activation_bytes
+    for where, to_device, least in (("to the host", False, wanted), ("back to the device", True, wanted - spared)):
+        copied = done.copied_bytes(to_device)
+        if not least <= copied <= wanted:
+            return f"{copied:,} bytes were copied {where}, and the layers' activations have {wanted:,}"
+    if done.host_bytes > wanted:
+        return f"{done.host_bytes:,} bytes were held on the host, and the layers' activations have {wanted:,}"
+    return None
+
+
+def little_on_the_device(run: Observation) -> str | None:
+    held, most = held_activations(run.case, run.got), most_activations(run.case)
+    if held <= most:
+        return None
+    return f"beside weights and their gradients, the device held {held:.4g} activations at once; {most} are enough"
+
+
+def copies_beside_kernels(run: Observation) -> str | None:
+    done = told(run.case, run.got)
+    for where, kind in (("to the host", "to host"), ("back to the device", "to device")):
+        share = done.hidden_share(kind)
+        if share < LEAST_HIDDEN:
+            return (
+                f"{share:.0%} of the time of the copies {where} passes beside kernels; {LEAST_HIDDEN:.0%} is asked for"
+            )
+    return None
+
+
+def in_half_precision(case: Layers, tree: dict, got: dict) -> bool:
+    wanted = true_grads(tree)
+    return all(bool((mine - true).norm() < 0.03 * true.norm()) for mine, true in zip(got["grads"], wanted, strict=True))
+
+
+def moved(case: Layers, got: dict, to_device: bool) -> int:
+    return told(case, got).copied_bytes(to_device)
+
+
+def too_much(case: Layers, tree: dict, got: dict) -> bool:
+    return held_activations(case, got) > most_activations(case)
+
+
+OFFLOAD = Oracle(
+    id="05-offload",
+    judge=(
+        inputs_untouched,
+        exact_gradients,
+        the_same_work,
+        no_races,
+        every_activation_moved_once,
+        little_on_the_device,
+        copies_beside_kernels,
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: exact_wrong(case, tree, got) and in_half_precision(case, tree, got),
+            "Nearly right: the copy has fewer bits than the activation. Give the host's tensor the dtype of x.",
+        ),
+        Hint(
+            lambda case, tree, got: exact_wrong(case, tree, got),
+            "What comes back is not what was saved. Each call of pack needs a host tensor of its own, and unpack must "
+            "return the copy of that one.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                first_race(told(case, got).races, "freed too early", "free")
+                and "copy to host" in told(case, got).races[0].first
+            ),
+            "x was let go while its copy was still under way. Keep it with an event of the side stream, and drop it "
+            "only after the current stream has been told to wait for that event.",
+        ),
+        Hint(
+            lambda case, tree, got: first_race(told(case, got).races, "freed too early"),
+            "A tensor made on the side stream was dropped while kernels still read it, and the side stream may reuse "
+            "its memory. Keep it, and let the side stream wait for an event recorded behind those kernels.",
+        ),
+        Hint(
+            lambda case, tree, got: first_race(told(case, got).races, "read too early", "copy to host"),
+            "The copy may start before x is computed: let the side stream wait for the current one first.",
+        ),
+        Hint(
+            lambda case, tree, got: first_race(told(case, got).races, "read too early", "copy to device"),
+            "The copy back may start before the copy to the host is done: use the same side stream, or wait.",
+        ),
+        Hint(
+            lambda case, tree, got: first_race(told(case, got).races, "read too early"),
+            "Kernels may read the tensor before it has come back: let the current stream wait for the side stream "
+            "before unpack returns it.",
+        ),
+        Hint(
+            lambda case, tree, got: first_race(told(case, got).races, "written twice"),
+            "Memory that the current stream has just handed out may still be in use by earlier kernels: make the "
+            "tensor inside the side stream's block, or let the side stream wait.",
+        ),
+        Hint(
+            lambda case, tree, got: moved(case, got, to_device=False) > moved_bytes(case),
+            "The weights were copied, too. They stay on the device anyway: recognize them, also their transposed "
+            "views, by untyped_storage().data_ptr() and hand them through.",
+        ),
+        Hint(
+            lambda case, tree, got: moved(case, got, to_device=True) == 0,
+            "Nothing came back from the host, so the device has kept it all: pack must not return x itself.",
+        ),
+        Hint(
+            lambda case, tree, got: too_much(case, tree, got) and told(case, got).any("use"),
+            "record_stream keeps memory until the host sees the copy done, and the host is far ahead. Keep at most "
+            "n_in_flight tensors with an event each, and let the other stream wait for the oldest event.",
+        ),
+        Hint(
+            too_much,
+            "The device holds what has been copied. Neither what pack returns nor a list may keep x for longer than "
+            "its copy takes, and no more than n_in_flight tensors may be on their way, in either direction.",
+        ),
+        Hint(
+            lambda case, tree, got: told(case, got).any("copy", blocking=True),
+            "The host waits for these copies: only a non_blocking copy from or to pinned memory "
+            "(torch.empty(..., pin_memory=True)) returns at once.",
+        ),
+        Hint(
+            lambda case, tree, got: told(case, got).any("copy", stream=0),
+            "The copies queue up with the kernels in one stream: issue them under `with cuda.stream(side):`.",
+        ),
+        Hint(
+            lambda case, tree, got: sum(one.kind == "sync" for one in told(case, got).commands) > 1,
+            "synchronize stops the host, which then has nothing queued when the copy is done. Let one stream wait for "
+            "the other: wait_stream and wait_event return at once.",
+        ),
+        Hint(
+            lambda case, tree, got: told(case, got).hidden_share("to host") < LEAST_HIDDEN,
+            "The kernels stop for each copy: the current stream waits for it at once. Keep up to n_in_flight tensors "
+            "and wait for the oldest only.",
+        ),
+        Hint(
+            lambda case, tree, got: told(case, got).hidden_share("to device") < LEAST_HIDDEN,
+            "Each copy back begins when all kernels before it are done. Let the side stream wait only for the kernels "
+            "that read the tensor n_in_flight before, by an event recorded behind them.",
+        ),
+    ),
+)
+
+
+def exact_wrong(case: Layers, tree: dict, got: dict) -> bool:
+    return compare(true_grads(tree), got["grads"], CLOSE) is not None

@@ -1,0 +1,169 @@
+"""Lab 05: what is true of a chain cut into segments, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab05.segments import Depth, run_layers
+from labkit.spec import Hint, Observation, Oracle, Tolerance
+
+
+def one_by_one(layers: list, x: torch.Tensor, n_segments: int, checkpoint: object) -> torch.Tensor:
+    """All layers, by PyTorch's autograd alone."""
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def plain_run(case: Depth, tree: dict) -> dict[str, Any]:
+    """Values and gradients without a checkpoint."""
+    return run_layers(one_by_one, case, tree, torch.device("cpu"))
+
+
+def peak(case: Depth, n_segments: float) -> float:
+    """k + c L / k, in units of a layer's output."""
+    return n_segments + case.cost * case.n_layers / n_segments
+
+
+def best(case: Depth) -> int:
+    """The smallest of the best numbers of segments."""
+    return min(range(1, case.n_layers + 1), key=lambda n_segments: peak(case, n_segments))
+
+
+def smallest_peak(run: Observation) -> str | None:
+    """Another number may be as good as ours."""
+    case, k = run.case, run.got["n_segments"]
+    if isinstance(k, bool) or not isinstance(k, int):
+        return f"best_segments should return a whole number (an int), but it returned {k!r}"
+    if not 1 <= k <= case.n_layers:
+        return f"{k} segments of {case.n_layers} layers: there are at least 1 and at most {case.n_layers}"
+    if peak(case, k) > peak(case, best(case)) * (1 + 1e-9):
+        return f"{k} segments take {peak(case, k):.4g} outputs, {best(case)} would take {peak(case, best(case)):.4g}"
+    return None
+
+
+def right_gradients(run: Observation) -> str | None:
+    """Values and gradients of the run in segments."""
+    right = plain_run(run.case, run.tree)
+    close = Tolerance(atol=1e-5, rtol=1e-4)
+    for name in ("out", "grads"):
+        if found := compare(right[name], run.got[name], close, name):
+            return f"run_in_segments: wrong {found.kind} at {found.path}: expected {found.expected}, got {found.got}"
+    return None
+
+
+def well_cut(run: Observation) -> str | None:
+    """At most n_segments parts, none longer than the layers by the segments, rounded up; nothing runs three times."""
+    case, segments = run.case, run.got["segments"]
+    if max(run.got["runs"].tolist()) > 2:
+        return f"a layer ran {max(run.got['runs'].tolist())} times; twice is all that one checkpoint needs"
+    if len(segments) > case.n_segments:
+        return f"{len(segments)} segments, where {case.n_segments} were asked for"
+    longest, allowed = max(map(len, segments)), math.ceil(case.n_layers / case.n_segments)
+    if longest > allowed:
+        return f"the longest segment has {longest} layers, {case.n_segments} equal ones have at most {allowed}"
+    if case.n_segments > 1 and min(run.got["runs"].tolist()[:-allowed]) < 2:
+        return "a layer before the last segment ran only once: it was not inside a checkpoint"
+    return None
+
+
+def close_to(case: Depth, k: object, value: float) -> bool:
+    """k is this value, rounded in whichever way."""
+    return isinstance(k, int | float) and abs(k - value) <= 1
+
+
+def wrong_number(when) -> Any:
+    """A diagnosis of best_segments, where it is wrong."""
+    return lambda case, tree, got: (
+        smallest_peak(Observation(case, tree, got)) is not None and when(case, got["n_segments"])
+    )
+
+
+def shape_of_all(case: Depth, tree: dict, got: dict) -> list[int]:
+    return [len(segment) for segment in got["segments"]]
+
+
+SEGMENTS = Oracle(
+    id="05-segments",
+    judge=(inputs_untouched, smallest_peak, right_gradients, well_cut),
+    diagnose=(
+        Hint(
+            wrong_number(lambda case, k: not isinstance(k, int)),
+            "A number of segments is a whole number. Compare k + cL/k of the two whole numbers next to the root.",
+        ),
+        Hint(
+            wrong_number(lambda case, k: k > case.n_layers or k < 1),
+            "There cannot be more segments than layers, nor fewer than one. Where the root lies beyond, the end of the "
+            "range is best.",
+        ),
+        Hint(
+            wrong_number(lambda case, k: k == 1),
+            "One segment saves nothing: while it is recomputed all of its layers are held at once, as if there were no "
+            "checkpoint.",
+        ),
+        Hint(
+            wrong_number(lambda case, k: k == case.n_layers),
+            "A checkpoint around every layer keeps one output for each of them. Fewer segments keep fewer.",
+        ),
+        Hint(
+            wrong_number(lambda case, k: close_to(case, k, math.sqrt(case.cost * case.n_layers))),
+            "Nearly: the root of cL is rarely whole. Rounding down or up blindly misses the better neighbour: compute "
+            "k + cL/k for both.",
+        ),
+        Hint(
+            wrong_number(lambda case, k: close_to(case, k, math.sqrt(case.n_layers))),
+            "That is the root of L, which is right only for c = 1. The inside of a layer counts c: set the derivative "
+            "of k + cL/k to zero.",
+        ),
+        Hint(
+            wrong_number(lambda case, k: close_to(case, k, math.sqrt(case.n_layers / case.cost))),
+            "That is the number of layers in a segment, L/k. What is asked for is k.",
+        ),
+        Hint(
+            wrong_number(lambda case, k: True),
+            "Write the peak as k + cL/k, set the derivative by k to zero, and choose between the two whole numbers "
+            "next to the root.",
+        ),
+        Hint(
+            lambda case, tree, got: max(got["runs"].tolist()) > 2 and min(got["runs"].tolist()) == 1,
+            "In backward other layers ran than in forward: a lambda made in a loop looks its variable up when it is "
+            "called, and then the loop is over. Bind it: functools.partial, or a default value.",
+        ),
+        Hint(
+            lambda case, tree, got: max(got["runs"].tolist()) > 2,
+            "A layer ran more than twice. A checkpoint inside a checkpoint runs its layers once more for each level.",
+        ),
+        Hint(
+            lambda case, tree, got: 0 in got["runs"].tolist(),
+            "Some layers never ran: n_segments rarely divides the number of layers, and the rest belongs to a segment "
+            "too.",
+        ),
+        Hint(
+            lambda case, tree, got: got["segments"] == [list(range(case.n_layers))] and case.n_segments > 1,
+            "All layers are in one segment, which saves nothing.",
+        ),
+        Hint(
+            lambda case, tree, got: len(got["segments"]) > case.n_segments and max(shape_of_all(case, tree, got)) == 1,
+            "Every layer has a checkpoint of its own. Put the layers of a segment into one function, and that one into "
+            "checkpoint.",
+        ),
+        Hint(
+            lambda case, tree, got: len(got["segments"]) > case.n_segments,
+            "L // k layers in each leave a rest, which became a segment more. Cut at round(i * L / k) for i from 0 to "
+            "k.",
+        ),
+        Hint(
+            lambda case, tree, got: max(shape_of_all(case, tree, got)) > math.ceil(case.n_layers / case.n_segments),
+            "The last segment took all of the rest, and the longest one decides the peak. Cut at round(i * L / k) for "
+            "i from 0 to k.",
+        ),
+        Hint(
+            lambda case, tree, got: bool((got["runs"] < 2).any()),
+            "Not every segment went through checkpoint.",
+        ),
+    ),
+)

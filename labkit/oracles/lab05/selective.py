@@ -1,0 +1,98 @@
+"""Lab 05: what is true of a selective checkpoint, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab05.selective import PRODUCTS, Network, backward, forward, leaves_of, plain
+from labkit.spec import Budget, Hint, KiB, Observation, Oracle, Tolerance
+
+SLACK_BYTES = 192 * KiB
+N_INSIDE = 6
+"""Tensors that the operations behind one product keep without a checkpoint, the gradients on the way included."""
+
+
+def right_values(run: Observation) -> str | None:
+    """Output and gradients are those of the plain network, whatever is kept."""
+    leaves = leaves_of(run.tree, torch.device("cpu"))
+    right = backward(forward(plain, run.case, leaves), leaves)
+    for name, close in (("out", Tolerance(1e-5, 1e-4)), ("grads", Tolerance(1e-3, 1e-3))):
+        if found := compare(right[name], run.got[name], close, name):
+            return f"wrong {found.kind} at {found.path}: expected {found.expected}, got {found.got}"
+    return None
+
+
+def flops(case: Network, tree: dict) -> float:
+    """Of every product one forward and two backward, by its input and by its weight: none is computed again."""
+    return 3 * case.n_products * case.product_flops
+
+
+def kept_bytes(case: Network, tree: dict) -> float:
+    """The result of every product and the output of every block."""
+    return (case.n_products + case.n_blocks) * case.tensor_bytes + SLACK_BYTES
+
+
+def peak_bytes(case: Network, tree: dict) -> float:
+    """What is kept, the inside of one block while it is differentiated, and the gradients of the parameters."""
+    inside = (N_INSIDE * len(case.products) + 6) * case.tensor_bytes
+    return kept_bytes(case, tree) + inside + 2 * case.parameter_bytes
+
+
+def dropped(name: str) -> Callable[[Network, dict, dict], bool]:
+    """A diagnosis: this product is recomputed, and others are kept."""
+    return lambda case, tree, got: name in got["dropped"] and any(other in got["kept"] for other in PRODUCTS)
+
+
+def products_of(case: Network, names: list[str]) -> set[str]:
+    return set(names) & set(case.products)
+
+
+SELECTIVE = Oracle(
+    id="05-selective",
+    judge=(inputs_untouched, right_values),
+    budgets=(
+        Budget(
+            "flops",
+            flops,
+            "Matrix products were computed again: the policy lets some of them be dropped.",
+            unit="FLOP",
+        ),
+        Budget(
+            "saved_bytes",
+            kept_bytes,
+            "More is kept than the results of the products. Normalizations, activations and sums of single elements "
+            "are cheap: let them be recomputed.",
+        ),
+        Budget(
+            "peak_bytes",
+            peak_bytes,
+            "The peak is higher than what is kept and the inside of one block.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: products_of(case, got["kept"]) == set() and len(got["kept"]) > 1,
+            "The policy is upside down: it keeps what is cheap and recomputes the products.",
+        ),
+        Hint(
+            lambda case, tree, got: got["kept"] == [],
+            "Nothing is kept. If the policy names the products, compare with overloads: op is "
+            "torch.ops.aten.mm.default, which is not equal to torch.ops.aten.mm.",
+        ),
+        *(
+            Hint(
+                dropped(name),
+                f"The product {name} is recomputed. There are four: mm, addmm (a linear layer with a bias), bmm, and "
+                "baddbmm.",
+            )
+            for name in PRODUCTS
+        ),
+        Hint(
+            lambda case, tree, got: got["dropped"] == [],
+            "Everything is kept, as if there were no checkpoint: only the results of products should be.",
+        ),
+    ),
+)

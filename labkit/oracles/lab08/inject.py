@@ -1,0 +1,134 @@
+"""Lab 08, adapters in a model: what peft does with the same model, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab08.inject import RANK, SCALE, Adapted, build, factor, logits_of
+from labkit.spec import Hint, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
+_MARK = ".default.weight"
+
+
+def true_adapted(case: Adapted, tree: dict) -> dict[str, object]:
+    """A model with peft's adapters."""
+    from peft import LoraConfig, inject_adapter_in_model
+
+    seed, *values = tree["seeds"]
+    config = LoraConfig(r=RANK, lora_alpha=RANK * SCALE, target_modules=list(case.targets))
+    model = inject_adapter_in_model(config, build(case, seed)).eval()
+    factors = {
+        name.removesuffix(_MARK): p for name, p in model.named_parameters() if "lora_" in name and p.requires_grad
+    }
+    expected: dict[str, object] = {
+        "wrapped": sorted(name.removesuffix(".lora_A") for name in factors if name.endswith(".lora_A")),
+        "trainable": sorted(factors),
+    }
+    with torch.no_grad():
+        for which, seed in zip(("second", "first"), reversed(values), strict=True):
+            for name, parameter in factors.items():
+                parameter.copy_(factor(name, tuple(parameter.shape), seed))
+            expected[which] = logits_of(model, case, tree["tokens"])
+    first = expected["first"]
+    expected["state"] = {name: parameter.detach().clone() for name, parameter in factors.items()}
+    return {
+        "wrapped": expected["wrapped"],
+        "trainable": expected["trainable"],
+        "first": first,
+        "moved": expected["trainable"],
+        "state": expected["state"],
+        "fresh": first,
+        "second": expected["second"],
+        "back": first,
+        "again": expected["second"],
+        "refused": [True, True, True],
+    }
+
+
+def tolerance(case: Adapted, tree: dict) -> dict[str, Tolerance]:
+    return dict.fromkeys(("first", "second", "back", "again", "fresh"), CLOSE)
+
+
+def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
+    return got.shape == wanted.shape and torch.allclose(got, wanted, atol=1e-3, rtol=1e-3)
+
+
+def _ends_with_a_target(case: Adapted, name: str) -> bool:
+    return any(name == target or name.endswith(f".{target}") for target in case.targets)
+
+
+def _n_targets(case: Adapted) -> int:
+    return sum(_ends_with_a_target(case, name) for name, _ in build(case, 0).named_modules())
+
+
+def _is_alias(case: Adapted, tree: dict, got: dict) -> bool:
+    """Loading the first state again had no effect: by then it held the second one's values."""
+    return near(got["back"], got["second"]) and not near(got["back"], got["first"]) and near(got["fresh"], got["first"])
+
+
+INJECT = Oracle(
+    id="08-inject",
+    expect=true_adapted,
+    tolerance=tolerance,
+    judge=(inputs_untouched,),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: len(got["wrapped"]) == 0,
+            "No layer was replaced. setattr(parent, last part of the name, new layer) puts it in, where parent is "
+            "model.get_submodule(everything before the last dot).",
+        ),
+        Hint(
+            lambda case, tree, got: not all(_ends_with_a_target(case, name) for name in got["wrapped"]),
+            "Layers were wrapped that are not targets. A target is the whole last part of a name, behind a dot or "
+            "alone: `in` and endswith() also find it inside longer names.",
+        ),
+        Hint(
+            lambda case, tree, got: len(got["wrapped"]) < _n_targets(case),
+            "Some targets were left out. They may lie in any layer and at any depth, also directly in the model, where "
+            "the name has no dot.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                any("lora_" not in name for name in got["trainable"])
+                and any("lora_" in name for name in got["trainable"])
+            ),
+            "Parameters of the base model still train. Freeze all of the model first; only the adapters, which are "
+            "put in afterwards, keep requires_grad.",
+        ),
+        Hint(
+            lambda case, tree, got: not any("lora_" in name for name in got["trainable"]),
+            "Nothing trains: the model was frozen after the adapters had been put in. Freeze first.",
+        ),
+        Hint(
+            lambda case, tree, got: any("lora_" not in name for name in got["state"]),
+            "The state holds weights of the base model. A checkpoint of an adapter has the lora_ tensors alone: that "
+            "is why it is small.",
+        ),
+        Hint(
+            lambda case, tree, got: not got["state"] or set(got["state"]) != set(true_adapted(case, tree)["trainable"]),
+            "The names in the state should be those of model.named_parameters(), and all adapters should be there.",
+        ),
+        Hint(
+            _is_alias,
+            "The saved tensors are the live ones: when other values are loaded, they change with the model. Save "
+            "copies, with detach().clone().",
+        ),
+        Hint(
+            lambda case, tree, got: not near(got["fresh"], got["first"]),
+            "A new model with the saved adapter does not compute what the old one did: load_adapter has to copy every "
+            "saved tensor into the parameter of that name.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["fresh"], got["first"]) and not all(got["refused"]),
+            "load_adapter accepts a state that does not fit: names missing, names that the model does not have, or "
+            "another shape. strict=False hides all but the last, so compare the names yourself and raise ValueError.",
+        ),
+        Hint(
+            lambda case, tree, got: not near(got["back"], got["first"]) or not near(got["again"], got["second"]),
+            "After swapping adapters the model does not compute what it did with the same adapter before: load_adapter "
+            "must replace all values, and adapter_state must not change any.",
+        ),
+    ),
+)

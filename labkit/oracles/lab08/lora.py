@@ -1,0 +1,237 @@
+"""Lab 08, the layer with a low-rank update: peft's layer with the same weights, and what the usual mistakes look like.
+
+The factors that a new layer draws and its dropout are judged by properties: any generator and any order of drawing
+will do.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab08.lora import N_ROWS, OBSERVED, Layer, linear_of
+from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
+"""float32 sums of some hundred terms, in any order, that come to size 1; a mistake is off by more than 1 %."""
+_DECIDED_ELSEWHERE = Tolerance(atol=float("inf"))
+
+
+def peft_layer(case: Layer, tree: dict) -> nn.Module:
+    """peft's own LoRA layer around the case's weight, with the case's factors, in eval mode."""
+    from peft import LoraConfig, inject_adapter_in_model
+
+    config = LoraConfig(
+        r=case.rank, lora_alpha=case.alpha, lora_dropout=case.dropout, target_modules=["linear"], bias="none"
+    )
+    model = nn.ModuleDict({"linear": linear_of({**tree, "weight": tree["weight"].clone()})})
+    layer = inject_adapter_in_model(config, model)["linear"]
+    with torch.no_grad():
+        layer.lora_A["default"].weight.copy_(tree["A"])
+        layer.lora_B["default"].weight.copy_(tree["B"])
+    return layer.eval()
+
+
+def expect(case: Layer, tree: dict) -> dict[str, object]:
+    """By the names of OBSERVED and in their order: a mistake in the forward pass is in all that comes after it.
+
+    Properties judge the first factor and dropout, which are random: zeros stand for any values of the right shape.
+    """
+    layer = peft_layer(case, tree)
+    x = tree["x"].clone().requires_grad_()
+    y = layer(x)
+    found: dict[str, object] = {
+        "trainable": {"lora_A": [case.rank, case.n_in], "lora_B": [case.n_out, case.rank]},
+        "initial_A": torch.zeros_like(tree["A"]),
+        "initial_B": torch.zeros_like(tree["B"]),
+        "y": y.detach(),
+    }
+    if case.dropout:
+        found["dropped"] = torch.zeros(len(tree["many"]), case.n_out)
+    if not case.forward_only:
+        (y * tree["grad"]).sum().backward()
+        factors = {name: getattr(layer, name)["default"].weight.grad for name in ("lora_A", "lora_B")}
+        layer.merge()
+        merged = layer.base_layer.weight.detach()
+        found |= {
+            "initial": linear_of(tree)(tree["x"]).detach(),
+            "grads": {"x": x.grad, **factors},
+            "merged_weight": merged,
+            "merged": y.detach(),
+            "merged_twice": merged,
+            "unmerged_weight": tree["weight"],
+            "unmerged": y.detach(),
+        }
+    return {name: found.get(name) for name in OBSERVED}
+
+
+def tolerance(case: Layer, tree: dict) -> dict[str, Tolerance]:
+    """A gradient of a factor is a sum over rows and outputs, larger than its result where terms cancel."""
+    gradients = Tolerance(atol=1e-5 * max(1.0, case.scale) * (N_ROWS * case.n_out) ** 0.5, rtol=1e-4)
+    found = dict.fromkeys(OBSERVED, CLOSE) | {"grads": gradients}
+    return found | {"initial_A": _DECIDED_ELSEWHERE, "dropped": _DECIDED_ELSEWHERE}
+
+
+def starts_random(run: Observation) -> str | None:
+    """The first factor of a new layer: random, of a size that neither drowns nor explodes."""
+    size = float(run.got["initial_A"].std() * run.case.n_in**0.5)
+    if not 0.02 < size < 10:
+        return f"the values of a new lora_A have a standard deviation of {size:.3g} / sqrt(n_in)"
+    return None
+
+
+def mask_of(case: Layer, tree: dict, got: dict) -> torch.Tensor:
+    """The factor that dropout put on every element of the input, (rows, n_in), recovered from the output.
+
+    With rank and n_out beyond n_in the update has an inverse.
+    """
+    update = case.scale * (tree["B"].double() @ tree["A"].double())
+    base = linear_of(tree)(tree["many"]).detach().double()
+    delta = got["dropped"].double() - base
+    return torch.linalg.lstsq(update, delta.T).solution.T / tree["many"].double()
+
+
+def drops_the_updates_input(run: Observation) -> str | None:
+    """In training each element of the update's input is dropped by itself, or scaled by 1 / (1 - p)."""
+    case = run.case
+    if not case.dropout:
+        return None
+    mask, keep = mask_of(case, run.tree, run.got), 1 - case.dropout
+    kept = mask > 0.5 / keep
+    if (mask - kept / keep).abs().max() > 0.01:
+        return "in training, what the update adds is not that of an input whose elements are 0 or x / (1 - p)"
+    share, spread = float(kept.double().mean()), (keep * case.dropout / kept.numel()) ** 0.5
+    if abs(share - keep) > 6 * spread:
+        return f"in training, {1 - share:.0%} of the elements are dropped; it should be {case.dropout:.0%}"
+    if (kept == kept[:, :1]).all() or (kept == kept[:1]).all():
+        return "in training, whole rows or whole columns of the input are dropped together"
+    return None
+
+
+def forward_bytes(case: Layer, tree: dict) -> float:
+    """Four copies of the input, of the rank-sized middle and of the output: not one matrix of n_out x n_in."""
+    return 4 * N_ROWS * 4 * (case.n_in + case.rank + case.n_out) + 4096
+
+
+def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
+    return got.shape == wanted.shape and torch.allclose(got.double(), wanted.double(), atol=1e-3, rtol=1e-3)
+
+
+def _weight_with(case: Layer, tree: dict, factor: float) -> torch.Tensor:
+    return tree["weight"] + factor * (tree["B"] @ tree["A"])
+
+
+def _y_with(case: Layer, tree: dict, factor: float) -> torch.Tensor:
+    return nn.functional.linear(tree["x"], _weight_with(case, tree, factor), tree["bias"])
+
+
+LORA_LINEAR = Oracle(
+    id="08-lora-linear",
+    expect=expect,
+    tolerance=tolerance,
+    judge=(starts_random, drops_the_updates_input, inputs_untouched),
+    budgets=(
+        Budget(
+            "peak_bytes",
+            forward_bytes,
+            "The forward pass formed a matrix as large as the weight. Multiply x by lora_A first and the result, which "
+            "has rank columns, by lora_B: never lora_B by lora_A.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: any("base" in name or name in ("weight", "bias") for name in got["trainable"]),
+            "The base layer still trains. Switch it off in __init__, weight and bias: base.requires_grad_(False).",
+        ),
+        Hint(
+            lambda case, tree, got: got["trainable"].get("lora_A") == [case.n_in, case.rank],
+            "The factors are stored transposed. As in peft, lora_A is (rank, n_in) and lora_B is (n_out, rank).",
+        ),
+        Hint(
+            lambda case, tree, got: set(got["trainable"]) != {"lora_A", "lora_B"} or got["y"] is None,
+            "What trains should be two nn.Parameter called lora_A, of shape (rank, n_in), and lora_B, (n_out, rank), "
+            "and nothing else.",
+        ),
+        Hint(
+            lambda case, tree, got: (got["initial_A"] == 0).all() and (got["initial_B"] == 0).all(),
+            "Both factors start at zero, so the gradient of each, which has the other as a factor, is zero for ever. "
+            "Only lora_B starts at zero.",
+        ),
+        Hint(
+            lambda case, tree, got: (got["initial_A"] == 0).all() and got["initial_B"].any(),
+            "The wrong factor starts at zero: by convention lora_A is random and lora_B zero.",
+        ),
+        Hint(
+            lambda case, tree, got: got["initial_B"].any(),
+            "Both factors are random, so a new layer already differs from the one it wraps. Start lora_B at zero.",
+        ),
+        Hint(
+            lambda case, tree, got: case.scale != 1 and near(got["y"], _y_with(case, tree, 1.0)),
+            "The forward pass forgets the scale: the update is alpha / rank times B A x.",
+        ),
+        Hint(
+            lambda case, tree, got: case.rank > 1 and near(got["y"], _y_with(case, tree, case.alpha)),
+            "The update is scaled by alpha alone; the scale is alpha / rank.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["y"], _y_with(case, tree, 0)),
+            "The update is not in the output at all: add alpha / rank times B A x to what the base layer gives.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and not near(got["y"], _y_with(case, tree, case.scale)),
+            "Dropout acts in eval mode too. nn.Dropout follows train() and eval(); nn.functional.dropout has to be "
+            "told with training=self.training.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_weight"], _weight_with(case, tree, 1.0))
+                and not near(got["merged_weight"], _weight_with(case, tree, case.scale))
+            ),
+            "merge() forgets the scale: it adds alpha / rank times B A to the weight.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_weight"], tree["weight"]) and near(got["merged"], _y_with(case, tree, case.scale))
+            ),
+            "merge() leaves base.weight as it was. Add the update to it in place, so that forward needs only the base.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["merged"], _y_with(case, tree, 2 * case.scale)),
+            "After merge() the update counts twice: it is in the weight, and forward still adds it.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_weight"], _weight_with(case, tree, case.scale))
+                and near(got["merged_twice"], _weight_with(case, tree, 2 * case.scale))
+            ),
+            "A second merge() added the update again. Keep a flag, and do nothing when it is already merged.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["unmerged_weight"], _weight_with(case, tree, -case.scale)),
+            "A second unmerge() took the update off again. Keep a flag, and do nothing when it is not merged.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_twice"], _weight_with(case, tree, case.scale))
+                and not near(got["unmerged_weight"], tree["weight"])
+            ),
+            "unmerge() does not bring the old weight back: it takes off exactly what merge() added.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["unmerged_weight"], tree["weight"]) and near(got["unmerged"], _y_with(case, tree, 0))
+            ),
+            "After unmerge() the update is gone from the output as well: reset the flag, so that forward adds it.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and (mask_of(case, tree, got) - 1).abs().max() < 0.01,
+            "In training nothing is dropped: apply dropout to the update's input before lora_A.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and drops_the_updates_input(Observation(case, tree, got)),
+            "Dropout belongs on the input of the update alone: the base layer sees all of x, and neither the "
+            "rank-sized middle nor the output is dropped.",
+        ),
+    ),
+)

@@ -1,0 +1,264 @@
+"""Lab 08, 4-bit NormalFloat: the published code, the bits kept, the error allowed; what the mistakes look like."""
+
+from __future__ import annotations
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab08.nf4 import BLOCK, Weights, another
+from labkit.oracles.lab08.nf4_read import CODEBOOK, Read, bits_per_weight, blocks_of, nearest, read
+from labkit.oracles.lab08.small_task import loss_after_training
+from labkit.spec import Hint, Observation, Oracle
+
+MOST_BITS = {True: 4.15, False: 4.51}
+"""Bits kept for a weight with quantized scales and with float32 scales, from MANY weights on."""
+MANY = 2**16
+WORSE = 1.02
+
+
+def right_kinds(run: Observation) -> str | None:
+    codebook, state, back = run.got["codebook"], run.got["state"], run.got["back"]
+    if not isinstance(codebook, torch.Tensor) or codebook.dtype != torch.float32 or codebook.shape != (16,):
+        return "nf4_codebook should return a float32 tensor of 16 values"
+    if not isinstance(state, dict) or not all(isinstance(item, torch.Tensor) for item in state.values()):
+        return "quantize_nf4 should return a dict of tensors and nothing else: what is kept is counted in their bytes"
+    if not isinstance(back, torch.Tensor) or back.dtype != torch.float32 or back.shape != run.tree["w"].shape:
+        return f"dequantize_nf4 should return a float32 tensor of shape {run.case.shape}"
+    return None if back.isfinite().all() else "dequantize_nf4 gave values that are not finite"
+
+
+def published_code(run: Observation) -> str | None:
+    wanted = torch.tensor(CODEBOOK)
+    off = (run.got["codebook"] - wanted).abs()
+    if bool((off <= 1e-4).all()):
+        return None
+    at = int((~(off <= 1e-4)).nonzero()[0])
+    return f"code {at} is {float(run.got['codebook'][at]):.6g}, but {CODEBOOK[at]:.6g} was published"
+
+
+def few_bits(run: Observation) -> str | None:
+    bits, most = bits_per_weight(run.case, run.got), MOST_BITS[run.case.double]
+    if bits < 4:
+        return f"the state has {bits:.3f} bits for a weight, which cannot hold 4-bit codes"
+    if run.case.numel < MANY:
+        return None
+    return f"{bits:.3f} bits are kept for a weight; at most {most} are allowed" if bits > most else None
+
+
+def zeros_stay(run: Observation) -> str | None:
+    found = read(run.case, run.tree, run.got)
+    off = (found.scale == 0) & (found.back != 0).any(1)
+    return f"block {int(off.nonzero()[0])} has only zeros, and came back with others" if off.any() else None
+
+
+def right_scales(run: Observation) -> str | None:
+    found = read(run.case, run.tree, run.got)
+    off = (found.used - found.scale).abs() > found.scale_allowed()
+    if not off.any():
+        return None
+    at = int(off.nonzero()[0])
+    return (
+        f"the largest weight of block {at} has magnitude {found.scale[at]:.6g} and came back with "
+        f"{found.used[at]:.6g}; off by {found.scale_allowed()[at]:.2g} is the most"
+    )
+
+
+def nearest_codes(run: Observation) -> str | None:
+    found = read(run.case, run.tree, run.got)
+    bad = found.off_grid() | found.not_nearest()
+    if not bad.any():
+        return None
+    row, column = bad.nonzero()[0].tolist()
+    u, code = found.wanted("scale")[row, column], found.codes[row, column]
+    return f"a weight of {u:.4g} x scale came back as {code:.4g} x scale, which is not the nearest code"
+
+
+def trains_as_well(run: Observation) -> str | None:
+    """QLoRA's loss is LoRA's, but for 2 %."""
+    if not run.case.task:
+        return None
+    lora, qlora = loss_after_training(run.tree["w"], run.tree["w"]), loss_after_training(run.tree["w"], run.got["back"])
+    if qlora <= WORSE * lora:
+        return None
+    return (
+        f"an update trained over the 4-bit weight ends at a loss of {qlora:.4f}, over the weight itself at {lora:.4f}"
+    )
+
+
+def reads(holds):
+    """A hint's condition on what is read from the values."""
+    return lambda case, tree, got: holds(read(case, tree, got))
+
+
+def _scales_of_another(case: Weights, tree: dict, got: dict) -> bool:
+    """The largest weights came back with the scales of the weight that was quantized in between."""
+    found, other = (read(case, {"w": w}, got) for w in (tree["w"], another(tree["w"])))
+    scale = other.scale
+    return right_scales(Observation(case, tree, got)) is not None and bool(
+        ((found.used - scale).abs() <= 0.02 * scale).float().mean() > 0.9
+    )
+
+
+def _one_scale(found: Read) -> bool:
+    """The largest element of each block came back as if the scale were that of the whole tensor."""
+    whole = found.w.abs().max()
+    return bool((nearest(found.back / whole) < 1e-3).all()) and bool((found.scale < 0.9 * whole).any())
+
+
+def _other_blocks(found: Read) -> bool:
+    """Blocks of another power of two explain the values, and blocks of 64 do not."""
+    return not _explained_by(found, BLOCK) and any(_explained_by(found, size) for size in (16, 32, 128, 256))
+
+
+def _explained_by(found: Read, size: int) -> bool:
+    n = found.case.numel
+    w, back = (blocks_of(part.reshape(-1)[:n], size) for part in (found.w, found.back))
+    scale = w.abs().amax(1, keepdim=True).clamp_min(1e-30)
+    return bool((nearest(back / scale) < 2e-3).float().mean() > 0.99)
+
+
+def _swapped(found: Read) -> bool:
+    """Each weight came back in its neighbour's place."""
+    w, back = found.w.reshape(-1, 2), found.back.reshape(-1, 2)
+    wrong, right = (w - back).square().mean(), (w - back.flip(1)).square().mean()
+    return bool(20 * right < wrong)
+
+
+def _evenly_spaced(values: torch.Tensor) -> bool:
+    used = values.double().reshape(-1).sort().values
+    steps = used.diff()
+    steps = steps[steps > 1e-3]
+    return len(steps) >= 10 and bool((steps - steps.median()).abs().max() < 0.02 * steps.median())
+
+
+def _half_precision_scales(found: Read) -> bool:
+    off = (found.used - found.scale).abs()
+    return not found.case.double and bool((off > found.scale_allowed()).any() and (off <= 5e-3 * found.scale).all())
+
+
+def _rounded_down(found: Read) -> bool:
+    """Every code that is not the nearest lies below the weight, or every one above."""
+    if not found.not_nearest().any() or found.off_grid().any():
+        return False
+    off = (found.codes - found.wanted("scale"))[found.not_nearest()]
+    return bool((off < 0).all() or (off > 0).all())
+
+
+NF4 = Oracle(
+    id="08-nf4",
+    judge=(
+        right_kinds,
+        published_code,
+        few_bits,
+        zeros_stay,
+        right_scales,
+        nearest_codes,
+        trains_as_well,
+        inputs_untouched,
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: _evenly_spaced(got["codebook"]),
+            "These are 16 evenly spaced values, an ordinary 4-bit integer. NormalFloat takes quantiles of the normal "
+            "distribution, which are dense around 0.",
+        ),
+        Hint(
+            lambda case, tree, got: not (got["codebook"] == 0).any(),
+            "Zero is not among the codes, so no zero would survive. The negative and the positive half are made apart, "
+            "with 0 between them: 7 values below it and 8 above.",
+        ),
+        Hint(
+            lambda case, tree, got: float(got["codebook"].abs().max()) > 1.01,
+            "The code should reach from -1 to 1: divide the quantiles by the largest.",
+        ),
+        Hint(
+            lambda case, tree, got: (got["codebook"] + torch.tensor(CODEBOOK).flip(0)).abs().max() < 1e-3,
+            "The code is mirrored: 8 of its values are positive and 7 negative.",
+        ),
+        Hint(
+            lambda case, tree, got: published_code(Observation(case, tree, got)),
+            "Take 9 evenly spaced probabilities from 0.9677083 to 0.5 for the positive half and 8 for the negative "
+            "one, without the 0.5; their quantiles, divided by the largest, and a 0.",
+        ),
+        Hint(
+            lambda case, tree, got: got["back"].isnan().any() or zeros_stay(Observation(case, tree, got)),
+            "A block of zeros has the scale 0, and 0 / 0 is NaN. Divide by another number there; any will do.",
+        ),
+        Hint(
+            lambda case, tree, got: bits_per_weight(case, got) < 4 or _scales_of_another(case, tree, got),
+            "Something is kept outside of the state, and belongs to whatever was quantized last. All that "
+            "dequantize_nf4 needs has to be in the dict.",
+        ),
+        Hint(
+            lambda case, tree, got: few_bits(Observation(case, tree, got)) and bits_per_weight(case, got) > 7.9,
+            "A code of 4 bits takes a byte or more for itself. Pack two into each uint8: high * 16 + low.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.double and few_bits(Observation(case, tree, got)) and bits_per_weight(case, got) < 4.6
+            ),
+            "The scales were quantized once only, to floats: 32 bits for 64 weights are half a bit for each. With "
+            "double=True keep one byte for each scale.",
+        ),
+        Hint(
+            lambda case, tree, got: few_bits(Observation(case, tree, got)),
+            "More is kept than codes and scales. A weight has 4 bits, a block of 64 one scale, and 256 scales "
+            "share one float32.",
+        ),
+        Hint(
+            reads(_swapped),
+            "Neighbours came back in each other's place: packing and unpacking disagree on which code is in the upper "
+            "four bits.",
+        ),
+        Hint(
+            reads(_one_scale),
+            "The whole tensor has one scale, so that one outlier costs all the others their precision. Every 64 "
+            "weights need their own.",
+        ),
+        Hint(
+            lambda case, tree, got: not case.double and _other_blocks(read(case, tree, got)),
+            f"The blocks are not of {BLOCK} weights in a row, in the order of w.flatten().",
+        ),
+        Hint(
+            reads(
+                lambda found: (
+                    found.case.double
+                    and right_scales_are(found, False)
+                    and bool(((found.used - found.scale).abs() > found.scale_allowed()).any())
+                )
+            ),
+            "The scales lost more than half a step of their 8 bits. Take their mean off first: all scales are "
+            "positive, and half of the codes would never be used.",
+        ),
+        Hint(
+            reads(lambda found: found.case.double and right_scales_are(found, True, steps=1.0)),
+            "A scale is up to a whole step off: round to the nearest code; a cast to int8 cuts the fraction off.",
+        ),
+        Hint(
+            reads(_half_precision_scales),
+            "The scales were rounded to 16 bits. Without double they are float32.",
+        ),
+        Hint(
+            reads(lambda found: _evenly_spaced(found.codes.reshape(-1))),
+            "The weights lie on 16 evenly spaced values: quantize to the nearest value of the codebook.",
+        ),
+        Hint(
+            reads(_rounded_down),
+            "The codes are always the next lower or always the next higher one. Compare with the midpoints between "
+            "codes, not with the codes.",
+        ),
+        Hint(
+            lambda case, tree, got: case.double and right_scales(Observation(case, tree, got)),
+            "The scales come back too far off. Take their mean off, and give every 256 of them a step of their own: "
+            "the largest magnitude / 127.",
+        ),
+        Hint(
+            reads(lambda found: bool(found.off_grid().any())),
+            "What comes back is not codebook[code] times the scale of the block.",
+        ),
+    ),
+)
+
+
+def right_scales_are(found: Read, centred: bool, steps: float = 0.5) -> bool:
+    return bool(((found.used - found.scale).abs() <= found.scale_allowed(centred, steps)).all())

@@ -1,0 +1,1465 @@
+# %% [markdown]
+# # Lab 01: Napkin math: where the bytes and the days go
+#
+# Llama-3-8B has 8 billion weights of 2 bytes, 16 GB. The first cell asks the meter what one training step needs: pure
+# bf16, AdamW, 100 sequences of 1024 tokens. **The answer is 867 GB. Where do the other 851 GB come from, and which of
+# them could you have told before renting the machine?**
+#
+# You will be able to say from a configuration file, with pen and paper, how many parameters a model has, what a step of
+# it holds in memory, which batch fits a card, how long a training run takes and what it costs. Every sum is compared
+# with a measurement or with the library, and more than one printed figure turns out to be off.
+#
+# Plan two sittings of about 75 minutes: bytes (sections 1 to 5), then scaling, rates and days (sections 6 to 8). You
+# need a transformer's layers by name; lab 00 shows how exercises are checked.
+
+# %% nbgrader={"grade": false, "grade_id": "01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+from transformers import AutoModel, AutoModelForCausalLM, LlamaConfig, T5Config
+
+import labkit.figures
+from labkit import check, measure_step, progress
+from labkit.figures import Plan
+
+# %%
+LLAMA_3_8B = dict(
+    hidden_size=4096,
+    intermediate_size=14336,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=8,
+    vocab_size=128256,
+    use_cache=False,
+)
+
+
+def step_of_llama(batch_size=100, seq_len=1024, checkpointing=False, **changes):
+    """The profile of two training steps in bf16 with AdamW. On fake tensors: nothing is allocated or computed."""
+
+    def build():
+        config = LlamaConfig(**{**LLAMA_3_8B, **changes})
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).train()
+        if checkpointing:
+            older_name = model.gradient_checkpointing_enable  # its name in older versions
+            getattr(model, "activation_checkpointing_enable", older_name)()
+        return model, torch.optim.AdamW(model.parameters(), foreach=False)
+
+    tokens = torch.zeros(batch_size, seq_len, dtype=torch.long)
+    return measure_step(build, {"input_ids": tokens, "labels": tokens})
+
+
+whole = step_of_llama()
+for category, n_bytes in whole.peak_by_category.items():
+    print(f"{category:12} {n_bytes / 1e9:8.1f} GB {n_bytes / 2**30:8.1f} GiB")
+print(f"{'peak':12} {whole.peak_bytes / 1e9:8.1f} GB {whole.peak_bytes / 2**30:8.1f} GiB")
+
+# %% [markdown]
+# No such machine is needed for this: *fake tensors* have a shape and a dtype and no memory, so the real program of
+# `transformers` runs on them in seconds, and `labkit.measure_step` adds up what would be alive at each moment. Note
+# that no gradients are in the list. Section 5 says why.
+
+# %% [markdown]
+# ## 1. Parameters from a configuration
+#
+# How many parameters does "8B" mean? Every other sum of this lab is a multiple of this number, and model names round
+# it generously. It follows from a dozen fields of the configuration, without the model.
+#
+# A matrix from width $m$ to width $n$ has $m \cdot n$ weights, and $n$ more if it has a bias. What differs between
+# families is what is shared and what is left out:
+#
+# | | Llama | GPT-2 | T5 |
+# |---|---|---|---|
+# | attention | queries and output: `num_attention_heads` heads of `head_dim`; keys, values: `num_key_value_heads` | one matrix `n_embd` → 3 `n_embd`, one back to `n_embd` | four matrices between `d_model` and `num_heads` · `d_kv` |
+# | MLP | gate, up, down: three matrices | two matrices, `n_inner` wide (None: 4 `n_embd`) | two matrices, `d_ff` wide; three with `is_gated_act` |
+# | biases | none | in every matrix of a layer | none |
+# | norms | RMSNorm, a weight: 2 a layer, 1 at the end | LayerNorm, weight and bias: 2 a layer, 1 at the end | RMSNorm: 2 an encoder layer, 3 a decoder layer, 1 at the end of each stack |
+# | positions | computed | `n_positions` learned vectors | a number for each of `relative_attention_num_buckets` and head, in the first layer of each stack |
+# | vocabulary | one matrix, two unless `tie_word_embeddings` | one matrix for both ends | one matrix for all |
+#
+# A T5 decoder layer attends twice, to itself and to the encoder. *Tied* embeddings are one matrix that is used at both
+# ends; *grouped-query attention* lets several query heads share one head of keys and values.
+
+# %% [markdown]
+# **Predict:** what share of Llama-3-8B's parameters are its two vocabulary matrices: 1 %, 5 %, or 13 %?
+#
+# [[exercise 01-param-count]]
+#
+# Write `param_count(config)`. `config` has the fields of the table as attributes, under the names that `transformers`
+# gives them, and `config.model_type` is `"llama"`, `"gpt2"` or `"t5"`. The check compares with the models of
+# `transformers`, to the last parameter. Start with Llama: the check reports the first family that is not right yet.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write one line for each module of one layer (attention, MLP, norms), multiply by the layers, then add what the model
+# has only once. Do not assume that heads times head size is the hidden size.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Llama, with $h$ the hidden size, $d$ the head size, $a$ query heads and $k$ key-value heads: attention $2had + 2hkd$,
+# MLP $3h \cdot h_{ff}$, norms $2h$. Once: $h$ for the last norm and $Vh$ for each vocabulary matrix. GPT-2 has the same
+# plan with biases, so a matrix $m \to n$ counts $mn + n$.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# T5, with `inner = num_heads * d_kv`, `attention = 4 * d_model * inner` and `mlp = (3 if is_gated_act else 2) * d_model *
+# d_ff`: an encoder layer is `attention + mlp + 2 * d_model`, a decoder layer `2 * attention + mlp + 3 * d_model`. Once
+# for each stack: `buckets * num_heads + d_model`. Once for all: `vocab_size * d_model`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-param-count", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def param_count(config) -> int:
+    """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
+    ### BEGIN SOLUTION
+    if config.model_type == "llama":
+        width = config.hidden_size
+        heads = 2 * (config.num_attention_heads + config.num_key_value_heads) * config.head_dim
+        layer = width * heads + 3 * width * config.intermediate_size + 2 * width
+        ends = 1 if config.tie_word_embeddings else 2
+        return config.num_hidden_layers * layer + width + ends * config.vocab_size * width
+    if config.model_type == "gpt2":
+        width = config.n_embd
+        inner = 4 * width if config.n_inner is None else config.n_inner
+        attention = width * 3 * width + 3 * width + width * width + width
+        mlp = width * inner + inner + inner * width + width
+        embeddings = (config.vocab_size + config.n_positions) * width
+        return config.n_layer * (attention + mlp + 4 * width) + 2 * width + embeddings
+    width = config.d_model
+    attention = 4 * width * config.num_heads * config.d_kv
+    mlp = (3 if config.is_gated_act else 2) * width * config.d_ff
+    encoder = config.num_layers * (attention + mlp + 2 * width)
+    decoder = config.num_decoder_layers * (2 * attention + mlp + 3 * width)
+    once_a_stack = config.relative_attention_num_buckets * config.num_heads + width
+    return encoder + decoder + 2 * once_a_stack + config.vocab_size * width
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-param-count-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("01-param-count", param_count)
+
+# %%
+llama = LlamaConfig(**LLAMA_3_8B)
+n_llama = param_count(llama)
+vocabulary = 2 * llama.vocab_size * llama.hidden_size
+print(f"Llama-3-8B: {n_llama:,} parameters, {vocabulary / n_llama:.1%} of them in the vocabulary")
+with torch.device("meta"):  # shapes without memory
+    model = AutoModelForCausalLM.from_config(llama)
+print(f"transformers:   {sum(p.numel() for p in model.parameters()):,}")
+
+# %% [markdown]
+# Your function takes the library's own configuration object. **In practice** one builds the model on the *meta* device,
+# as above, which needs no memory either. The formula is for the moment before there is any code: it says at a glance
+# that a vocabulary of 128 thousand words costs 1.05 billion parameters, and that the MLPs hold four fifths of the rest.
+
+# %% [markdown]
+# ## 2. Weights, gradients, states
+#
+# A parameter is rarely stored once. It has a gradient, the optimizer remembers one or two numbers about it, and where
+# the model computes in 16 bits there may be a second copy in 32. How much is that in all? "16 bytes a parameter" is the
+# usual answer, and it comes about in three different ways.
+#
+# | recipe | what it does |
+# |---|---|
+# | `fp32` | everything in float32 |
+# | `amp` | float32 weights; `torch.autocast` casts them to 16 bits for a product, and for that moment only |
+# | `fp16_master` | float16 weights and gradients; the optimizer updates a float32 master copy |
+# | `huggingface` | as counted in Hugging Face's documentation: 16-bit weights and their float32 master copy, gradients in float32 |
+# | `bf16` | everything in bfloat16, no master copy |
+#
+# The optimizer keeps its states in the dtype of the weights that it updates: those of the master copy, where there is
+# one.
+
+# %% [markdown]
+# | optimizer | remembers |
+# |---|---|
+# | `sgd` | nothing |
+# | `momentum` | a mean gradient for every element |
+# | `adamw` | a mean and a mean square for every element |
+# | `adam8bit` | the same two, in one byte each (its scale factors, one for a block of elements, are left out here) |
+# | `adafactor` | a mean square for every row and every column of a matrix instead of every element |
+# | `adafactor_momentum` | the same, and a mean gradient for every element |
+#
+# Adafactor factors the last two axes of any tensor that has two or more: of the shape $(\dots, m, n)$ it keeps
+# $(\dots, m)$ and $(\dots, n)$. A vector has nothing to factor, and it keeps all of it.
+
+# %% [markdown]
+# **Predict:** which of the recipes come to 16 bytes a parameter with AdamW?
+#
+# [[exercise 01-model-state-bytes]]
+#
+# Write two functions. `model_state_bytes(shapes, recipe, optimizer)` gets the shapes of all parameters and the names
+# from the two tables. It returns a dict with the keys `"weights"`, `"master"`, `"gradients"` and `"optimizer"`, in
+# bytes. `gb_and_gib(n_bytes)` returns the amount in GB ($10^9$ bytes) and in GiB ($2^{30}$ bytes): card makers and
+# papers mix the two, and they are 7.4 % apart. The check compares with the tensors that PyTorch's optimizers hold after
+# a step.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Three of the four parts are the number of elements times a number of bytes that depends on the recipe alone. Write
+# those in a table of five rows.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The bytes an element of (weights, master, gradients) are 4, 0, 4 for `fp32` and `amp`, and 2, 4, 2 for `fp16_master`.
+# A state takes the master's bytes or, without a master, the weights'. Then count the numbers that the optimizer
+# remembers: 0, 1 or 2 an element, or rows and columns.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# For Adafactor sum over the shapes: `math.prod(s)` if `len(s) < 2`, else `math.prod(s[:-1]) + math.prod(s[:-2]) *
+# s[-1]`. `math.prod(())` is 1, so a matrix needs no case of its own.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-model-state-bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def model_state_bytes(
+    shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
+) -> dict[str, int]:
+    """Bytes of "weights", "master", "gradients" and "optimizer" for parameters of these shapes."""
+    ### BEGIN SOLUTION
+    weights, master, gradients = {
+        "fp32": (4, 0, 4),
+        "amp": (4, 0, 4),
+        "fp16_master": (2, 4, 2),
+        "huggingface": (2, 4, 4),
+        "bf16": (2, 0, 2),
+    }[recipe]
+    n = sum(math.prod(shape) for shape in shapes)
+    factored = sum(
+        math.prod(s) if len(s) < 2 else math.prod(s[:-1]) + math.prod(s[:-2]) * s[-1]
+        for s in shapes
+    )
+    remembered = {
+        "sgd": 0,
+        "momentum": n,
+        "adamw": 2 * n,
+        "adam8bit": 2 * n,
+        "adafactor": factored,
+        "adafactor_momentum": factored + n,
+    }[optimizer]
+    state_bytes = 1 if optimizer == "adam8bit" else master or weights
+    return {
+        "weights": weights * n,
+        "master": master * n,
+        "gradients": gradients * n,
+        "optimizer": state_bytes * remembered,
+    }
+    ### END SOLUTION
+
+
+def gb_and_gib(n_bytes: float) -> tuple[float, float]:
+    """An amount in GB (10**9 bytes) and in GiB (2**30 bytes)."""
+    ### BEGIN SOLUTION
+    return n_bytes / 10**9, n_bytes / 2**30
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-model-state-bytes-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("01-model-state-bytes", model_state_bytes, gb_and_gib)
+
+
+# %%
+def in_words(n_bytes: float) -> str:
+    gb, gib = gb_and_gib(n_bytes)
+    return f"{gb:,.2f} GB = {gib:,.2f} GiB"
+
+
+for recipe in ("fp32", "amp", "fp16_master", "huggingface", "bf16"):
+    parts = model_state_bytes([(10**9,)], recipe, "adamw")
+    per_parameter = {name: n_bytes // 10**9 for name, n_bytes in parts.items()}
+    total = sum(parts.values())
+    print(
+        f"{recipe:12} {total // 10**9:3} bytes a parameter; 1 B parameters: {in_words(total)}  {per_parameter}"
+    )
+
+# %% [markdown]
+# Three recipes share the 16 and differ in everything else: `amp` saves no memory on states at all. It even takes 2
+# bytes more while the cast of a weight lives.
+#
+# Lecture slides print two figures for the states of 1 billion parameters, 14.90 and 16.76 "GB". Both are GiB, and both
+# are right, one with 16 bytes a parameter and one with 18. Three more printed figures, by your functions:
+
+# %%
+n_t5 = param_count(T5Config(d_model=1024, d_kv=128, d_ff=16384, num_layers=24, num_heads=32))
+small = sum(model_state_bytes([(10**8,)], "fp32", "adamw").values())
+print("100 M parameters in fp32 with Adam: ", in_words(small))
+print(
+    "175 B weights in fp32:              ",
+    in_words(model_state_bytes([(175 * 10**9,)], "fp32", "sgd")["weights"]),
+)
+print(f"T5-3B has {n_t5 / 1e9:.2f} B parameters. What its optimizer remembers, in fp32:")
+with torch.device("meta"):
+    t5 = AutoModel.from_config(
+        T5Config(d_model=1024, d_kv=128, d_ff=16384, num_layers=24, num_heads=32)
+    )
+t5_shapes = [tuple(parameter.shape) for parameter in t5.parameters()]
+for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
+    n_bytes = model_state_bytes(t5_shapes, "fp32", optimizer)["optimizer"]
+    print(f"  {optimizer:20} {n_bytes / 1e9:7.3f} GB = {n_bytes / 2**30:7.3f} GiB")
+
+# %% [markdown]
+# A slide has 651.92 for the second line: it cut the digits off where it should have rounded. Another gives T5-3B's
+# optimizer as 24 GB for AdamW, 12 for Adafactor and 6 for 8-bit Adam. It rounds the model up to 3 billion, and with
+# Adafactor it means the variant *with* a first moment. The variant that made Adafactor famous has none, and keeps 13
+# *mega*bytes.
+
+# %% [markdown]
+# ## 3. What the forward pass keeps
+#
+# The states of Llama-3-8B in bf16 take 64 GB, but the step took 867. The rest are *activations*: results of the forward
+# pass that the backward pass will read again. They are the only part that grows with the batch and with the length of
+# the text, and the part that most back-of-the-envelope rules get wrong, because they depend on how the model is
+# *written* and not just on its shape.
+
+# %% [markdown]
+# One question answers it all: **what does the backward pass of this operation read?**
+#
+# | operation | keeps |
+# |---|---|
+# | linear layer | its input |
+# | product of two activations | both |
+# | sum, cast, rotation of queries and keys by fixed angles | nothing of its own |
+# | SiLU | its input |
+# | softmax | its result |
+# | RMSNorm of `transformers` | its input cast to float32, and the normalized values in the model's dtype, which are then multiplied with the weight |
+# | fused attention (`"sdpa"`) | queries, keys, values and its result; of the scores only one float32 number a row and head |
+# | cross-entropy | the log-probabilities of the whole vocabulary, in float32 |
+#
+# A tensor that two operations keep is kept once. Casting to the dtype that a tensor has already makes no copy.
+
+# %% [markdown]
+# And this is a layer of Llama, in order, with $x$ the residual stream of width $h$:
+#
+# ```
+# n = norm(x);  q, k, v = q_proj(n), k_proj(n), v_proj(n);  rotate q and k
+# x = x + o_proj(attention(q, k, v))
+# m = norm(x);  x = x + down_proj(silu(gate_proj(m)) * up_proj(m))
+# ```
+#
+# After the last layer: `logits = lm_head(norm(x))`, then the loss, which casts the logits to float32.
+#
+# *Eager* attention (`"eager"`) is the same in single steps. It first repeats keys and values, so that every query head
+# has its own copy. Then come the scores $q k^\top$, a number for each pair of tokens and each head; their softmax,
+# computed in float32; its cast back to the model's dtype; and the product with the values.
+
+# %% [markdown]
+# **Predict:** for Llama-3-8B at 1024 tokens, which keeps more: attention (fused) or the MLP? And at which length do the
+# scores of eager attention outweigh everything else?
+#
+# [[exercise 01-activation-bytes]]
+#
+# Write `activation_bytes(config, batch_size, seq_len, attention, dtype_bytes)` for a Llama: the bytes that are alive
+# after the forward pass, beyond weights and tokens, while only the loss is held on to. `config` has the fields of
+# section 1, `attention` is `"sdpa"` or `"eager"`, `dtype_bytes` is 2 for bfloat16 and 4 for float32. No dropout. The check
+# measures the model of `transformers`; 2 % are allowed, so single numbers a row may be left out.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Per token and layer, every term is a width times a number of bytes. Walk through the three lines of the layer and write
+# down each tensor that some operation keeps, once. A norm has three: the float32 copy, the normalized values, and the
+# result that the projections read.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# With $w$ = `dtype_bytes`: a norm keeps $(4 + 2w)h$. In float32 its "copy" is the residual stream itself, and it is kept
+# all the same. Fused attention keeps $w$ times the widths of q, k, v and its result; the result is also what `o_proj`
+# reads. The MLP keeps four tensors of width $h_{ff}$. Once at the end: a norm, and $4V$ a token for the loss.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In bfloat16 with fused attention, per token: a layer keeps $16h$ (two norms) $+\,4h$ (queries and result) $+\,4kd$ (keys
+# and values) $+\,8h_{ff}$, and the end $8h + 4V$. Eager attention keeps $8h$ in place of $4h + 4kd$, and the scores:
+# softmax's result, $4as$ a token, and its cast, $2as$, which in float32 is no copy.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-activation-bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def activation_bytes(
+    config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
+) -> int:
+    """Bytes that a Llama's forward pass keeps for the backward pass; attention is "sdpa" or "eager"."""
+    ### BEGIN SOLUTION
+    tokens, heads = batch_size * seq_len, config.num_attention_heads
+    queries, keys = heads * config.head_dim, config.num_key_value_heads * config.head_dim
+    norm = (4 + 2 * dtype_bytes) * config.hidden_size + 4
+
+    if attention == "sdpa":  # queries, keys, values, result; one number a row and head
+        attended = dtype_bytes * (2 * queries + 2 * keys) + 4 * heads
+    else:  # keys and values repeated; softmax in float32, and its cast
+        casts = 4 if dtype_bytes == 4 else 4 + dtype_bytes
+        attended = dtype_bytes * 4 * queries + casts * heads * seq_len
+    mlp = 4 * dtype_bytes * config.intermediate_size
+
+    layer = 2 * norm + attended + mlp
+    end = norm + 4 * config.vocab_size + 8  # the loss keeps the labels, too
+    return (
+        tokens * (config.num_hidden_layers * layer + end)
+        + 2 * dtype_bytes * seq_len * config.head_dim
+    )
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-activation-bytes-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("01-activation-bytes", activation_bytes)
+
+# %%
+kept = activation_bytes(llama, 100, 1024, "sdpa", 2)
+print("your sum:", in_words(kept))
+print("measured:", in_words(whole.peak_by_category["activations"]))
+
+# %% tags=["figure"]
+labkit.figures.kept_per_token(activation_bytes, llama)
+
+# %% [markdown]
+# With fused attention a token costs the same 7 MB in a short text and in a long one. In each layer the MLP keeps 115 kB
+# of a token, the norms 66 kB, and attention only 20 kB. With eager attention a token pays for every other token, too:
+# the ring marks where the scores alone outweigh all the rest, near 1200 tokens. Weights are shared by all tokens, so
+# 2300 tokens already keep as much as the weights take.
+
+# %% [markdown]
+# ### Three right answers
+#
+# A lecture gives 2.09 "TB" for these activations, three times your figure. Its calculator uses the sum of Korthikanti
+# and others (2022), for a layer with *dropout* in three places, in float32, with eager attention and round numbers for
+# the shape. Here it is, $B$ being 4 bytes:
+
+
+# %%
+def lecture_activation_bytes(b, s, h, h_ff, L, a, V, B=4):
+    """Activation bytes as the lecture's calculator counts them; a dropout mask takes one byte."""
+    attention = b * s * h * (5 * B + 1) + (2 * B + 1) * a * b * s**2
+    mlp = b * s * (B * h + 4 * B * h_ff + h)
+    norms = 2 * b * s * h * B
+    ends = b * s * (h + 2 * B * h + 4 * V)
+    return L * (attention + mlp + norms) + ends
+
+
+lecture = lecture_activation_bytes(b=100, s=1024, h=4096, h_ff=16384, L=32, a=32, V=32000)
+print(f"the lecture's sum: {lecture / 1e12:.2f} TB = {lecture / 2**40:.2f} TiB")
+
+# %% [markdown]
+# **Predict:** which of its assumptions is worth most: float32, the stored scores, dropout, or the shape? Now take them
+# back one by one, with your function.
+
+# %%
+round_shape = LLAMA_3_8B | dict(intermediate_size=16384, vocab_size=32000, num_key_value_heads=32)
+rows = {"the lecture's sum": lecture}
+for label, shape, attention, dtype_bytes in (
+    ("no dropout, as in Llama", round_shape, "eager", 4),
+    ("bfloat16", round_shape, "eager", 2),
+    ("fused attention", round_shape, "sdpa", 2),
+    ("the real shape", LLAMA_3_8B, "sdpa", 2),
+):
+    rows[label] = activation_bytes(LlamaConfig(**shape), 100, 1024, attention, dtype_bytes)
+layer_inputs = 32 * 100 * 1024 * 4096 * 2
+only_ends = activation_bytes(
+    LlamaConfig(**LLAMA_3_8B | dict(num_hidden_layers=0)), 100, 1024, "sdpa", 2
+)
+rows["checkpointing (lab 05)"] = layer_inputs + only_ends
+for label, n_bytes in rows.items():
+    print(f"{label:26} {n_bytes / 1e12:5.2f} TB = {n_bytes / 2**40:5.2f} TiB")
+
+# %% [markdown]
+# Nobody has miscounted: 2.09 TiB and 0.71 TB are the activations of two different programs. The stored scores are worth
+# most, 0.64 TB; dropout and float32 follow with 0.46 and 0.43, and the shape makes the least difference. bfloat16 does
+# not halve the sum, because the insides of norms, softmax and the loss stay in float32. *Checkpointing* keeps the input of each layer
+# and computes the rest a second time; 0.08 TB then suffice until the backward pass begins. A figure of memory without
+# its assumptions is not a figure.
+#
+# What the activations are is not yet what the step needs. The peak of the first cell is higher by weights, states and
+# *temporary* tensors: 105 GB, which is $8V$ bytes a token. They belong to the loss. Its gradient with respect to the
+# log-probabilities and with respect to the logits, both in float32, exist at the same moment as everything that the
+# forward pass has kept.
+
+# %% [markdown]
+# ## 4. A deep model from two shallow ones
+#
+# What if the model is not a Llama, and nobody has written down what its layers keep? Then measure, but not the whole
+# model: it may not fit, which is what one wants to know. All layers of a transformer are alike, so memory is a straight
+# line in the number of layers,
+#
+# $$M(L) = M_{\text{once}} + L \cdot M_{\text{layer}},$$
+#
+# with embeddings, logits and the loss in the first term. Two measurements of shallow models give both terms. This is
+# the practical advice for any architecture, and it holds for time as well as for memory.
+
+# %% [markdown]
+# **Predict:** someone measures one layer and multiplies by 32. By how much is that wrong for Llama-3-8B, and in which
+# direction?
+#
+# [[exercise 01-extrapolate]]
+#
+# Write `extrapolate(measured, n_layers)`. `measured` has two entries, depth → bytes, in any order and not always one
+# layer apart. Return the bytes to expect at `n_layers`, as a float or an int. The check builds and measures the deep
+# model; 1 % is allowed.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Two points make a line. What is the slope, and through which of the points do you draw it?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The slope is the difference in bytes divided by the difference in depth; the order of the two cancels out. From either
+# point go the missing number of layers.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `(first, low), (second, high) = measured.items()`, the slope is `(high - low) / (second - first)`, and the answer is
+# `low + (n_layers - first) * slope`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-extrapolate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def extrapolate(measured: Mapping[int, int], n_layers: int) -> float:
+    """The bytes to expect at n_layers, from the bytes measured at two other depths."""
+    ### BEGIN SOLUTION
+    (first, low), (second, high) = measured.items()
+    per_layer = (high - low) / (second - first)
+    return low + (n_layers - first) * per_layer
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-extrapolate-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("01-extrapolate", extrapolate)
+
+# %%
+shallow = {depth: step_of_llama(num_hidden_layers=depth).peak_bytes for depth in (1, 2)}
+print("1 layer: ", in_words(shallow[1]))
+print("2 layers:", in_words(shallow[2]))
+print("32 layers, by your line:    ", in_words(extrapolate(shallow, 32)))
+print("32 layers, measured:        ", in_words(whole.peak_bytes))
+print("32 layers, 32 times a layer:", in_words(32 * shallow[1]))
+
+# %% tags=["figure"]
+labkit.figures.depth_line(extrapolate, shallow, {32: whole.peak_bytes})
+
+# %% [markdown]
+# Your line meets the measurement to the last digit shown; the line through the origin pays for 32 vocabularies and is
+# seven times too high. Where such a line fails, something is not the same in every layer, or the peak moves to another
+# moment: with a small batch the optimizer's step is the most expensive moment, and it has its own line. Measure in the
+# regime in which you will train.
+
+# %%
+shallow_recomputed = {
+    depth: step_of_llama(num_hidden_layers=depth, checkpointing=True).peak_bytes for depth in (1, 2)
+}
+with_checkpointing = extrapolate(shallow_recomputed, 32)
+print("everything kept:   ", in_words(whole.peak_bytes))
+print("with checkpointing:", in_words(with_checkpointing))
+print(
+    f"temporary tensors of the loss: {whole.peak_by_category['temporaries'] / with_checkpointing:.0%} of this"
+)
+
+# %% [markdown]
+# With checkpointing, the loss is the largest item of the step. This is why libraries such as Liger-Kernel compute the
+# loss in slices and never hold all logits.
+
+# %% [markdown]
+# ## 5. The largest batch that fits
+#
+# A card either holds the step or it does not, and the batch is the knob that decides. The usual way to find out is to
+# try until the error "out of memory" goes away. The parts are known now, so the answer is a division, with one trap:
+# the parts are not all alive *at the same time*. There are two moments to look at.
+#
+# | moment | alive |
+# |---|---|
+# | the backward pass begins | weights, optimizer states, activations, temporary tensors of the loss |
+# | the optimizer steps | weights, optimizer states, gradients, temporary tensors of the update |
+#
+# At the first moment there are no gradients yet: `zero_grad` has freed them after the last step. At the second, the
+# activations are gone. In between, one shrinks as the other grows.
+
+# %% [markdown]
+# **Predict:** pure bf16 with AdamW, sequences of 1024 tokens, a card of 80 GiB: how many sequences of Llama-3-8B fit?
+#
+# [[exercise 01-largest-batch]]
+#
+# Write `largest_batch(needs, card_bytes)`, the largest number of sequences whose step fits; 0 if not even one does.
+# `needs` is a dict of bytes with the keys `"weights"`, `"gradients"`, `"optimizer"`, `"activations_per_sequence"`,
+# `"loss_per_sequence"` (the temporary tensors of the loss) and `"update"` (those of the optimizer's step). The states
+# of the optimizer are there from the start. The check trains with your batch, and with one sequence more.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Only one of the two moments depends on the batch. The other one fits or does not, whatever the batch.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# First test the optimizer's step. Then see what weights and states leave of the card, and how many sequences go into
+# the rest; a sequence takes its activations and its share of the loss.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `free = card_bytes - weights - optimizer`. Return 0 if `gradients + update > free`; else `free //
+# (activations_per_sequence + loss_per_sequence)`, and 0 where `free` is negative.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-largest-batch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
+    """The most sequences with which a training step stays within card_bytes."""
+    ### BEGIN SOLUTION
+    free = card_bytes - needs["weights"] - needs["optimizer"]
+    if needs["gradients"] + needs["update"] > free:
+        return 0
+    return free // (needs["activations_per_sequence"] + needs["loss_per_sequence"])
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-largest-batch-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("01-largest-batch", largest_batch)
+
+# %% [markdown]
+# Now the whole napkin: a configuration goes in, a batch comes out, and every number on the way is yours. AdamW updates
+# one parameter after the other here, and for the largest of them, a vocabulary matrix, it needs two temporary copies.
+
+
+# %%
+def needs_of(config, seq_len: int) -> dict[str, int]:
+    states = model_state_bytes([(param_count(config),)], "bf16", "adamw")
+    return {
+        **states,
+        "activations_per_sequence": activation_bytes(config, 1, seq_len, "sdpa", 2),
+        "loss_per_sequence": 8 * seq_len * config.vocab_size,
+        "update": 2 * 2 * config.vocab_size * config.hidden_size,
+    }
+
+
+card_bytes = 80 * 2**30
+n_sequences = largest_batch(needs_of(llama, 1024), card_bytes)
+print(f"on a card of {in_words(card_bytes)}: {n_sequences} sequences of 1024 tokens")
+for n in (n_sequences, n_sequences + 1):
+    shallow_peaks = {
+        depth: step_of_llama(n, num_hidden_layers=depth).peak_bytes for depth in (1, 2)
+    }
+    peak = extrapolate(shallow_peaks, 32)
+    print(
+        f"  with {n}, from two shallow models: {in_words(peak)}, {'fits' if peak <= card_bytes else 'does not fit'}"
+    )
+
+# %% [markdown]
+# A real card has less to give than it is sold with: the CUDA context, the libraries' workspaces and the allocator's
+# rounding take 1 to 3 GiB, and fragmentation may take more. **In practice** one leaves a tenth free. `accelerate` offers
+# `find_executable_batch_size`, which halves the batch after each out-of-memory error until a step succeeds: it needs
+# the card and the time, and no thought.
+
+# %% [markdown]
+# ### The calculator
+#
+# Training on several cards divides some of the parts. *Tensor parallelism* $t$ splits every layer over $t$ cards (lab
+# 17); *ZeRO* splits the optimizer's states (stage 1), the gradients as well (2), and the weights as well (3) over the
+# cards that share the batch (lab 16); *recomputation* is the checkpointing from above. The bars add up what your
+# functions say.
+
+# %% tags=["figure"]
+plan = Plan(
+    batch_size=4,
+    seq_len=4096,
+    tensor_parallel=2,
+    zero_stage=1,
+    recompute=True,
+    recipe="fp16_master",
+)
+labkit.figures.memory_bars(plan, param_count, model_state_bytes, activation_bytes)
+
+# %% [markdown]
+# Each bar adds one measure to the one above. Look for the largest colour that is left in the last bar: that is what to
+# attack next. The bars are sums of all parts, an upper bound of the peak, as the two moments above say.
+#
+# The same with sliders. Find a setting in which Llama-3-8B trains at 8192 tokens on one card of 24 GiB, if there is
+# one.
+
+# %% tags=["figure"]
+labkit.figures.memory_sliders(param_count, model_state_bytes, activation_bytes, plan)
+
+# %% [markdown]
+# ## 6. What a larger model buys: scaling laws
+#
+# Before you pay for a model ten times as large you would like to know what it is worth. Nobody can try: the large run
+# is the one that you can afford only once. But losses of language models fall so regularly that a few small runs tell
+# where a large one will end. The law that fits them has three numbers:
+#
+# $$L(N) = E + \frac{A}{N^{\alpha}}$$
+#
+# $N$ is the size, in parameters (or tokens, or FLOPs; the form is the same). $L$ is the loss, in nats per token. $E$ is
+# the *irreducible* loss, which an infinite model would still have: the next word is not certain. $A / N^\alpha$ is what
+# size can buy. With $\alpha = 0.076$, which Kaplan and others found in 2020, ten times the parameters take this part
+# down by a factor of $10^{0.076} = 1.19$.
+
+# %% [markdown]
+# On two logarithmic axes $A / N^\alpha$ is a straight line with the slope $-\alpha$, which any line fit finds. The sum
+# with $E$ is *not* straight: the line bends and ends at $E$. Whoever fits a line through $\log L$ all the same gets
+# some exponent, without any error message.
+#
+# **Predict:** the exponent is 0.34 and $E$ is 1.69. Will a straight line through $\log L$, over models from $10^7$ to
+# $3 \cdot 10^{10}$ parameters, show a larger exponent than 0.34, about the same, or a much smaller one?
+
+# %% [markdown]
+# [[exercise 01-scaling-law]]
+#
+# Write `fit_scaling_law(size, loss)`, which returns three Python floats `(A, α, E)`. Both tensors are float64 with one
+# entry a run. The exponents lie between 0.05 and 1.5, $E$ may be 0, and the losses are noisy by up to 0.03 %. Found
+# within 2 %, the exponent is right; the other two may be off by as much as such an exponent makes them.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# If a friend told you $E$, a line through $\log(L - E)$ would be all you need. If a friend told you $\alpha$, what
+# would remain is even simpler. You have no such friend, but a computer can ask a thousand of them.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# For a fixed $\alpha$ the law is *linear* in $A$ and $E$: two unknowns, least squares. Do this for many $\alpha$, and
+# keep the one whose law misses the losses least, in relative terms. Then search again around it, with a finer grid.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# The basis is `torch.stack([x**-alpha, torch.ones_like(x)], -1) / loss[:, None]`, the target a column of ones, and
+# `torch.linalg.lstsq(basis, target).solution` holds $A$ and $E$. Use `x = size / middle` with a size from the middle of
+# the table, or the basis spans twenty powers of ten; at the end $A$ = solution × `middle**alpha`. `lstsq` takes a batch
+# of problems: 41 exponents at once, eight rounds, each around the best of the last.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-scaling-law", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def fit_scaling_law(
+    size: Float64[Tensor, "runs"], loss: Float64[Tensor, "runs"]
+) -> tuple[float, float, float]:
+    """Constant A, exponent α and irreducible loss E of loss = E + A * size ** -α."""
+    ### BEGIN SOLUTION
+    middle = size.log().mean().exp()  # in units of this, constant and exponent are independent
+    low, high = 0.01, 2.0
+    for _ in range(8):
+        exponents = torch.linspace(low, high, 41, dtype=torch.float64)
+        terms = (size / middle) ** -exponents[:, None]
+        # For a fixed exponent, A and E solve a linear problem; dividing by the loss makes errors relative.
+        basis = torch.stack([terms, torch.ones_like(terms)], -1) / loss[:, None]
+        target = torch.ones_like(terms)[..., None]
+        solved = torch.linalg.lstsq(basis, target).solution
+        best = int((basis @ solved - target).square().sum((1, 2)).argmin())
+        step, exponent = (high - low) / 40, exponents[best].item()
+        low, high = max(exponent - step, 1e-3), exponent + step
+    constant, irreducible = solved[best, :, 0].tolist()
+    return constant * middle.item() ** exponent, exponent, irreducible
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-scaling-law-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("01-scaling-law", fit_scaling_law)
+
+# %%
+size = torch.logspace(7, 10.5, 24, dtype=torch.float64)
+loss = 1.69 + 406.4 * size**-0.34
+centred = size.log() - size.log().mean()
+straight = -(centred * loss.log()).sum() / centred.square().sum()
+constant, exponent, irreducible = fit_scaling_law(size, loss)
+print(f"straight line through log L: exponent {straight:.3f}")
+print(f"your fit:                    exponent {exponent:.3f}, irreducible loss {irreducible:.3f}")
+
+# %% [markdown]
+# Less than a quarter of the true one: the line sees mostly $E$. (Kaplan's law of 2020 had no $E$, and its exponent of
+# 0.076 is just what such a line finds.)
+#
+# Now a law that you measure yourself. The "models" below predict a smooth function by one number per cell of a grid, so
+# that $N$ is the number of cells. The test data have noise of variance 0.01, which no model can predict. Your function
+# fits runs with one, two and three inputs. **Predict:** which of the three has the largest exponent?
+
+
+# %%
+def runs_of_grid_models(n_inputs: int, cells_per_axis: list[int]) -> tuple[Tensor, Tensor]:
+    """Sizes and test losses of models with one learned number per cell."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(2, 100_000, n_inputs, generator=generator, dtype=torch.float64)
+    y = torch.sin(3 * x).sum(-1)
+    noisy = y[1] + 0.1 * torch.randn(100_000, generator=generator, dtype=torch.float64)
+    losses = []
+    for n in cells_per_axis:
+        cell = ((x * n).long() * n ** torch.arange(n_inputs)).sum(-1)
+        total = torch.zeros(n**n_inputs, dtype=torch.float64).index_add_(0, cell[0], y[0])
+        learned = total / torch.bincount(cell[0], minlength=n**n_inputs)
+        losses.append((learned[cell[1]] - noisy).square().mean())
+    sizes = torch.tensor([n**n_inputs for n in cells_per_axis], dtype=torch.float64)
+    return sizes, torch.stack(losses)
+
+
+tables = {
+    "1 input": runs_of_grid_models(1, [4, 6, 8, 12, 16, 24, 32]),
+    "2 inputs": runs_of_grid_models(2, [4, 5, 6, 8, 10, 12, 16, 20, 24]),
+    "3 inputs": runs_of_grid_models(3, [3, 4, 5, 6, 7, 8, 10, 12, 14]),
+}
+
+# %% tags=["figure"]
+labkit.figures.scaling_law(fit_scaling_law, tables)
+
+# %% [markdown]
+# All three end at $E$ = 0.01, the variance of the noise, and the exponents are close to 2, 1 and 2/3: two divided by
+# the number of inputs. A cell of half the width makes a quarter of the error, but takes $2^d$ times as many cells.
+# This is one explanation of the small exponents of language: text lies in a space of many dimensions (Sharma and
+# Kaplan, 2020).
+#
+# What the measured laws of language models say, and how it changed:
+#
+# - **The loss depends on size, data and compute, and hardly on shape.** Depth against width, heads against head size:
+#   a factor of ten in shape costs a few percent (Kaplan, 2020). So you may choose the shape that runs fastest.
+# - **Larger models need fewer samples** to reach the same loss. Kaplan concluded: put most of a larger budget into
+#   size, $N \propto C^{0.73}$, and stop long before convergence. GPT-3 followed: 175 B parameters, 300 B tokens.
+# - **Size and data should grow together**, $N \propto C^{0.5}$, about 20 tokens per parameter (Hoffmann, 2022,
+#   "Chinchilla"). Kaplan's runs had shared one learning-rate schedule, too long for the short ones.
+# - **The cheapest to train is not the cheapest to use.** Llama 3 8B saw 15 T tokens, 1900 per parameter: training is
+#   paid once, inference every day.
+
+# %% [markdown]
+# Chinchilla fits size and data together, $L = E + A / N^\alpha + B / D^\beta$, with $D$ in tokens. At a budget of
+# $C = 6ND$ FLOPs the loss is smallest at
+#
+# $$N = \left(\frac{\alpha A}{\beta B}\right)^{\frac{1}{\alpha + \beta}} \left(\frac{C}{6}\right)^{\frac{\beta}{\alpha + \beta}}$$
+#
+# Below are the paper's constants, and those that Besiroglu and others got from the same runs in 2024, with a fit
+# that had converged. The exponents differ by 0.01 and 0.09. **Predict:** by how much do the best sizes differ?
+
+
+# %%
+def best_size(compute: float, A: float, alpha: float, B: float, beta: float) -> float:
+    balance = (alpha * A / (beta * B)) ** (1 / (alpha + beta))
+    return balance * (compute / 6) ** (beta / (alpha + beta))
+
+
+for name, law in {
+    "as published": (406.4, 0.34, 410.7, 0.28),
+    "fitted again": (482.01, 0.3478, 2085.43, 0.3658),
+}.items():
+    for budget, compute in (("GPT-3's", 3.15e23), ("Chinchilla's", 5.88e23)):
+        N = best_size(compute, *law)
+        D = compute / (6 * N)
+        print(
+            f"{name}, {budget:13} {compute:.2e} FLOPs: {N / 1e9:4.0f} B parameters, "
+            f"{D / 1e12:.1f} T tokens, {D / N:3.0f} per parameter"
+        )
+
+# %% [markdown]
+# A factor of two in size, and of five in tokens per parameter. Only the second fit agrees with Chinchilla itself, 70 B
+# parameters and 1.4 T tokens, whose size came from two other methods. An exponent has to be known to a few percent
+# before it can spend a budget, which is why the check above asks for 2 %.
+#
+# **In practice** such fits use a robust loss (Huber's, on $\log L$), many starting points, and error bars from
+# resampled runs. They extrapolate by a factor of ten or a hundred, not of a million.
+
+# %% [markdown]
+# ## 7. FLOPs are not time
+#
+# In one layer of BERT, 99.8 % of the FLOPs are in matrix products. On a V100 these took 61 % of the time. **Who took
+# the other 39 %, with 0.2 % of the FLOPs?** An operator has to compute, and it has to move its numbers between memory
+# and chip. The two go on at the same time, so the slower of them decides:
+#
+# $$t \ge \max\left(\frac{\text{FLOPs}}{\text{peak rate}},\; \frac{\text{bytes}}{\text{bandwidth}}\right)$$
+#
+# The quotient FLOPs / bytes is called *arithmetic intensity*. Where it is below peak rate / bandwidth, the *threshold*
+# of the chip, the operator is *memory-bound*, and half the FLOPs would save no time at all.
+
+# %% [markdown]
+# **The peak rate** follows from the data sheet. A streaming multiprocessor (SM) starts a number of fused multiply-adds
+# (FMA) at each clock, and each is *two* operations:
+#
+# $$\text{peak rate} = n_{\text{SM}} \cdot \text{FMA per clock and SM} \cdot 2 \cdot \text{clock}$$
+#
+# **FLOPs** of an operator: every addition, subtraction, multiplication, division, comparison and exponential counts as
+# one. What happens once a row is left out.
+#
+# | operator | reads | writes | FLOPs |
+# |---|---|---|---|
+# | `add` | two tensors (rows, cols) | (rows, cols) | 1 per element |
+# | `softmax`, over cols | (rows, cols) | (rows, cols) | 5 per element: maximum, subtraction, exponential, sum, division |
+# | `layernorm`, over cols | (rows, cols), weight and bias (cols) each | (rows, cols) | 7 per element: mean, subtraction, square, sum, times 1/σ, times weight, plus bias |
+# | `linear`, no bias | (rows, cols), weight (cols, n_out) | (rows, n_out) | a multiplication and an addition for each of rows · cols · n_out |
+#
+# **Bytes**: each input is read once and the result is written once. What lies between stays on the chip.
+
+# %% [markdown]
+# **Predict:** fp16 numbers have 2 bytes. What is the intensity of an addition? And of a product of two 1024 × 1024
+# matrices: about 3, 30 or 300 FLOP per byte?
+#
+# [[exercise 01-arithmetic-intensity]]
+#
+# Write three small functions.
+#
+# - `peak_flops(n_sms, fma_per_clock, clock_hz)`: FLOP/s, with the FMAs per clock of *one* SM.
+# - `operator_cost(operator, rows, cols, n_out, itemsize)`: `(FLOPs, bytes)` by the table above. `operator` is one of its
+#   four names, `n_out` counts for `linear` only, `itemsize` is the bytes of one number.
+# - `least_time(flops, n_bytes, peak, bandwidth)`: `(seconds, bound)`, where `bound` is `"compute"` or `"memory"`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# For the bytes of an operator, list its tensors (all of them, the result too), and write the number of elements beside
+# each.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Layer norm moves 2 · rows · cols + 2 · cols numbers. A linear layer moves rows · cols + cols · n_out + rows · n_out,
+# and for each of its rows · n_out results it takes cols multiplications and as many additions.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `peak_flops` is a product of four factors, one of them 2. `least_time`: `compute_s = flops / peak`, `memory_s = n_bytes
+# / bandwidth`; return the larger one, and the name that belongs to it.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-arithmetic-intensity", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def peak_flops(n_sms: int, fma_per_clock: int, clock_hz: float) -> float:
+    """The peak rate of a chip in FLOP/s; fma_per_clock is that of one SM."""
+    ### BEGIN SOLUTION
+    return n_sms * fma_per_clock * 2 * clock_hz
+    ### END SOLUTION
+
+
+def operator_cost(
+    operator: str, rows: int, cols: int, n_out: int, itemsize: int
+) -> tuple[int, int]:
+    """FLOPs and bytes of "add", "softmax", "layernorm" or "linear"; n_out is used by the last alone."""
+    ### BEGIN SOLUTION
+    if operator == "linear":
+        flops = 2 * rows * cols * n_out
+        n_numbers = rows * cols + cols * n_out + rows * n_out
+    else:
+        flops = {"add": 1, "softmax": 5, "layernorm": 7}[operator] * rows * cols
+        n_numbers = {"add": 3, "softmax": 2, "layernorm": 2}[operator] * rows * cols
+        n_numbers += 2 * cols if operator == "layernorm" else 0
+    return flops, n_numbers * itemsize
+    ### END SOLUTION
+
+
+def least_time(flops: float, n_bytes: float, peak: float, bandwidth: float) -> tuple[float, str]:
+    """The least time in seconds, and what it is bound by: "compute" or "memory"."""
+    ### BEGIN SOLUTION
+    compute_s, memory_s = flops / peak, n_bytes / bandwidth
+    return (compute_s, "compute") if compute_s > memory_s else (memory_s, "memory")
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-arithmetic-intensity-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("01-arithmetic-intensity", peak_flops, operator_cost, least_time)
+
+# %%
+print("fp16, on an A100 with 312 TFLOP/s and 2039 GB/s:")
+for operator in (
+    ("add", 1024, 1024, 0, 2),
+    ("softmax", 1024, 1024, 0, 2),
+    ("layernorm", 1024, 1024, 0, 2),
+    ("linear", 1, 1024, 1024, 2),
+    ("linear", 1024, 1024, 1024, 2),
+):
+    flops, n_bytes = operator_cost(*operator)
+    seconds, bound = least_time(flops, n_bytes, 312e12, 2039e9)
+    print(
+        f"{operator[0]:10}{operator[1]:5} rows {flops / n_bytes:8.2f} FLOP/B {1e6 * seconds:6.2f} µs, {bound}-bound"
+    )
+
+# %% [markdown]
+# An addition has an intensity of 1/6, the product of 1024 × 1024 matrices one of 341, and the same layer with a single
+# row, which is what generating text does, not quite 1. Layers are not compute-bound or memory-bound in themselves:
+# their *shapes* are.
+#
+# **Find the slip.** A slide gives the threshold of the A100 as 143 FLOP/B, from the same 312 TFLOP/s and 2039 GB/s.
+# Divide them yourself. Which unit turns the right figure into that one?
+
+# %%
+threshold = 312e12 / 2039e9
+print(f"312 TFLOP/s / 2039 GB/s  = {threshold:.0f} FLOP/B")
+print(f"312 TFLOP/s / 2039 GiB/s = {312e12 / (2039 * 2**30):.0f} FLOP/B")
+
+# %% [markdown]
+# Bandwidths are given in GB of $10^9$ bytes, and the slide divided by GiB of $2^{30}$. Seven percent are no drama. But
+# GB and GiB meet in every formula of this lab, and each time the same seven percent hide in it.
+#
+# **Two wrong cells.** Tables of tensor-core rates are copied from slide to slide. This one has the dense rates, in
+# TFLOP/s (for integers in TOP/s), of four generations. In each, halving the bits doubles the FMAs per clock, *if* the
+# tensor cores have that format. Two cells of the last two columns are wrong. Find them with `peak_flops` and the data
+# sheets before you run the next cell.
+#
+# | GPU | SMs | boost clock | FMA per clock and SM, FP16 | FP16 | TF32 | INT8 | INT4 |
+# |---|---|---|---|---|---|---|---|
+# | V100 SXM2 | 80 | 1.53 GHz | 512 | 125 | – | – | – |
+# | T4 | 40 | 1.59 GHz | 512 | 65 | – | 130 | 260 |
+# | A100 SXM | 108 | 1.41 GHz | 1024 | 312 | 156 | 1248 | 1248 |
+# | H100 SXM | 132 | 1.83 GHz | 2048 | 989 | 495 | 1979 | 3958 |
+
+# %%
+gpus = {
+    "V100": (80, 512, 1.53e9, 900e9),
+    "T4": (40, 512, 1.59e9, 320e9),
+    "A100": (108, 1024, 1.41e9, 2039e9),
+    "H100": (132, 2048, 1.83e9, 3352e9),
+}
+print("TFLOP/s    TF32    FP16    INT8    INT4    FP16 threshold")
+for name, (n_sms, fma, clock_hz, bandwidth) in gpus.items():
+    rates = [peak_flops(n_sms, int(fma * k), clock_hz) / 1e12 for k in (0.5, 1, 2, 4)]
+    print(
+        f"{name:6}" + "".join(f"{rate:8.0f}" for rate in rates),
+        f"{1e12 * rates[1] / bandwidth:8.0f} FLOP/B",
+    )
+
+# %% [markdown]
+# The A100's INT8 rate is 624 TOP/s; 1248 is its rate with *sparsity*, where two of four weights are zero and skipped.
+# And the H100 has no INT4: 3958 is what the formula says and what INT8 with sparsity reaches, but Hopper's tensor cores
+# do not compute in that format any more. The formula cannot know this, nor that the V100 and T4 have no TF32 and the
+# V100 no integers in its tensor cores. It tells you whether a rate is possible, a data sheet whether it exists.
+#
+# Read the last column, too. From A100 to H100 the FP16 rate grew by a factor of 3.2 and the bandwidth by 1.6: what was
+# compute-bound on the one may be memory-bound on the other.
+#
+# **The roofline** puts all of this into one picture, for the machine that you are sitting at. The roof is drawn by your
+# `least_time`, from a copy and a matrix product that are timed now. The points are operators, also timed now, at the
+# FLOPs and bytes of your `operator_cost`. **Predict:** which points will lie left of the threshold?
+
+# %% tags=["figure"]
+labkit.figures.roofline(operator_cost, least_time)
+
+# %% [markdown]
+# Look at the triangles: the same layer with 1, 8, 64 and 512 rows climbs along the roof, and only its largest batches
+# get near the peak. The other operators stay on the slope, far below the peak, however well they are written. A point
+# may lie above the slope where its data fit into a cache, which is faster than the memory that the roof was measured
+# on; on a busy machine, points sink.
+
+# %% [markdown]
+# **Shares of FLOPs, shares of time.** Back to the first question. The next cell adds up one forward layer of BERT-large
+# (8 sequences of 512 tokens) by class of operator, with your functions, for a V100. Each bias, dropout, activation and
+# residual connection counts like an addition, and each operator is a kernel of its own.
+
+# %%
+b, s, h, a = 8, 512, 1024, 16
+layer = {
+    "matrix products": [
+        (4, ("linear", b * s, h, h, 2)),  # query, key, value, output
+        (b * a, ("linear", s, h // a, s, 2)),  # scores
+        (b * a, ("linear", s, s, h // a, 2)),  # scores times values
+        (1, ("linear", b * s, h, 4 * h, 2)),
+        (1, ("linear", b * s, 4 * h, h, 2)),
+    ],
+    "normalization": [
+        (1, ("softmax", b * a * s, s, 0, 2)),
+        (1, ("add", b * a * s, s, 0, 2)),  # dropout of the scores
+        (2, ("layernorm", b * s, h, 0, 2)),
+    ],
+    "element-wise": [
+        (2, ("add", b * s, 4 * h, 0, 2)),  # bias and activation between the last two products
+        (9, ("add", b * s, h, 0, 2)),  # five biases, two dropouts, two residual connections
+    ],
+}
+flops = {name: sum(n * operator_cost(*op)[0] for n, op in ops) for name, ops in layer.items()}
+least_s = {
+    name: sum(n * least_time(*operator_cost(*op), 125e12, 900e9)[0] for n, op in ops)
+    for name, ops in layer.items()
+}
+published = {"matrix products": 0.61, "normalization": 0.255, "element-wise": 0.135}
+
+# %% tags=["figure"]
+all_flops, all_s = sum(flops.values()), sum(least_s.values())
+labkit.figures.flops_against_time(
+    {name: (flops[name] / all_flops, least_s[name] / all_s, published[name]) for name in layer}
+)
+
+# %% [markdown]
+# Your estimate knows nothing of kernels, only of bytes, and it already explains most of the gap: the operators without
+# FLOPs move as many bytes as the products do. The red bars are those of Ivanov and others (2021), who timed forward
+# *and* backward, and whose framework had fused some of the element-wise operators into their neighbours. That is the
+# cure: an operator that never writes its result to memory has no bytes to wait for. Labs 11 and 12 do it.
+
+# %% [markdown]
+# ## 8. From FLOPs to days and dollars
+#
+# A product of $n$ rows with a weight of $P$ parameters takes $2nP$ FLOPs. The backward pass needs two such products, one
+# for the gradient of the input and one for that of the weight. So a training step takes $2 + 4 = 6$ FLOPs per parameter
+# and token, and with *full recomputation* (every layer's forward pass is run again in the backward pass, lab 05) 8:
+#
+# $$\text{days} = \frac{8\,T\,P}{n\,X \cdot 86400} \quad\text{or}\quad \frac{6\,T\,P}{n\,X \cdot 86400}$$
+#
+# with $T$ tokens, $P$ parameters, $n$ GPUs, and $X$ FLOP/s that a GPU really achieves, not its peak rate.
+
+# %% [markdown]
+# This leaves out the products without weights, those of the attention. For GPT's shape with batch $B$, sequence length
+# $s$, $l$ layers, width $h$ and vocabulary $V$, one iteration with full recomputation takes
+#
+# $$F = 96\,B\,s\,l\,h^2 \left(1 + \frac{s}{6h} + \frac{V}{16\,l\,h}\right)$$
+#
+# FLOPs (Narayanan and others, 2021). The three terms are the linear layers, $12 h^2$ weights in each of $l$; the two
+# products of the attention; and the output layer, which is *not* recomputed.
+#
+# **MFU**, the model FLOPs utilization, is the share of the peak rate that went into the model: $6TP$ divided by what
+# the GPUs could have done in their time. Recomputation is not progress, so it does not count (Chowdhery and others,
+# 2022).
+#
+# **Predict:** GPT-3 has 175 B parameters and saw 300 B tokens. On 480 GPUs at 140 TFLOP/s each, is that days, weeks, or
+# months? And how much of it is recomputation?
+
+# %% [markdown]
+# [[exercise 01-compute-days]]
+#
+# Write four functions.
+#
+# - `flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute)`: $F$, or its counterpart without
+#   recomputation. Which of the three terms change then?
+# - `training_days(n_params, n_tokens, n_gpus, flops_per_gpu, recompute)`: by 8TP or 6TP.
+# - `training_dollars(days, n_gpus, dollars_per_gpu_hour)`.
+# - `mfu(n_params, n_tokens, gpu_hours, peak_flops)`: a fraction between 0 and 1.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Take $F$ apart: which FLOPs belong to one forward pass of the layers, and how often are they spent?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Forward, the layers take $l\,(24 B s h^2 + 4 B s^2 h)$ FLOPs and the output layer $2 B s h V$. With recomputation the
+# layers count $1 + 1 + 2 = 4$ times, without it 3 times; the output layer 3 times in both.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `(4 if recompute else 3) * layers + 6 * batch * seq * hidden * vocab`. A day has 86,400 seconds, a GPU-hour 3600.
+# `mfu` is `6 * n_tokens * n_params` over `gpu_hours * 3600 * peak_flops`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "01-compute-days", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def flops_per_iteration(
+    batch: int, seq: int, n_layers: int, hidden: int, vocab: int, recompute: bool
+) -> float:
+    """FLOPs of one training iteration of GPT's shape, forward and backward, all sequences together."""
+    ### BEGIN SOLUTION
+    layers = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
+    output = 2 * batch * seq * hidden * vocab
+    return (4 if recompute else 3) * layers + 3 * output
+    ### END SOLUTION
+
+
+def training_days(
+    n_params: float, n_tokens: float, n_gpus: int, flops_per_gpu: float, recompute: bool
+) -> float:
+    """Days of a run whose GPUs achieve flops_per_gpu FLOP/s each: 8TP or 6TP FLOPs."""
+    ### BEGIN SOLUTION
+    flops = (8 if recompute else 6) * n_tokens * n_params
+    return flops / (n_gpus * flops_per_gpu) / 86_400
+    ### END SOLUTION
+
+
+def training_dollars(days: float, n_gpus: int, dollars_per_gpu_hour: float) -> float:
+    """The bill for n_gpus over this many days."""
+    ### BEGIN SOLUTION
+    return days * 24 * n_gpus * dollars_per_gpu_hour
+    ### END SOLUTION
+
+
+def mfu(n_params: float, n_tokens: float, gpu_hours: float, peak_flops: float) -> float:
+    """The model's FLOPs, 6TP, as a fraction of what the GPUs could have done at peak_flops FLOP/s each."""
+    ### BEGIN SOLUTION
+    return 6 * n_tokens * n_params / (gpu_hours * 3600 * peak_flops)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "01-compute-days-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("01-compute-days", flops_per_iteration, training_days, training_dollars, mfu)
+
+# %%
+with_it = training_days(175e9, 300e9, 480, 140e12, recompute=True)
+without = training_days(175e9, 300e9, 480, 140e12, recompute=False)
+n_iterations = 300e9 / 2048  # with one sequence each; the batch does not matter here
+all_terms = n_iterations * flops_per_iteration(1, 2048, 96, 12288, 51200, True)
+for name, days in (
+    ("8TP, with recomputation", with_it),
+    ("6TP, without", without),
+    ("F, all three terms", all_terms / (480 * 140e12) / 86400),
+):
+    dollars = training_dollars(days, 480, 2.0)
+    print(f"{name:25}{days:5.1f} days, $ {dollars / 1e6:.2f} M at $ 2 per GPU-hour")
+
+# %% [markdown]
+# The 72.3 days that lectures quote for GPT-3 are those of 8TP, a quarter of them recomputation; with the memory to do
+# without, it would be 54.3. The full formula says 74.1: at this width attention and output layer hardly count.
+#
+# **In practice** PyTorch counts for you. The next cell compares $F$ with `FlopCounterMode` on tiny models of
+# `transformers`, under full recomputation: GPT-2's shape with the attention written out, the same with a fused
+# attention kernel, and a Llama shape. **Predict:** which of the three will match?
+
+
+# %%
+from functools import partial
+
+from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
+
+
+def counted_flops(model: torch.nn.Module, layers: torch.nn.ModuleList, seq: int) -> int:
+    """FLOPs of a forward and backward pass with full recomputation, as PyTorch counts them."""
+    for layer in layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+    tokens = torch.zeros(1, seq, dtype=torch.long)
+    with set_checkpoint_early_stop(False), FlopCounterMode(display=False) as counter:
+        model(tokens, use_cache=False).logits.sum().backward()
+    return counter.get_total_flops()
+
+
+def small_gpt2(attention: str) -> GPT2LMHeadModel:
+    no_dropout = dict(attn_pdrop=0.0, resid_pdrop=0.0, embd_pdrop=0.0)
+    shape = dict(n_embd=48, n_layer=4, n_head=6, n_positions=64, vocab_size=512)
+    special = dict(bos_token_id=None, eos_token_id=None, attn_implementation=attention)
+    return GPT2LMHeadModel(GPT2Config(**shape, **special, **no_dropout))
+
+
+written_out, fused = small_gpt2("eager"), small_gpt2("sdpa")
+llama = LlamaForCausalLM(
+    LlamaConfig(
+        hidden_size=48,
+        intermediate_size=144,
+        num_hidden_layers=4,
+        num_attention_heads=6,
+        num_key_value_heads=1,
+        vocab_size=512,
+        attn_implementation="eager",
+    )
+)
+by_formula = flops_per_iteration(1, 64, 4, 48, 512, True)
+counted = {}
+for name, model, layers in (
+    ("GPT-2's shape, attention written out", written_out, written_out.transformer.h),
+    ("GPT-2's shape, fused attention", fused, fused.transformer.h),
+    ("Llama's shape, one key-value head", llama, llama.model.layers),
+):
+    counted[name] = counted_flops(model, layers, 64)
+    print(f"{name:38} counted / formula = {counted[name] / by_formula:.2f}")
+
+# %% [markdown]
+# The first is exact. The second is not less work: the counter of PyTorch 2.13 does not know the CPU's fused attention
+# kernel, and leaves out all of its FLOPs, here 16 % of the whole. A counter counts what it has been told about. (It
+# would even count less than the formula if you left out `set_checkpoint_early_stop(False)`: PyTorch stops recomputing
+# a layer as soon as the backward pass has what it needs, which may save the layer's last product.)
+#
+# The third differs for a real reason. Count the weights of a layer, in units of $h^2$: GPT's 12 are 3 for query, key
+# and value, 1 for the output, 8 for the two linear layers behind. Here the smaller key and value and the three matrices
+# of width $3h$ make $2 + 2/6 + 9 = 11.3$. So the formula is for one shape; **8TP and 6TP with the true number of
+# parameters hold for all of them**, as long as $s$ is small beside $6h$.
+
+# %% [markdown]
+# **Published runs.** Meta states the GPU-hours of the Llama 3.1 models, on H100s with a peak of 989 TFLOP/s, for 15 T
+# tokens each. The second table is Megatron's (Narayanan and others, 2021), on A100s with full recomputation: what each
+# GPU achieved, counted by $F$, as a share of 312 TFLOP/s. Beside it stands what MFU makes of the same runs.
+
+# %%
+for name, n_params, gpu_hours in (
+    ("8B", 8e9, 1.46e6),
+    ("70B", 70e9, 7.0e6),
+    ("405B", 405e9, 30.84e6),
+):
+    dollars = training_dollars(gpu_hours / 24, 1, 2.0)
+    share = mfu(n_params, 15e12, gpu_hours, 989e12)
+    print(
+        f"Llama 3.1 {name:5}{gpu_hours / 1e6:6.2f} M GPU-hours,",
+        f"$ {dollars / 1e6:5.2f} M at $ 2 per hour, MFU {share:.1%}",
+    )
+
+print("\nMegatron  TFLOP/s per GPU   of peak    MFU")
+for n_params, n_layers, hidden, batch, achieved in (
+    (1.7e9, 24, 2304, 512, 137e12),
+    (7.5e9, 36, 4096, 512, 142e12),
+    (39.1e9, 48, 8192, 1536, 138e12),
+    (145.6e9, 80, 12288, 2304, 148e12),
+    (529.6e9, 105, 20480, 2520, 163e12),
+    (1008e9, 128, 25600, 3072, 163e12),
+):
+    gpu_hours = flops_per_iteration(batch, 2048, n_layers, hidden, 51200, True) / achieved / 3600
+    share = mfu(n_params, batch * 2048, gpu_hours, 312e12)
+    print(f"{n_params / 1e9:7.1f}B{achieved / 1e12:12.0f}{achieved / 312e12:15.0%}{share:9.1%}")
+
+# %% [markdown]
+# Megatron's percentages come out as printed in the paper, 44 % to 52 %, and their MFU is three quarters of that or less:
+# the last quarter is recomputation (and attention, which 6TP leaves out).
+#
+# For the 405B model Meta reports an MFU of 38 to 43 % while it runs. The GPU-hours give 33 %: they also pay for
+# restarts, long-context training and what came after pre-training. For the smaller models the gap is larger. A bill is
+# made from hours, not from MFU.
+#
+# **A sanity check for any claim.** Narayanan and others also write that GPT-3 would take 288 years on a single V100.
+# Divided by the number of GPUs, this is 36 years on a DGX with eight of them and seven months on 512. Which rate per
+# GPU does that assume, and is it plausible beside a peak of 125 TFLOP/s?
+
+# %%
+years_at_1_tflops = training_days(175e9, 300e9, 1, 1e12, recompute=True) / 365
+implied = years_at_1_tflops / 288
+print(f"288 years on one V100: {implied:.0f} TFLOP/s, {implied / 125:.0%} of the peak rate")
+for n_gpus in (8, 512, 1024):
+    days = training_days(175e9, 300e9, n_gpus, implied * 1e12, recompute=True)
+    print(
+        f"{n_gpus:5} of them: {days / 365:5.2f} years, {days / 30.4:5.1f} months, {days / 7:5.0f} weeks"
+    )
+
+# %% [markdown]
+# **One layer, measured.** All of this needs $X$, the rate that is really achieved, and no data sheet has it. The
+# practical estimate is to run *one* layer of your model, with your batch, on your GPU, forward and backward, and to
+# multiply by the number of layers. It includes everything that the formulas leave out: slow shapes, memory-bound
+# operators, launches. Here is one layer on one core of this machine, and then six of them, to see how far that
+# carries.
+
+
+# %%
+def encoder(n_layers: int) -> torch.nn.Module:
+    layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
+    return torch.nn.TransformerEncoder(layer, n_layers)
+
+
+def step_seconds(model: torch.nn.Module) -> float:
+    """Forward and backward with 4 sequences of 128 tokens."""
+    x = torch.randn(4, 128, 256, requires_grad=True)
+    start = time.perf_counter()
+    model(x).sum().backward()
+    return time.perf_counter() - start
+
+
+n_threads = torch.get_num_threads()
+torch.set_num_threads(1)  # one core is disturbed least by what else is running
+# In turns for two seconds, so that a busy moment meets both; the fastest counts, which is never the first.
+one_layer, six_layers, turns = encoder(1), encoder(6), []
+until = time.perf_counter() + 2
+while len(turns) < 3 or time.perf_counter() < until:
+    turns.append((step_seconds(one_layer), step_seconds(six_layers)))
+one, six = (min(times) for times in zip(*turns))
+torch.set_num_threads(n_threads)
+achieved = flops_per_iteration(4, 128, 1, 256, 0, False) / one
+print(f"one layer:  {1e3 * one:.1f} ms, {achieved / 1e9:.0f} GFLOP/s achieved")
+print(f"six layers: {1e3 * six:.1f} ms measured, {6e3 * one:.1f} ms = six times one layer")
+days = training_days(124e6, 2.5e9, 1, achieved, recompute=False)
+print(f"GPT-2 small on 2.5 B tokens, 20 per parameter, on this core: {days:,.0f} days")
+
+# %% [markdown]
+# On a quiet machine the two agree within ten or twenty percent, from one measurement that takes a second. If they are
+# far apart here, something else is using your processor: run the cell again. With several GPUs add the communication,
+# which lab 14 measures.
+
+# %% [markdown]
+# ## What you measured
+#
+# Every line of this table comes out of your functions; the last column is the measurement beside it.
+
+# %%
+states = model_state_bytes([(n_llama,)], "bf16", "adamw")
+print(f"{'Llama-3-8B, bf16, AdamW, 100 x 1024 tokens':44}{'your sum':>14}{'measured':>14}")
+for label, n_bytes, found in (
+    ("parameters", states["weights"], whole.peak_by_category["parameters"]),
+    ("optimizer states", states["optimizer"], whole.peak_by_category["optimizer"]),
+    ("kept by the forward pass", kept, whole.peak_by_category["activations"]),
+    ("peak, from one and two layers", extrapolate(shallow, 32), whole.peak_bytes),
+):
+    print(f"{label:44}{n_bytes / 1e9:>11.1f} GB{found / 1e9:>11.1f} GB")
+print(f"{'largest batch on 80 GiB, sequences of 1024':44}{n_sequences:>14}{'fits':>14}")
+
+_, two_inputs, _ = fit_scaling_law(*tables["2 inputs"])
+first = counted["GPT-2's shape, attention written out"]
+print(f"{'exponent of grid models with two inputs':44}{2 / 2:>14.2f}{two_inputs:>14.2f}")
+print(f"{'an iteration of a tiny GPT-2':44}{by_formula / 1e6:>8.1f} MFLOP{first / 1e6:>8.1f} MFLOP")
+print(f"{'six layers, from one':44}{6e3 * one:>11.1f} ms{1e3 * six:>11.1f} ms")
+
+# %%
+progress("01", globals())
+
+# %% [markdown]
+# ## Open question
+#
+# 3 points. A person reads it, so no check answers at once, and `progress` does not count it. A few sentences each;
+# numbers count more than words.
+#
+# You fine-tune Llama-3-8B with sequences of 1024 tokens. (a) Which term of the memory do you attack first on a card of
+# 24 GiB, which one on a card of 80 GiB, and with what? (b) A team measures a 4-bit base model with LoRA adapters: on a
+# slow card with little memory it trains several times as many tokens a second as full fine-tuning with offloading, on a
+# fast card with 80 GiB hardly more than before. Explain both with the sums of this lab.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "01-open-first-term", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# (a) On 24 GiB (25.8 GB) the states: in bf16 with AdamW weights 16 GB + gradients 16 + moments 32 = 64 GB before the
+# first token, so no saving on activations can help. LoRA removes gradients and moments of the frozen weights (48 GB), a
+# 4-bit base model takes 16 GB down to about 4 to 5 (or offload, or ZeRO). On 80 GiB (85.9 GB) the states fit (64 GB) and
+# what limits the batch are activations, 7.1 GB a sequence, and the loss, 1.05 GB: checkpointing first, then the loss in
+# slices.
+#
+# (b) The slow card could hold no step at all: it trained through offloading, limited by the bus, or with a tiny batch
+# that used a fraction of its rate. Without gradients and moments everything stays on the card, and the batch grows from 0
+# to several. The fast card was limited by arithmetic already. LoRA saves at most the products for the weight gradients
+# (2 of 6 FLOPs a parameter and token), the forward pass and the gradients of activations remain, and 4-bit weights are
+# dequantized to 16 bits before every product: extra work, no faster product.
+#
+# Marks: 1 for (a), with states on the small card *and* activations or loss on the large one, each with a number. 1 for the
+# slow card: memory or traffic was the limit, and it is states that go. 1 for the fast card: bound by compute, and LoRA or
+# quantization saves little of it (dequantization as a cost, or 2 of 6 FLOPs). "Fewer parameters, so faster" earns nothing.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Vijay Korthikanti and others, *Reducing Activation Recomputation in Large Transformer Models* (2022): the sum of
+#   section 3 for a layer with dropout, and which parts are cheap to compute again.
+# - Samyam Rajbhandari and others, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models* (SC 2020): the
+#   16 bytes, and how to split them.
+# - Nouamane Tazi and others, *The Ultra-Scale Playbook: Training LLMs on GPU Clusters* (Hugging Face, 2025), with a
+#   calculator of the kind of section 5.
+# - Quentin Anthony and others, *Transformer Math 101* (EleutherAI, 2023): rules of thumb; compare them with your sums.
+
+# %% [markdown]
+# ## Sources
+#
+# The texts above, and: Hugo Touvron and others, *LLaMA: Open and Efficient Foundation Language Models* (2023); Joshua
+# Ainslie and others, *GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints* (2023);
+# Colin Raffel and others, *Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer* (2020);
+# Noam Shazeer and Mitchell Stern, *Adafactor: Adaptive Learning Rates with Sublinear Memory Cost* (2018); Tim Dettmers
+# and others, *8-bit Optimizers via Block-wise Quantization* (2022); Tri Dao and others, *FlashAttention* (2022). Names of
+# fields and what each layer keeps: the source of `transformers`. The recipe `huggingface`: its documentation page *Model
+# training anatomy*.
+#
+# Scaling laws: Jared Kaplan and others, *Scaling Laws for Neural Language Models* (2020); Jordan Hoffmann and others,
+# *Training Compute-Optimal Large Language Models* (2022); Tamay Besiroglu and others, *Chinchilla Scaling: A Replication
+# Attempt* (2024); Utkarsh Sharma and Jared Kaplan, *A Neural Scaling Law from the Dimension of the Data Manifold* (2020).
+# Rates: NVIDIA's architecture whitepapers of the V100 (2017), Turing (2018), A100 (2020) and H100 (2022). The roofline:
+# Samuel Williams and others, *Roofline: An Insightful Visual Performance Model* (Communications of the ACM 52, 2009).
+# Shares of run time: Andrei Ivanov and others, *Data Movement Is All You Need* (MLSys 2021). $F$, Megatron's table and
+# the 288 years: Deepak Narayanan and others, *Efficient Large-Scale Language Model Training on GPU Clusters Using
+# Megatron-LM* (SC 2021). MFU: Aakanksha Chowdhery and others, *PaLM* (2022). GPU-hours: the model card of Llama 3.1, and
+# *The Llama 3 Herd of Models* (2024).

@@ -1,0 +1,918 @@
+# %% [markdown]
+# # Lab 03: Mixed precision
+#
+# Half the bits should mean half the memory and twice the speed. So somebody calls `model.half()`, trains with the same
+# AdamW as before, and reads `nan` after the first step. **The gradients of that step were all finite. What broke?**
+#
+# You will find three places where 16 bits are not enough, and write the machinery that every training framework puts
+# around them: the loss scale, the step that uses it, and the rules by which autocast picks a dtype for each operation.
+# At the end you can say when mixed precision *costs* memory.
+#
+# Plan 90 minutes. You need the limits of fp16 and bf16 from lab 02 and the bytes of a training step from lab 01.
+
+# %% nbgrader={"grade": false, "grade_id": "03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import functools
+import itertools
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import labkit.figures
+from labkit import check, progress, track_memory
+from labkit.exercises.lab03.blocks import BLOCKS
+from labkit.exercises.lab03.calls import Op, measured_on_cpu
+
+# %%
+torch.set_num_threads(1)  # for tensors as small as these, more threads only wait for each other
+
+N_SYMBOLS = 512
+FOLLOWS = torch.randperm(N_SYMBOLS, generator=torch.Generator().manual_seed(0))
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+class Model(nn.Module):
+    """Learns which symbol follows which. model(x, y) is the mean cross-entropy."""
+
+    def __init__(self, width: int = 64, n_blocks: int = 4) -> None:
+        super().__init__()
+        self.table = nn.Embedding(N_SYMBOLS, width)
+        self.blocks = nn.Sequential(*(Block(width) for _ in range(n_blocks)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, N_SYMBOLS, bias=False)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(self.head(self.norm(self.blocks(self.table(x)))), y)
+
+
+# %%
+def train(dtype: torch.dtype, n_steps: int = 61, eps: float = 1e-8) -> list[float]:
+    torch.manual_seed(0)
+    model = Model().to(dtype)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, eps=eps)
+    losses = []
+    for _ in range(n_steps):
+        x = torch.randint(N_SYMBOLS, (512,))
+        loss = model(x, FOLLOWS[x])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+train(torch.float32, n_steps=2)  # the first steps in a process are slow
+plain = {}
+print("loss at step          " + "".join(f"{step:>8}" for step in range(0, 61, 10)))
+for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    start_s = time.perf_counter()
+    plain[dtype] = train(dtype), 1e3 * (time.perf_counter() - start_s) / 61
+    print(f"{dtype!s:22}" + "".join(f"{loss:>8.3f}" for loss in plain[dtype][0][::10]))
+print(f"fp16, loss at step 1: {plain[torch.float16][0][1]}")
+
+# %% [markdown]
+# Two failures in three lines. In fp16 the weights are NaN after one step. In bf16 training works and falls behind: at
+# the end its loss is about twice that of fp32.
+#
+# The first has a short answer. AdamW divides by $\sqrt{v} + \epsilon$ with $\epsilon = 10^{-8}$, and the smallest fp16
+# number is $6 \cdot 10^{-8}$: $\epsilon$ becomes 0. So does $v$, which is $0.001\,g^2$ in the first step, for every
+# gradient $g$ below 0.005. What is left is a division by zero. The second you know from lab 02: updates smaller than
+# half a step of bf16 are lost.
+
+# %%
+print("epsilon in fp16:", torch.tensor(1e-8).half().item())
+print(f"pure fp16 with eps = 1e-4: loss {train(torch.float16, eps=1e-4)[-1]:.3f}")
+
+# %% [markdown]
+# A larger epsilon repairs this toy by changing the optimizer: here it even learns faster, elsewhere the learning rate
+# would have to be tuned anew. The cure that lasts is **mixed** precision (Micikevicius and others, 2017): weights and
+# optimizer states stay in fp32, matrix products run in 16 bits, and each remaining operation gets the dtype that it can
+# bear. Three things have to be right for this, and each is a section: gradients that do not vanish (1 and 2), a step
+# that puts the pieces in order (3), and a dtype for every operation (4).
+
+# %% [markdown]
+# ## 1. Gradients too small for fp16
+#
+# fp16 has 5 exponent bits: normal numbers from $2^{-14}$ up to 65504, subnormal ones down to $2^{-24}$. Gradients are
+# small because the loss is a mean over all tokens, and they shrink further as the model gets better. Let us look at the
+# gradients of the results of all linear layers, early and late in training.
+#
+# The histogram counts by powers of two: a gradient $g$ with $2^k \le |g| < 2^{k+1}$ is in the bin $k$. Zeros are left
+# out; they lose nothing.
+
+
+# %%
+def histogram(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Exponents from the smallest to the largest, and how many values have each."""
+    # frexp's fraction lies in [0.5, 1), hence the 1.
+    exponent = torch.frexp(values[values != 0]).exponent.long() - 1
+    lowest = exponent.min().item()
+    return torch.arange(lowest, exponent.max().item() + 1), torch.bincount(exponent - lowest)
+
+
+def output_gradients(model: Model, x: Tensor) -> Tensor:
+    """The gradients of what the linear layers return, all in one row, computed in float32."""
+    found = []
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
+
+    def note(layer: nn.Module, into: tuple, out_of: tuple) -> None:
+        found.append(out_of[0].flatten())
+
+    hooks = [layer.register_full_backward_hook(note) for layer in layers]
+    model(x, FOLLOWS[x]).backward()
+    for hook in hooks:
+        hook.remove()
+    return torch.cat(found)
+
+
+torch.manual_seed(0)
+model, gradients = Model(), {}
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+for step in range(121):
+    x = torch.randint(N_SYMBOLS, (512,))
+    optimizer.zero_grad()
+    if step in (0, 120):
+        gradients[step] = output_gradients(model, x)
+    else:
+        model(x, FOLLOWS[x]).backward()
+    optimizer.step()
+for step, values in gradients.items():
+    exponents, counts = histogram(values)
+    print(
+        f"step {step:>3}: {counts.sum():,} gradients, sizes from 2^{exponents[0]} to 2^{exponents[-1] + 1}"
+    )
+
+# %% [markdown]
+# If the loss is multiplied by $S$ before `backward`, the chain rule multiplies *every* gradient by $S$: the histogram
+# moves to the right by $\log_2 S$ and keeps its shape. Afterwards the gradients are divided by $S$ in fp32, and nothing
+# is changed but the rounding on the way. So $S$ should be large, but not so large that anything passes 65504, because a
+# single infinity spoils the whole step.
+#
+# **Predict:** from which exponent downwards is everything in a bin lost: −14, −24, or something else? What is the
+# largest exponent that is safe, when a bin may be full up to its upper end?
+#
+# [[exercise 03-underflow]]
+#
+# Write two functions. `fraction_to_zero(exponents, counts, scale)` is the fraction of the gradients that become 0 in
+# fp16 after multiplication by `scale`, a power of two. Treat each gradient as lying inside its bin, not exactly on its
+# lower end. `largest_safe_scale(exponents, counts)` is the largest power of two, as a float, with which no gradient of
+# the histogram can become infinite. Bins may be empty, at the ends too.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Rounding goes to the nearest number. What are the two fp16 numbers nearest to $0.7 \cdot 2^{-24}$, and which of them
+# is closer? And to $0.3 \cdot 2^{-24}$?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A scale of $2^s$ moves bin $k$ to $k + s$. Everything below half of the smallest subnormal, $2^{-25}$, becomes zero.
+# At the other end fp16 stops at 65504, which is just below $2^{16}$: the bin from $2^{15}$ to $2^{16}$ holds numbers
+# that fit and numbers that do not, so a careful scale leaves it empty.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `lost = exponents + math.log2(scale) < -25`, then the sum of `counts[lost]` by the sum of `counts`. For the scale,
+# take the largest exponent among bins with `counts > 0` and move it to 14.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-underflow", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def fraction_to_zero(
+    exponents: Int64[Tensor, "n_bins"], counts: Int64[Tensor, "n_bins"], scale: float
+) -> float:
+    """The fraction of the gradients that fp16 rounds to zero after multiplication by scale."""
+    ### BEGIN SOLUTION
+    half_of_smallest = -25  # 2^-24 is the smallest subnormal; below half of it, the nearest is 0
+    lost = exponents + round(math.log2(scale)) < half_of_smallest
+    return (counts[lost].sum() / counts.sum()).item()
+    ### END SOLUTION
+
+
+def largest_safe_scale(
+    exponents: Int64[Tensor, "n_bins"], counts: Int64[Tensor, "n_bins"]
+) -> float:
+    """The largest power of two with which no gradient of the histogram becomes infinite in fp16."""
+    ### BEGIN SOLUTION
+    largest = exponents[counts > 0].max().item()
+    return 2.0 ** (14 - largest)  # [2^15, 2^16) holds 65504 and also what rounds to infinity
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "03-underflow-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("03-underflow", fraction_to_zero, largest_safe_scale)
+
+# %%
+for step, values in gradients.items():
+    exponents, counts = histogram(values)
+    scale = largest_safe_scale(exponents, counts)
+    print(
+        f"step {step:>3}, by your function: {fraction_to_zero(exponents, counts, 1.0):.2%} lost,",
+        end=" ",
+    )
+    print(f"with scale 2^{math.log2(scale):.0f}: {fraction_to_zero(exponents, counts, scale):.3%}")
+    kept = values[values != 0]
+    print(f"          by casting them all: {(kept.half() == 0).float().mean():.2%} lost,", end=" ")
+    print(f"scaled: {((kept * scale).half() == 0).float().mean():.3%}")
+
+# %% tags=["figure"]
+exponents, counts = histogram(gradients[120])
+labkit.figures.gradient_histogram(
+    exponents, counts, fraction_to_zero, largest_safe_scale(exponents, counts)
+)
+
+# %% [markdown]
+# Everything below $2^{-25}$ is lost, so the bins up to −26; the bin −25 still rounds up to $2^{-24}$. And a bin that
+# may be full is safe up to the exponent 14. At the start hardly anything is lost. 120 steps later a quarter of the
+# gradients is, because the model is right about most symbols and the gradients of what is right are tiny. Look at the
+# orange bars as well: subnormal numbers survive, with fewer bits the further left they are. After scaling nearly
+# everything is in the grey range of full precision.
+#
+# **In practice** bf16 needs none of this: it has the exponents of fp32. It pays for them with 3 bits of mantissa, which
+# makes every rounding 8 times coarser than in fp16. You will measure that in section 6.
+
+# %% [markdown]
+# ## 2. A scale that finds itself
+#
+# The histogram has moved in 120 steps, and it will keep moving. Nobody wants to look at it at every step, so the scale
+# is found by trial. Start too high. Whenever a gradient overflows, throw the step away and halve the scale; after many
+# clean steps in a row, double it. The scale then stays just below the point where something breaks.
+#
+# | | what happens |
+# |---|---|
+# | `scale(loss)` | returns the loss times the scale |
+# | `unscale_(optimizer)` | divides the gradients of the optimizer's parameters in place, and notes whether all of them are finite |
+# | `step(optimizer)` | unscales unless `unscale_` was called in this step; then calls `optimizer.step()`, but only if all gradients are finite |
+# | `update()` | after a skipped step: scale × `backoff_factor`. After `growth_interval` clean steps in a row: scale × `growth_factor`, and the count begins again |
+#
+# A skipped step must not happen at all. With gradients set to zero, momentum would still move the weights, and AdamW
+# would decay them, shrink its moments and count a step.
+#
+# **Predict:** fp16, a largest gradient of 0.5 and an initial scale of $2^{24}$. How many steps are thrown away at the
+# start?
+
+# %% [markdown]
+# [[exercise 03-loss-scaler]]
+#
+# Write `LossScaler`, with the methods of the table and `get_scale()`, which returns a float. The names and the meaning
+# are those of `torch.amp.GradScaler`, and the check compares with it step by step: the scale, the weights, and the
+# optimizer's state. Some parameters have no gradient (`p.grad is None`). Every step ends with one call of `update`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Three things have to be remembered from call to call: the scale, how many clean steps there have been in a row, and
+# what `unscale_` found in this step. When is each of them set back?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The parameters are in `optimizer.param_groups`, a list of dicts with a list under `"params"`. Let one attribute have
+# three values: not unscaled yet, all finite, not finite. Then `step` knows whether it has to unscale, and `update` sets
+# it back to the first. A skipped step sets the count of clean steps to 0, and so does growth.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In `unscale_`: `grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]`, then
+# `grad.div_(self.current_scale)` for each, and `self.found_bad = not all(grad.isfinite().all() for grad in grads)`. In
+# `update`, if `found_bad`: back off and reset the count; else count, and at `growth_interval` grow and reset. Last
+# line: `self.found_bad = None`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-loss-scaler", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LossScaler:
+    """Scales the loss, unscales the gradients, skips steps that are not finite, adapts the scale."""
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+    ) -> None:
+        ### BEGIN SOLUTION
+        self.current_scale = init_scale
+        self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
+        self.growth_interval = growth_interval
+        self.n_clean_steps = 0
+        self.found_bad: bool | None = None  # None: the gradients of this step are still scaled
+        ### END SOLUTION
+
+    def get_scale(self) -> float:
+        """The current scale."""
+        ### BEGIN SOLUTION
+        return self.current_scale
+        ### END SOLUTION
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The loss times the scale."""
+        ### BEGIN SOLUTION
+        return loss * self.current_scale
+        ### END SOLUTION
+
+    def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
+        """Divide the optimizer's gradients by the scale in place, and note whether all are finite."""
+        ### BEGIN SOLUTION
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        grads = [p.grad for p in parameters if p.grad is not None]
+        for grad in grads:
+            grad.mul_(1 / self.current_scale)
+        self.found_bad = not all(grad.isfinite().all() for grad in grads)
+        ### END SOLUTION
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Unscale unless that is done; step the optimizer only if all gradients are finite."""
+        ### BEGIN SOLUTION
+        if self.found_bad is None:
+            self.unscale_(optimizer)
+        if not self.found_bad:
+            optimizer.step()
+        ### END SOLUTION
+
+    def update(self) -> None:
+        """Adapt the scale, once after every step."""
+        ### BEGIN SOLUTION
+        if self.found_bad:
+            self.current_scale *= self.backoff_factor
+            self.n_clean_steps = 0
+        else:
+            self.n_clean_steps += 1
+            if self.n_clean_steps == self.growth_interval:
+                self.current_scale *= self.growth_factor
+                self.n_clean_steps = 0
+        self.found_bad = None
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "03-loss-scaler-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("03-loss-scaler", LossScaler)
+
+# %% tags=["figure"]
+labkit.figures.loss_scale_trace(LossScaler)
+
+# %% [markdown]
+# Each grey dot is the largest scale that this step could have borne. The scale falls from $2^{24}$ within a few steps.
+# (With a largest gradient of 0.5 it would have been eight: $0.5 \cdot 2^{17} = 65536$ is still too much, $2^{16}$ is
+# not.) Then it knocks against the ceiling every now and then, and each knock costs one step. At step 180 a burst of
+# large gradients pushes it down three times in a row, and it climbs back. Your line lies on the dotted one.
+#
+# **In practice** this is `torch.amp.GradScaler(device)`, with an initial scale of $2^{16}$ and a growth interval of
+# 2000. It keeps the scale on the GPU, and the CPU waits only once in a step, to learn whether to skip it. A few skipped
+# steps at the start of an fp16 run are normal. A scale that keeps falling, below 1, says that NaN comes from somewhere
+# else.
+
+# %% [markdown]
+# ## 3. One step in mixed precision
+#
+# Now the order of things. The forward pass and the loss run under autocast, which computes matrix products in `dtype`
+# and leaves the fp32 weights alone: they *are* the master weights. Everything after that is outside.
+#
+# Gradient clipping is where most home-made steps go wrong. `clip_grad_norm_` compares the norm of all gradients with
+# `max_norm`, say 1. Scaled gradients have a norm that is thousands of times larger.
+#
+# **Predict:** max_norm = 1, a true norm of 0.8, a scale of 4096. If you clip before unscaling, how large is the
+# gradient that reaches the optimizer, and would you see it in the loss curve?
+
+# %% [markdown]
+# [[exercise 03-train-step]]
+#
+# Write `train_step(model, x, y, optimizer, scaler, max_norm, dtype)`. `model(x, y)` is the loss, `scaler` a
+# `torch.amp.GradScaler`, which is switched off in bf16 runs (then its methods do nothing but call `optimizer.step()`).
+# Return the loss, unscaled. The check compares with a step in plain fp32; on some batches fp16 overflows, and these
+# must leave the weights as they are.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write down which of these six belong inside autocast: zero_grad, forward, loss, backward, clip, step. Backward runs
+# each operation in the dtype of its forward; it needs no help.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# zero_grad; forward and loss under `torch.autocast(x.device.type, dtype=dtype)`; backward on the scaled loss; unscale;
+# clip; scaler's step; scaler's update. The scaler remembers what `unscale_` found, so `clip_grad_norm_` on infinite
+# gradients does no harm.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, `nn.utils.clip_grad_norm_(model.parameters(),
+# max_norm)`, `scaler.step(optimizer)`, `scaler.update()`, in this order. Return `loss.detach()`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-train-step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train_step(
+    model: nn.Module,
+    x: Float[Tensor, "batch features"],
+    y: Int64[Tensor, "batch"],
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    max_norm: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    """One step: forward under autocast, scaled backward, clipped gradients, a step if they are finite. The loss."""
+    ### BEGIN SOLUTION
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=dtype):
+        loss = model(x, y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.detach()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "03-train-step-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("03-train-step", train_step)
+
+
+# %%
+def train_mixed(scaler, dtype: torch.dtype, n_steps: int = 61) -> tuple[list[float], float]:
+    """The losses, and milliseconds per step on this machine's CPU."""
+    torch.manual_seed(0)
+    model = Model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    losses, start_s = [], time.perf_counter()
+    for _ in range(n_steps):
+        x = torch.randint(N_SYMBOLS, (512,))
+        loss = train_step(model, x, FOLLOWS[x], optimizer, scaler, 1.0, dtype)
+        losses.append(float(loss))
+    return losses, 1e3 * (time.perf_counter() - start_s) / n_steps
+
+
+runs = {
+    "fp16, your scaler": train_mixed(LossScaler(), torch.float16),
+    "fp16, GradScaler": train_mixed(torch.amp.GradScaler("cpu"), torch.float16),
+    "bf16, no scaler": train_mixed(torch.amp.GradScaler("cpu", enabled=False), torch.bfloat16),
+}
+print("loss at step          " + "".join(f"{step:>8}" for step in range(0, 61, 10)))
+for name, (losses, _) in runs.items():
+    print(f"{name:22}" + "".join(f"{loss:>8.3f}" for loss in losses[::10]))
+
+# %% [markdown]
+# Your step with your scaler and with PyTorch's give the same losses, to the last digit shown: they multiply and divide
+# by the same powers of two. All three runs end near the fp32 loss of the opening table. The master weights have cured
+# bf16, and fp16 trains without touching $\epsilon$.
+#
+# Clipped before unscaling, the gradient in the prediction would have had the norm 1 / 4096 = 0.00024 in place of 0.8.
+# SGD would hardly have moved. AdamW divides by the size of the gradient, so that its loss curve would have looked
+# nearly normal, although easy and hard batches count alike and $\epsilon$ is no longer small beside $\sqrt{v}$. A
+# comparison with fp32 finds such a bug; looking at a curve does not.
+
+# %% [markdown]
+# ## 4. A dtype for every operation
+#
+# How does autocast know what an operation can bear? It does not; it has lists. A matrix product rounds its inputs to 16
+# bits and adds in fp32 inside the tensor core, so it is cast down. Softmax, norms and sums add many terms or
+# exponentiate, so they are cast up. The rest takes what comes. On a GPU, for the operations of this lab:
+#
+# | list | operations | result |
+# |---|---|---|
+# | low dtype | `linear`, `matmul`, `conv1d`, `attention` (`scaled_dot_product_attention`) | the low dtype |
+# | float32 | `softmax`, `log_softmax`, `cross_entropy`, `mse_loss`, `layer_norm`, `group_norm`, `sum`, `cumsum`, `norm`, `exp`, `log`, `pow`, `rsqrt`, `softplus` | float32 |
+# | none | `add`, `mul`, `cat`, `where`, `relu`, `gelu`, `silu`, `sigmoid`, `tanh`, `sqrt`, `mean`, `amax`, `dropout`, `transpose`, `embedding`, `add_`, `float` | as without autocast |
+#
+# Casts are free of surprises except for these. A float64 tensor is never cast, whatever the list. Without a list,
+# inputs of different dtypes are promoted as usual (`torch.promote_types`). An in-place operation such as `add_` cannot
+# change the dtype of what it writes into. And the result of a float32 operation *stays* float32 until the next matrix
+# product.
+
+# %%
+for op in BLOCKS["llama"]:
+    print(f"{op.result:10}= {op.function}({', '.join(op.inputs)})")
+
+# %% [markdown]
+# **Predict:** this is a Llama block's RMSNorm and MLP, with `x` and all weights in float32. How many of its 12 results
+# are 16 bits wide?
+#
+# [[exercise 03-autocast-dtypes]]
+#
+# Write `autocast_dtypes(ops, given, low)`. Each op has a `result` (a name), a `function` and `inputs` (names of earlier
+# results or of given tensors). `given` maps the names of the given tensors to dtypes, among them int64 for indices.
+# Return the dtype of every result by its name. The check runs the blocks, public ones and others, on *fake CUDA
+# tensors*: PyTorch's real rules, without a GPU.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Go through the ops in order and keep a dict from names to dtypes. For each op there are at most five questions. In
+# which order do you have to ask them?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# First the explicit ones: `float` is float32, `add_` keeps its first input's dtype. Then promote all *floating* inputs
+# to their widest. If that is float64, it stays. Otherwise the list decides, and without a list it is the widest.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `widest = functools.reduce(torch.promote_types, [d for d in inputs if d.is_floating_point])`. An embedding has an
+# int64 index and a table, so the table's dtype is the only one left. float16 with bfloat16 gives float32, which
+# `promote_types` knows.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-autocast-dtypes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def autocast_dtypes(
+    ops: Sequence[Op], given: Mapping[str, torch.dtype], low: torch.dtype
+) -> dict[str, torch.dtype]:
+    """The dtype of every op's result on a GPU under autocast to `low`, by the result's name."""
+    ### BEGIN SOLUTION
+    to_low = {"linear", "matmul", "conv1d", "attention"}
+    to_float32 = {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss"}
+    to_float32 |= {"sum", "cumsum", "norm", "exp", "log", "pow", "rsqrt", "softplus"}
+    dtypes = dict(given)
+    for op in ops:
+        inputs = [dtypes[name] for name in op.inputs]
+        widest = functools.reduce(torch.promote_types, [d for d in inputs if d.is_floating_point])
+        if op.function == "float":
+            dtypes[op.result] = torch.float32
+        elif op.function == "add_":
+            dtypes[op.result] = inputs[0]
+        elif widest == torch.float64:
+            dtypes[op.result] = torch.float64
+        elif op.function in to_low:
+            dtypes[op.result] = low
+        elif op.function in to_float32:
+            dtypes[op.result] = torch.float32
+        else:
+            dtypes[op.result] = widest
+    return {op.result: dtypes[op.result] for op in ops}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "03-autocast-dtypes-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("03-autocast-dtypes", autocast_dtypes)
+
+# %% [markdown]
+# Six of the twelve: `gate`, `up`, `act`, `product`, `down` and `y_kept`, which is written into `down`. The whole
+# RMSNorm is float32, because `pow` and `rsqrt` are, and so is the residual stream `y`.
+#
+# The lists depend on the device. A CPU has no need to protect fp16 sums, and its list is shorter. The next cell *runs*
+# a GPT block on this machine's CPU under autocast and puts what it got beside your prediction for a GPU. Names in red
+# differ.
+
+# %% tags=["figure"]
+ops = BLOCKS["gpt"]
+names = {name for op in ops for name in op.inputs} - {op.result for op in ops}
+given = {name: torch.float32 for name in sorted(names)} | {"x": torch.bfloat16}
+labkit.figures.dtype_map(
+    ops,
+    given,
+    {
+        "GPU, by your rules": autocast_dtypes(ops, given, torch.bfloat16),
+        "this CPU, measured": measured_on_cpu(ops, given, torch.bfloat16),
+    },
+)
+
+# %%
+ops = BLOCKS["head"]
+given = {"index": torch.int64, "w_table": torch.float32, "w_out": torch.float32}
+on_gpu = autocast_dtypes(ops, given, torch.bfloat16)
+on_cpu = measured_on_cpu(ops, given, torch.bfloat16)
+for op in ops:
+    if on_gpu[op.result] != on_cpu[op.result]:
+        print(f"{op.function:12} GPU {on_gpu[op.result]}   CPU {on_cpu[op.result]}")
+
+# %% [markdown]
+# On the CPU softmax, layer norm, sums and norms stay in bf16; only losses such as `cross_entropy` go to fp32. A
+# training that is stable on a GPU is not tested by running it on a CPU. Three habits follow from the GPU's list. Where
+# a sum matters, do not write it as a `mean`, which is on no list and returns 16 bits. Where a piece of a model needs
+# fp32, wrap it in `torch.autocast(device, enabled=False)` and call `.float()` on what goes in. And
+# `binary_cross_entropy` raises an error under autocast, because its backward pass overflows in fp16; use the version
+# with logits.
+
+# %% [markdown]
+# ## 5. When mixed precision saves memory
+#
+# A feature table in a lecture gives mixed precision a ✅ for speed and, for memory, both marks at once: ❌✅. The
+# documentation of a well-known library says "maybe". Let us count. Autocast leaves the fp32 weights where they are and
+# makes a 16-bit copy of each. It keeps the copy until the autocast block ends, so that a weight that is used twice is
+# cast once. What it saves is the *activations*: what a linear layer returns has 2 bytes an element in place of 4.
+#
+# Take linear layers without bias, from width to width, with a GELU between any two of them:
+#
+# - *inference* (no autograd): alive at the end of the forward pass are the weights, the input, which is fp32, and the
+#   output. The copies are alive too, as long as we are inside the block;
+# - *training*: also AdamW's two moments and the gradients of the previous micro-batch (all fp32), and what the backward
+#   pass needs: the input of every linear layer and the input of every GELU.
+#
+# **Predict:** bytes per parameter in inference with a single row, in fp32 and under autocast. And in training?
+
+# %% [markdown]
+# [[exercise 03-amp-memory]]
+#
+# Write `bytes_after_forward(widths, n_rows, training=..., autocast=...)`: bytes alive at the end of the forward pass,
+# before the autocast block is left. Then `break_even_rows(widths)`: the smallest number of rows with which autocast
+# leaves *fewer* bytes alive in training. `widths` has the input's width first, then what each linear layer returns. The
+# check measures both on hidden models. AdamW's counters of steps, 4 bytes for each weight matrix, may be left out.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Make a table with a row for each tensor: its elements, its bytes under fp32, its bytes under autocast. GELU's result
+# and the next layer's input are the same tensor; GELU's own input is another.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# For each parameter: weight 4, in training gradient 4 and moments 8, under autocast a copy 2. For each row: the input 4
+# per element; every hidden width twice in training, the last width once, each with 4 or 2 bytes. Under autocast the
+# first layer keeps a 16-bit copy of the input for backward.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# With $P$ parameters, $n$ rows, $H$ the sum of the hidden widths: in training $16P + 4n(d_0 + 2H + d_L)$ in fp32 and
+# $18P + 6nd_0 + 2n(2H + d_L)$ under autocast. They meet where $2P$ equals what the rows save. In inference leave out
+# $12P$, $H$, and the copy of the input.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "03-amp-memory", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def bytes_after_forward(
+    widths: Sequence[int], n_rows: int, *, training: bool, autocast: bool
+) -> int:
+    """Bytes alive at the end of the forward pass, inside the autocast block if there is one."""
+    ### BEGIN SOLUTION
+    n_parameters = sum(n_in * n_out for n_in, n_out in itertools.pairwise(widths))
+    width = 2 if autocast else 4  # bytes of each activation that a layer makes
+    n_bytes = 4 * n_parameters + 4 * n_rows * widths[0] + width * n_rows * widths[-1]
+    if autocast:
+        n_bytes += 2 * n_parameters  # the cast copies
+    if training:
+        n_bytes += (4 + 8) * n_parameters  # gradients, two moments
+        # What goes into each GELU, and what comes out of it.
+        n_bytes += 2 * width * n_rows * sum(widths[1:-1])
+        if autocast:
+            n_bytes += 2 * n_rows * widths[0]  # the input's cast copy, kept for backward
+    return n_bytes
+    ### END SOLUTION
+
+
+def break_even_rows(widths: Sequence[int]) -> int:
+    """The smallest number of rows with which autocast leaves fewer bytes alive in training."""
+
+    ### BEGIN SOLUTION
+    def more_under_autocast(n_rows: int) -> int:
+        return bytes_after_forward(
+            widths, n_rows, training=True, autocast=True
+        ) - bytes_after_forward(widths, n_rows, training=True, autocast=False)
+
+    copies = more_under_autocast(0)
+    saved_by_a_row = copies - more_under_autocast(1)
+    return copies // saved_by_a_row + 1
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "03-amp-memory-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("03-amp-memory", bytes_after_forward, break_even_rows)
+
+
+# %%
+def bytes_measured(widths: Sequence[int], n_rows: int, training: bool, autocast: bool) -> int:
+    """The same, by running it: what the meter finds alive."""
+    pairs = itertools.pairwise(widths)
+    layers = [part for a, b in pairs for part in (nn.Linear(a, b, bias=False), nn.GELU())]
+    model, x, optimizer = nn.Sequential(*layers[:-1]), torch.randn(n_rows, widths[0]), None
+    if training:
+        optimizer = torch.optim.AdamW(model.parameters())
+        model(x).sum().backward()
+        optimizer.step()  # the gradients stay, as while they accumulate
+    precision = torch.autocast("cpu", dtype=torch.bfloat16) if autocast else nullcontext()
+    with track_memory(model, optimizer, x) as profile, precision, torch.set_grad_enabled(training):
+        result = model(x)
+        return profile.live_bytes
+
+
+widths = (256, 512, 512, 256)
+n_parameters = sum(a * b for a, b in itertools.pairwise(widths))
+print("bytes per parameter         1 row: yours, measured   4096 rows: yours, measured")
+for training, autocast in itertools.product((False, True), (False, True)):
+    name = f"{'training' if training else 'inference'}, {'autocast' if autocast else 'float32'}"
+    print(f"{name:28}", end="")
+    for n_rows in (1, 4096):
+        yours = bytes_after_forward(widths, n_rows, training=training, autocast=autocast)
+        found = bytes_measured(widths, n_rows, training, autocast)
+        print(f"{yours / n_parameters:>12.2f}{found / n_parameters:>10.2f}", end="     ")
+    print()
+
+# %% tags=["figure"]
+rows = (1, 150, 300, 450)
+labkit.figures.amp_memory(
+    bytes_after_forward,
+    break_even_rows,
+    widths,
+    {
+        autocast: {n: bytes_measured(widths, n, training=True, autocast=autocast) for n in rows}
+        for autocast in (False, True)
+    },
+)
+
+# %% [markdown]
+# With one row autocast holds 6 bytes a parameter against 4 in inference, and 18 against 16 in training: ❌. With many
+# rows the activations win: ✅. That is what the two marks mean. Where the lines cross depends on $P$ and on the widths:
+# a small model on large batches gains, a large model on a few tokens loses.
+#
+# Two remarks for real models. On a GPU softmax and layer norm return float32 under autocast, which the next layer casts
+# down once more, so a transformer saves less than this stack. And at one row the way out is not autocast at all: for
+# inference load the weights in bf16 (`dtype=torch.bfloat16`), at 2 bytes a parameter.
+
+# %%
+n_parameters = 8.03e9
+for name, width in (("fp32", 4), ("autocast over fp32", 6), ("bf16 weights", 2)):
+    n_bytes = width * n_parameters
+    print(f"Llama-3-8B, inference, {name:20}{n_bytes / 1e9:>6.1f} GB {n_bytes / 2**30:>6.1f} GiB")
+
+# %% [markdown]
+# ## 6. fp16 or bf16: the error in a KV cache
+#
+# A bug report: generating with a key-value cache gives other logits than running the whole text at once. In exact
+# arithmetic the two are the same. The reporter found differences of up to 0.125 in bf16 and 0.0195 in fp16, and took
+# this for a bug in one of the two.
+#
+# **Predict:** neither is broken. bf16 has 7 mantissa bits and fp16 has 10. By which factor should the two differences
+# differ? The cell needs `transformers`; the weights are random, with logits about as large as those of a trained model.
+
+# %%
+from transformers import LlamaConfig, LlamaForCausalLM
+
+
+@torch.no_grad()
+def cache_error(dtype: torch.dtype) -> tuple[float, float]:
+    """Largest difference of the logits with and without a cache, and the largest logit."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 512}
+    model = LlamaForCausalLM(LlamaConfig(**sizes, num_hidden_layers=4, num_attention_heads=4))
+    model.lm_head.weight.mul_(10)
+    model = model.to(dtype).eval()
+    tokens = torch.randint(512, (4, 48))
+    at_once = model(tokens, use_cache=False).logits
+    cache, one_by_one = None, []
+    for column in tokens.unbind(1):
+        output = model(column[:, None], past_key_values=cache, use_cache=True)
+        cache = output.past_key_values
+        one_by_one.append(output.logits)
+    error = (torch.cat(one_by_one, dim=1).double() - at_once.double()).abs().max().item()
+    return error, at_once.abs().max().item()
+
+
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    error, largest = cache_error(dtype)
+    print(f"{dtype!s:16} largest difference {error:.2g}, logits up to {largest:.1f}")
+
+# %% [markdown]
+# The order of the sums differs: a matrix product over 48 rows is cut into other blocks than one over a single row (lab
+# 02). That shows as rounding, in units of the last place: between 8 and 16 the gap of bf16 is $2^{-4} = 0.0625$, and
+# the reported 0.125 is two of them. Each rounding in bf16 is 8 times coarser than in fp16, and the ratio of 0.125 to
+# 0.0195, 6.4, and the one that you measured are as near to 8 as two maxima can be expected to be. This is not a bug;
+# but where the two best tokens are closer than 0.1, generation may take another turn.
+#
+# **TF32.** On NVIDIA GPUs from Ampere on there is a third way to shorten a product: fp32 inputs are rounded to 10
+# mantissa bits inside the tensor core, and their products are added in fp32. No dtype changes, so nothing in your
+# program shows it.
+
+
+# %%
+def to_tf32(x: Tensor) -> Tensor:
+    """float32 values with 10 mantissa bits, rounded to nearest even (lab 02)."""
+    pattern = x.view(torch.int32).long() & 0xFFFFFFFF
+    return ((pattern + 0xFFF + (pattern >> 13 & 1)) >> 13 << 13).int().view(torch.float32)
+
+
+generator = torch.Generator().manual_seed(0)
+a, b = torch.randn(2, 512, 512, generator=generator)
+exact = a.double() @ b.double()
+rounding = {
+    "fp32": lambda x: x,
+    "tf32": to_tf32,
+    "fp16": lambda x: x.half().float(),
+    "bf16": lambda x: x.bfloat16().float(),
+}
+for name, rounded in rounding.items():
+    error = (rounded(a) @ rounded(b) - exact).norm() / exact.norm()
+    print(f"inputs in {name}: relative error of the product {error:.1e}")
+print("matrix products may use TF32:", torch.backends.cuda.matmul.allow_tf32)
+print("convolutions may use TF32:   ", torch.backends.cudnn.allow_tf32)
+
+# %% [markdown]
+# tf32 has the precision of fp16 and the range of bf16. The two switches have different defaults: convolutions use TF32
+# unless told otherwise, matrix products do not. `torch.set_float32_matmul_precision("high")` allows it for products and
+# is the first thing to try when an fp32 training is slow on a GPU. Switch both off when you compare a GPU with a CPU in
+# fp32, or a difference of $10^{-3}$ will cost you an afternoon.
+#
+# **Determinism.** The same step can give other bits on the same GPU: sums by atomic additions end in any order, and
+# cuDNN times several algorithms and keeps the fastest of the day. For a run that repeats bit by bit you need all of
+# these:
+
+# %%
+torch.manual_seed(0)  # and the seeds of random, numpy and the data loader's workers
+torch.backends.cudnn.benchmark = False  # no choice of algorithms by timing
+torch.use_deterministic_algorithms(True)  # an error where an operation has no deterministic way
+# and, before the program starts, in the environment: CUBLAS_WORKSPACE_CONFIG=:4096:8
+
+print("torch.empty(3) is now", torch.empty(3).tolist())
+try:
+    torch.zeros(4).put_(torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))
+except RuntimeError as error:
+    print(str(error).split(",")[0])
+torch.use_deterministic_algorithms(False)
+
+# %% [markdown]
+# Uninitialized memory is filled with NaN, so that a use of it cannot go unnoticed, and operations whose result depends
+# on an order raise an error. All of this costs speed. Use it to find a bug, and switch it off again.
+
+# %% [markdown]
+# ## What you measured
+#
+# Each line is a training of the same model for 61 steps. The bytes are those of a step's weights, gradients, AdamW
+# states and copies. Time is this machine's: many CPUs have no fast 16-bit products, so do not conclude anything for a
+# GPU. An A100 multiplies matrices at 19.5 TFLOP/s in fp32, 156 in TF32 and 312 in fp16 or bf16.
+
+# %%
+print(f"{'recipe':28}{'last loss':>10}{'bytes/parameter':>17}{'ms/step':>9}")
+for name, dtype, n_bytes in (
+    ("fp32", torch.float32, 16),
+    ("pure bf16", torch.bfloat16, 8),
+    ("pure fp16", torch.float16, 8),
+):
+    losses, step_ms = plain[dtype]
+    print(f"{name:28}{losses[-1]:>10.3f}{n_bytes:>17}{step_ms:>9.1f}")
+for name, (losses, step_ms) in runs.items():
+    print(f"{'autocast ' + name:28}{losses[-1]:>10.3f}{18:>17}{step_ms:>9.1f}")
+
+# %%
+progress("03", globals())
+
+# %% [markdown]
+# ## Open question
+#
+# (3 points, read by a person) A team runs the released checkpoints of one family of language models in fp16 and in
+# bf16, for inference only. For most families the two are alike. For this family bf16 is clearly worse on a benchmark,
+# although fp16 never overflows. Why might that be, and what would you check first? Use numbers from this lab, and say
+# what each outcome of your check would mean.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "03-open-bf16", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# bf16 rounds 8 times more coarsely than fp16 (8 against 11 significant bits; the KV-cache differences above, 0.125 against
+# 0.02, show it). Its only advantage is range, which does not matter where nothing overflows. Likely reasons: the
+# checkpoint was trained or stored in fp16, so that fp16 reproduces it exactly and the cast to bf16 drops 3 bits of every
+# weight; large logits or large activations, where a gap of bf16 is 0.06 to 0.125 and decides between close candidates;
+# positions or rotary angles computed in bf16, which cannot tell 257 from 256; a cache or a softmax kept in bf16.
+#
+# First check: in which dtype were the weights saved (config and tensors), and does casting fp16 -> bf16 -> fp16 change
+# them? Then run bf16-rounded weights with fp32 arithmetic: if the score is as bad, the weights are the cause; if it
+# is good, the arithmetic is, and switching single parts (rotary embedding, norms, softmax, lm_head, cache) to fp32 finds
+# which. Compare logits, not only scores, with fp32 as the reference, and run the benchmark with two seeds or batch sizes to
+# see how much of the difference is noise.
+#
+# Marks: 1 for precision against range with a number (8 times, 3 bits, or a gap at a given size). 1 for one concrete reason
+# that fits "one family" (dtype of training or storage, positions, large logits). 1 for a check with both outcomes read.
+# "bf16 is less precise" alone earns 1/2.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Paulius Micikevicius and others, *Mixed Precision Training* (ICLR 2018, arXiv 1710.03740): master weights, loss
+#   scaling and the histogram that section 1 redraws.
+# - PyTorch documentation, *Automatic Mixed Precision package*: the complete lists for CUDA, XPU and CPU; *Automatic
+#   Mixed Precision examples*: gradient accumulation, penalties, several models.
+# - Dhiraj Kalamkar and others, *A Study of BFLOAT16 for Deep Learning Training* (arXiv 1905.12322).
+#
+# **Sources.** The texts above. Dynamic loss scaling as in NVIDIA, *Train With Mixed Precision* (user's guide), and
+# `torch.amp.GradScaler`. "Maybe" for memory: Hugging Face, *Methods and tools for efficient training on a single GPU*.
+# The differences of 0.125 and 0.0195: a discussion in the issues of `transformers` (number 25420). TF32 and its
+# switches, determinism: PyTorch documentation, *CUDA semantics* and *Reproducibility*.

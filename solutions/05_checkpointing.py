@@ -1,0 +1,1345 @@
+# %% [markdown]
+# # Lab 05: Recomputation and offloading
+#
+# GPT-2 medium has 0.355 billion parameters, which in float32 are 1.3 GiB (1.4 GB). One forward and backward pass over
+# 8 texts of 1024 tokens needs 27 GiB (29 GB), before any optimizer comes in. **What are the other 26?** And how can the
+# same pass, with the same gradients to the last bit, run in 7 GiB?
+#
+# You will write the ways out, each with its price: forget and recompute, cut a model into segments, keep nothing but
+# the input, keep only what was dear, send activations or weights to the host, and take the loss in pieces. You will be
+# able to say from a model's shape which one pays.
+#
+# Plan two sittings of about 75 minutes: sections up to the selective checkpoint, then the rest. You need autograd
+# functions (a `torch.autograd.Function` has a `forward` and a `backward`, and hands things from one to the other on
+# `ctx`) and, for the figures of memory, lab 01.
+
+# %% nbgrader={"grade": false, "grade_id": "05-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import contextlib
+import itertools
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+import labkit.figures
+from labkit import check, has_gpu, measure_step, progress, track_memory, track_ops
+from labkit.meters import measure_memory, measure_saved
+from labkit.simdevice import Machine, traced
+from labkit.units import in_bytes
+
+# %% [markdown]
+# First the 27 GiB, measured. `measure_step` runs the real program on tensors that have a shape and no memory, and
+# writes down what would be alive after each operation.
+
+# %%
+import warnings
+
+from transformers import GPT2Config, GPT2LMHeadModel, logging
+
+logging.set_verbosity_error()
+no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+config = GPT2Config(n_layer=24, n_embd=1024, n_head=16, use_cache=False, **no_dropout)
+tokens = torch.zeros(8, 1024, dtype=torch.int64)
+
+
+def gpt2_pass(checkpointed: bool):
+    def build():
+        model = GPT2LMHeadModel(config).train()
+        if checkpointed:
+            with warnings.catch_warnings(
+                action="ignore"
+            ):  # the name of this method is about to change
+                model.gradient_checkpointing_enable()
+        return model
+
+    return measure_step(build, {"input_ids": tokens, "labels": tokens}, n_steps=1)
+
+
+regular_gpt2, checkpointed_gpt2 = gpt2_pass(False), gpt2_pass(True)
+print(regular_gpt2.report(n_tensors=3))
+
+# %% tags=["figure"]
+labkit.figures.memory_timeline(
+    {"as it is": regular_gpt2, "with gradient_checkpointing_enable()": checkpointed_gpt2}
+)
+
+# %% [markdown]
+# The parameters are the small part. Most is *activations*: what the forward pass computed and the backward pass will
+# need. They grow with the batch and with the length of the text, and the parameters do not. The second line is what one
+# call of a method made of it. You will now write that method's core, and at the end of the lab remove the peak that it
+# leaves.
+
+# %% [markdown]
+# ## Forget, and compute again
+#
+# Backpropagation goes through the layers in reverse, and the first layer's turn comes last. To multiply the incoming
+# gradient with a layer's derivative, it needs what went into that layer, so all of it waits in memory from the forward
+# pass on. But what went in can be had a second time: the functions are still there. A *checkpoint* around a part of the
+# model keeps that part's arguments, throws away everything inside, and runs the part again when its gradient is due.
+#
+# For a part $f$ with arguments $a$, whose inside takes $I$ bytes:
+#
+# | | kept after forward | held while its backward runs | runs of $f$ |
+# |---|---|---|---|
+# | as usual | $I$ | $I$ | 1 |
+# | checkpoint | arguments $a$ | $I$ | 2 |
+#
+# A backward pass costs about two forward passes, so the second run makes a step of 3 units into one of 4.
+
+# %% [markdown]
+# One thing can go wrong without any error: if $f$ contains dropout, the second run draws other random numbers, and the
+# gradient belongs to a network that was never run. The state of the random number generator is therefore one of the
+# arguments, too.
+#
+# **Predict:** a dropout of 25 % is drawn anew in the second run. In a hidden unit, how likely is it that the two runs
+# disagree on whether it was kept?
+#
+# [[exercise 05-checkpoint]]
+#
+# Write `checkpoint(fn, *args)`. It returns `fn(*args)`, a single tensor, and keeps for the backward pass nothing but the
+# arguments. Some arguments are no tensors, some tensors need no gradient, at least one does. `fn` may use parameters of
+# its own, as a module does, and these get their gradients as well. `fn` runs exactly twice, draws the same numbers both
+# times, and when the backward pass is over the generator stands where it would stand without a checkpoint.
+#
+# The check counts the bytes that are alive after the forward pass, wherever they are.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `forward` of an autograd Function runs with gradients off, so whatever `fn` does there leaves no graph and its inside
+# is freed at once. `backward` has to build, for this part alone, the graph that `forward` did not.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In `backward`: take detached copies of the tensors, with the same `requires_grad` as the originals; restore the state
+# of the generator; run `fn` under `torch.enable_grad()`; call `torch.autograd.backward(out, grad_out)`, which fills the
+# `.grad` of the copies and of all parameters that `fn` used. Return the copies' `.grad`, one value for each argument of
+# `forward`, None where there is no gradient.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `ctx.save_for_backward(*tensors)` is for tensors; keep `fn`, the other arguments and `torch.get_rng_state()` (read
+# *before* `fn` runs) as attributes of `ctx`. `with torch.random.fork_rng(), torch.enable_grad():` puts the generator back
+# at its end; inside, `torch.set_rng_state(...)` and then `fn`. A detached copy is
+# `tensor.detach().requires_grad_(tensor.requires_grad)`. On a GPU there is a second generator: `torch.cuda.get_rng_state()`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-checkpoint", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Checkpoint(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, fn: Callable[..., Tensor], *args) -> Tensor:
+        """fn(*args), with what the second run will need on ctx."""
+        ### BEGIN SOLUTION
+        ctx.fn, ctx.states = fn, generator_states()
+        ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
+        ctx.save_for_backward(*(arg if isinstance(arg, Tensor) else None for arg in args))
+        return fn(*args)
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, grad_out: Tensor) -> tuple:
+        """The gradients of fn and of each of args: None for what has none."""
+        ### BEGIN SOLUTION
+        args = [
+            other if saved is None else saved.detach().requires_grad_(saved.requires_grad)
+            for other, saved in zip(ctx.others, ctx.saved_tensors)
+        ]
+        with torch.random.fork_rng(), torch.enable_grad():
+            restore_generators(ctx.states)
+            out = ctx.fn(*args)
+        torch.autograd.backward(out, grad_out)
+        return None, *(arg.grad if isinstance(arg, Tensor) else None for arg in args)
+        ### END SOLUTION
+
+
+def checkpoint(fn: Callable[..., Tensor], *args) -> Tensor:
+    """fn(*args), which keeps only args for the backward pass and runs fn once more there."""
+    ### BEGIN SOLUTION
+    return Checkpoint.apply(fn, *args)
+
+
+def generator_states() -> tuple:
+    return torch.get_rng_state(), torch.cuda.get_rng_state() if torch.cuda.is_available() else None
+
+
+def restore_generators(states: tuple) -> None:
+    torch.set_rng_state(states[0])
+    if states[1] is not None:
+        torch.cuda.set_rng_state(states[1])
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-checkpoint-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("05-checkpoint", checkpoint)
+
+# %% [markdown]
+# The answer to the prediction: kept and then dropped, or the other way round, $2 \cdot 0.75 \cdot 0.25 = 37.5\,\%$.
+#
+# Now on a feed-forward block as in a transformer, four times as wide inside as outside, beside the checkpoint of
+# PyTorch.
+
+# %%
+from torch.utils.checkpoint import checkpoint as torch_checkpoint
+
+
+def feed_forward(width: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.LayerNorm(width),
+        nn.Linear(width, 4 * width),
+        nn.GELU(),
+        nn.Dropout(0.1),
+        nn.Linear(4 * width, width),
+    )
+
+
+def kept_and_gradient(call) -> tuple[int, Tensor]:
+    torch.manual_seed(0)
+    model, x = feed_forward(64), torch.randn(1024, 64, requires_grad=True)
+    measured: dict[str, float] = {}
+    with measure_saved(measured):
+        out = call(model, x)
+    out.square().mean().backward()
+    return measured["saved_bytes"], x.grad
+
+
+no_checkpoint = kept_and_gradient(lambda model, x: model(x))
+for name, call in {
+    "no checkpoint": lambda model, x: model(x),
+    "yours": checkpoint,
+    "torch.utils.checkpoint": lambda model, x: torch_checkpoint(model, x, use_reentrant=False),
+}.items():
+    kept, gradient = kept_and_gradient(call)
+    print(
+        f"{name:24}{in_bytes(kept):>12} kept, same gradient: {torch.equal(gradient, no_checkpoint[1])}"
+    )
+
+# %% [markdown]
+# What both checkpoints keep beyond `x`, which was there before, is the output of 256 KiB. The state of the generator,
+# another 5 KB, is made where the meter does not look.
+#
+# **In practice** use PyTorch's, with `use_reentrant=False`. Yours is of the *reentrant* kind, the first that there was:
+# its backward starts a backward pass inside a backward pass. It has a trap. If no argument needs a gradient, the
+# Function's output needs none either, and the parameters inside silently get nothing. That happens at the first layer
+# of a model whose embedding is frozen, as with adapters in lab 08. The other kind swaps the saved tensors for
+# placeholders and recomputes when the first placeholder is looked at.
+
+# %% [markdown]
+# ## How many segments?
+#
+# A checkpoint around the whole model saves nothing: while it is recomputed, everything is there at once. A checkpoint
+# around every layer keeps an input for each. In between, cut $L$ layers into $k$ segments and put a checkpoint around
+# each. Two things are held when a segment is recomputed: the outputs of all segments, and the inside of one, $L/k$
+# layers. Let a layer's output be the unit, and let the inside of one layer take $c$ units. Then the peak is
+#
+# $$P(k) = k + c\,\frac{L}{k} \quad \text{outputs of a layer}$$
+#
+# and the price is one more forward pass, whatever $k$ is: every layer runs twice.
+
+# %% [markdown]
+# **Predict:** for $L = 36$ and $c = 4$, is it better to take 6 segments, 12, or 36? A layer of a GPT with fused attention
+# has $c \approx 17$ in 16-bit floats. What follows for a model of 32 layers?
+#
+# [[exercise 05-segments]]
+#
+# Write two functions.
+#
+# - `best_segments(n_layers, cost)` returns the whole number $k$ from 1 to $L$ for which $k + cL/k$ is smallest. `cost`
+#   is $c$, a float, and may be larger than $L$. Take $L/k$ as it is, also where $k$ does not divide $L$.
+# - `run_in_segments(layers, x, n_segments, checkpoint)` calls the functions of the list `layers` one after the other, in
+#   at most `n_segments` segments, each inside `checkpoint(fn, x)`, and returns the last output. No segment may be longer
+#   than $\lceil L / k \rceil$ layers.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Set the derivative of $P$ by $k$ to zero. That gives a number which is rarely whole, and may lie outside of 1 to $L$.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# $P$ falls up to $k = \sqrt{cL}$ and rises from there, so the best whole number is one of its two neighbours, or an end
+# of the range. For the second function, cut at `round(i * len(layers) / n_segments)` for i from 0 to k.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `min(candidates, key=lambda k: k + cost * n_layers / k)`, the candidates clamped to 1 and `n_layers`. What goes into
+# `checkpoint` is a function of one segment, and it is called again much later: `functools.partial(run, first, last)`
+# holds on to the numbers, while a lambda in the loop looks them up when it is called, after the loop.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-segments", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def best_segments(n_layers: int, cost: float) -> int:
+    """The number of segments with the smallest peak; cost: the inside of a layer, in outputs of a layer."""
+    ### BEGIN SOLUTION
+    root = math.sqrt(cost * n_layers)
+    candidates = {min(max(k, 1), n_layers) for k in (math.floor(root), math.ceil(root))}
+    return min(candidates, key=lambda k: k + cost * n_layers / k)
+    ### END SOLUTION
+
+
+def run_in_segments(
+    layers: Sequence[Callable[[Tensor], Tensor]],
+    x: Tensor,
+    n_segments: int,
+    checkpoint: Callable[..., Tensor],
+) -> Tensor:
+    """The output of all layers, run in segments of nearly the same length, each inside checkpoint(fn, x)."""
+
+    ### BEGIN SOLUTION
+    def run(first: int, last: int, x: Tensor) -> Tensor:
+        for layer in layers[first:last]:
+            x = layer(x)
+        return x
+
+    cuts = [round(i * len(layers) / n_segments) for i in range(n_segments + 1)]
+    for first, last in itertools.pairwise(cuts):
+        x = checkpoint(partial(run, first, last), x)
+    return x
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-segments-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("05-segments", best_segments, run_in_segments)
+
+# %% tags=["figure"]
+labkit.figures.segment_tradeoff(run_in_segments, checkpoint, best_segments)
+
+# %% [markdown]
+# Left: 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula, two outputs
+# above it: the gradient on its way. Follow them to the right end, where one big segment saves nothing at all and still
+# costs the extra pass. Right: the price does not depend on the length.
+#
+# The textbook's $\sqrt{L}$ is the case $c = 1$. With $c \approx 17$ and $L = 32$ the root is 23, and
+# $P$ is so flat there that 32 segments, one a layer, take 49 outputs where 23 take 47. This is why libraries put a
+# checkpoint around every layer and ask no further.
+
+# %%
+for k in (1, 6, best_segments(32, 17), 32):
+    print(f"{k:>3} segments of a 32-layer transformer: {k + 17 * 32 / k:6.1f} outputs of a layer")
+
+# %% [markdown]
+# **In practice** `torch.utils.checkpoint.checkpoint_sequential(model, segments, x)` does this for an `nn.Sequential`. It
+# leaves the last segment without a checkpoint: its backward comes at once, and nothing would be gained.
+
+# %%
+from torch.utils.checkpoint import checkpoint_sequential
+
+x = torch.randn(64, 16, requires_grad=True)
+model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(12)))
+(by_torch,) = torch.autograd.grad(checkpoint_sequential(model, 4, x, use_reentrant=False).sum(), x)
+run_in_segments(list(model), x, 4, checkpoint).sum().backward()
+print("same gradient as checkpoint_sequential:", torch.allclose(by_torch, x.grad))
+
+# %% [markdown]
+# ## Keep only the input
+#
+# How far can this be driven? To the end: keep the input $x$ and nothing else. For the gradient of the last layer, run
+# all the layers before it from $x$, then this one with a graph. For the one before, start from $x$ again. Memory no
+# longer depends on the depth $n$. Layer $k$ is reached by $k - 1$ runs and differentiated in one more, so that there
+# are
+#
+# $$1 + 2 + \dots + n = \frac{n(n+1)}{2} \quad \text{runs of a layer}$$
+#
+# instead of $n$. The loss is part of the last layer, and its value comes out of the first of these runs.
+
+# %% [markdown]
+# **Predict:** a model of 24 layers is trained this way. By what factor does a step get slower, if a layer's backward
+# costs two forward runs?
+#
+# [[exercise 05-low-memory]]
+#
+# Write `low_memory_backward(layers, x)`. `layers` is a list of functions of one tensor, the last of which returns the
+# loss, a scalar. Return the loss and the gradient by `x`; the gradients of the parameters are added to their `.grad`, as
+# `backward()` does. Run exactly $n(n+1)/2$ layers. The check counts them, and the bytes at the peak.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Backpropagation through one layer needs that layer's input and the gradient by its output. The second is what the step
+# before has left; the first is only a forward pass away.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Count down over the layers. Under `torch.no_grad()` run those before layer k from `x`. Detach the result, let it require
+# a gradient, run layer k with a graph, and call `torch.autograd.backward(out, gradient)`; for the last layer the gradient
+# is None, since a scalar needs none. The `.grad` of the detached input is the next gradient.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `for k in reversed(range(len(layers))):` start with `inner = x`; with no_grad, `for layer in layers[:k]: inner =
+# layer(inner)`; then `inner = inner.detach().requires_grad_()`, `out = layers[k](inner)`,
+# `torch.autograd.backward(out, gradient)`, `gradient = inner.grad`. In the first turn, `out.detach()` is the loss.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-low-memory", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def low_memory_backward(
+    layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(loss, its gradient by x); parameters get their .grad. Of all activations only x is kept."""
+    ### BEGIN SOLUTION
+    gradient = None
+    for k in reversed(range(len(layers))):
+        inner = x
+        with torch.no_grad():
+            for layer in layers[:k]:
+                inner = layer(inner)
+        inner = inner.detach().requires_grad_()
+        out = layers[k](inner)
+        if gradient is None:
+            loss = out.detach()
+        torch.autograd.backward(out, gradient)
+        gradient = inner.grad
+    return loss, gradient
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-low-memory-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("05-low-memory", low_memory_backward)
+
+# %% tags=["figure"]
+labkit.figures.backpropagation_memory(low_memory_backward, run_in_segments, checkpoint)
+
+# %% [markdown]
+# Three ways to the same gradient, 16 layers, all with your functions. The red line climbs through the forward pass and
+# comes down through the backward pass. The blue one climbs slowly and has a tooth for each segment that is recomputed.
+# The grey one never leaves the ground, and pays with length. The prediction: for $n = 24$ a step is
+# $24 + 2 \cdot 24 = 72$ layer runs as usual, and $24 \cdot 25 / 2 + 2 \cdot 24 = 348$ this way, 4.8 times as many.
+#
+# **In practice** nobody trains so. But it is one end of a line: with room for $m$ activations there is a best plan for
+# any $m$ between 1 and $n$ (Griewank and Walther's *revolve*), and reversible networks get the inputs of their layers
+# back without recomputing from the start.
+
+# %% [markdown]
+# ## Keep what is dear, recompute what is cheap
+#
+# A checkpoint throws everything away, matrix products and additions alike. Yet almost all of a block's FLOPs are in a
+# few matrix products, and much of its memory is in what lies between: normalizations, activation functions, dropout
+# masks, residual sums. Each byte of a product's result that is kept saves $2h/4 = h/2$ FLOP (inner width $h$, float32),
+# which for $h = 4096$ is 2048; each byte of a GELU's saves a handful. So keep the results of the products, and recompute
+# the rest. PyTorch asks a *policy* about every operation in a
+# checkpointed part, and keeps the result or lets it go.
+
+# %% [markdown]
+# **Predict:** in the feed-forward block above, which share of what a plain forward pass keeps are results of products?
+#
+# [[exercise 05-selective]]
+#
+# Write `policy(ctx, op, *args, **kwargs)`, which returns `CheckpointPolicy.MUST_SAVE` for matrix products and
+# `CheckpointPolicy.PREFER_RECOMPUTE` for all else. `op` is an operator as PyTorch dispatches it. There are four
+# products, `mm` and `bmm` and the two that add something to the product, `addmm` (a linear layer with a bias) and
+# `baddbmm`. The FLOPs of forward and backward must be those of a step without any checkpoint.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Let the policy print `op` once, on a small block, and look at what comes by.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Operators have overloads. What arrives is one of them, such as `torch.ops.aten.mm.default`; `torch.ops.aten.mm` is the
+# packet of all overloads, and no overload is equal to it.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# A set of the four `torch.ops.aten.NAME.default`, and `op in` that set.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-selective", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def policy(ctx, op, *args, **kwargs) -> CheckpointPolicy:
+    """Whether the result of op is kept: those of matrix products are."""
+    ### BEGIN SOLUTION
+    aten = torch.ops.aten
+    products = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+    return CheckpointPolicy.MUST_SAVE if op in products else CheckpointPolicy.PREFER_RECOMPUTE
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-selective-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("05-selective", policy)
+
+
+# %%
+def kept_and_flops(call) -> tuple[int, int]:
+    model, x = feed_forward(64), torch.randn(1024, 64, requires_grad=True)
+    measured: dict[str, float] = {}
+    with track_ops() as operations:
+        with measure_saved(measured):
+            out = call(model, x)
+        out.square().mean().backward()
+    return measured["saved_bytes"], operations.flops
+
+
+contexts = partial(create_selective_checkpoint_contexts, policy)
+three_ways = {
+    "no checkpoint": lambda model, x: model(x),
+    "your policy": lambda model, x: torch_checkpoint(
+        model, x, use_reentrant=False, context_fn=contexts
+    ),
+    "everything recomputed": checkpoint,
+}
+selective_rows = {name: kept_and_flops(call) for name, call in three_ways.items()}
+for name, (kept, flops) in selective_rows.items():
+    print(f"{name:24}{in_bytes(kept):>12} kept, {flops / 1e6:6.0f} MFLOP in products")
+
+# %% [markdown]
+# 1.25 of 3.51 MiB, or 36 %, are results of products: the wide one of the first, 1 MiB, and the output itself. The layer
+# norm, the GELU and the dropout mask are made again, which moves bytes and costs hardly any FLOPs. So about two thirds of
+# the memory are saved without a single product more.
+#
+# **In practice** the product to be careful with is the one of queries and keys: its result has $s^2$ entries for each
+# head, cheap to make and huge to keep. Megatron's *selective recomputation* recomputes just the attention's inside, and
+# fused attention kernels do that by themselves. Compilers choose such a policy on their own: with
+# `torch._functorch.config.activation_memory_budget` one names the budget, and a solver picks what to keep.
+
+# %% [markdown]
+# ## Streams, in one cell
+#
+# Recomputation pays for memory with FLOPs. The next two sections pay with the *link*: what the device does not need now
+# waits in the host's memory, which is ten times larger and far away. PCIe 4.0 with sixteen lanes moves about 25 GB/s, the
+# memory of a data-centre GPU 2000 GB/s and more. Such a copy is affordable only if the device computes in the meantime.
+#
+# A GPU works through *streams*. A stream is a queue: what is launched on it runs in order, and the launch returns at
+# once, long before the work is done. Two streams run side by side, and nothing orders them unless you say so:
+#
+# | call | meaning |
+# |---|---|
+# | `with cuda.stream(side):` | what is launched in this block goes to the stream `side` |
+# | `event = side.record_event()` | a mark behind what is queued on `side` now |
+# | `stream.wait_event(event)` | what is queued on `stream` from now on starts after the mark; the *host* goes on at once |
+# | `stream.wait_stream(other)` | the same with a mark at the end of `other` |
+# | `x.to(device, non_blocking=True)` | a copy that does not stop the host, if the host's side is *pinned* (locked in memory) |
+
+# %% [markdown]
+# Without a GPU, `cuda` below is a **simulated device** with the names of `torch.cuda`. Every operation is computed at
+# once by the CPU, so all values are real; *when* it would have run follows from a machine's rates on a virtual clock.
+# The simulator also reports every missing wait, which a real GPU does not. With a GPU the same cells run on the GPU.
+#
+# **Predict:** a copy of 2.6 ms and three matrix products of 2.1 ms each do not need each other; a fourth product of 8.4
+# ms needs both. How long does it take with one stream, with two, and with two if the host's memory is not pinned?
+
+# %%
+SIZE = 4096 if has_gpu() else 128
+SLOW = Machine(
+    "a device slow enough to watch",
+    flops_per_s=2e9,
+    memory_bytes_per_s=20e9,
+    to_device_bytes_per_s=0.1e9,
+    to_host_bytes_per_s=0.1e9,
+)
+
+
+def copy_and_compute(n_streams: int, pinned: bool, wait: bool = True):
+    """A program for `traced`: three products, a copy beside them, and a product that needs both."""
+
+    def prepare(cuda, device):
+        weight = torch.randn(SIZE, SIZE).to(device)
+        batch = torch.randn(4 * SIZE, SIZE)
+        batch = batch.pin_memory() if pinned else batch
+
+        def program():
+            side = cuda.Stream() if n_streams == 2 else cuda.current_stream()
+            with cuda.stream(side):
+                incoming = batch.to(device, non_blocking=True)
+            y = weight @ weight
+            y = y @ weight
+            y = y @ weight
+            if wait:
+                cuda.current_stream().wait_stream(side)
+            return incoming @ y, incoming
+
+        return program
+
+    return prepare
+
+
+# %% tags=["figure"]
+labkit.figures.gantt(
+    {
+        "one stream": traced(copy_and_compute(1, pinned=True), SLOW).spans,
+        "two streams, not pinned": traced(copy_and_compute(2, pinned=False), SLOW).spans,
+        "two streams, pinned": traced(copy_and_compute(2, pinned=True), SLOW).spans,
+    }
+)
+
+# %% [markdown]
+# The middle chart is the trap: two streams, `non_blocking=True`, and no gain. Memory that is not pinned may be moved by
+# the operating system at any time, so the host has to stay until the copy is done, and launches nothing meanwhile.
+#
+# Leave the wait out, and the program is faster still, and wrong. On a GPU it may even give the right result, on most
+# days. The simulator names the two that collide:
+
+# %%
+for race in traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=True).races:
+    print(race)
+
+# %% [markdown]
+# ## Offload the activations
+#
+# An activation is made in the forward pass, and the next time anybody looks at it is in the backward pass. A layer in
+# the middle of the model waits for half of the step. `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` lets you
+# step in: autograd calls `pack(x)` for every tensor that it saves and keeps what you return; before the backward
+# function of that operation runs, it calls `unpack` on it and expects the tensor. In between you may put it anywhere.
+#
+# A layer $\text{silu}(x W^T)$ on $T$ tokens of width $h$ saves its input and the argument of silu. With $b$ bytes per
+# number, the copies of a layer and its forward pass take
+#
+# $$t_\text{copy} = \frac{2 \, b \, T h}{BW} \qquad\qquad t_\text{forward} = \frac{2 \, T h^2}{F}$$
+#
+# seconds, with the link's rate $BW$ in bytes per second and the device's rate $F$ in FLOP/s.
+
+# %% [markdown]
+# **Predict:** from which width on does the forward pass hide the copies? Does it help to take more tokens?
+#
+# [[exercise 05-offload]]
+#
+# Write `offload_hooks(cuda, parameters, n_in_flight)`, which returns the two functions `pack` and `unpack`. `cuda` is
+# `torch.cuda` or the simulated device; the tensor tells its device by `x.device`.
+#
+# - Every activation goes to **pinned** memory of the host and comes back, once, bit by bit the same. What is still on its
+#   way out when the backward pass begins may be used as it is.
+# - `parameters` are on the device anyway: hand them through, also when autograd saves a transposed view of one.
+# - Copies run **beside** kernels: three quarters of their time at least, in both directions.
+# - The device holds at most `n_in_flight` activations that are on their way, out or in, besides those in use.
+# - No race: nothing is read before it is there, and no memory is let go while somebody still reads it.
+#
+# The last point is the hard one. Memory that you let go is handed out again to *the stream on which it was made*, at
+# once, in the order of the host. So before you drop the last reference to `x`, let that stream wait for an event
+# behind whatever another stream still does with `x`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# First make it right, in one stream: a new pinned tensor, `copy_`, and back with `to`. Tell parameters by
+# `x.untyped_storage().data_ptr()`, which a view shares. Only then add the second stream, first in `pack`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In `pack` the side stream waits for the current one, copies, and records an event. Put `(x, event)` into a queue. When
+# it has grown longer than `n_in_flight`, take the oldest pair: the *current* stream waits for its event, and then `x`
+# may go. In `unpack` the roles are swapped: the tensor is made on the side stream and read by kernels of the current
+# one, so it is the *side* stream that has to wait before the memory is used again.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# When `unpack` is called, the kernels that read the tensor returned *last time* are already queued. So put
+# `(last, current_stream.record_event())` into a second queue; when that holds `n_in_flight` pairs, take the oldest, and
+# let the side stream wait for its event. Then make the new tensor with `host.to(device, non_blocking=True)` on the side
+# stream, let the current stream wait for the side stream, remember the tensor as `last`, and return it. At the first
+# `unpack` you can clear the queue of `pack`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-offload", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def offload_hooks(cuda, parameters: list[Tensor], n_in_flight: int) -> tuple[Callable, Callable]:
+    """The functions (pack, unpack) for saved_tensors_hooks: activations wait in pinned memory of the host."""
+    ### BEGIN SOLUTION
+    stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
+    side = cuda.Stream()
+    leaving, used = deque(), deque()  # of (tensor, event): the memory is free again after the event
+    last = None
+
+    def pack(x):
+        if x.untyped_storage().data_ptr() in stay:
+            return x
+        host = torch.empty(x.shape, dtype=x.dtype, pin_memory=True)
+        side.wait_stream(cuda.current_stream())  # x is not computed yet
+        with cuda.stream(side):
+            host.copy_(x, non_blocking=True)
+        leaving.append((x, side.record_event()))
+        if len(leaving) > n_in_flight:
+            _, copied = leaving.popleft()
+            cuda.current_stream().wait_event(copied)
+        return x.device, host
+
+    def unpack(packed):
+        nonlocal last
+        if isinstance(packed, Tensor):
+            return packed
+        leaving.clear()
+        device, host = packed
+        compute = cuda.current_stream()
+        if last is not None:
+            used.append((last, compute.record_event()))  # behind the kernels that read it
+        if len(used) == n_in_flight:
+            _, read = used.popleft()
+            side.wait_event(read)
+        with cuda.stream(side):
+            last = host.to(device, non_blocking=True)
+        compute.wait_stream(side)
+        return last
+
+    return pack, unpack
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-offload-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("05-offload", offload_hooks)
+
+
+# %% [markdown]
+# Your hooks on a model of twelve layers, beside autograd as it is and beside PyTorch's own `save_on_cpu`.
+
+
+# %%
+def training_step(method: str, n_layers: int = 12, width: int = SIZE, n_tokens: int = 4 * SIZE):
+    """A program for `traced`: forward and backward through the layers."""
+
+    def prepare(cuda, device):
+        weights = [
+            (1.5 * torch.randn(width, width) / width**0.5).to(device) for _ in range(n_layers)
+        ]
+        weights = [weight.requires_grad_() for weight in weights]
+        x, grad = (torch.randn(n_tokens, width).to(device) for _ in range(2))
+
+        def program():
+            if method == "yours":
+                hooks = torch.autograd.graph.saved_tensors_hooks(*offload_hooks(cuda, weights, 3))
+            elif method == "save_on_cpu":
+                hooks = torch.autograd.graph.save_on_cpu(pin_memory=has_gpu())
+            else:
+                hooks = contextlib.nullcontext()
+            with hooks:
+                y = x
+                for weight in weights:
+                    y = F.silu(F.linear(y, weight))
+            return torch.autograd.grad(y, weights, grad)
+
+        return program
+
+    return prepare
+
+
+steps = {name: traced(training_step(name), SLOW) for name in ("all kept", "save_on_cpu", "yours")}
+print(f"{'saved activations':18}{'device peak':>12}{'host peak':>12}{'time':>10}")
+for name, step in steps.items():
+    host = "" if step.host_bytes is None else in_bytes(step.host_bytes)
+    print(f"{name:18}{in_bytes(step.device_bytes):>12}{host:>12}{step.duration_s * 1e3:>7.1f} ms")
+
+# %% tags=["figure"]
+labkit.figures.gantt({name: steps[name].spans for name in ("save_on_cpu", "yours")})
+
+# %% [markdown]
+# Look at the gaps between the blue bars. `save_on_cpu` copies in the stream of the kernels and waits for every copy;
+# it also sends the weights out and back, since nobody told it which tensors are weights. In your trace the copies run
+# beside the kernels. If one gap is left, at the turn, it is because the last activations go out and come straight back:
+# one would rather keep those.
+#
+# Two activations a layer, 24 of 256 KiB, are 6 MiB on the host. The device keeps the weights and their gradients (12
+# times 64 KiB each), the input, the output's gradient, and a handful of activations that does *not* grow with the
+# number of layers. Now some widths around the one that you predicted:
+
+# %%
+b, rate, link = 4, SLOW.flops_per_s, SLOW.to_host_bytes_per_s
+print(f"b F / BW = {b * rate / link:.0f}")
+for width in (40, 80, 160, 320):
+    kept, moved = (
+        traced(training_step(name, width=width, n_tokens=64), SLOW, simulate=True)
+        for name in ("all kept", "yours")
+    )
+    print(
+        f"width {width:>3}: {moved.duration_s / kept.duration_s:.2f} times as long as with all kept"
+    )
+
+# %% [markdown]
+# $t_\text{copy} = t_\text{forward}$ at $h = b F / BW$, and the tokens cancel: a larger batch needs more copies *and* more
+# FLOPs. In bfloat16 an RTX 3090 (71 TFLOP/s) on 25 GB/s needs $h = 2 \cdot 71 \cdot 10^{12} / (25 \cdot 10^9)$ = 5680, and
+# an H100 (989 TFLOP/s) on 55 GB/s needs 36,000, wider than any model. The faster the device, the harder to feed: on an
+# H100 one offloads *some* tensors, and recomputes what is cheap. The backward pass has twice the FLOPs and hides the
+# copies more easily.
+#
+# **In practice** `torchtune` offloads activations just as you do, with a side stream and at most five tensors on their way
+# unless told otherwise, and what is still on the device at the turn stays there. `save_on_cpu(pin_memory=True)` is the
+# simple version, without overlap. Both are context managers around the forward pass, or around a part of it.
+
+# %% [markdown]
+# ## Weights from the host, layer by layer
+#
+# Inference and fine-tuning of a model that does not fit at all: 70 billion parameters in bfloat16 are 140 GB (130 GiB),
+# and the card in your basement has 24 GiB. But the layers run one after the other. So keep the weights on the host and
+# bring each layer just before its turn; two layers on the device are enough, the one that computes and the one that
+# arrives. Running one layer for *all* micro-batches before the next is called *layer-to-layer* execution: the weights
+# cross the link once, however many tokens there are.
+#
+# A parameter of $b$ bytes takes $b / BW$ seconds on the link and, with $T$ tokens, $2T / F$ seconds of computing: a
+# multiplication and an addition each.
+
+# %% [markdown]
+# **Predict:** in bfloat16 an RTX 3090 computes 71 TFLOP/s. In the basement it hangs on four lanes of PCIe 3.0, 3.9 GB/s.
+# How many tokens must be on their way together so that the link does not matter: 200, 2000, or 20,000? And for an H100
+# with 989 TFLOP/s on 55 GB/s?
+#
+# [[exercise 05-stream-weights]]
+#
+# Write `stream_layers(cuda, layer, weights, xs)`, which returns the results of the last layer, one for each micro-batch
+# in `xs`. `weights` are pinned tensors of the host, in the order of the layers; `layer(weight, x)` runs one layer on
+# the device, where `xs` are. No gradients are needed. Each weight crosses the link once, at most two are on the device
+# at any moment, the next one arrives while the current one computes, and nothing races.
+#
+# Write `tokens_to_hide(bytes_per_param, flops_per_s, link_bytes_per_s)`, the number of tokens from which computing takes
+# as long as copying. A float, not rounded.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# At the moment when layer i is launched, layer i + 1 must already be on its way, on a side stream. Which layer's memory
+# is it about to take?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A copy of layer i + 1 takes the memory of layer i − 1, so it must wait for the kernels of layer i − 1, and for nothing
+# later: record an event behind each layer's kernels and let the side stream wait for that one. The kernels of a layer
+# wait for the event behind its copy.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Write an inner function `fetch(i)`: if `i >= 2`, `side.wait_event(used[i - 2])`; then, on the side stream,
+# `weights[i].to(device, non_blocking=True)`; it returns the tensor and `side.record_event()`. Call `fetch(0)` before the
+# loop. In the loop, take what has come, call `fetch(i + 1)`, let the current stream wait for the event of `i`, run the
+# layer on every micro-batch, and append `compute.record_event()` to `used`. See to it that no variable still holds the
+# weights of layer i − 1 when `fetch(i + 1)` is called.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-stream-weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def stream_layers(cuda, layer: Callable, weights: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
+    """What the layers make of the micro-batches xs; the weights come from pinned memory of the host, one at a time."""
+    ### BEGIN SOLUTION
+    compute, side = cuda.current_stream(), cuda.Stream()
+    device, used = xs[0].device, []  # used[i]: an event behind the kernels of layer i
+
+    def fetch(i):
+        if i >= 2:
+            side.wait_event(used[i - 2])  # whose memory the copy may take
+        with cuda.stream(side):
+            return weights[i].to(device, non_blocking=True), side.record_event()
+
+    coming = fetch(0)
+    for i in range(len(weights)):
+        weight, copied = coming
+        if i + 1 < len(weights):
+            coming = fetch(i + 1)
+        compute.wait_event(copied)
+        xs = [layer(weight, x) for x in xs]
+        used.append(compute.record_event())
+    return xs
+    ### END SOLUTION
+
+
+def tokens_to_hide(bytes_per_param: float, flops_per_s: float, link_bytes_per_s: float) -> float:
+    """The number of tokens from which computing with a layer takes as long as copying its weights. Not rounded."""
+    ### BEGIN SOLUTION
+    return bytes_per_param * flops_per_s / (2 * link_bytes_per_s)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-stream-weights-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("05-stream-weights", stream_layers, tokens_to_hide)
+
+# %%
+RIGS = {
+    "RTX 3090, PCIe 3.0 x4": (2, 71e12, 3.9e9),
+    "RTX 3090, PCIe 4.0 x16": (2, 71e12, 25e9),
+    "H100, PCIe 5.0 x16": (2, 989e12, 55e9),
+    "H100, fp8 weights": (1, 989e12, 55e9),
+    "GH200, NVLink-C2C": (2, 989e12, 400e9),
+}
+for name, rig in RIGS.items():
+    print(f"{name:24}{tokens_to_hide(*rig):>8,.0f} tokens")
+
+
+# %% [markdown]
+# The basement and the server need the same 18,000 tokens: the H100 is 14 times faster, and so is its link. For a chat
+# with one user, who has *one* token per step, streaming weights is hopeless on either. For a training batch, or for
+# ten thousand documents overnight, it costs nothing. In a backward pass the weights come again, the gradients go
+# out, and each parameter does 4 FLOPs per token.
+#
+# Now your function on the slow device, eight layers in two micro-batches. Its own number of tokens is 40.
+
+
+# %%
+def streamed(n_tokens: int, n_layers: int = 8, n_batches: int = 2):
+    """A program for `traced`: the layers on n_tokens in all, weights from the host."""
+
+    def prepare(cuda, device):
+        weights = [(torch.randn(SIZE, SIZE) / SIZE**0.5).pin_memory() for _ in range(n_layers)]
+        xs = [torch.randn(n_tokens // n_batches, SIZE).to(device) for _ in range(n_batches)]
+
+        @torch.no_grad()
+        def program():
+            return stream_layers(cuda, lambda weight, x: F.silu(F.linear(x, weight)), weights, xs)
+
+        return program
+
+    return prepare
+
+
+enough = tokens_to_hide(4, SLOW.flops_per_s, SLOW.to_device_bytes_per_s)
+runs = {
+    f"{n:,} tokens": traced(streamed(n), SLOW)
+    for n in ((10, 40, 160) if not has_gpu() else (512, 2048, 8192))
+}
+print(f"enough on the slow device: {enough:.0f} tokens")
+for name, one in runs.items():
+    print(f"{name:>14}: {one.duration_s * 1e3:6.1f} ms, device peak {in_bytes(one.device_bytes)}")
+
+# %% tags=["figure"]
+labkit.figures.gantt({name: one.spans for name, one in runs.items()})
+
+# %% [markdown]
+# With 10 tokens the kernels' row is nearly empty, and four times the tokens take hardly longer. At 40 the two rows are in
+# step. Beyond, the link rests, and the time grows with the tokens. All eight layers are 512 KiB; the
+# device never held more than two of them, 128 KiB, and the activations.
+#
+# **In practice** this is `cpu_offload` in `accelerate`, `CPUOffloadPolicy` of PyTorch's `fully_shard`, and ZeRO-Infinity
+# in DeepSpeed, which goes on to the disk. Their question is yours: are there enough tokens to hide the link?
+
+# %% [markdown]
+# ## Three leaks
+#
+# So far memory was a price. Now it is a bug: a run starts at 9 GiB, is at 12 an hour later, and dies at night. On a GPU
+# the first reflex is `torch.cuda.empty_cache()`, which gives back memory that PyTorch holds in reserve. It cannot free a
+# tensor that somebody still refers to, and a leak is a reference that nobody remembers.
+#
+# Three are common enough to be planted here. A loss that is kept is the end of a *graph*, and the graph refers to
+# everything that its backward pass would need. Gradients that are never cleared stay, and worse, add up. And a hook is a
+# function that lives as long as its module, with all that its closure refers to.
+
+# %% [markdown]
+# The script trains a model of three modules, and notes after every step the loss on a validation batch and the mean
+# magnitude of the hidden layer.
+
+
+# %%
+def leaky_train(model, optimizer, batches, validation):
+    x_val, y_val = validation
+    losses, outputs = [], []
+
+    def keep(layer, args, output):
+        if layer.training:
+            outputs.append(output)
+
+    model[1].register_forward_hook(keep)
+    for x, y in batches:
+        model.train(True)
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        model.eval()
+        losses.append(F.mse_loss(model(x_val), y_val))
+    return losses, [output.abs().mean() for output in outputs]
+
+
+def training_profile(train, n_steps: int = 8):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 512), nn.GELU(), nn.Linear(512, 64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    data = [(torch.randn(512, 64), torch.randn(512, 64)) for _ in range(n_steps + 1)]
+
+    def marked(profile):
+        for number, batch in enumerate(data[1:], 1):
+            profile.mark(f"{number}")
+            yield batch
+
+    with track_memory(model, optimizer, data) as profile:
+        result = train(model, optimizer, marked(profile), data[0])
+        profile.mark("end")
+    del result
+    return profile
+
+
+leaking = training_profile(leaky_train)
+
+# %% tags=["figure"]
+labkit.figures.memory_by_category(leaking, "the script as it is, eight steps")
+
+# %% [markdown]
+# A staircase: every step leaves something behind. The profile knows which tensors are alive at the peak, and on which
+# line each was made. Lines that come back once for every step are the suspects.
+
+# %%
+suspects = Counter()
+for tensor in leaking.at_peak:
+    if tensor.category == "activations":
+        suspects[tensor.op, str(tensor.site)] += tensor.nbytes
+for (op, site), n_bytes in suspects.most_common(4):
+    print(f"{in_bytes(n_bytes):>10} made by {op:8} in {site}")
+
+# %% [markdown]
+# **Predict:** in how many MiB does each step's share consist, and which of the three leaks has the larger part in it?
+#
+# [[exercise 05-find-the-leak]]
+#
+# Copy the script into the next cell under the name `train` and repair it. It returns two lists of Python numbers, one
+# number a step: the validation losses, and the mean magnitudes of the hidden layer *in the training passes*. Gradients
+# belong to one step. When `train` returns, the model has the hooks that it had before.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Ask of every name that outlives a step (a list, a parameter's `.grad`, a closure) what it refers to, and what that
+# refers to.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Validation needs no graph. Of the hidden layer one number is wanted, which can be computed inside the hook. A hook is
+# taken off with the handle that its registration returned.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `with torch.no_grad():` around validation and `.item()` on its loss; `output.detach().abs().mean().item()` in the hook;
+# `handle = model[1].register_forward_hook(record)` and `handle.remove()` at the end; `optimizer.zero_grad()` before
+# `backward()`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-find-the-leak", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train(
+    model: nn.Module, optimizer, batches, validation: tuple[Tensor, Tensor]
+) -> tuple[list[float], list[float]]:
+    """(validation losses, mean magnitudes of the hidden layer in training), a number for each step."""
+    ### BEGIN SOLUTION
+    losses, sizes = [], []
+    x_val, y_val = validation
+
+    def record(module, args, output):
+        if module.training:
+            sizes.append(output.detach().abs().mean().item())
+
+    handle = model[1].register_forward_hook(record)
+    for x, y in batches:
+        model.train()
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            losses.append(F.mse_loss(model(x_val), y_val).item())
+    handle.remove()
+    return losses, sizes
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-find-the-leak-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("05-find-the-leak", train)
+
+# %% tags=["figure"]
+repaired = training_profile(train)
+labkit.figures.memory_timeline({"as it was": leaking, "repaired": repaired})
+
+# %% [markdown]
+# A flat comb: every step is like the one before. The validation graph had the larger part, a little over 2 MiB a step
+# (the input and the output of the GELU, 512 × 512 float32 numbers each, and the model's output), the hook's closure 1
+# MiB. The gradients took memory only once,
+# since each step adds to the same tensors; that leak showed in the losses. To clear them *after* `step`, with
+# `set_to_none=True` (the default), keeps them out of the next forward pass as well.
+#
+# **In practice** on a GPU: `torch.cuda.memory._record_memory_history()`, run a few steps,
+# `torch.cuda.memory._dump_snapshot("file.pickle")`, and open the file at pytorch.org/memory_viz. It is the same picture,
+# with a stack trace for every block.
+
+# %% [markdown]
+# ## The largest tensor of all
+#
+# Look again at the lower line of the first figure: with every layer checkpointed, the peak of 6.7 GiB is not in any
+# layer. It is one needle at the end of the forward pass, where 8192 hidden vectors become *logits*, one number for each
+# of the 50257 words of the vocabulary. In
+# float32 that is 1.5 GiB (1.6 GB), and cross-entropy needs three such tensors: the logits or their log-probabilities,
+# and two gradients. It gets worse with longer texts and larger vocabularies: 32768 tokens on a vocabulary of 128256
+# make 15.7 GiB (16.8 GB) of logits, three times over.
+
+# %%
+print(checkpointed_gpt2.report(n_tensors=3))
+
+# %% [markdown]
+# Each token's loss needs its own logits only, so the tokens can be taken in chunks, one chunk's logits at a time. Under
+# autograd that alone does not help, because the graph keeps the logits of all chunks. But the gradient by the logits $z$
+# of a token with label $y$ needs nothing that comes later:
+#
+# $$\ell = \log \sum_v e^{z_v} - z_y, \qquad \frac{\partial \ell}{\partial z_v} = p_v - [v = y],
+# \qquad p_v = \frac{e^{z_v}}{\sum_w e^{z_w}}$$
+#
+# So each chunk can add its part to the gradients by $x$ and by the weight $W$ right there, in the *forward* pass, and
+# let its logits go. What comes from above in the backward pass is one factor for all of it.
+
+# %% [markdown]
+# **Predict:** 8192 tokens of width 1024, a vocabulary of 50257, chunks of 512. How many MiB are the logits of a chunk,
+# and how many are the gradients by $x$ and $W$?
+#
+# [[exercise 05-chunked-loss]]
+#
+# Write `chunked_loss(x, weight, labels, chunk_size, ignore_index)`, which is
+# `F.cross_entropy(x @ weight.T, labels, ignore_index=ignore_index)`, loss and gradients, with the logits of
+# `chunk_size` tokens at a time. `x` is (N, h), `weight` (V, h), `labels` (N); all floats are float32. The loss is the mean
+# over the tokens whose label is not `ignore_index`, which can be any number; at least one token counts. The last chunk
+# may be shorter. With `x` and $W$ themselves, no more may be held than
+#
+# $$x + dx + W + 2\,dW + 4 \cdot \text{chunk} \cdot V \quad \text{bytes},$$
+#
+# where names stand for the bytes of their tensors. So there is room for *one* buffer of chunk × V float32 numbers.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# An autograd Function whose `forward` computes the loss *and* the gradients, and whose `backward` multiplies. In
+# `forward`, gradients are off: nothing is kept that you do not keep. Test it with `F.cross_entropy` first, and the memory
+# afterwards.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# For each chunk the logits turn, in place, into exponentials (subtract the row's maximum first), probabilities, and
+# gradients: `-= 1` at the label, rows of ignored tokens times 0, all divided by the number of tokens that count. Then
+# `torch.mm(grad, weight, out=dx[part])` and `dw.addmm_(grad.T, x[part])`. Add up sums, divide once.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In the loop: `logits = rows @ weight.T`; `logits -= logits.amax(1, keepdim=True)`; `picked = logits.gather(1, index)`;
+# `sums = logits.exp_().sum(1, keepdim=True)`; the losses are `sums.log() - picked`; `logits /= sums`;
+# `logits.scatter_add_(1, index, -torch.ones_like(picked))`. The index of an ignored label is anything valid, say 0. `del
+# logits` at the end of a turn, or the next chunk is made while the last one is still there.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "05-chunked-loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def chunked_loss(
+    x: Tensor, weight: Tensor, labels: Tensor, chunk_size: int, ignore_index: int = -100
+) -> Tensor:
+    """The mean cross-entropy of x @ weight.T against labels, chunk_size tokens at a time; differentiable."""
+    ### BEGIN SOLUTION
+    return ChunkedLoss.apply(x, weight, labels, chunk_size, ignore_index)
+
+
+class ChunkedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, labels, chunk_size, ignore_index):
+        counts = labels != ignore_index
+        n_counted = counts.sum()
+        dx, dw = torch.empty_like(x), torch.zeros_like(weight)
+        loss = torch.zeros((), device=x.device)
+        for start in range(0, len(x), chunk_size):
+            part = slice(start, start + chunk_size)
+            rows = x[part]
+            index = labels[part].where(counts[part], 0).unsqueeze(1)
+            logits = rows @ weight.T
+            logits -= logits.amax(1, keepdim=True)
+            picked = logits.gather(1, index)
+            sums = logits.exp_().sum(1, keepdim=True)
+            loss += ((sums.log() - picked).squeeze(1) * counts[part]).sum()
+            # From here on the same memory holds probabilities, then the gradient by the logits.
+            logits /= sums
+            logits.scatter_add_(1, index, -torch.ones_like(picked))
+            logits *= counts[part].unsqueeze(1) / n_counted
+            torch.mm(logits, weight, out=dx[part])
+            dw.addmm_(logits.T, rows)
+            del logits
+        ctx.save_for_backward(dx, dw)
+        return loss / n_counted
+
+    @staticmethod
+    def backward(ctx, grad_loss):
+        dx, dw = ctx.saved_tensors
+        return dx * grad_loss, dw * grad_loss, None, None, None
+
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "05-chunked-loss-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("05-chunked-loss", chunked_loss)
+
+
+# %%
+def head_peak(loss_of, n_tokens: int = 1024, width: int = 64, n_vocab: int = 4096) -> int:
+    """The bytes that loss and gradients of a small head take at the peak, beyond its inputs."""
+    x = torch.randn(n_tokens, width, requires_grad=True)
+    weight = (torch.randn(n_vocab, width) * width**-0.5).requires_grad_()
+    labels = torch.randint(n_vocab, (n_tokens,))
+    measured: dict[str, float] = {}
+    with measure_memory(measured):
+        loss_of(x, weight, labels).backward()
+    return measured["peak_bytes"]
+
+
+plain_peak = head_peak(lambda x, weight, labels: F.cross_entropy(x @ weight.T, labels))
+head_peaks = {
+    size: head_peak(partial(chunked_loss, chunk_size=size)) for size in (16, 64, 256, 1024)
+}
+print(f"all at once      {in_bytes(plain_peak)}")
+for size, peak in head_peaks.items():
+    print(f"chunks of {size:>5}  {in_bytes(peak)}")
+
+# %% [markdown]
+# Even a single chunk of all 1024 tokens takes a third of the memory, because the gradient overwrites the logits. Below
+# some size the chunks no longer matter: what is left are the gradients, which you want anyway. And no product is
+# computed twice, so this costs nothing but the launches of smaller kernels. For the prediction: a chunk of 512 takes 98
+# MiB (103 MB), `dx` 32 MiB and `dW` 196 MiB, where 1570 MiB were held three times over.
+#
+# With the layers checkpointed and the loss in chunks, what is left to grow with the length of the text are the inputs of
+# the layers: for GPT-2 medium $24 \cdot 4 \cdot 1024$ bytes, 96 KiB, a token. This is how a *context length* of a
+# hundred thousand tokens gets onto one card; beyond it the sequence itself is split over cards (lab 17).
+
+# %% [markdown]
+# **In practice** PyTorch has `F.linear_cross_entropy` from version 2.13 on, and Liger Kernel and Cut Cross-Entropy
+# have fused kernels with the same idea.
+
+# %%
+if hasattr(F, "linear_cross_entropy"):
+    options = nn.LinearCrossEntropyOptions(batch_chunk_size=64, chunking_method=None)
+    peak = head_peak(partial(F.linear_cross_entropy, options=options))
+    print(
+        f"F.linear_cross_entropy, chunks of 64: {in_bytes(peak)}, yours: {in_bytes(head_peaks[64])}"
+    )
+
+# %% [markdown]
+# ## What you measured
+#
+# Memory and price of each feature, with your functions: a deep chain for the first four lines, the small head for the
+# last.
+
+
+# %%
+def chain_row(run) -> tuple[int, int]:
+    """(peak bytes beyond parameters and input, FLOPs) of a pass through 16 feed-forward blocks."""
+    torch.manual_seed(0)
+    layers = [feed_forward(32) for _ in range(16)]
+    x = torch.randn(512, 32, requires_grad=True)
+    layers.append(lambda x: x.square().mean())
+    measured: dict[str, float] = {}
+    with track_ops() as operations, measure_memory(measured):
+        run(layers, x)
+    return measured["peak_bytes"], operations.flops
+
+
+def chain(layers, x: Tensor, call=lambda layer, x: layer(x)) -> None:
+    for layer in layers:
+        x = call(layer, x)
+    x.backward()
+
+
+rows = {
+    "regular": chain,
+    "checkpoint, every layer": partial(chain, call=checkpoint),
+    "checkpoint, 8 segments": lambda layers, x: run_in_segments(
+        layers, x, 8, checkpoint
+    ).backward(),
+    "selective checkpoint": partial(
+        chain,
+        call=lambda layer, x: torch_checkpoint(layer, x, use_reentrant=False, context_fn=contexts),
+    ),
+    "only the input kept": lambda layers, x: low_memory_backward(layers, x.detach()),
+}
+measured_rows = {name: chain_row(run) for name, run in rows.items()}
+_, regular_flops = measured_rows["regular"]
+print(f"{'feature':28}{'peak memory':>14}{'FLOPs':>10}")
+for name, (peak, flops) in measured_rows.items():
+    print(f"{name:28}{in_bytes(peak):>14}{flops / regular_flops:>9.2f}x")
+print(f"{'loss at once':28}{in_bytes(plain_peak):>14}{1:>9.2f}x")
+print(f"{'loss in chunks of 64':28}{in_bytes(head_peaks[64]):>14}{1:>9.2f}x")
+
+# %% [markdown]
+# FLOPs are those of matrix products. Offloading and streamed weights, whose price is traffic and not FLOPs, have their
+# figures in their sections.
+
+# %%
+progress("05", globals())
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 3 points. A person reads them, so no check answers at once, and `progress` does not count them. A
+# few sentences each; numbers count more than words.
+#
+# **A.** (2 points, read by a person) Why are activations kept at all? For a linear layer, ReLU, dropout, softmax and a
+# residual addition, say what each one's backward pass needs from the forward pass. For which of them is it much less
+# than the input in its own format?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "05-open-why-kept", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# The chain rule multiplies the incoming gradient with the derivative at the point where the forward pass was, and for
+# anything that is not linear in its inputs this point is needed. Linear layer y = x W^T: dW = dy^T x needs the input x,
+# dx = dy W needs only the weight (so a frozen weight needs no x). ReLU: the sign of the input, one bit an element, or
+# its output. Dropout: the mask, one bit (in PyTorch one byte) an element, or the seed. Softmax: its output. Residual
+# addition: nothing. Much less than the input: addition (0), ReLU and dropout (1 bit instead of 16 or 32).
+#
+# Marks: 1/2 for "the derivative depends on the point" or a formula that shows it. 1 for four of the five right (1/2 for
+# three). 1/2 for addition and one of ReLU and dropout with a number. Activations are not kept "for speed" alone, but "to
+# avoid computing them again" is right as an addition.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (3 points, read by a person) You train a 7-billion-parameter model with 32 layers of width 4096 and a vocabulary
+# of 128256 in bfloat16 on a card of 80 GB. At 8192 tokens a step it just fits, without any feature of this lab; weights,
+# gradients and optimizer states take 56 GB of it. You want 32768 tokens in one sequence. Choose from: a checkpoint
+# around every layer, a selective checkpoint, activations to the host, the loss in chunks. Which do you take first, what
+# do you expect each to leave in GB, and what does each cost?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "05-open-long-context", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Left for activations: 24 GB at 8192 tokens, of which float32 logits are 8192 x 128256 x 4 = 4.2 GB each (two or three
+# of them at the peak, fewer in bfloat16). At 32768 tokens without features: four times, about 96 GB, logits 16.8 GB each.
+# First the loss in chunks: logits down to some 0.1 GB plus dW (128256 x 4096 x 2 = 1.05 GB), no FLOPs. It is needed in
+# any case, since 16.8 GB x 3 alone do not fit into 24. Then a checkpoint around every layer: 32 x 32768 x 4096 x 2 bytes
+# = 8.6 GB for the inputs, plus the inside of one layer (some 17 to 34 times 0.27 GB, 5 to 9 GB): 14 to 18 GB, which
+# fits; price up to a third more FLOPs. A selective checkpoint keeps several times as much (products of width 4096 to
+# about 11000 for each layer, 30 GB and more) and does not fit by itself. To the host: the 8.6 GB of inputs could go there
+# too, at 8.6 GB / 25 GB/s = 0.35 s each way, hidden behind a step that takes seconds.
+#
+# Marks: 1 for the logits with a number (16.8 GB, or 8.4 in bfloat16) and chunks as the first step. 1 for the checkpoint's
+# inputs, 8.6 GB (a factor of 2 is fine), and one layer's inside. 1/2 for the prices (a third more FLOPs; none; traffic).
+# 1/2 for seeing that the selective checkpoint is too much, or for offloading with a time.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Tianqi Chen and others, *Training Deep Nets with Sublinear Memory Cost* (2016). Segments, and the root of $n$.
+# - Vijay Korthikanti and others, *Reducing Activation Recomputation in Large Transformer Models* (2022). What is in a
+#   transformer's layer byte by byte, and which part is worth recomputing.
+# - The PyTorch blog's *Current and New Activation Checkpointing Techniques in PyTorch* (2025), from the checkpoint that
+#   you wrote to the compiler's budget.
+# - *Understanding CUDA Memory Usage* in PyTorch's documentation: the snapshot, and how to read it.
+#
+# **Sources.** The texts above, and PyTorch's documentation of `torch.utils.checkpoint`,
+# `torch.autograd.graph.saved_tensors_hooks` and `F.linear_cross_entropy`. The optimal plan for a given memory: Andreas
+# Griewank and Andrea Walther, *Algorithm 799: revolve* (ACM Transactions on Mathematical Software 26, 2000). Reversible
+# networks: Aidan Gomez and others, *The Reversible Residual Network* (2017). Gradients of the loss in its forward pass:
+# Pin-Lun Hsu and others, *Liger Kernel: Efficient Triton Kernels for LLM Training* (2024); Erik Wijmans and others, *Cut
+# Your Losses in Large-Vocabulary Language Models* (2024).

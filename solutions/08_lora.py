@@ -1,0 +1,1462 @@
+# %% [markdown]
+# # Lab 08: Parameter-efficient fine-tuning
+#
+# Llama 3 with 8 billion parameters takes 16 GB in bfloat16. You have a card with 24 GB, and you want to teach the model
+# something new. The run dies in its first backward pass: training wants 64 GB. **And yet people fine-tune this very
+# model on this very card every night. What do they leave out?**
+#
+# You will write the layer that most of them use (LoRA), put it into a real model, teach a frozen model with prompts
+# that nobody wrote, squeeze the frozen weights into 4.13 bits each, and train through them without ever unpacking them
+# for good. At the end you can say for each method what it keeps, in bytes, and what it cannot learn.
+#
+# Plan two sittings of about 75 minutes each: sections 1 to 3, then 4 to 8. You need to know what a training step keeps
+# in memory (lab 01) and what a custom autograd Function is.
+
+# %% nbgrader={"grade": false, "grade_id": "08-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Float32, Int64, UInt8
+from torch import Tensor, nn
+from transformers import (
+    DynamicCache,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PretrainedConfig,
+    PreTrainedModel,
+)
+from transformers.utils import ModelOutput
+
+import labkit.figures
+from labkit import check, progress
+
+# %%
+LLAMA_3_8B = LlamaConfig(
+    vocab_size=128256,
+    hidden_size=4096,
+    intermediate_size=14336,
+    num_hidden_layers=32,
+    num_attention_heads=32,
+    num_key_value_heads=8,
+)
+ALL_SEVEN = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def llama_8b() -> LlamaForCausalLM:
+    """The real shapes in bfloat16, on the meta device: every tensor is there except for its values."""
+    with torch.device("meta"):
+        return LlamaForCausalLM(LLAMA_3_8B).bfloat16()
+
+
+def kept(model: nn.Module) -> dict[str, int]:
+    """Bytes of the weights, of the gradients, and of AdamW's two states for each trained number."""
+    trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
+    weights = sum(p.nbytes for p in model.parameters())
+    return {"weights": weights, "gradients": trained, "optimizer": 2 * trained}
+
+
+def trained_numbers(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+whole = llama_8b()
+for name, n_bytes in kept(whole).items():
+    print(f"{name:10} {n_bytes / 1e9:6.2f} GB = {n_bytes / 2**30:6.2f} GiB")
+print(
+    f"{'in all':10} {sum(kept(whole).values()) / 1e9:6.2f} GB = {sum(kept(whole).values()) / 2**30:6.2f} GiB"
+)
+
+# %% [markdown]
+# Three quarters of this are gradients and optimizer states, and both exist only for parameters that *train*. Everything
+# in this lab follows from that sentence: train few numbers, and keep the rest small.
+
+# %% [markdown]
+# ## 1. A matrix of low rank
+#
+# Which few numbers? If you freeze most layers and train the rest, most of the model cannot change at all. LoRA lets
+# *every* layer change, but only in a few directions. The weight $W$ stays as it is, and a product of two thin matrices
+# is added to it:
+#
+# $$ y = W x + \frac{\alpha}{r}\, B A\, x, \qquad A \in \mathbb{R}^{r \times n_{in}}, \quad
+# B \in \mathbb{R}^{n_{out} \times r} $$
+#
+# $B A$ has the shape of $W$ and at most the rank $r$. LoRA is a bet: that what a task has to change about a trained
+# model fits into a few directions. In section 8 you will see what becomes of the bet. The factor $\alpha / r$ keeps the
+# size of the update, and so the right learning rate, about the same when you change $r$.
+#
+# A new layer must not change the model: $A$ starts random and $B$ at zero. For the finished one there is a trick that
+# the methods of sections 3 to 5 do not have. Add $\frac{\alpha}{r} B A$ into $W$, and the adapter costs nothing at
+# inference; take it off again, and you have the old model back.
+
+# %% [markdown]
+# **Predict:** a lecture's notes say that a 1000 × 1000 layer, a million parameters, gets an adapter of rank 32 for
+# 32,000. How many do you count?
+#
+# **Predict:** why must not both factors start at zero?
+#
+# [[exercise 08-lora-linear]]
+#
+# Write `LoRALinear`. Keep the wrapped layer as `self.base`, with weight and bias frozen, and make two parameters,
+# `self.lora_A` of shape (rank, n_in) and `self.lora_B` of shape (n_out, rank). While training, dropout acts on the
+# input of the update alone, element by element, and the kept elements are divided by $1 - p$; in `eval()` it does
+# nothing. `merge` and `unmerge` change `base.weight` in place. The check compares with `peft`'s layer given the same
+# weights: outputs, gradients and merged weight. It also watches memory: no matrix of the weight's size in `forward`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# $B A x$ can be computed as $(B A) x$ or as $B (A x)$. Count the numbers in between for a 4096 × 4096 layer. And what
+# should a merged layer still add to the output of its base?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A `nn.Dropout` module knows whether it is in training. Rows are on the left in PyTorch: `x @ self.lora_A.T` has rank
+# columns. A flag `self.merged` decides in three places: in `forward`, `merge` and `unmerge`. `merge` changes a
+# parameter outside of training, so autograd should not see it: use `.data` or `torch.no_grad()`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `self.base(x) + self.scale * (self.dropout(x) @ self.lora_A.T) @ self.lora_B.T` with `self.scale = alpha / rank`.
+# `nn.init.kaiming_uniform_(self.lora_A, a=math.sqrt(5))` is what `nn.Linear` does with its weight, and what `peft` does
+# with $A$. `base.weight.new_zeros(n_out, rank)` has the dtype and the device of the base, which the 8-billion model on
+# the meta device will need.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-lora-linear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LoRALinear(nn.Module):
+    """base(x) + alpha / rank * lora_B @ lora_A @ dropout(x), in which only the two factors train."""
+
+    def __init__(self, base: nn.Linear, rank: int, alpha: float, dropout: float = 0.0) -> None:
+        """Keep base, frozen, as self.base; make self.lora_A (rank, n_in) and self.lora_B (n_out, rank)."""
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.base = base.requires_grad_(False)
+        self.scale = alpha / rank
+        self.dropout = nn.Dropout(dropout)
+        self.merged = False
+        self.lora_A = nn.Parameter(base.weight.new_empty(rank, base.in_features))
+        self.lora_B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
+        nn.init.kaiming_uniform_(self.lora_A, a=math.sqrt(5))
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "*rows n_in"]) -> Float[Tensor, "*rows n_out"]:
+        """The layer's output, without ever forming a matrix of the weight's size."""
+        ### BEGIN SOLUTION
+        if self.merged:
+            return self.base(x)
+        return self.base(x) + self.scale * (self.dropout(x) @ self.lora_A.T) @ self.lora_B.T
+        ### END SOLUTION
+
+    def merge(self) -> None:
+        """Add the update to base.weight, in place. Does nothing if it is merged already."""
+        ### BEGIN SOLUTION
+        if not self.merged:
+            self.base.weight.data += self.scale * self.lora_B.data @ self.lora_A.data
+            self.merged = True
+        ### END SOLUTION
+
+    def unmerge(self) -> None:
+        """Take the update off base.weight again. Does nothing if it is not merged."""
+        ### BEGIN SOLUTION
+        if self.merged:
+            self.base.weight.data -= self.scale * self.lora_B.data @ self.lora_A.data
+            self.merged = False
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "08-lora-linear-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("08-lora-linear", LoRALinear)
+
+# %%
+thin = LoRALinear(nn.Linear(1000, 1000), rank=32, alpha=32)
+print(f"rank 32 on 1000 x 1000: {trained_numbers(thin):,} numbers train")
+for rank in (1, 4, 16, 64, 256, 500):
+    share = trained_numbers(LoRALinear(nn.Linear(1000, 1000), rank, alpha=rank)) / 1000**2
+    print(f"rank {rank:3}: {share:6.1%} of the matrix")
+
+# %% [markdown]
+# The notes count one of the two factors. And "low rank" is no saving by itself: at rank 500, half of the full rank, the
+# two factors have as many numbers as the matrix.
+#
+# With both factors at zero nothing would ever move. The gradient of $B$ has $A x$ as a factor and that of $A$ has $B$,
+# so that zero stays zero. With $B = 0$ and a random $A$, the first step moves $B$ only, and the second one both.
+
+# %% [markdown]
+# ## 2. Adapters in a real model
+#
+# A model is a tree of modules with dotted names, such as `model.layers.0.self_attn.q_proj`. To adapt it, freeze it,
+# find the layers that you want, and put the wrapped layer where the plain one was. The model's own code does not
+# notice: it calls `self.q_proj(x)` as before.
+#
+# What you save afterwards is the point of the whole affair. The frozen base is the same for everyone and lies on the
+# disk already. An adapter is the `lora_` tensors alone, tens of megabytes for the 8-billion model, so one base serves a
+# hundred tasks and changes between them by copying a few tensors.
+#
+# Two mistakes are easy here and silent. If you save tensors without copying them, they go on changing with the model.
+# And `load_state_dict(strict=False)` takes whatever names it finds: an adapter for another model loads without a
+# complaint, changes nothing, and you evaluate the base.
+
+# %% [markdown]
+# **Predict:** how many numbers train in the 8-billion model with rank 16 on all seven linear layers of each block? (Its
+# hidden size is 4096, h_ff is 14336, keys and values have 1024, and there are 32 blocks.)
+#
+# [[exercise 08-inject]]
+#
+# Write `inject`, `adapter_state` and `load_adapter`. `targets` holds last parts of names, or names without a dot: the
+# target `"q"` means `decoder.block.0.layer.0.SelfAttention.q` and not `lm_head_q`. `wrap` makes the new layer from the
+# old one; its parameters whose names begin with `lora_` are the adapter's. A state is a dict from full parameter names,
+# as in `model.named_parameters()`, to copies. `load_adapter` raises `ValueError` if names or shapes are not exactly
+# those of the model. The check runs Llama and T5 models and compares with `peft` on the same weights.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `model.named_modules()` lists all modules with their names. Replacing one while you walk through the list is asking
+# for trouble: what you put in has submodules of its own. And what has to be frozen, before or after the adapters are
+# in?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Collect the names first, in a list. `name.rpartition(".")` cuts at the last dot, and gives an empty parent if there is
+# none; `model.get_submodule("")` is the model itself. `setattr(parent, last, new_layer)` replaces a layer. Loading is
+# the reverse of saving: compare the two sets of names, then the shapes, and only then copy.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `model.requires_grad_(False)` comes first. State: `{name: p.detach().clone() for name, p in model.named_parameters()
+# if name.rpartition(".")[2].startswith("lora_")}`. In `load_adapter` the same without the clone gives `own`; then `if
+# own.keys() != state.keys(): raise ValueError(...)`, and under `torch.no_grad()` `own[name].copy_(state[name])`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-inject", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def inject(
+    model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
+) -> None:
+    """Freeze the model, then replace each target layer by wrap(layer), in place."""
+    ### BEGIN SOLUTION
+    model.requires_grad_(False)
+    found = [name for name, _ in model.named_modules() if name.rpartition(".")[2] in targets]
+    for name in found:
+        parent, _, last = name.rpartition(".")
+        setattr(model.get_submodule(parent), last, wrap(model.get_submodule(name)))
+    ### END SOLUTION
+
+
+def adapter_state(model: nn.Module) -> dict[str, Tensor]:
+    """Copies of the adapters' tensors by their full names, and nothing else."""
+    ### BEGIN SOLUTION
+    return {
+        name: parameter.detach().clone()
+        for name, parameter in model.named_parameters()
+        if name.rpartition(".")[2].startswith("lora_")
+    }
+    ### END SOLUTION
+
+
+def load_adapter(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Put saved tensors back. Raises ValueError unless names and shapes are exactly the model's."""
+    ### BEGIN SOLUTION
+    own = {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if name.rpartition(".")[2].startswith("lora_")
+    }
+    if own.keys() != state.keys():
+        raise ValueError(f"these names do not fit: {sorted(own.keys() ^ state.keys())[:3]} ...")
+    for name, parameter in own.items():
+        if parameter.shape != state[name].shape:
+            raise ValueError(f"{name}: {tuple(state[name].shape)}, not {tuple(parameter.shape)}")
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(state[name])
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "08-inject-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("08-inject", inject, adapter_state, load_adapter)
+
+
+# %%
+def adapted_8b(rank: int, targets: tuple[str, ...]) -> LlamaForCausalLM:
+    model = llama_8b()
+    inject(model, targets, lambda linear: LoRALinear(linear, rank, alpha=2 * rank))
+    return model
+
+
+methods = {
+    "everything": whole,
+    "LoRA, rank 16, all seven": adapted_8b(16, ALL_SEVEN),
+    "LoRA, rank 16, q and v": adapted_8b(16, ("q_proj", "v_proj")),
+    "LoRA, rank 1, q and v": adapted_8b(1, ("q_proj", "v_proj")),
+}
+kept_by_method = {name: kept(model) for name, model in methods.items()}
+trained_by_method = {name: trained_numbers(model) for name, model in methods.items()}
+saved = sum(t.nbytes for t in adapter_state(methods["LoRA, rank 16, all seven"]).values())
+print(f"adapter, rank 16, all seven: {saved / 1e6:.1f} MB = {saved / 2**20:.1f} MiB on the disk")
+
+# %% tags=["figure"]
+labkit.figures.bytes_by_method(kept_by_method, trained_by_method)
+
+# %% [markdown]
+# Look at the left panel first: from 64 GB down to 16, and that is the frozen weight itself. Choosing a smaller rank
+# changes nothing that you could see there, only on the right, where every step is a power of ten. After LoRA, the base
+# is the bill. Sections 6 and 7 attack it.
+#
+# (Activations are not in this figure. LoRA saves little of them: gradients have to flow back through all layers.)
+#
+# **In practice** this is `peft`: `get_peft_model(model, LoraConfig(...))`. Let it adapt a small model, give its factors
+# the values of yours, and compare.
+
+# %%
+import warnings
+
+import peft
+
+warnings.filterwarnings(
+    "ignore", category=FutureWarning
+)  # peft calls a name that transformers will drop
+
+small = LlamaConfig(
+    vocab_size=64,
+    hidden_size=32,
+    intermediate_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+)
+torch.manual_seed(0)
+mine = LlamaForCausalLM(small)
+config = peft.LoraConfig(r=4, lora_alpha=8, target_modules=list(ALL_SEVEN))
+theirs = peft.get_peft_model(LlamaForCausalLM(small), config)
+theirs.load_state_dict(
+    {
+        key: mine.get_parameter(key.replace("base_model.model.", "").replace(".base_layer", ""))
+        for key in theirs.state_dict()
+        if "lora_" not in key
+    },
+    strict=False,
+)
+inject(mine, ALL_SEVEN, lambda linear: LoRALinear(linear, rank=4, alpha=8))
+for name, value in adapter_state(mine).items():
+    value += 0.1 * torch.randn_like(value)
+    mine.get_parameter(name).data.copy_(value)
+    theirs.get_parameter(f"base_model.model.{name}.default.weight").data.copy_(value)
+tokens = torch.randint(64, (2, 10))
+print(f"numbers that train: yours {trained_numbers(mine):,}, peft {trained_numbers(theirs):,}")
+gap = (mine(input_ids=tokens).logits - theirs(input_ids=tokens).logits).abs().max()
+print(f"largest difference of the logits: {gap:.1e}")
+
+# %% [markdown]
+# ## 3. A prompt that nobody wrote
+#
+# LoRA leaves the weights and adds to them. There is another way to change what a model does without touching one
+# weight: change what it *reads*. A written prompt does that, but its words are chosen by hand from a fixed vocabulary.
+# **Prompt tuning** drops the vocabulary: $n$ vectors stand in front of the embedded text, and gradient descent chooses
+# them. What has to be stored for a task is $n \times h$ numbers. The model stays one and the same for all tasks, so
+# that one batch can hold texts of several tasks, each behind its own prompt.
+#
+# We need a model that can do several things and is not told which. Here is a small one that counts. A text starts at
+# any number from 0 to 30 and goes up in equal steps, modulo 31: 5, 9, 13, 17, … has step 4. The model is trained on
+# steps 1 to 6. Each step has a *name*, a token of its own, which in half of the batches stands before the text a few
+# times, between blanks.
+
+# %%
+import copy
+import warnings
+
+import peft
+
+warnings.filterwarnings("ignore", category=FutureWarning)  # peft uses an older name of transformers
+torch.set_num_threads(1)  # tensors as small as these gain nothing from more
+
+N_NUMBERS, BLANK, LENGTH = 31, 31, 6  # token 31 is the blank, 31 + k is the name of step k
+COUNTER = LlamaConfig(
+    vocab_size=38, hidden_size=64, intermediate_size=128, num_hidden_layers=2, max_position_embeddings=64,
+    num_attention_heads=4, num_key_value_heads=4, bos_token_id=None, eos_token_id=None,
+)  # fmt: skip
+
+
+def counting_texts(n_texts: int, steps: list[int], generator: torch.Generator) -> dict[str, Tensor]:
+    """Texts of LENGTH numbers; the first number follows from nothing, so it has no label."""
+    first = torch.randint(N_NUMBERS, (n_texts, 1), generator=generator)
+    step = torch.tensor(steps)[torch.randint(len(steps), (n_texts, 1), generator=generator)]
+    ids = (first + step * torch.arange(LENGTH)) % N_NUMBERS
+    labels = ids.clone()
+    labels[:, 0] = -100
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+
+
+def named(batch: dict[str, Tensor], chance: float, generator: torch.Generator) -> dict[str, Tensor]:
+    """The texts behind four more tokens, each of them the name of the step with this chance, else a blank."""
+    ids = batch["input_ids"]
+    name = N_NUMBERS + (ids[:, 1:2] - ids[:, :1]) % N_NUMBERS
+    head = torch.where(torch.rand(len(ids), 4, generator=generator) < chance, name, BLANK)
+    return {
+        "input_ids": torch.cat((head, ids), 1),
+        "attention_mask": torch.ones(len(ids), 4 + LENGTH, dtype=torch.long),
+        "labels": torch.cat((torch.full_like(head, -100), batch["labels"]), 1),
+    }
+
+
+# %%
+def trained_counter(n_steps: int = 500) -> PreTrainedModel:
+    torch.manual_seed(0)
+    model, generator = LlamaForCausalLM(COUNTER), torch.Generator().manual_seed(0)
+    optimizer = torch.optim.AdamW(model.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, n_steps)
+    for index in range(n_steps):
+        batch = counting_texts(64, [1, 2, 3, 4, 5, 6], generator)
+        loss = model(**(named(batch, 0.4, generator) if index % 2 else batch)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return model.requires_grad_(False)
+
+
+counter = trained_counter()  # about 5 s
+
+# %% [markdown]
+# **Predict:** a text has six numbers, and the loss counts the last five of them. From the second number on the step is
+# known. What is the smallest loss (in nats per token, the mean of the five) that any model can have on texts of an
+# unknown step from 1 to 6?
+
+# %%
+generator = torch.Generator().manual_seed(1)
+step_4 = counting_texts(512, [4], generator)
+print(f"step 4, unknown:       {counter(**step_4).loss:.3f} nats per token")
+print(f"step 4, with its name: {counter(**named(step_4, 1.0, generator)).loss:.3f} nats per token")
+print(f"ln(6) / 5 =            {math.log(6) / 5:.3f}")
+
+# %% [markdown]
+# The second number is a guess among six, $\ln 6$ nats, and the other four cost next to nothing. Nobody can do better
+# *without being told*. Now suppose that we did not know that step 4 has a name. Could gradient descent find one?
+
+# %% [markdown]
+# A prompt makes every sequence longer, and everything that runs along the sequence has to follow:
+#
+# | position | 0 … n − 1 | n … n + s − 1 |
+# |---|---|---|
+# | embedding | the prompt, the same for every text | of `input_ids`, looked up |
+# | attention mask | 1 | `attention_mask`, zeros where a text is padded |
+# | label | −100: not counted | `labels` |
+#
+# **Predict:** `transformers` compares the output at position $t$ with the label at $t + 1$. If every token of a text of
+# $s$ tokens has a label, how many targets does the loss count without a prompt, and how many with one?
+
+# %% [markdown]
+# [[exercise 08-prompt-tuning]]
+#
+# Write `PromptTuning`. Its constructor freezes the model and makes `self.prompt`, a parameter of shape
+# (n_prompt, hidden) that starts as a copy of the embeddings of `init_ids`. `forward` feeds prompt and text to the model
+# and returns the model's own output for all n_prompt + length positions. Positions are counted 0, 1, 2, … over the
+# longer sequence, which a model does by itself if you give no `position_ids`. The check compares logits, loss and
+# gradient with those of `peft`, for texts padded on either side, and looks at what else would be trained.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# A model that is given `inputs_embeds` in place of `input_ids` does not look anything up. Where is its embedding table?
+# Every `transformers` model tells: `model.get_input_embeddings()`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Look the text up yourself, put the prompt (expanded over the batch) in front with `torch.cat` along the sequence, and
+# make mask and labels longer at the same end with ones and with −100. The loss is then the model's own business.
+# Freezing is `requires_grad_(False)` on the model, before the prompt becomes a `torch.nn.Parameter`. A copy that no
+# longer hangs on the table is `.detach().clone()`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `text = self.model.get_input_embeddings()(input_ids)`, `prompt = self.prompt.expand(len(text), -1, -1)`, and the model
+# gets `inputs_embeds=torch.cat((prompt, text), dim=1)`, `attention_mask=torch.nn.functional.pad(attention_mask,
+# (n_prompt, 0), value=1)` and the labels padded in the same way with −100.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-prompt-tuning", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class PromptTuning(torch.nn.Module):
+    """A frozen causal language model that reads n_prompt trained vectors before every text."""
+
+    def __init__(self, model: PreTrainedModel, init_ids: Int64[Tensor, "n_prompt"]) -> None:
+        ### BEGIN SOLUTION
+        super().__init__()
+        self.model = model.requires_grad_(False)
+        start = model.get_input_embeddings()(init_ids)
+        self.prompt = torch.nn.Parameter(start.detach().clone())  # (n_prompt, hidden)
+        ### END SOLUTION
+
+    def forward(
+        self,
+        input_ids: Int64[Tensor, "batch length"],
+        attention_mask: Int64[Tensor, "batch length"],
+        labels: Int64[Tensor, "batch length"],
+    ) -> ModelOutput:
+        """The model's own output (.loss, .logits) on n_prompt + length positions."""
+        ### BEGIN SOLUTION
+        batch, n_prompt = len(input_ids), len(self.prompt)
+        text = self.model.get_input_embeddings()(input_ids)
+        prompt = self.prompt.to(text.dtype).expand(batch, -1, -1)
+        return self.model(
+            inputs_embeds=torch.cat((prompt, text), dim=1),
+            attention_mask=torch.nn.functional.pad(attention_mask, (n_prompt, 0), value=1),
+            labels=torch.nn.functional.pad(labels, (n_prompt, 0), value=-100),
+        )
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "08-prompt-tuning-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("08-prompt-tuning", PromptTuning)
+
+# %% [markdown]
+# Without a prompt nothing predicts the first token, so $s - 1$ targets count; with one, the last prompt position
+# predicts it, and $s$ do. Losses with and without a prompt are means over different targets: compare them only where
+# the first token has no label, as in our texts.
+#
+# Now train four vectors on step 4, starting from four blanks. The figure shows where your trained prompt is read.
+
+
+# %%
+def fit(
+    loss_of: Callable[[dict[str, Tensor]], Tensor], parameters, step: int, rate: float, n: int = 80
+):
+    """The loss at each of n steps of AdamW on texts of this step."""
+    optimizer = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.0)
+    generator, losses = torch.Generator().manual_seed(2), []
+    for _ in range(n):
+        loss = loss_of(counting_texts(32, [step], generator))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+blanks = torch.full((4,), BLANK)
+prompted = PromptTuning(counter, blanks)
+losses = fit(lambda batch: prompted(**batch).loss, [prompted.prompt], step=4, rate=0.03)
+print(f"loss before {losses[0]:.3f}, after {losses[-1]:.3f} nats per token")
+print(f"trained: {prompted.prompt.numel()} numbers, {prompted.prompt.nbytes} bytes")
+
+# %% tags=["figure"]
+counter.set_attn_implementation("eager")  # the only one that can show its attention
+counter.config.output_attentions = True
+output = prompted(**counting_texts(1, [4], torch.Generator().manual_seed(3)))
+labkit.figures.attention_map(output.attentions, n_prompt=4)
+
+# %% [markdown]
+# Look at row 1, the first number of the text: it looks at the prompt, and that is where it learns which step to take.
+# The upper right is empty because the prompt comes first and cannot see the text. What did the prompt become? Compare
+# each of its vectors with every row of the embedding table.
+
+# %%
+counter.config.output_attentions = False
+counter.set_attn_implementation("sdpa")
+table = counter.get_input_embeddings().weight
+similarity = torch.cosine_similarity(prompted.prompt[:, None], table[None], dim=-1)
+for value, token in zip(*similarity.max(dim=1)):
+    print(f"nearest token {token}, the name of step {token - N_NUMBERS}, cosine {value:.2f}")
+
+# %% [markdown]
+# Gradient descent has found the word. It had to: the model can already count in steps of 4, and all that was missing
+# was to be told. Whether a prompt can teach what the model does *not* know is a question for section 5.
+#
+# **In practice** this is a few lines of `peft`. Given your prompt it must say what your module says.
+
+# %%
+config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4)
+in_peft = peft.get_peft_model(copy.deepcopy(counter), config)
+in_peft.prompt_encoder["default"].load_state_dict({"embedding.weight": prompted.prompt})
+print(f"yours {prompted(**step_4).loss:.6f}, peft {in_peft(**step_4).loss:.6f} nats per token")
+in_peft.print_trainable_parameters()
+
+# %% [markdown]
+# ## 4. Keys and values for every layer
+#
+# A prompt enters below the first layer. What the layers above see of it, the frozen layers have made. **Prefix tuning**
+# writes directly into every layer: $n$ keys and $n$ values, as if $n$ earlier positions had been there. They ask
+# nothing themselves, so they need no queries, no MLP and no logits. And `transformers` already has the place for
+# keys and values of earlier positions, the key-value cache that it uses when it generates text.
+#
+# For $L$ layers with $a_{kv}$ key heads of size $d$ this is
+#
+# $$n \cdot 2 L \, a_{kv} \, d \quad \text{numbers, where prompt tuning has } n \cdot h.$$
+#
+# Note $a_{kv}$: with grouped-query attention several query heads share one key head, and the cache holds the shared
+# ones only.
+
+# %% [markdown]
+# The authors found that training these numbers directly is unstable, and let a network make them: a narrow table of
+# $a_{kv} d$ numbers for each position, a linear layer to a *bottleneck* of width $m$, tanh, and a linear layer to all
+# layers' keys and values. After training only its output is kept. `peft` calls this `prefix_projection`.
+#
+# **Predict:** Llama 3 8B has 32 layers, h = 4096 and 8 key heads of size 128. How many numbers are a prompt of
+# 20 positions, a prefix of 20, and the network with m = 512 that makes this prefix?
+
+# %%
+prompt_numbers = 20 * 4096
+prefix_numbers = 20 * 2 * 32 * 8 * 128
+network_numbers = 20 * 1024 + (1024 * 512 + 512) + (512 * 65536 + 65536)
+for name, n in (
+    ("prompt", prompt_numbers),
+    ("prefix", prefix_numbers),
+    ("network", network_numbers),
+):
+    print(f"{name:8}{n:>12,} numbers {4 * n / 1e6:>8.2f} MB ({4 * n / 2**20:.2f} MiB) in float32")
+
+# %% [markdown]
+# [[exercise 08-prefix-tuning]]
+#
+# Write `PrefixEncoder` and `with_prefix`. The encoder's `forward()` returns a matrix (n_prompt, width): one row for
+# each position, which holds layer after layer, within a layer first keys and then values, within those head after head.
+# Use `peft`'s names so that its checkpoints load into yours: `embedding`, an `nn.Embedding`, and with a bottleneck
+# `transform`, an `nn.Sequential` of linear, tanh, linear. The table is the prefix itself without a bottleneck, and
+# (n_prompt, $a_{kv} d$) with one.
+#
+# `with_prefix` turns such a matrix into a cache and runs the (already frozen) model on a batch. The cache is
+# `DynamicCache([(keys, values), …])`, one pair a layer, each (batch, $a_{kv}$, n_prompt, $d$), given as
+# `past_key_values`. The config has `num_hidden_layers`, `num_key_value_heads` and `head_dim`.
+
+# %% [markdown]
+# Which of mask, labels and positions must change? Think before you look at the table of section 3: the text is not
+# longer this time, but what it sees is.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The logits are those of the text alone, so labels stay as they are. The mask says which *keys* may be seen. Positions:
+# the model counts on from the length of the cache by itself.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# First `view` the matrix with the axes in the order in which the numbers lie: position, layer, kind, head, number. Then
+# `permute` them to the order in which you need them. Never let `view` or `reshape` do the moving: it only cuts up, and
+# mixes positions with heads without an error.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `layers = prefix.view(n_prompt, n_layers, 2, heads, head_dim).permute(1, 2, 3, 0, 4)`; iterating over it gives a pair
+# of keys and values for each layer, and `.expand(len(input_ids), -1, -1, -1)` repeats each for the batch without
+# copying. The mask gets n_prompt ones in front. Make a new cache in every call: the model appends to it.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-prefix-tuning", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class PrefixEncoder(torch.nn.Module):
+    """Keys and values of n_prompt positions for every layer of a model, trained directly or through a bottleneck."""
+
+    def __init__(
+        self, config: PretrainedConfig, n_prompt: int, bottleneck: int | None = None
+    ) -> None:
+        ### BEGIN SOLUTION
+        super().__init__()
+        kv_width = config.num_key_value_heads * config.head_dim
+        width = config.num_hidden_layers * 2 * kv_width
+        if bottleneck is None:
+            self.embedding = torch.nn.Embedding(n_prompt, width)
+            self.transform = torch.nn.Identity()
+        else:
+            self.embedding = torch.nn.Embedding(n_prompt, kv_width)
+            self.transform = torch.nn.Sequential(
+                torch.nn.Linear(kv_width, bottleneck),
+                torch.nn.Tanh(),
+                torch.nn.Linear(bottleneck, width),
+            )
+        ### END SOLUTION
+
+    def forward(self) -> Float[Tensor, "n_prompt width"]:
+        """The prefix; width counts layers x 2 (keys, then values) x key heads x head_dim."""
+        ### BEGIN SOLUTION
+        return self.transform(self.embedding.weight)
+        ### END SOLUTION
+
+
+def with_prefix(
+    model: PreTrainedModel,
+    prefix: Float[Tensor, "n_prompt width"],
+    input_ids: Int64[Tensor, "batch length"],
+    attention_mask: Int64[Tensor, "batch length"],
+    labels: Int64[Tensor, "batch length"],
+) -> ModelOutput:
+    """The model's own output (.loss, .logits) on `length` positions that attend to the prefix in every layer."""
+    ### BEGIN SOLUTION
+    config, n_prompt = model.config, len(prefix)
+    heads, head_dim = config.num_key_value_heads, config.head_dim
+    layers = prefix.view(n_prompt, config.num_hidden_layers, 2, heads, head_dim)
+    layers = layers.permute(1, 2, 3, 0, 4)  # layer, key or value, head, position, number
+    layers = layers[:, :, None].expand(-1, -1, len(input_ids), -1, -1, -1)
+    return model(
+        input_ids=input_ids,
+        past_key_values=DynamicCache([(keys, values) for keys, values in layers]),
+        attention_mask=torch.nn.functional.pad(attention_mask, (n_prompt, 0), value=1),
+        labels=labels,
+    )
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "08-prefix-tuning-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("08-prefix-tuning", PrefixEncoder, with_prefix)
+
+# %%
+encoder = PrefixEncoder(COUNTER, n_prompt=4)
+losses = fit(
+    lambda batch: with_prefix(counter, encoder(), **batch).loss, encoder.parameters(), 4, 0.1
+)
+n_numbers = sum(parameter.numel() for parameter in encoder.parameters())
+print(f"loss before {losses[0]:.3f}, after {losses[-1]:.3f} nats per token")
+print(f"trained: {n_numbers} numbers, {4 * n_numbers} bytes")
+
+# %% tags=["figure"]
+counter.set_attn_implementation("eager")
+counter.config.output_attentions = True
+output = with_prefix(counter, encoder(), **counting_texts(1, [4], torch.Generator().manual_seed(3)))
+labkit.figures.attention_map(output.attentions, n_prompt=4)
+
+# %% [markdown]
+# The rows of the prompt are gone: a prefix is seen, and sees nothing. For a text of six tokens behind four prompt
+# positions that is 6 in place of 10 positions to compute, in every layer.
+#
+# **In practice**, `peft` again, with your encoder's parameters under the same names. One warning from practice: with
+# activation checkpointing (lab 05) `transformers` switches the cache off, and a prefix in it is lost. Version 5 then
+# stops because mask and keys no longer fit.
+
+# %%
+counter.config.output_attentions = False
+counter.set_attn_implementation("sdpa")
+config = peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4)
+in_peft = peft.get_peft_model(copy.deepcopy(counter), config)
+in_peft.prompt_encoder["default"].load_state_dict(encoder.state_dict())
+yours = with_prefix(counter, encoder(), **step_4)
+print(f"yours {yours.loss:.6f}, peft {in_peft(**step_4).loss:.6f} nats per token")
+
+# %% [markdown]
+# ## 5. A network that makes the prompt
+#
+# Back to the prompt at the input. Adam moves every number by about the learning rate in each step, whatever the size of
+# its gradient, and the rows of a prompt learn apart from each other. **p-tuning** puts a network between a table and
+# the prompt. Then a step on the network's shared weights moves all rows at once, and together. As with the prefix's
+# bottleneck, the network serves training only: afterwards its output, $n \times h$ numbers, is all that is kept.
+#
+# `peft` offers two. Behind a table of $n \times h$ numbers, with $w$ the inner width:
+#
+# | kind | layers |
+# |---|---|
+# | MLP | linear h → w, ReLU, linear w → w, ReLU, linear w → h |
+# | LSTM | two-layer bidirectional LSTM h → 2w, then linear 2w → 2w, ReLU, linear 2w → h |
+
+# %% [markdown]
+# **Predict:** for n = 20, h = 4096 and an MLP of width 1024, how many numbers are trained, and how many are stored
+# after training?
+#
+# [[exercise 08-p-tuning]]
+#
+# Write `PromptEncoder`, an `nn.Module` whose `forward()` returns the prompt (n_prompt, hidden), with the submodules
+# `embedding`, `mlp_head` and, for the LSTM, `lstm_head`, named as in `peft`. And write `trained_parameters(model,
+# encoder)`: it freezes what must not change, and returns what the optimizer is given. The check loads weights into
+# your network, compares its output with `peft`'s, trains both for two steps, and looks at which weights moved.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The layers of `mlp_head` are an `nn.Sequential`; there is no activation after its last layer. No input is needed: the
+# table is looked up as a whole, `self.embedding.weight`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `nn.LSTM(hidden, width, num_layers=2, bidirectional=True, batch_first=True)` returns a pair, and its first element
+# holds the outputs of all positions, 2 × width wide. Without a batch axis it reads (n_prompt, hidden) as one sequence.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `x = self.embedding.weight`, for an LSTM `x = self.lstm_head(x)[0]`, then `self.mlp_head(x)`. In `trained_parameters`
+# the whole model is frozen, its embedding table as well, and all parameters of the encoder are returned.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-p-tuning", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class PromptEncoder(torch.nn.Module):
+    """A table of n_prompt vectors with a network behind it; kind is "MLP" or "LSTM", width its inner width."""
+
+    def __init__(self, n_prompt: int, hidden: int, width: int, kind: str) -> None:
+        ### BEGIN SOLUTION
+        super().__init__()
+        Linear, ReLU = torch.nn.Linear, torch.nn.ReLU
+        self.embedding = torch.nn.Embedding(n_prompt, hidden)
+        self.kind = kind
+        if kind == "LSTM":
+            self.lstm_head = torch.nn.LSTM(
+                hidden, width, num_layers=2, bidirectional=True, batch_first=True
+            )
+            self.mlp_head = torch.nn.Sequential(
+                Linear(2 * width, 2 * width), ReLU(), Linear(2 * width, hidden)
+            )
+        else:
+            self.mlp_head = torch.nn.Sequential(
+                Linear(hidden, width), ReLU(), Linear(width, width), ReLU(), Linear(width, hidden)
+            )
+        ### END SOLUTION
+
+    def forward(self) -> Float[Tensor, "n_prompt hidden"]:
+        """The prompt."""
+        ### BEGIN SOLUTION
+        x = self.embedding.weight
+        if self.kind == "LSTM":
+            x = self.lstm_head(x)[0]
+        return self.mlp_head(x)
+        ### END SOLUTION
+
+
+def trained_parameters(
+    model: PreTrainedModel, encoder: torch.nn.Module
+) -> list[torch.nn.Parameter]:
+    """Freeze what must not change; what the optimizer is given."""
+    ### BEGIN SOLUTION
+    model.requires_grad_(False)
+    return list(encoder.parameters())
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "08-p-tuning-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("08-p-tuning", PromptEncoder, trained_parameters)
+
+# %%
+with torch.device("meta"):  # shapes only, nothing is allocated
+    large = PromptEncoder(20, 4096, 1024, "MLP")
+n_trained = sum(parameter.numel() for parameter in large.parameters())
+print(f"trained {n_trained:,} numbers, stored afterwards {20 * 4096:,}")
+
+
+# %% [markdown]
+# More than a hundred times as many numbers are trained as are kept. What do they buy? The same prompt length, the same
+# learning rate, with and without the network: count the steps until the loss stays below 0.02 nats per token.
+#
+# **Predict:** will the network need fewer steps, or more?
+
+
+# %%
+def behind(prompt: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    """The loss of texts behind a prompt, in peft's way."""
+    pad, n_texts = torch.nn.functional.pad, len(batch["input_ids"])
+    text = counter.get_input_embeddings()(batch["input_ids"])
+    return counter(
+        inputs_embeds=torch.cat((prompt.expand(n_texts, -1, -1), text), 1),
+        attention_mask=pad(batch["attention_mask"], (len(prompt), 0), value=1),
+        labels=pad(batch["labels"], (len(prompt), 0), value=-100),
+    ).loss
+
+
+def steps_until(losses: list[float], goal: float = 0.02) -> int | str:
+    above = [index + 1 for index, loss in enumerate(losses) if loss > goal]
+    return f"more than {len(losses)}" if above[-1:] == [len(losses)] else above[-1] if above else 0
+
+
+def steps_needed(rate: float) -> tuple:
+    """Without and with the network."""
+    torch.manual_seed(0)
+    direct = torch.nn.Parameter(counter.get_input_embeddings()(blanks).clone())
+    network = PromptEncoder(4, 64, 64, "MLP")
+    weights = trained_parameters(counter, network)
+    by_itself = fit(lambda batch: behind(direct, batch), [direct], 4, rate)
+    by_network = fit(lambda batch: behind(network(), batch), weights, 4, rate)
+    return steps_until(by_itself), steps_until(by_network)
+
+
+print("rate 0.003: {} steps directly, {} through the network".format(*steps_needed(0.003)))
+
+# %% [markdown]
+# At the same learning rate the network is several times faster: its output moves by the sum of what all its weights
+# did. Turn the rate of the direct prompt up tenfold, as we did in section 3, and the lead is gone. This is one toy
+# model; on real ones prompt tuning is known to be slow and sensitive to its start, the more so the smaller the model.
+#
+# **In practice** this is `peft.PromptEncoderConfig`. Its checkpoint holds the baked prompt alone, as yours would.
+
+# %%
+config = peft.PromptEncoderConfig(
+    task_type="CAUSAL_LM", num_virtual_tokens=4, encoder_hidden_size=64
+)
+in_peft = peft.get_peft_model(copy.deepcopy(counter), config)
+network = PromptEncoder(4, 64, 64, "MLP")
+in_peft.prompt_encoder["default"].load_state_dict(network.state_dict())
+print(f"yours {behind(network(), step_4):.6f}, peft {in_peft(**step_4).loss:.6f} nats per token")
+stored = peft.get_peft_model_state_dict(in_peft)
+print({name: tuple(value.shape) for name, value in stored.items()})
+
+# %% [markdown]
+# ### At equal bytes
+#
+# Now all of them, each with 256 numbers to keep, 1024 bytes (1 KiB) in float32: a prompt of four positions, the same
+# through the network, a prefix of one position, and LoRA of rank 1 on the value projections (by `peft`). Twice: on
+# step 4, which the model knows, and on step 17, which it has never seen.
+#
+# **Predict:** which method is fastest on step 4? Which of them can learn step 17 at all?
+
+
+# %%
+def adapted(step: int) -> dict[str, list[float]]:
+    torch.manual_seed(0)
+    soft = PromptTuning(counter, blanks)
+    network, prefix = PromptEncoder(4, 64, 64, "MLP"), PrefixEncoder(COUNTER, 1)
+    config = peft.LoraConfig(r=1, lora_alpha=4, target_modules=["v_proj"])
+    lora = peft.get_peft_model(copy.deepcopy(counter), config)
+    low_rank = [parameter for parameter in lora.parameters() if parameter.requires_grad]
+    return {
+        "prompt tuning": fit(lambda batch: soft(**batch).loss, [soft.prompt], step, 0.03),
+        "p-tuning": fit(lambda batch: behind(network(), batch), network.parameters(), step, 0.003),
+        "prefix tuning": fit(
+            lambda batch: with_prefix(counter, prefix(), **batch).loss,
+            prefix.parameters(),
+            step,
+            0.1,
+        ),
+        "LoRA": fit(lambda batch: lora(**batch).loss, low_rank, step, 0.03),
+    }
+
+
+runs = {"step 4, known to the model": adapted(4), "step 17, never seen": adapted(17)}
+before = dict(
+    zip(runs, (counter(**counting_texts(512, [step], generator)).loss.item() for step in (4, 17)))
+)
+
+# %% tags=["figure"]
+labkit.figures.adaptation_losses(runs, before)
+
+# %% [markdown]
+# On the left, two kinds of prompt find the name within a few steps. On the right they get stuck above
+# $\ln 31 = 3.4$ nats, worse than guessing evenly among all numbers: a prompt can ask for what the model can do, and
+# hardly for anything else. What changes every layer, keys and values or weights, gets further with the same 1024 bytes.
+# Learning rates were chosen for each method, the model is tiny and the seed is one: read the figure for this
+# difference, and not as a ranking.
+
+# %% [markdown]
+# ### The methods in one table
+#
+# You will meet tables like this one. **Two of its cells do not hold.** Find them by measuring: the next cell counts
+# with your own classes.
+#
+# | | prompt tuning | p-tuning | prefix tuning | LoRA |
+# |---|---|---|---|---|
+# | where it enters | before the input | before the input | keys and values of every layer | beside chosen weight matrices |
+# | numbers trained | $n h$ | $n h$ | $2 L n a_{kv} d$ (no network) | $r (d_{in} + d_{out})$ for each matrix |
+# | numbers stored | $n h$ | $n h$ | $2 L n a_{kv} d$ | the same |
+# | positions taken from the context | $n$ | $n$ | none | none |
+# | extra positions computed | $n$ | $n$ | none | none |
+# | can be merged into the weights | no | no | no | yes |
+# | base may stay frozen in 4 bits | yes | yes | yes | yes |
+
+# %%
+network, prefix = PromptEncoder(4, 64, 64, "MLP"), PrefixEncoder(COUNTER, 4)
+text = counting_texts(1, [4], generator)
+outputs = {
+    "prompt tuning": (prompted.prompt.numel(), prompted(**text)),
+    "p-tuning": (sum(item.numel() for item in network.parameters()), prompted(**text)),
+    "prefix tuning": (prefix.embedding.weight.numel(), with_prefix(counter, prefix(), **text)),
+    "no method": (0, counter(**text)),
+}
+print(f"n = 4 before a text of {LENGTH}     trained   cache length   positions computed")
+for name, (n_numbers, output) in outputs.items():
+    length = output.past_key_values.get_seq_length()
+    print(f"{name:26}{n_numbers:>9,}{length:>15}{output.logits.shape[1]:>21}")
+
+# %% [markdown]
+# <details><summary>Which two?</summary>
+#
+# **p-tuning, numbers trained.** The network trains too: with the MLP it is $n h + (h w + w) + (w^2 + w) + (w h + h)$,
+# here 12,736 and not 256, and Adam keeps two more numbers for each. Only what is *stored* is $n h$.
+#
+# **Prefix tuning, positions taken from the context.** The cache is as long as behind a prompt, 10 and not 6. The text
+# starts at position $n$, so a model that was trained for 4096 positions reads $4096 - n$ of text; the cache takes $2 L
+# n a_{kv} d$ numbers for every text of a batch, and every token looks at $n$ more keys. What is saved is in the row
+# below: nothing is *computed* for these positions.
+#
+# The last row holds because all four need gradients with respect to activations only, and a frozen 4-bit weight can
+# give those. Merging LoRA into a 4-bit weight, though, means to dequantize it and to round again.
+#
+# </details>
+
+# %% [markdown]
+# **Open question.** (2 points, read by a person) Prefix tuning and p-tuning train a network and then throw it away;
+# only its output is kept. Why not train that output itself? Give two reasons, one of them with numbers that you
+# measured above, and name one cost.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "08-open-network", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# The network changes the optimization and not what can be represented: any output it has could be stored directly. Its
+# shared weights move all soft tokens (or all layers' keys and values) at once and in related ways, whereas Adam moves
+# each number of a table by about the learning rate and on its own. Measured: at the same rate the loss stayed below
+# 0.02 nats per token after a fraction of the steps (a handful in place of some twenty at a rate of 0.003). The output
+# starts small, and an LSTM makes neighbouring tokens depend on each other, as words do. Prefix tuning's authors report
+# unstable training and worse results without the network. Costs: many more trained numbers (12,736 for 256 here, 9.5
+# million for 82 thousand with h = 4096), with gradients and two Adam states each, during training only; more
+# hyperparameters; a tuned learning rate can close the gap.
+#
+# Marks: 1/2 for saying that the network adds no expressive power, only another path of optimization. 1/2 for each of
+# two sound points (shared weights tie the tokens; initial values and scale; stability reports; own step counts), no
+# more than 1. 1/2 for a true cost with a number.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## 6. Four bits for a weight
+#
+# The base is frozen, so its weights never receive small updates, and what lab 02 showed about lost updates does not
+# apply. All we need is that $Wx$ comes out nearly right. How few bits will do?
+#
+# Four bits give 16 values. Spread evenly from the smallest weight to the largest they are wasted: trained weights look
+# like draws from a normal distribution, so most of them are near zero and share three or four codes. NormalFloat (NF4)
+# puts the values where the weights are, at quantiles of the normal distribution. Each code then stands for about the
+# same share of the weights.
+#
+# One scale for a whole matrix would let a single outlier squeeze everything else into the middle codes. So the matrix
+# is cut into blocks of 64 weights in a row, and each block is divided by its largest magnitude $s$, the block's scale:
+#
+# $$ \hat w_i = s \cdot c_{k(i)}, \qquad k(i) = \arg\min_k \lvert w_i / s - c_k \rvert, \qquad
+# s = \max_{i \in \text{block}} \lvert w_i \rvert $$
+#
+# **Predict:** with a float32 scale for every 64 weights, how many bits does a weight take in all?
+
+# %% [markdown]
+# The scales are numbers like any others, and quantizing *them* is called double quantization. They are all positive, so
+# take their mean off first. Every 256 of these differences share a float32 step, their largest magnitude divided by
+# 127, and each becomes one signed byte. Altogether
+#
+# $$ 4 + \frac{8}{64} + \frac{32}{64 \cdot 256} = 4.127 \text{ bits} $$
+#
+# for a weight: 0.37 bits less than before, 3 GB in a model of 65 billion parameters.
+#
+# The 16 values are made like this. Take 9 evenly spaced probabilities from 0.9677083 down to 0.5 and leave out the
+# last: their quantiles are the 8 positive values. Take 8 over the same range, leave out the last: mirrored, their
+# quantiles are the 7 negative values. Add a zero, because zeros (padding, pruned weights) must survive, and divide by
+# the largest. The odd probability is $1 - \frac12 (\frac1{32} + \frac1{30})$: half a code's share beyond the outermost
+# value, averaged over 16 and 15 codes, since the quantile of 1 would be infinite.
+
+# %% [markdown]
+# [[exercise 08-nf4]]
+#
+# Write `nf4_codebook`, `quantize_nf4` and `dequantize_nf4`. Blocks run through `w.flatten()`; the last one may be
+# shorter. A block of zeros comes back as zeros. What `quantize_nf4` returns is a dict of tensors in a layout of your
+# own, and their bytes are counted: from 2¹⁶ weights on at most 4.51 bits a weight, and with `double=True` at most 4.15.
+# All that `dequantize_nf4` needs is in this dict; other weights may be quantized in between. The check reads scales and
+# codes back from your values: every weight must have the nearest code, and with `double=True` every scale must be
+# within half of its 8-bit step. It also trains a LoRA update over your weight and over the original, and compares the
+# losses.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# There are three small problems here: 16 numbers, which you can print and compare with the text; the nearest of 16
+# values, for which the midpoints between neighbours are enough; and two 4-bit numbers in one byte. Do them one at a
+# time, with `double=False` first.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `torch.special.ndtri` is the quantile function of the normal distribution. `torch.bucketize(ratios, midpoints)` gives
+# the index of the nearest code. Pad the flat weight to a multiple of 64 with zeros, and view it as (blocks, 64). Two
+# codes are one byte: `codes[0::2] * 16 + codes[1::2]`, and back with `>> 4` and `& 15`. Where a scale is 0, divide by
+# 1.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# For `double`: `mean = scales.mean()`, `groups` is `scales - mean` padded to (n, 256), `steps = groups.abs().amax(1) /
+# 127`, `q = (groups / steps[:, None]).round().to(torch.int8)`, and 0 / 0 wants the same care as above. Keep `q` without
+# the padding, `steps` and `mean`. Going back: `q * steps.repeat_interleave(256)[: len(q)] + mean`. Then
+# `nf4_codebook()[codes] * scales[:, None]`, flattened, cut to the number of weights, and in its shape again.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-nf4", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def nf4_codebook() -> Float32[Tensor, "16"]:
+    """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
+    ### BEGIN SOLUTION
+    tail = 0.9677083
+    positive = torch.special.ndtri(torch.linspace(tail, 0.5, 9).double())[:-1]
+    negative = -torch.special.ndtri(torch.linspace(tail, 0.5, 8).double())[:-1]
+    codes = torch.cat([negative, torch.zeros(1), positive]).sort().values
+    return (codes / codes.max()).float()
+    ### END SOLUTION
+
+
+def quantize_nf4(w: Float32[Tensor, "*shape"], double: bool = False) -> dict[str, Tensor]:
+    """All that is kept of w: 4-bit codes and one scale per 64 weights, with `double` of 8 bits."""
+    ### BEGIN SOLUTION
+    blocks = nn.functional.pad(w.flatten(), (0, -w.numel() % 64)).view(-1, 64)
+    scales = blocks.abs().amax(1)
+    middles = (nf4_codebook()[1:] + nf4_codebook()[:-1]) / 2
+    ratios = blocks / torch.where(scales > 0, scales, 1.0)[:, None]
+    codes = torch.bucketize(ratios, middles.to(w.device)).to(torch.uint8).flatten()
+    state = {"packed": codes[0::2] * 16 + codes[1::2]}
+    if not double:
+        return state | {"scales": scales}
+    mean = scales.mean()
+    groups = nn.functional.pad(scales - mean, (0, -len(scales) % 256)).view(-1, 256)
+    steps = groups.abs().amax(1) / 127
+    q = (groups / torch.where(steps > 0, steps, 1.0)[:, None]).round()
+    q = q.to(torch.int8).flatten()[: len(scales)]
+    return state | {"q": q, "steps": steps, "mean": mean}
+    ### END SOLUTION
+
+
+def dequantize_nf4(state: dict[str, Tensor], shape: tuple[int, ...]) -> Float32[Tensor, "*shape"]:
+    """The weight that quantize_nf4 has kept, in its shape."""
+    ### BEGIN SOLUTION
+    packed = state["packed"].int()
+    codes = torch.stack([packed >> 4, packed & 15], 1).view(-1, 64)
+    if "scales" in state:
+        scales = state["scales"]
+    else:
+        steps = state["steps"].repeat_interleave(256)[: len(state["q"])]
+        scales = state["q"] * steps + state["mean"]
+    values = nf4_codebook().to(packed.device)[codes] * scales[:, None]
+    return values.flatten()[: math.prod(shape)].view(shape)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "08-nf4-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("08-nf4", nf4_codebook, quantize_nf4, dequantize_nf4)
+
+# %%
+weight = counter.model.layers[0].mlp.up_proj.weight.detach()
+large = torch.randn(512, 512, generator=torch.Generator().manual_seed(0))
+for double in (False, True):
+    state = quantize_nf4(large, double)
+    bits = 8 * sum(tensor.nbytes for tensor in state.values()) / large.numel()
+    error = (dequantize_nf4(state, large.shape) - large).norm() / large.norm()
+    print(f"double={double!s:5} {bits:.3f} bits for a weight, relative error {error:.4f}")
+
+
+def evenly(x: Tensor) -> Tensor:
+    """16 evenly spaced values and the same scales, for comparison."""
+    blocks = x.view(-1, 64)
+    scale = blocks.abs().amax(1, keepdim=True) / 7.5
+    return (((blocks / scale - 0.5).round() + 0.5) * scale).view_as(x)
+
+
+print(
+    f"16 evenly spaced values:          relative error {(evenly(large) - large).norm() / large.norm():.4f}"
+)
+
+# %% tags=["figure"]
+labkit.figures.code_usage(nf4_codebook(), weight)
+
+# %% [markdown]
+# On the left is a trained matrix, from a feed-forward layer of the counting model: the strokes are close together where
+# the weights are. On the right, an evenly spaced code takes between 1 % and 14 % of the weights, one of yours between 2
+# % and 9 %. Both ends have a peak on the left, because every block has a weight there by construction: its largest. The
+# gain over evenly spaced codes, 8 % less error on normal weights at the same bits, is smaller than the idea suggests,
+# and double quantization costs nearly nothing.
+#
+# **In practice** `bitsandbytes` does this on a GPU: `BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4",
+# bnb_4bit_use_double_quant=True)` in `from_pretrained`. It has the same 16 values and block sizes; for the
+# scales it has an 8-bit code of uneven steps, where the paper speaks of 8-bit floats.
+
+# %% [markdown]
+# ## 7. Training through a weight that is not there
+#
+# A matrix product needs numbers, so the layer unpacks its weight, multiplies, and lets the unpacked weight go. Write
+# that as `F.linear(x, dequantize(...))` and the memory is not saved: autograd keeps the unpacked weight for the
+# backward pass, in every layer, and at the end of the forward pass the whole model stands there in full precision.
+#
+# A linear layer $y = x W^\top$ has two gradients:
+#
+# $$ \frac{\partial \ell}{\partial x} = \frac{\partial \ell}{\partial y}\, W, \qquad
+# \frac{\partial \ell}{\partial W} = \left(\frac{\partial \ell}{\partial y}\right)^{\!\top} x $$
+#
+# **Predict:** the weight is frozen. Which of `x`, $W$, packed codes and scales must a layer keep from the forward to
+# the backward pass?
+
+# %% [markdown]
+# [[exercise 08-frozen-nf4]]
+#
+# Write the autograd Function `FrozenNF4Linear`. `dequantize(packed, scales, dtype)` is given and returns the weight
+# (n_out, n_in) in that dtype. The product is computed in the dtype of `x`, which has any number of leading axes. The
+# check compares output and gradient with `torch.nn.functional.linear` over the unpacked weight. It counts what is alive
+# after the forward pass, wherever it hides: the packed weight, the scales and the output, and nothing else. Nor may two
+# unpacked weights be alive at any moment.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Time for memory: the backward pass may unpack the weight a second time. And look at the two gradients again: which of
+# them is ever asked for?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `ctx.save_for_backward` takes tensors that exist anyway: `packed` and `scales`. `dequantize` is no tensor, so it is an
+# ordinary attribute of `ctx`. `backward` returns as many values as `forward` has arguments after `ctx`, and `None` for
+# each that has no gradient.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Forward: `return x @ dequantize(packed, scales, x.dtype).T`, without a name for the weight. Backward: `packed, scales
+# = ctx.saved_tensors`, then `return grad_y @ ctx.dequantize(packed, scales, grad_y.dtype), None, None, None`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "08-frozen-nf4", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class FrozenNF4Linear(torch.autograd.Function):
+    """x @ weight.T, where the weight is packed in 4 bits and never trains."""
+
+    @staticmethod
+    def forward(
+        ctx,
+        x: Float[Tensor, "*rows n_in"],
+        packed: UInt8[Tensor, "..."],
+        scales: Float32[Tensor, "..."],
+        dequantize: Callable[[Tensor, Tensor, torch.dtype], Tensor],
+    ) -> Float[Tensor, "*rows n_out"]:
+        """dequantize(packed, scales, dtype) gives the weight (n_out, n_in)."""
+        ### BEGIN SOLUTION
+        ctx.save_for_backward(packed, scales)
+        ctx.dequantize = dequantize
+        return x @ dequantize(packed, scales, x.dtype).T
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, grad_y: Float[Tensor, "*rows n_out"]):
+        """The gradient of each argument of forward; None where there is none."""
+        ### BEGIN SOLUTION
+        packed, scales = ctx.saved_tensors
+        return grad_y @ ctx.dequantize(packed, scales, grad_y.dtype), None, None, None
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "08-frozen-nf4-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("08-frozen-nf4", FrozenNF4Linear)
+
+# %%
+from labkit import track_memory
+
+WIDTH, N_LAYERS = 1024, 12
+with torch.no_grad():
+    states = [quantize_nf4(torch.randn(WIDTH, WIDTH) / 32, double=True) for _ in range(N_LAYERS)]
+
+
+def unpack(state: dict[str, Tensor]) -> Callable[[Tensor, Tensor, torch.dtype], Tensor]:
+    """The layout of a state is your own, so its unpacking takes all of it and not the two tensors."""
+    return lambda packed, scales, dtype: dequantize_nf4(state, (WIDTH, WIDTH)).to(dtype)
+
+
+def by_autograd(x: Tensor, state: dict[str, Tensor]) -> Tensor:
+    return nn.functional.linear(x, dequantize_nf4(state, (WIDTH, WIDTH)))
+
+
+def by_yours(x: Tensor, state: dict[str, Tensor]) -> Tensor:
+    first, *_, last = state.values()
+    return FrozenNF4Linear.apply(x, first, last, unpack(state))
+
+
+profiles = {}
+for name, layer in {"left to autograd": by_autograd, "FrozenNF4Linear": by_yours}.items():
+    x = torch.randn(16, WIDTH, requires_grad=True)
+    with track_memory(batch=[x, states]) as profile:
+        y = x
+        for state in states:
+            y = layer(y, state)
+        profile.mark("end of forward")
+        y.sum().backward()
+    profiles[name] = profile
+    print(f"{name:18} peak {profile.peak_bytes / 2**20:.1f} MiB")
+print(f"weights: {N_LAYERS * WIDTH**2 * 4 / 2**20:.1f} MiB in float32, "
+      f"{sum(t.nbytes for state in states for t in state.values()) / 2**20:.1f} MiB packed")  # fmt: skip
+
+# %% tags=["figure"]
+labkit.figures.memory_timeline(profiles)
+
+# %% [markdown]
+Each_PLACEHOLDER  #
+# **In practice** `peft` finds out that a layer is a `bitsandbytes.nn.Linear4bit` and puts LoRA around it; that layer is
+# such a Function, with a kernel that unpacks in registers. This combination is QLoRA.
+
+# %% [markdown]
+# ## 8. What the bytes buy
+#
+# Now train. The counting model knows the steps 1 to 6; it shall learn six steps that it has never seen, all at once and
+# without a name. As before, the second number is a guess among six, so that no loss below $\ln 6 / 5$ = 0.358 is
+# possible. Everything is trained with your layers, for 150 steps of AdamW in float32: a number that trains costs 16
+# bytes (itself, its gradient and two states).
+#
+# **Predict:** the full model has 87,000 parameters. How many numbers must LoRA train for a loss below 0.6: 1 % as many,
+# 10 %, or 40 %? And by how much does the 4-bit base make it worse?
+
+# %%
+NEW_STEPS = [11, 13, 17, 19, 23, 29]
+
+
+def fresh(four_bits: bool = False) -> PreTrainedModel:
+    """A copy of the counting model, with all its linear layers rounded to NF4 if wanted."""
+    model = copy.deepcopy(counter).requires_grad_(False)
+    model.set_attn_implementation("sdpa")
+    model.config.output_attentions = False
+    for name, module in model.named_modules():
+        if four_bits and name.rpartition(".")[2] in ALL_SEVEN:
+            packed = quantize_nf4(module.weight.data, double=True)
+            module.weight.data = dequantize_nf4(packed, tuple(module.weight.shape))
+    return model
+
+
+def with_lora(rank: int, targets: tuple[str, ...], four_bits: bool = False) -> PreTrainedModel:
+    torch.manual_seed(1)
+    model = fresh(four_bits)
+    inject(model, targets, lambda linear: LoRALinear(linear, rank, alpha=2 * rank))
+    return model
+
+
+def learn(model: nn.Module, rate: float = 1e-2, n_steps: int = 150) -> float:
+    """The loss on 1024 new texts after training, in nats per token."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, n_steps)
+    source = torch.Generator().manual_seed(0)
+    for _ in range(n_steps):
+        loss = model(**counting_texts(32, NEW_STEPS, source)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    with torch.no_grad():
+        return model(**counting_texts(1024, NEW_STEPS, source)).loss.item()
+
+
+# %%
+models = {("everything", 0): fresh().requires_grad_(True)}
+models |= {("LoRA, all seven", rank): with_lora(rank, ALL_SEVEN) for rank in (1, 4, 16)}
+models |= {("LoRA, q and v", rank): with_lora(rank, ("q_proj", "v_proj")) for rank in (4, 16)}
+models |= {("QLoRA, all seven", 16): with_lora(16, ALL_SEVEN, four_bits=True)}
+models |= {("prompt tuning", 16): PromptTuning(fresh(), torch.full((16,), BLANK))}
+losses = {}
+for (method, size), model in models.items():
+    losses[method, size] = learn(model, rate=3e-3 if method == "everything" else 1e-2)
+    n = trained_numbers(model)
+    print(f"{method:17} {size or '':>3} {n:>8,} numbers, {16 * n / 1000:>7,.0f} kB = {16 * n / 1024:>7,.1f} KiB:"
+          f"  loss {losses[method, size]:.3f}")  # fmt: skip
+print(
+    f"QLoRA against LoRA at rank 16: {losses['QLoRA, all seven', 16] / losses['LoRA, all seven', 16] - 1:+.1%}"
+)
+
+# %% tags=["figure"]
+points = {}
+for (method, size), model in models.items():
+    points.setdefault(method, []).append((16 * trained_numbers(model), losses[method, size]))
+labkit.figures.loss_at_equal_bytes(points, floor=math.log(6) / 5)
+
+# %% [markdown]
+# Follow a vertical line to compare methods at equal bytes. Around 130 KiB, rank 4 on all seven matrices beats rank 16
+# on two of them by far: breadth buys more than rank, which is why `target_modules="all-linear"` has become the usual
+# advice. (At a quarter of that neither learns much.) The prompt does not get anywhere, as in section 5. QLoRA sits on
+# top of LoRA: the update makes up for the rounding, and the difference of a percent or two is the scatter of a short
+# training run, which can have either sign. The bytes of the base, which are not in this figure, went down to a quarter.
+#
+# This model is tiny and its new task is unlike anything that it knew, so it needs high ranks for its width. The next
+# figure shows what full training and LoRA have added to the same matrix. (Learning rates were chosen for each method,
+# the seed is one: read the figures for large differences only.)
+
+# %%
+PLACE = "model.layers.0.mlp.up_proj"
+before = counter.get_submodule(PLACE).weight
+updates = {"everything": models["everything", 0].get_submodule(PLACE).weight.detach() - before}
+for rank in (4, 16):
+    layer = models["LoRA, all seven", rank].get_submodule(PLACE)
+    layer.merge()
+    updates[f"LoRA, rank {rank}"] = layer.base.weight.detach() - before
+    layer.unmerge()
+
+# %% tags=["figure"]
+labkit.figures.update_spectrum(updates)
+
+# %% [markdown]
+# LoRA's updates end at their rank, as they must. Read on the right how many directions hold nine tenths of the full
+# update: more than a third of all 64. So full training did *not* find an update of low rank, and rank 16 comes close to
+# its loss all the same. It found another update, of few directions and several times as large in each. Low rank is not
+# what training tends to; it is enough. Rank 4 was not: a bet can be lost, and rank is the stake.
+
+# %% [markdown]
+# ## What you measured
+#
+# For the 8-billion model in bfloat16, from your own functions: `inject` has counted what trains, `quantize_nf4` the
+# bits of a weight. AdamW keeps two states in the dtype of what it trains.
+
+# %%
+targets_of_base = [
+    module.base.weight.numel()
+    for module in methods["LoRA, rank 16, all seven"].modules()
+    if isinstance(module, LoRALinear)
+]
+packed_bytes = sum(targets_of_base) * bits / 8
+qlora = dict(kept_by_method["LoRA, rank 16, all seven"])
+qlora["weights"] += packed_bytes - 2 * sum(targets_of_base)
+name = "QLoRA, rank 16, all seven"
+kept_by_method[name] = qlora
+trained_by_method[name] = trained_by_method["LoRA, rank 16, all seven"]
+prompt_bytes = 16 * 4096 * 2
+kept_by_method["prompt of 16 tokens"] = {
+    "weights": kept(whole)["weights"] + prompt_bytes,
+    "gradients": prompt_bytes,
+    "optimizer": 2 * prompt_bytes,
+}
+trained_by_method["prompt of 16 tokens"] = 16 * 4096
+
+# %% tags=["figure"]
+labkit.figures.bytes_by_method(kept_by_method, trained_by_method)
+
+# %% [markdown]
+# The 24 GB card of the first paragraph has its answer. With QLoRA 6 GB are taken before the first batch, and the rest
+# is left for activations, which none of these methods takes away (labs 04 and 05 do). The frozen prompt row shows the
+# other half of the lesson: once nearly nothing trains, the base is the bill.
+#
+# | feature | speed | memory |
+# |---|---|---|
+# | LoRA | a step is a little faster: no gradients and no optimizer step for the base; free at inference once merged | gradients and states nearly vanish |
+# | 4-bit base (QLoRA) | slower: every weight is unpacked twice in a step | weights shrink to a third: embeddings and the output layer stay in 16 bits |
+# | soft prompts | every text is longer by n positions | gradients and states nearly vanish; a longer cache |
+
+# %%
+progress("08", globals())
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Edward Hu and others, *LoRA: Low-Rank Adaptation of Large Language Models* (2021): section 7 on which matrices to
+#   adapt and on the rank of the update.
+# - Tim Dettmers and others, *QLoRA: Efficient Finetuning of Quantized LLMs* (2023): sections 2 and 3; appendix E has the 16
+#   values.
+# - John Schulman and others, *LoRA Without Regret* (Thinking Machines Lab, 2025): when LoRA keeps up with full training,
+#   and when it does not.
+# - Aleksandar Petrov, Philip Torr and Adel Bibi, *When Do Prompting and Prefix-Tuning Work? A Theory of Capabilities and
+#   Limitations* (ICLR 2024): why a prompt brings out what a model can do and hardly teaches it anything else.
+# - The documentation of `peft`: "Quantization" and "LoRA", for initializations and variants beyond this lab.
+#
+# **Sources.** The texts above. Prompt tuning: Brian Lester, Rami Al-Rfou and Noah Constant, *The Power of Scale for
+# Parameter-Efficient Prompt Tuning* (EMNLP 2021). Prefix tuning and why its authors train it through a network: Xiang
+# Lisa Li and Percy Liang, *Prefix-Tuning: Optimizing Continuous Prompts for Generation* (ACL 2021). p-tuning: Xiao Liu
+# and others, *GPT Understands, Too* (2021). That LoRA finds other updates than full training does: Reece Shuttleworth
+# and others, *LoRA vs Full Fine-tuning: An Illusion of Equivalence* (2024). The intrinsic dimension of fine-tuning:
+# Armen Aghajanyan, Luke Zettlemoyer and Sonal Gupta, *Intrinsic Dimensionality Explains the Effectiveness of Language
+# Model Fine-Tuning* (ACL 2021).

@@ -1,0 +1,95 @@
+"""Lab 03: the figures that the notebook quotes come out of the solution, and the rules are the documented ones."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from grading.hidden import Secret
+from labkit.exercises.lab03.blocks import BLOCKS, FAMILIES
+from labkit.exercises.lab03.calls import CALLS, measured_on_cpu
+from labkit.oracles.lab03.autocast import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
+from labkit.oracles.lab03.memory import measured
+from tests.exercises.harness import answer_files, answers_in, hidden_verdict, solution_of
+
+DOCUMENTED = {
+    LOW: {"linear", "matmul", "conv1d", "attention"},
+    HIGH: {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
+    | {"exp", "log", "pow", "rsqrt", "softplus"},
+}
+"""PyTorch's documentation, Automatic Mixed Precision, "CUDA Op-Specific Behavior"; attention is measured."""
+IDS = ("03-underflow", "03-loss-scaler", "03-train-step", "03-autocast-dtypes", "03-amp-memory")
+
+
+def per_parameter(n_rows: int, training: bool, autocast: bool) -> tuple[float, float]:
+    """Bytes for each parameter of a wide stack: by the solution, and measured."""
+    widths = (256, 1024, 1024, 256)
+    n_parameters = sum(a * b for a, b in itertools.pairwise(widths))
+    predict = answers_in("03-amp-memory", solution_of("03-amp-memory"))["bytes_after_forward"]
+    predicted = predict(widths, n_rows, training=training, autocast=autocast)
+    return predicted / n_parameters, measured(widths, n_rows, training, autocast) / n_parameters
+
+
+@pytest.mark.parametrize(
+    ("training", "autocast", "n_bytes"),
+    [(False, False, 4), (False, True, 6), (True, False, 16), (True, True, 18)],
+)
+def test_bytes_per_parameter_with_a_single_row(training: bool, autocast: bool, n_bytes: int) -> None:
+    predicted, found = per_parameter(1, training, autocast)
+    assert predicted == pytest.approx(n_bytes, abs=0.02)
+    assert found == pytest.approx(predicted, abs=1e-4)
+
+
+def test_autocast_takes_less_with_many_rows() -> None:
+    assert per_parameter(4096, True, True)[1] < 0.75 * per_parameter(4096, True, False)[1]
+
+
+def test_the_rules_are_the_documented_ones() -> None:
+    lists = {rule: {name for name in CALLS if rule_of(name) == rule} for rule in (LOW, HIGH, REST)}
+    # `.float()` is on no list; it gives float32 by itself.
+    assert lists[LOW] == DOCUMENTED[LOW]
+    assert lists[HIGH] - {"float"} == DOCUMENTED[HIGH]
+
+
+def test_the_cpus_list_lets_softmax_layer_norm_and_sums_in_16_bits() -> None:
+    for function, n_inputs in (("softmax", 1), ("layer_norm", 3), ("sum", 1), ("norm", 1)):
+        inputs = (torch.bfloat16,) + (torch.float32,) * (n_inputs - 1)
+        assert dtype_of(function, inputs, torch.bfloat16, "cpu") == torch.bfloat16
+        assert dtype_of(function, inputs, torch.bfloat16, "cuda") == torch.float32
+    assert dtype_of("cross_entropy", (torch.bfloat16,), torch.bfloat16, "cpu") == torch.float32
+
+
+def test_fake_tensors_follow_the_rules_of_real_ones_where_both_can_run() -> None:
+    """On the CPU, every block: what the oracle measures on fake tensors is what running it gives."""
+    for name in ("gpt", "llama", "head", "conv"):
+        ops = BLOCKS[name]
+        made = {op.result for op in ops}
+        given = {one: torch.float32 for op in ops for one in op.inputs if one not in made}
+        given |= {"index": torch.int64} if "index" in given else {}
+        dtypes = dict(given)
+        for op in ops:
+            dtypes[op.result] = dtype_of(op.function, tuple(dtypes[one] for one in op.inputs), torch.bfloat16, "cpu")
+        assert measured_on_cpu(ops, given, torch.bfloat16) == {op.result: dtypes[op.result] for op in ops}
+
+
+def test_the_state_of_autocast_is_put_back() -> None:
+    before = torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")
+    with pytest.raises(ZeroDivisionError), autocast_to(torch.bfloat16, "cuda"):
+        raise ZeroDivisionError
+    assert (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")) == before
+
+
+def test_drawn_blocks_call_functions_that_exist() -> None:
+    assert {name for names in FAMILIES.values() for name in names} - {"layer_norm_of"} <= CALLS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_right_answers_pass_whatever_the_secret(exercise_id: str) -> None:
+    """Tolerances are not lucky: twelve course keys, the solution and the unusual right answers."""
+    right = [path.read_text() for path in answer_files("right") if path.stem.startswith(f"{exercise_id}__")]
+    for number, source in itertools.product(range(12), [solution_of(exercise_id), *right]):
+        verdict = hidden_verdict(exercise_id, source, Secret(b"key %d" % number, "lab", "ada", "first"))
+        assert verdict.outcome == "passed", (number, verdict)

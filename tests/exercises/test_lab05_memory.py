@@ -1,0 +1,62 @@
+"""Lab 05's budgets: on the watched cases a right answer stays far below what shows from outside, a breach does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from grading.hidden import Secret, hidden_of
+from grading.supervisor.witness import SLACK_BYTES
+from labkit import exercises
+from labkit.observe import gather_answers, make_inputs, observe
+from labkit.oracles import oracle_of
+from labkit.spec import MiB, Observation
+from tests.exercises.harness import TESTS, answers_in, hidden_verdict, solution_of
+
+WATCHED = ("05-checkpoint", "05-low-memory", "05-selective", "05-find-the-leak", "05-chunked-loss")
+BREACHES = (
+    "05-checkpoint__stashes-the-graph-on-ctx",
+    "05-checkpoint__stashes-numpy-arrays",
+    "05-low-memory__records-the-graph-on-the-way",
+    "05-low-memory__keeps-the-inputs-of-all-layers",
+    "05-selective__keeps-everything",
+    "05-find-the-leak__as-it-was",
+    "05-find-the-leak__hook-keeps-the-output",
+    "05-chunked-loss__all-at-once",
+    "05-chunked-loss__keeps-the-chunks-logits",
+)
+SECRET = Secret(b"a watched key", "05", "grace", "first")
+
+
+def watched_run(exercise_id: str, source: str) -> tuple[Observation, float]:
+    """The run of the watched case, and the peak that its budget allows."""
+    exercise, draw = exercises.find(exercise_id), SECRET.draw(exercise_id, "watched")
+    (case,) = hidden_of(exercise_id).watched(draw)
+    tree = make_inputs(exercise, case, 1)
+    run = observe(exercise, gather_answers(exercise, answers_in(exercise_id, source)), case, tree)
+    (budget,) = (budget for budget in oracle_of(exercise_id).budgets if budget.name == "peak_bytes")
+    return run, budget.limit(case, tree)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise_id", WATCHED)
+def test_the_solution_stays_within_the_watched_budget(exercise_id: str) -> None:
+    run, limit = watched_run(exercise_id, solution_of(exercise_id))
+    assert run.trouble is None
+    assert run.measured["peak_bytes"] <= limit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_breach_stands_out_by_far_more_than_the_slack(name: str) -> None:
+    source = (TESTS / "wrong" / f"{name}.py").read_text()
+    run, limit = watched_run(name.split("__")[0], source)
+    assert run.trouble is None
+    assert run.measured["peak_bytes"] >= limit + 64 * MiB > limit + 2 * SLACK_BYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise_id", (*WATCHED, "05-segments"))
+def test_the_solution_passes_whatever_the_secret(exercise_id: str) -> None:
+    for number in range(20):
+        secret = Secret(f"course key {number}".encode(), "05", "ada", "first")
+        assert hidden_verdict(exercise_id, solution_of(exercise_id), secret).outcome == "passed", number

@@ -1,0 +1,76 @@
+"""What lab 08's LoRA exercises promise beyond the answers in tests/wrong and tests/right."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from torch import nn
+
+from grading.hidden import Secret, hidden_of
+from labkit import exercises
+from labkit.check import judge
+from labkit.observe import gather_answers, make_inputs, observe
+from labkit.oracles import oracle_of
+from labkit.spec import MiB, Observation
+from tests.exercises.harness import TESTS, answers_in, hidden_verdict, solution_of
+
+HARD_TO_TELL = (
+    "08-lora-linear__scale-forgotten-in-merge",
+    "08-lora-linear__drops-the-middle",
+    "08-inject__strict-is-false",
+    "08-inject__matches-the-end-of-a-name",
+    "08-inject__saves-live-tensors",
+)
+NONSENSE = (None, "text", 3, [], {}, torch.tensor(float("nan")), torch.zeros(3, 0), True)
+
+
+@pytest.mark.parametrize("name", HARD_TO_TELL)
+def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
+    source = (TESTS / "wrong" / f"{name}.py").read_text()
+    for attempt in range(4):
+        verdict = hidden_verdict(name.split("__")[0], source, Secret(b"another key", "08", "grace", str(attempt)))
+        assert verdict.score == 0
+        assert source.splitlines()[0].removeprefix("# ") in verdict.hint
+
+
+def test_rank_32_on_1000_by_1000_adds_64_000_numbers() -> None:
+    layer = answers_in("08-lora-linear", solution_of("08-lora-linear"))["LoRALinear"](nn.Linear(1000, 1000), 32, 32.0)
+    assert sum(p.numel() for p in layer.parameters() if p.requires_grad) == 64_000
+
+
+def test_an_update_that_is_formed_stands_out_of_the_watched_budget() -> None:
+    exercise, (budget,) = exercises.find("08-lora-linear"), oracle_of("08-lora-linear").budgets
+    (case,) = hidden_of(exercise.id).watched(random.Random(0))
+    tree = make_inputs(exercise, case, 0)
+
+    def peak_bytes(source: str) -> float:
+        answers = gather_answers(exercise, answers_in(exercise.id, source))
+        return observe(exercise, answers, case, tree, lend=True).measured["peak_bytes"]
+
+    formed = (TESTS / "wrong" / "08-lora-linear__forms-the-update.py").read_text()
+    limit = budget.limit(case, tree)
+    assert peak_bytes(solution_of(exercise.id)) <= limit
+    assert peak_bytes(formed) >= limit + 64 * MiB
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")  # from a tensor in place of the dict
+@pytest.mark.parametrize("exercise_id", ["08-lora-linear", "08-inject", "08-nf4", "08-frozen-nf4"])
+def test_nonsense_is_judged_and_not_stumbled_over(exercise_id: str) -> None:
+    """Every value that a driver returns replaced by one that makes no sense, in turn."""
+    exercise, oracle = exercises.find(exercise_id), oracle_of(exercise_id)
+    case = exercise.public[0]
+    tree = make_inputs(exercise, case, 0)
+    answers = gather_answers(exercise, answers_in(exercise_id, solution_of(exercise_id)))
+    right = observe(exercise, answers, case, tree)
+    assert judge(exercise, oracle, [right]).score == 1
+    judged_by_value = [key for key in right.got if key not in ("dropped", "saved_bytes")]
+    for key in judged_by_value:
+        for value in NONSENSE:
+            if right.got[key] is None and value is None:
+                continue
+            wrong = Observation(case, tree, {**right.got, key: value}, right.back, right.measured)
+            assert judge(exercise, oracle, [wrong]).score == 0, (key, value)
+    for value in NONSENSE:
+        assert judge(exercise, oracle, [Observation(case, tree, value, right.back, right.measured)]).score == 0

@@ -1,0 +1,77 @@
+"""What lab 08's 4-bit exercises promise beyond the answers in tests/wrong and tests/right."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from grading.hidden import Secret, hidden_of
+from labkit import exercises
+from labkit.observe import gather_answers, make_inputs, observe
+from labkit.oracles import oracle_of
+from labkit.oracles.lab08.nf4_read import CODEBOOK
+from labkit.oracles.lab08.small_task import loss_after_training
+from labkit.spec import MiB
+from tests.exercises.harness import TESTS, answers_in, hidden_verdict, solution_of
+
+HARD_TO_TELL = (
+    "08-nf4__mean-stays",
+    "08-nf4__scales-cut",
+    "08-nf4__half-precision-scales",
+    "08-nf4__next-lower-code",
+    "08-frozen-nf4__saves-the-input",
+    "08-frozen-nf4__gradient-transposed",
+)
+
+
+@pytest.fixture(scope="module")
+def nf4() -> dict:
+    return answers_in("08-nf4", solution_of("08-nf4"))
+
+
+@pytest.mark.parametrize("name", HARD_TO_TELL)
+def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
+    source = (TESTS / "wrong" / f"{name}.py").read_text()
+    for attempt in range(4):
+        verdict = hidden_verdict(name.split("__")[0], source, Secret(b"another key", "08", "grace", str(attempt)))
+        assert verdict.score == 0
+        assert source.splitlines()[0].removeprefix("# ") in verdict.hint
+
+
+def test_the_quantiles_are_the_published_values(nf4: dict) -> None:
+    assert (nf4["nf4_codebook"]() - torch.tensor(CODEBOOK)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize(("double", "bits"), [(False, 4.5), (True, 4.13)])
+def test_a_weight_takes_as_many_bits_as_the_paper_says(nf4: dict, double: bool, bits: float) -> None:
+    state = nf4["quantize_nf4"](torch.randn(256, 256), double)
+    assert 8 * sum(tensor.nbytes for tensor in state.values()) / 2**16 == pytest.approx(bits, abs=0.003)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_update_trains_as_well_over_four_bits_and_not_over_any(nf4: dict, seed: int) -> None:
+    w = 0.02 * torch.randn(64, 64, generator=torch.Generator().manual_seed(seed))
+    coarse = (w / w.std()).round() * w.std()
+    base = loss_after_training(w, w)
+    assert loss_after_training(w, nf4["dequantize_nf4"](nf4["quantize_nf4"](w, True), (64, 64))) <= 1.02 * base
+    assert loss_after_training(w, coarse) > 1.02 * base
+
+
+def test_a_weight_that_is_kept_stands_out_of_the_watched_budget() -> None:
+    exercise = exercises.find("08-frozen-nf4")
+    budgets = {budget.name: budget for budget in oracle_of(exercise.id).budgets}
+    (case,) = hidden_of(exercise.id).watched(random.Random(0))
+    tree = make_inputs(exercise, case, 0)
+
+    def measured(source: str) -> dict:
+        return observe(
+            exercise, gather_answers(exercise, answers_in(exercise.id, source)), case, tree, lend=True
+        ).measured
+
+    right = measured(solution_of(exercise.id))
+    wrong = measured((TESTS / "wrong" / "08-frozen-nf4__saves-the-weight.py").read_text())
+    assert all(right[name] <= budget.limit(case, tree) for name, budget in budgets.items())
+    assert wrong["peak_bytes"] >= budgets["peak_bytes"].limit(case, tree) + 64 * MiB
+    assert wrong["saved_bytes"] >= budgets["saved_bytes"].limit(case, tree) + 64 * MiB

@@ -1,0 +1,124 @@
+"""The figures of lab 03: drawn from the functions that are handed in, labelled, and nothing runs off the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from labkit import figures
+from labkit.exercises.lab03.blocks import BLOCKS
+from labkit.exercises.lab03.calls import measured_on_cpu
+from labkit.exercises.lab03.underflow import Magnitudes, histogram
+from tests.exercises.harness import answers_in, solution_of
+
+WIDTHS = (64, 128, 128, 64)
+pytestmark = pytest.mark.slow
+
+
+def answers(*exercise_ids: str) -> dict:
+    found: dict = {}
+    for exercise_id in exercise_ids:
+        found |= answers_in(exercise_id, solution_of(exercise_id))
+    return found
+
+
+def gradients(scale: float | None = None, **instead: Callable) -> Figure:
+    ans = {**answers("03-underflow"), **instead}
+    tree = histogram(Magnitudes(-24, 4.0, -40, -8), torch.Generator().manual_seed(0))
+    exponents, counts = tree["exponents"], tree["counts"]
+    scale = scale or ans["largest_safe_scale"](exponents, counts)
+    return figures.gradient_histogram(exponents, counts, ans["fraction_to_zero"], scale)
+
+
+def trace(**instead: Callable) -> Figure:
+    return figures.loss_scale_trace({**answers("03-loss-scaler"), **instead}["LossScaler"], n_steps=60)
+
+
+def dtypes(predicted: Mapping[str, torch.dtype] | None = None) -> Figure:
+    ops = BLOCKS["llama"]
+    given = {"x": torch.bfloat16, **dict.fromkeys(("w_norm", "w_gate", "w_up", "w_down"), torch.float32)}
+    rules = answers("03-autocast-dtypes")["autocast_dtypes"]
+    columns = {
+        "GPU": rules(ops, given, torch.bfloat16) if predicted is None else predicted,
+        "CPU": measured_on_cpu(ops, given, torch.bfloat16),
+    }
+    return figures.dtype_map(ops, given, columns)
+
+
+def memory(**instead: Callable) -> Figure:
+    ans = {**answers("03-amp-memory"), **instead}
+    points = {False: {1: 2**20, 40: 2**21}, True: {1: 2**20}}
+    return figures.amp_memory(ans["bytes_after_forward"], ans["break_even_rows"], WIDTHS, points)
+
+
+def texts_of(figure: Figure) -> list[str]:
+    axes = figure.axes
+    return [text.get_text() for one in axes for text in (*one.texts, one.title, one._left_title)]
+
+
+@pytest.mark.parametrize("draw", [gradients, trace, dtypes, memory])
+def test_it_has_something_on_it_and_every_text_is_on_the_page(draw: Callable[[], Figure]) -> None:
+    figure = draw()
+    assert figure.axes and any(axes.lines or axes.patches or axes.collections for axes in figure.axes)
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(2)
+    texts = [text for axes in figure.axes for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label)]
+    for text in texts:
+        if text.get_text() and text.get_visible():
+            box = text.get_window_extent()
+            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+            assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+
+
+def test_the_histogram_marks_as_lost_what_the_function_calls_lost() -> None:
+    def nothing_is_lost(exponents: torch.Tensor, counts: torch.Tensor, scale: float) -> float:
+        return 0.0
+
+    assert any("31 % lost" in text for text in texts_of(gradients()))
+    figure = gradients(fraction_to_zero=nothing_is_lost)
+    assert all("0 % lost" in axes._left_title.get_text() for axes in figure.axes)
+
+
+def test_the_histogram_shows_what_becomes_infinite() -> None:
+    legend = gradients(scale=2.0**30).axes[1].get_legend_handles_labels()[1]
+    assert "infinite" in legend
+    assert "infinite" not in gradients().axes[1].get_legend_handles_labels()[1]
+
+
+def test_the_trace_is_the_scalers_own() -> None:
+    class Constant:
+        def __init__(self, init_scale: float, growth_interval: int) -> None:
+            self.scale_now = init_scale
+
+        def get_scale(self) -> float:
+            return self.scale_now
+
+        def scale(self, loss: torch.Tensor) -> torch.Tensor:
+            return loss * self.scale_now
+
+        def step(self, optimizer: torch.optim.Optimizer) -> None:
+            """Nothing."""
+
+        def update(self) -> None:
+            """Nothing."""
+
+    right, wrong = trace(), trace(LossScaler=Constant)
+    lines = {line.get_label(): line.get_ydata() for line in right.axes[0].lines}
+    assert (lines["yours"] == lines["GradScaler"]).all()
+    assert "0 of 60 steps skipped" in texts_of(wrong)
+    assert set({line.get_label(): line.get_ydata() for line in wrong.axes[0].lines}["yours"]) == {2.0**24}
+
+
+def test_the_map_shows_the_prediction_and_says_where_it_is_missing() -> None:
+    assert texts_of(dtypes()).count("float32") > texts_of(dtypes({})).count("float32")
+    assert texts_of(dtypes({})).count("?") == len(BLOCKS["llama"])
+
+
+def test_the_lines_meet_where_the_students_function_says() -> None:
+    def everywhere(widths: Sequence[int]) -> int:
+        return 77
+
+    assert "77 rows" in texts_of(memory(break_even_rows=everywhere))

@@ -1,0 +1,83 @@
+"""The Gantt chart: every span of the trace is a bar where it was, and a GPU profiler's events become spans."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from labkit import figures
+from labkit.simdevice import Machine, Span, traced
+from labkit.simdevice.traced import spans_of
+
+SLOW = Machine(flops_per_s=2e9, to_device_bytes_per_s=1e8, to_host_bytes_per_s=1e8)
+
+
+def products(n: int):
+    def prepare(cuda, device):
+        x = torch.zeros(64, 64).to(device)
+
+        def program():
+            y = x
+            for _ in range(n):
+                y = y @ x
+            return y.cpu()
+
+        return program
+
+    return prepare
+
+
+def test_it_shows_the_trace_that_it_is_given() -> None:
+    traces = {f"{n} products": traced(products(n), SLOW, simulate=True).spans for n in (1, 3)}
+    figure = figures.gantt(traces)
+    for axes, (title, spans) in zip(figure.axes, traces.items(), strict=True):
+        assert axes.get_title(loc="left").startswith(title)
+        widths_ms = sorted(bar.get_width() for bar in axes.patches)
+        assert widths_ms == pytest.approx(sorted(1e3 * (span.end_s - span.start_s) for span in spans))
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["default stream", "host"]
+    assert len(figure.axes[0].patches) < len(figure.axes[1].patches)
+
+
+def test_every_text_is_on_the_page() -> None:
+    figure = figures.gantt({f"program {n}": traced(products(n), SLOW, simulate=True).spans for n in (1, 3, 40)})
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(2)
+    for axes in figure.axes:
+        for text in (*axes.texts, axes.title, axes.xaxis.label, *axes.get_yticklabels()):
+            box = text.get_window_extent()
+            assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+
+
+def test_a_single_trace_and_an_empty_one() -> None:
+    assert len(figures.gantt([Span(0, "mm", 0.0, 1e-3)]).axes) == 1
+    assert len(figures.gantt({"some": [Span(0, "mm", 0.0, 1e-3)], "none": []}).axes) == 2
+    with pytest.raises(ValueError, match="nothing to draw"):
+        figures.gantt({"none": []})
+
+
+def test_a_program_is_measured_without_what_prepares_it() -> None:
+    done = traced(products(2), SLOW, simulate=True)
+    assert [span.name for span in done.spans if span.kind != "host waits"] == ["mm", "mm", "copy to host"]
+    assert done.device_bytes == 3 * 64 * 64 * 4 and done.host_bytes == 64 * 64 * 4 and done.races == ()
+    assert done.duration_s == pytest.approx(2 * 2 * 64**3 / 2e9 + 64 * 64 * 4 / 1e8, rel=0.1)
+
+
+def test_the_events_of_a_profiler_become_spans() -> None:
+    cuda, cpu = torch.autograd.DeviceType.CUDA, torch.autograd.DeviceType.CPU
+
+    def event(name: str, start_us: float, stream: int, device=cuda) -> SimpleNamespace:
+        time_range = SimpleNamespace(start=start_us, end=start_us + 10)
+        return SimpleNamespace(name=name, time_range=time_range, device_resource_id=stream, device_type=device)
+
+    spans = spans_of(
+        [
+            event("Memcpy DtoH (Device -> Pinned)", 40, 7),
+            event("ampere_sgemm_128x64", 20, 23),
+            event("aten::mm", 1, 0, cpu),
+            event("Memcpy HtoD (Pinned -> Device)", 30, 7),
+        ]
+    )
+    assert [(one.stream, one.kind) for one in spans] == [(0, "kernel"), (1, "to device"), (1, "to host")]
+    assert spans[0].start_s == pytest.approx(20e-6) and spans[0].end_s == pytest.approx(30e-6)

@@ -1,0 +1,72 @@
+"""The figures of lab 05's first half: drawn from the functions that are handed in, and nothing runs off the page."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from matplotlib.figure import Figure
+
+from labkit import figures
+from tests.exercises.harness import answers_in, solution_of
+
+IDS = ("05-checkpoint", "05-segments", "05-low-memory")
+pytestmark = pytest.mark.slow
+
+
+@cache
+def answers() -> dict:
+    found: dict = {}
+    for exercise_id in IDS:
+        found |= answers_in(exercise_id, solution_of(exercise_id))
+    return found
+
+
+def timelines(**instead) -> Figure:
+    ans = {**answers(), **instead}
+    return figures.backpropagation_memory(ans["low_memory_backward"], ans["run_in_segments"], ans["checkpoint"])
+
+
+def tradeoff(**instead) -> Figure:
+    ans = {**answers(), **instead}
+    return figures.segment_tradeoff(ans["run_in_segments"], ans["checkpoint"], ans["best_segments"])
+
+
+@pytest.mark.parametrize("draw", [timelines, tradeoff])
+def test_every_text_is_on_the_page(draw) -> None:
+    figure = draw()
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(2)
+    for axes in figure.axes:
+        for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label):
+            box = text.get_window_extent()
+            if text.get_text():
+                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+                assert page.containsy(box.y0) and page.containsy(box.y1), text.get_text()
+
+
+def peaks(figure: Figure) -> list[float]:
+    return [max(line.get_ydata()) for line in figure.axes[0].lines if len(line.get_ydata()) > 2]
+
+
+def test_the_three_ways_are_ordered_by_their_peaks() -> None:
+    regular, segments, low = peaks(timelines())
+    assert regular > 2 * segments > 2 * low
+
+
+def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:
+    def plain(fn, *args):
+        return fn(*args)
+
+    assert peaks(timelines(checkpoint=plain))[1] > 2 * peaks(timelines())[1]
+
+
+def test_measured_peaks_confirm_the_formula_and_its_minimum() -> None:
+    formula, measured = (line.get_ydata() for line in tradeoff().axes[0].lines[:2])
+    assert all(0 <= peak - wanted <= 0.25 * wanted for wanted, peak in zip(formula, measured, strict=True))
+    assert list(measured).index(min(measured)) == list(formula).index(min(formula))
+
+
+def test_the_price_is_one_forward_pass_whatever_the_length() -> None:
+    (extra, *_) = (line.get_ydata() for line in tradeoff().axes[1].lines)
+    assert extra == pytest.approx([100 / 3] * len(extra), abs=0.1)

@@ -1,0 +1,2 @@
+def policy(ctx, op, *args, **kwargs):
+    return "mm" in str(op)

@@ -1,0 +1,27 @@
+def inject(model, targets, wrap):
+    for p in model.parameters():
+        p.requires_grad = False
+
+    def walk(module):
+        for name, child in list(module.named_children()):
+            if name in targets and isinstance(child, nn.Linear):
+                setattr(module, name, wrap(child))
+            else:
+                walk(child)
+
+    walk(model)
+    return model
+
+
+def adapter_state(model):
+    import copy
+
+    return copy.deepcopy({name: p.data for name, p in model.named_parameters() if p.requires_grad})
+
+
+def load_adapter(model, state):
+    own = dict(model.named_parameters())
+    wanted = [name for name in own if own[name].requires_grad]
+    assert sorted(wanted) == sorted(state)
+    result = model.load_state_dict(state, strict=False)
+    assert not result.unexpected_keys

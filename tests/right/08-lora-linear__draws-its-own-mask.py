@@ -1,0 +1,30 @@
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha, dropout=0.0):
+        super().__init__()
+        for p in base.parameters():
+            p.requires_grad = False
+        self.base, self.rank, self.alpha, self.p = base, rank, alpha, dropout
+        self.lora_A = nn.Parameter(torch.rand(rank, base.in_features) - 0.5)
+        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank))
+        self.kept = None
+
+    def forward(self, x):
+        if self.kept is not None:
+            return self.base(x)
+        z = x
+        if self.training and self.p:
+            z = torch.where(torch.rand_like(x) < self.p, 0.0, x / (1 - self.p))
+        z = nn.functional.linear(z, self.lora_A) * (self.alpha / self.rank)
+        return torch.addmm(self.base(x).flatten(0, -2), z.flatten(0, -2), self.lora_B.T).unflatten(0, x.shape[:-1])
+
+    @torch.no_grad()
+    def merge(self):
+        if self.kept is None:
+            self.kept = self.base.weight.clone()
+            self.base.weight.addmm_(self.lora_B, self.lora_A, alpha=self.alpha / self.rank)
+
+    @torch.no_grad()
+    def unmerge(self):
+        if self.kept is not None:
+            self.base.weight.copy_(self.kept)
+            self.kept = None

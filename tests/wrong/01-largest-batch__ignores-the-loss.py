@@ -1,0 +1,7 @@
+# The loss is missing
+def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
+    """The most sequences with which a training step stays within card_bytes."""
+    free = card_bytes - needs["weights"] - needs["optimizer"]
+    if needs["gradients"] + needs["update"] > free:
+        return 0
+    return free // needs["activations_per_sequence"]

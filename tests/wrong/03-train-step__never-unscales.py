@@ -1,0 +1,9 @@
+# gradients that are still scaled
+def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=dtype):
+        loss = model(x, y)
+    scaler.scale(loss).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.detach()

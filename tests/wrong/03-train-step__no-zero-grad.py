@@ -1,0 +1,10 @@
+# The gradients of earlier batches
+def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
+    with torch.autocast(x.device.type, dtype=dtype):
+        loss = model(x, y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.detach()

@@ -1,0 +1,8 @@
+# That is a fraction of the bins
+def fraction_to_zero(exponents, counts, scale):
+    lost = exponents + math.log2(scale) < -25
+    return lost[counts > 0].double().mean().item()
+
+
+def largest_safe_scale(exponents, counts):
+    return 2.0 ** (14 - exponents[counts > 0].max().item())

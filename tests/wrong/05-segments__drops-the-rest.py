@@ -1,0 +1,18 @@
+# Some layers never ran
+def best_segments(n_layers, cost):
+    root = (cost * n_layers) ** 0.5
+    pair = {min(max(k, 1), n_layers) for k in (int(root), int(root) + 1)}
+    return min(pair, key=lambda k: k + cost * n_layers / k)
+
+
+def run_in_segments(layers, x, n_segments, checkpoint):
+    size = len(layers) // n_segments
+    for i in range(n_segments):
+
+        def run(x, part=layers[i * size : (i + 1) * size]):
+            for layer in part:
+                x = layer(x)
+            return x
+
+        x = checkpoint(run, x)
+    return x

@@ -1,0 +1,14 @@
+# synchronize stops the host
+def stream_layers(cuda, layer, weights, xs):
+    side = cuda.Stream()
+    for weight in weights:
+        with cuda.stream(side):
+            weight = weight.to(xs[0].device, non_blocking=True)
+        cuda.synchronize()
+        xs = [layer(weight, x) for x in xs]
+        cuda.synchronize()
+    return xs
+
+
+def tokens_to_hide(bytes_per_param, flops_per_s, link_bytes_per_s):
+    return bytes_per_param * flops_per_s / (2 * link_bytes_per_s)
