@@ -8,19 +8,38 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 N_SEQUENCES, LENGTH = 4, 256
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One model in one set-up. build: makes (model, optimizer), on whatever device or mode is active."""
+    """One model in one set-up, with AdamW."""
 
     model: str
     setup: str
-    build: Callable[[], tuple[torch.nn.Module, torch.optim.Optimizer]]
+
+    def config(self, n_layers: int | None = None) -> PretrainedConfig:
+        """Its configuration, or that of a model of another depth."""
+        config = _configs()[self.model]
+        if n_layers is not None:
+            config.num_hidden_layers = n_layers
+            if self.model == "T5":
+                config.num_decoder_layers = n_layers
+        return config
+
+    def build(self, n_layers: int | None = None) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+        """(model, optimizer), on whatever device or mode is active."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = SETUPS[self.setup](self.config(n_layers), self.model)
+        return model, torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], foreach=False)
 
     def batch(self) -> dict[str, torch.Tensor]:
         """input_ids and labels, int64, (N_SEQUENCES, LENGTH)."""
@@ -28,7 +47,7 @@ class Trained:
         return {"input_ids": ids, "labels": ids}
 
 
-def _configs() -> dict[str, object]:
+def _configs() -> dict[str, PretrainedConfig]:
     from transformers import GPT2Config, LlamaConfig, Qwen3Config, T5Config
 
     llama = {"num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 2, "use_cache": False}
@@ -47,46 +66,32 @@ def _configs() -> dict[str, object]:
 LORA_TARGETS = {"GPT-2": ["c_attn"], "T5": ["q", "v"]}
 
 
-def _model(name: str, dtype: torch.dtype, checkpointing: bool = False) -> torch.nn.Module:
+def _model(config: PretrainedConfig, dtype: torch.dtype, checkpointing: bool = False) -> torch.nn.Module:
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     torch.manual_seed(0)
-    config = _configs()[name]
-    kind = AutoModelForSeq2SeqLM if name == "T5" else AutoModelForCausalLM
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = kind.from_config(config, dtype=dtype).train()
     if checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     return model
 
 
-def _with_adamw(model: torch.nn.Module) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
-    return model, torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], foreach=False)
-
-
-def _with_adapters(name: str) -> torch.nn.Module:
+def _with_adapters(config: PretrainedConfig, name: str) -> torch.nn.Module:
     from peft import LoraConfig, get_peft_model
 
     targets = LORA_TARGETS.get(name, ["q_proj", "v_proj"])
-    return get_peft_model(_model(name, torch.float32), LoraConfig(r=8, target_modules=targets))
+    return get_peft_model(_model(config, torch.float32), LoraConfig(r=8, target_modules=targets))
 
 
-SETUPS: dict[str, Callable[[str], torch.nn.Module]] = {
-    "fp32": lambda name: _model(name, torch.float32),
-    "bf16": lambda name: _model(name, torch.bfloat16),
-    "fp32, checkpointing": lambda name: _model(name, torch.float32, checkpointing=True),
-    "fp32, LoRA": _with_adapters,
+SETUPS: dict[str, Callable[[PretrainedConfig, str], torch.nn.Module]] = {
+    "fp32": lambda config, name: _model(config, torch.float32),
+    "bf16": lambda config, name: _model(config, torch.bfloat16),
+    "fp32, checkpointing": lambda config, name: _model(config, torch.float32, checkpointing=True),
+    "fp32, LoRA": lambda config, name: _with_adapters(config, name),
 }
 
 
 def everything_trained() -> list[Trained]:
-    """Every model in every set-up, AdamW throughout."""
-
-    def build(name: str, make: Callable[[str], torch.nn.Module]) -> Callable:
-        def built() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return _with_adamw(make(name))
-
-        return built
-
-    return [Trained(name, setup, build(name, make)) for name in _configs() for setup, make in SETUPS.items()]
+    """Every model in every set-up."""
+    return [Trained(model, setup) for model in _configs() for setup in SETUPS]
