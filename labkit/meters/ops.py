@@ -19,7 +19,8 @@ class Operations(Meter):
     """Counts every operation that reaches the dispatcher.
 
     A product of m × k with k × n is 2 m k n FLOPs, and attention counts every score, also those that a causal mask
-    hides: the convention of `torch.utils.flop_counter`, which leaves out the attention operators of the CPU.
+    hides: the convention of `torch.utils.flop_counter`, which leaves out the attention operators of the CPU, products
+    that add in place, and products with a vector. Here they count.
     """
 
     def __init__(self) -> None:
@@ -62,10 +63,19 @@ def _flop_formulas() -> dict[object, Callable[..., int]]:
     def backward(grad_out, query, key, value, *others, out_val=None, **settings) -> int:
         return sdpa_backward_flop_count(grad_out.shape, query.shape, key.shape, value.shape)
 
+    def product(a, b, *others, out_val=None, **settings) -> int:
+        """a @ b: every element of `a` meets a row of `b`, or an element where that is a vector."""
+        return 2 * a.numel() * (b.shape[-1] if b.dim() > 1 else 1)
+
+    def added(base, a, b, *others, out_val=None, **settings) -> int:
+        return product(a, b)
+
     aten = torch.ops.aten
     return {
         aten._scaled_dot_product_flash_attention_for_cpu: forward,
         aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,
+        **dict.fromkeys((aten.mv, aten.dot, aten.vdot), product),
+        **dict.fromkeys((aten.addmm_, aten.baddbmm_, aten.addbmm, aten.addbmm_, aten.addmv, aten.addmv_), added),
         **flop_registry,
     }
 

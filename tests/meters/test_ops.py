@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -48,6 +50,25 @@ def test_the_attention_operators_of_the_cpu_are_counted() -> None:
     with track_ops() as ops:
         out.sum().backward()
     assert ops.flops == 5 * one_product, "the scores once more, and a gradient for each factor of both products"
+
+
+@pytest.mark.parametrize(
+    "call, flops",
+    [
+        (lambda m, v, b: torch.zeros(3, 5).addmm_(m, m.T @ m.new_ones(3, 5)), 2 * 2 * 3 * 4 * 5),
+        (lambda m, v, b: m @ v, 2 * 3 * 4),
+        (lambda m, v, b: torch.zeros(3).addmv_(m, v), 2 * 3 * 4),
+        (lambda m, v, b: v @ v, 2 * 4),
+        (lambda m, v, b: torch.zeros(2, 3, 3).baddbmm_(b, b.mT), 2 * 2 * 3 * 4 * 3),
+        (lambda m, v, b: torch.zeros(3, 3).addbmm_(b, b.mT), 2 * 2 * 3 * 4 * 3),
+    ],
+    ids=["addmm_", "mv", "addmv_", "dot", "baddbmm_", "addbmm_"],
+)
+def test_products_in_place_and_with_vectors_count(call: Callable, flops: int) -> None:
+    m, v, b = torch.ones(3, 4), torch.ones(4), torch.ones(2, 3, 4)
+    with track_ops() as ops:
+        call(m, v, b)
+    assert ops.flops == flops
 
 
 def test_composite_operators_are_taken_apart_in_inference_mode() -> None:

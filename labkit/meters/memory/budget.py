@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from labkit.meters.memory.live import LiveStorages, Watched
-from labkit.meters.memory.sites import calling_site
+from labkit.meters.memory.sites import Site, calling_line
 from labkit.spec import KiB
 from labkit.units import in_bytes
 
@@ -25,31 +25,45 @@ N_NAMED = 3
 """How many tensors are named beside a figure."""
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A storage by the tensor that it was made for, and the line that made it. Read only when somebody asks."""
+
+    n_bytes: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    line: tuple[str, int] | None
+
+    def __str__(self) -> str:
+        kind = f"{'×'.join(map(str, self.shape)) or 'scalar'} {str(self.dtype).removeprefix('torch.')}"
+        return f"{in_bytes(self.n_bytes)}: {kind}" + (f", {Site(*self.line).brief}" if self.line else "")
+
+
 class NamedStorages(LiveStorages):
-    """Live storages that can name the largest of what the block made, at the peak and at the end."""
+    """Live storages that can name the largest of what the block made, at the peak and at the end.
+
+    What it notes is Python's memory, too, which is measured beside it: so it notes little, and makes words of it later.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.largest_at_peak: tuple[str, ...] = ()
+        self.largest_at_peak: tuple[Made, ...] = ()
         self._named_bytes = 0
 
-    def about(self, tensor: torch.Tensor, func: object | None) -> str:
+    def about(self, tensor: torch.Tensor, func: object | None) -> Made | None:
         if func is None:
-            return ""
-        site = calling_site()
-        kind = f"{'×'.join(map(str, tensor.shape)) or 'scalar'} {str(tensor.dtype).removeprefix('torch.')}"
-        return f"{kind}, {site.brief}" if site else kind
+            return None
+        return Made(tensor.untyped_storage().nbytes(), tuple(tensor.shape), tensor.dtype, calling_line())
 
     def ends(self, entry: Watched) -> None:
         # Until something is freed again, what is alive is what there was at the peak.
         if self.made_bytes == self.most_made_bytes > self._named_bytes:
             self._named_bytes, self.largest_at_peak = self.made_bytes, self.largest([entry])
 
-    def largest(self, others: Sequence[Watched] = ()) -> tuple[str, ...]:
-        """The largest storages that the block made, in words; `others` are counted as alive."""
-        made = [entry for entry in (*self._live.values(), *others) if entry.made]
-        largest = heapq.nlargest(N_NAMED, made, key=lambda entry: entry.n_bytes)
-        return tuple(f"{in_bytes(entry.n_bytes)}: {entry.about}" for entry in largest)
+    def largest(self, others: Sequence[Watched] = ()) -> tuple[Made, ...]:
+        """The largest storages that the block made; `others` are counted as alive."""
+        made = [entry.about for entry in (*self._live.values(), *others) if entry.made]
+        return tuple(heapq.nlargest(N_NAMED, made, key=lambda one: one.n_bytes))
 
 
 @dataclass
@@ -59,7 +73,7 @@ class Block:
     storages: NamedStorages
     python_most_bytes: int = 0
     python_left_bytes: int = 0
-    largest_left: tuple[str, ...] = ()
+    largest_left: tuple[Made, ...] = ()
 
     @property
     def peak_bytes(self) -> int:
@@ -70,7 +84,7 @@ class Block:
         return self.storages.made_bytes + self.python_left_bytes
 
     @property
-    def largest_at_peak(self) -> tuple[str, ...]:
+    def largest_at_peak(self) -> tuple[Made, ...]:
         at_its_end = self.storages.made_bytes == self.storages.most_made_bytes
         return self.largest_left if at_its_end else self.storages.largest_at_peak
 
@@ -105,12 +119,12 @@ def measure_saved(measured: dict[str, float], held: dict[str, Sequence[str]] | N
         _put(measured, held, "saved_bytes", block.saved_bytes, block.largest_left)
 
 
-def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: Sequence[str]) -> None:
+def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: Sequence[Made]) -> None:
     """The largest figure of several blocks counts."""
     if n_bytes >= measured.get(name, 0):
         measured[name] = n_bytes
         if held is not None:
-            held[name] = named
+            held[name] = [str(one) for one in named]
 
 
 @contextmanager

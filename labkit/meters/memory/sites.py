@@ -47,6 +47,17 @@ class Site:
         return f"{self.where}{text}" + (f" (in {self.via})" if self.via else "")
 
 
+def calling_line() -> tuple[str, int] | None:
+    """File and line of the user's own code on the call stack; the cheaper half of `calling_site`."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_OURS, "<frozen", *_LIBRARIES)) and _TORCH not in file:
+            return file, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
 def calling_site() -> Site | None:
     """The site of the operation that is being dispatched, or None where all frames are a library's."""
     frame, via = sys._getframe(1), ""

@@ -1,0 +1,165 @@
+"""What `track_traffic` hands back: launches with the bytes of each argument, lanes out of bounds, races, operations.
+
+Caches are not modelled: a load counts each time it is asked for, and `unique_load_bytes` says what a perfect cache
+would have to fetch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from labkit.meters.traffic.eager import Operation
+
+SECTOR_BYTES = 32
+"""What a GPU's memory moves at once, however little of it is asked for."""
+
+Program = tuple[int, int, int]
+
+
+@dataclass
+class ArgumentTraffic:
+    """Traffic of one kernel argument in one launch.
+
+    unique_*: distinct bytes of the argument that were touched. sectors: 32-byte pieces of memory that the accesses
+    touched, each access of a block by itself. useful_bytes: distinct bytes of these accesses.
+    """
+
+    name: str
+    load_bytes: int = 0
+    store_bytes: int = 0
+    atomic_bytes: int = 0
+    unique_load_bytes: int = 0
+    unique_store_bytes: int = 0
+    sectors: int = 0
+    useful_bytes: int = 0
+
+    @property
+    def sector_efficiency(self) -> float:
+        """Part of what memory moved that was asked for: 1 for neighbouring lanes, 1/8 for every eighth float32."""
+        return self.useful_bytes / (SECTOR_BYTES * self.sectors) if self.sectors else 1.0
+
+
+@dataclass
+class OutOfBounds:
+    """Lanes of one argument that lay outside of it in one launch; they were masked off. index is the first one's."""
+
+    kernel: str
+    kind: str
+    argument: str
+    index: int
+    n_elements: int
+    program: Program
+    lanes: int
+
+    def __str__(self) -> str:
+        more = f", and {self.lanes - 1} more lanes" if self.lanes > 1 else ""
+        return (
+            f"kernel {self.kernel}, program {self.program}: {self.kind} of {self.argument}[{self.index}], "
+            f"which has {self.n_elements} elements{more}"
+        )
+
+
+@dataclass
+class Race:
+    """Elements of one argument that two programs of a launch touch in no given order, one of them writing.
+
+    kind: what the second did after what the first did, as "load after store"; "lanes" where two lanes of one program
+    store different values at once. index and programs are the first such element's.
+    """
+
+    kernel: str
+    kind: str
+    argument: str
+    index: int
+    first: Program
+    second: Program
+    elements: int
+
+    def __str__(self) -> str:
+        more = f", and {self.elements - 1} more elements" if self.elements > 1 else ""
+        if self.kind == "lanes":
+            done = f"two lanes of program {self.second} store different values at once"
+        else:
+            second, first = self.kind.split(" after ")
+            done = f"{second} by program {self.second} after {first} by program {self.first}, in no given order"
+        return f"kernel {self.kernel}, {self.argument}[{self.index}]: {done}{more}"
+
+
+@dataclass
+class Launch:
+    """One launch of a kernel; arguments are its tensors, by the parameter's name."""
+
+    kernel: str
+    grid: tuple[int, ...] = ()
+    arguments: dict[str, ArgumentTraffic] = field(default_factory=dict)
+    out_of_bounds: list[OutOfBounds] = field(default_factory=list)
+    races: list[Race] = field(default_factory=list)
+
+    @property
+    def load_bytes(self) -> int:
+        return sum(argument.load_bytes for argument in self.arguments.values())
+
+    @property
+    def store_bytes(self) -> int:
+        return sum(argument.store_bytes for argument in self.arguments.values())
+
+    @property
+    def atomic_bytes(self) -> int:
+        return sum(argument.atomic_bytes for argument in self.arguments.values())
+
+    @property
+    def sector_efficiency(self) -> float:
+        sectors = sum(argument.sectors for argument in self.arguments.values())
+        useful = sum(argument.useful_bytes for argument in self.arguments.values())
+        return useful / (SECTOR_BYTES * sectors) if sectors else 1.0
+
+
+@dataclass
+class TrafficProfile:
+    """All that a block of code launched and dispatched, in two lists, each in its own order."""
+
+    launches: list[Launch] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes read by kernels (without atomics) and by PyTorch's operations."""
+        return sum(one.load_bytes for one in (*self.launches, *self.operations))
+
+    @property
+    def store_bytes(self) -> int:
+        """Bytes written by kernels (without atomics) and by PyTorch's operations."""
+        return sum(one.store_bytes for one in (*self.launches, *self.operations))
+
+    @property
+    def atomic_bytes(self) -> int:
+        """Bytes of the elements that atomics named; memory reads and writes each of them."""
+        return sum(launch.atomic_bytes for launch in self.launches)
+
+    @property
+    def total_bytes(self) -> int:
+        return self.load_bytes + self.store_bytes + self.atomic_bytes
+
+    @property
+    def out_of_bounds(self) -> list[OutOfBounds]:
+        return [one for launch in self.launches for one in launch.out_of_bounds]
+
+    @property
+    def races(self) -> list[Race]:
+        return [one for launch in self.launches for one in launch.races]
+
+    def __str__(self) -> str:
+        lines = [f"{'':24}{'load':>14}{'store':>14}{'atomic':>12}{'sectors':>10}   (bytes; part of each sector used)"]
+        for launch in self.launches:
+            lines.append(f"kernel {launch.kernel}, grid {launch.grid}")
+            for one in launch.arguments.values():
+                lines.append(
+                    f"  {one.name:22}{one.load_bytes:>14,}{one.store_bytes:>14,}{one.atomic_bytes:>12,}"
+                    f"{one.sector_efficiency:>10.0%}"
+                )
+        for one in self.operations:
+            lines.append(f"torch.{one.name:18}{one.load_bytes:>14,}{one.store_bytes:>14,}")
+        lines.append(f"{'total':24}{self.load_bytes:>14,}{self.store_bytes:>14,}{self.atomic_bytes:>12,}")
+        lines += [f"OUT OF BOUNDS: {one}" for one in self.out_of_bounds]
+        lines += [f"RACE: {one}" for one in self.races]
+        return "\n".join(lines)
