@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from grading.supervisor.feeds import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, Transcript
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
-from grading.supervisor.witness import Seen, Watch
+from grading.supervisor.witness import Seen, Watch, probed
 from grading.worker.confine.plan import NO_FILES, PLAIN
 from grading.worker.seal import Seal
 from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
@@ -231,7 +231,8 @@ class _Attempt:
             if feed.watched:
                 seen.append(self._watch.seen(runs[-1].measured.get("peak_bytes", 0.0), feed.inputs_bytes))
         else:
-            seen += [self._probed(meter, n, limit_s) for meter, n in fed.probes]
+            for meter, n in fed.probes:
+                seen += self._probed(meter, n, limit_s)
         over_by = time.monotonic() + GRACE_S
         self._channel.send("done", deadline=over_by)
         if fork:
@@ -245,11 +246,11 @@ class _Attempt:
         others = len(self._forkserver.job_processes()) - 1
         return f"{others} more processes were running when it was to be measured" if others else None
 
-    def _probed(self, meter: str, n: int, within_s: float) -> Seen:
+    def _probed(self, meter: str, n: int, within_s: float) -> list[Seen]:
         deadline = time.monotonic() + within_s
         self._channel.send("probe", {"meter": meter, "n": n}, deadline)
         said = self._wait("probed", deadline)["measured"]
-        return Seen(meter, claimed=next(iter(_measured(said).values()), 0.0), measured=n, exact=True)
+        return probed(meter, n, _measured(said))
 
     def _wait(self, kind: str, deadline: float) -> dict[str, Tree]:
         got, said = self._channel.receive(deadline)
@@ -259,8 +260,8 @@ class _Attempt:
 
 
 def _observation(feed: Feed, said: Mapping[str, Tree]) -> Observation:
-    # What was lent is not looked at afterwards, so nothing can be said of it.
-    back = feed.tree if feed.watched else said["back"]
+    # What was lent is not looked at afterwards, so nothing can be said of it; what is not sent back was not changed.
+    back = feed.tree if feed.watched else said.get("back", feed.tree)
     trouble = trouble_from_tree(said["trouble"])
     return Observation(feed.case, feed.tree, said["got"], back, _measured(said["measured"]), trouble)
 

@@ -227,7 +227,8 @@ def _environment(home: Path) -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": str(home),
         "IPYTHONDIR": str(home / "ipython"),
-        # Larger blocks go back to the system when they are freed, so that memory can be read from outside.
-        "MALLOC_MMAP_THRESHOLD_": str(128 * 1024),
-        "MALLOC_TRIM_THRESHOLD_": str(128 * 1024),
+        # Larger blocks go back to the system when they are freed, so that memory can be read from outside: well below
+        # what a witness lets pass, well above the blocks that an answer which spares memory takes again and again.
+        "MALLOC_MMAP_THRESHOLD_": str(1024 * 1024),
+        "MALLOC_TRIM_THRESHOLD_": str(2048 * 1024),
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,7 +118,7 @@ def objection(seen: Seen, limit: float) -> str | None:
     if seen.exact:
         if seen.claimed == seen.measured:
             return None
-        return f"the meter of {seen.name} counted {seen.claimed:g} operations where there were {seen.measured:g}"
+        return f"the meter of {seen.name} counted {seen.claimed:g} where there were {seen.measured:g}"
     if seen.measured <= limit + 2 * SLACK_BYTES or seen.claimed > limit:
         return None
     return (
@@ -133,6 +133,12 @@ def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str
     meters = dict.fromkeys(witness.meter for witness in witnesses if witness.how == "probe")
     # A small one and a large one: a meter that knows the answer's own figures misreads at least the other.
     return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
+
+
+def probed(meter: str, n: int, said: Mapping[str, float]) -> list[Seen]:
+    """What the meter said of a probe of size n (n additions, and a product of n numbers with n) beside what is true."""
+    true = {"ops": {"dispatches": n + 1, "flops": 2 * n}}[meter]
+    return [Seen(name, said.get(name, 0.0), figure, exact=True) for name, figure in true.items()]
 
 
 def _status_bytes(pid: int, name: str) -> int:

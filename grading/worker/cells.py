@@ -5,10 +5,13 @@ Figures and other rich output are dropped: a graded notebook shows text and verd
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -64,7 +67,10 @@ class _QuietShell(InteractiveShell):
 
 
 class Shell:
-    """An IPython shell of this process's own: magics and `!commands` are understood, history is not kept."""
+    """The IPython shell of this process: magics and `!commands` are understood, history is not kept.
+
+    There is one at a time. A fork of a process that has one goes on with it.
+    """
 
     def __init__(self) -> None:
         config = Config()
@@ -75,10 +81,23 @@ class Shell:
         # Tracebacks are ours to tell; IPython's own would only be printed and thrown away.
         self._shell.showtraceback = lambda *args, **kwargs: None
         self._shell.showsyntaxerror = lambda *args, **kwargs: None
+        # A process here ends without farewell, and its shell writes nothing.
+        atexit.unregister(self._shell.atexit_operations)
+
+    def settle(self) -> None:
+        """Take the current folder for the home that it began in."""
+        here = os.getcwd()
+        self._shell.home_dir = self._shell.starting_dir = here
+        self._shell.user_ns["_dh"][:] = [Path(here)]
 
     @property
     def namespace(self) -> dict[str, object]:
         return self._shell.user_ns
+
+    def end(self) -> None:
+        """Let go of it and of what it put in the process's place, so that another one begins from nothing."""
+        self._shell.restore_sys_module_state()
+        _QuietShell.clear_instance()
 
     def run(self, source: str, value_wanted: bool = False) -> dict[str, Any]:
         """Run a cell: whether it went well, what it printed, the error as "Type: message", the last value's text."""

@@ -20,6 +20,7 @@ from labkit.device import device
 from labkit.observe import gather_answers, observe
 from labkit.spec import Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
+from labkit.tree import same
 
 
 def serve_exercise(channel: Channel, namespace: dict[str, object], step: dict[str, Tree]) -> None:
@@ -44,17 +45,20 @@ def _serve_case(channel: Channel, exercise: Exercise, answers: object, parts: di
         run = Observation(case, parts["tree"], trouble=answers)
     else:
         run = observe(exercise, answers, case, parts["tree"], lend=parts["watched"])
-    said = {"got": run.got, "back": run.back, "measured": dict(run.measured)}
-    channel.send("observed", {**said, "trouble": trouble_to_tree(run.trouble)})
+    # Inputs that are as they came need not go back: saying so is worth as much as sending them.
+    back = {} if same(parts["tree"], run.back) else {"back": run.back}
+    said = {"got": run.got, "measured": dict(run.measured), "trouble": trouble_to_tree(run.trouble)}
+    channel.send("observed", {**said, **back})
 
 
 def _probe(meter: str, n: int) -> dict[str, float]:
-    """What the meter says of n operations, asked for as a driver asks."""
+    """What the meter says of n additions and a product of 2n FLOPs, asked for as a driver asks."""
     stage = Stage(device=device(), tmp=Path.cwd())
-    x = torch.zeros(())
+    x, row, column = torch.zeros(()), torch.zeros(1, n), torch.zeros(n, 1)
     with stage.meter(meter):
         for _ in range(n):
             x = x + 1
+        torch.mm(row, column)
     return stage.measured
 
 

@@ -1,8 +1,8 @@
 """The forking process: what a lab imports is loaded once here, and every job starts as a fork of it.
 
-It holds no secrets and never computes, so a fork is cheap and safe. Commands come as JSON datagrams on one descriptor,
-with the job's own channel attached; what it knows goes back the same way. Whatever a job leaves behind is killed, and
-so is a job whose processes hold too much memory together.
+It holds no secrets and computes nothing but a rehearsal, in one thread, so a fork is cheap and safe. Commands come as
+JSON datagrams on one descriptor, with the job's own channel attached; what it knows goes back the same way. Whatever a
+job leaves behind is killed, and so is a job whose processes hold too much memory together.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from grading.worker import large_pages
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import Plan, with_grants
@@ -77,6 +78,10 @@ def preload(modules: tuple[str, ...]) -> None:
 
         torch.set_num_threads(1)
         exercises.everything()
+    if "grading.worker.job" in modules:
+        from grading.worker.rehearsal import rehearse
+
+        rehearse()
     n_threads = len(os.listdir("/proc/self/task"))
     if n_threads != 1:
         raise RuntimeError(f"the forking process has {n_threads} threads after loading; a fork of it could hang")
@@ -104,6 +109,9 @@ class _Server:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         gc.collect()
         gc.freeze()
+        if self._plan.tier != "bwrap":
+            # A sandbox serves one submission, for which it would take longer than it saves.
+            large_pages.gather()
         self._inherited = memory_of(os.getpid())
         _tell(self._control, {"event": "ready"})
         while True:

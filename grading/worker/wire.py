@@ -16,8 +16,9 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 
+from grading.worker.body import buffers_of, tensors_in
 from grading.worker.memory import map_tensors, sealed_memory
 from labkit.spec import Case, Tree, Trouble
 from labkit.tree import Opaque, bounded
@@ -25,6 +26,7 @@ from labkit.tree import Opaque, bounded
 MAX_HEADER_BYTES = 4 * 2**20
 MAX_BODY_BYTES = 256 * 2**20
 _LENGTHS = struct.Struct("<IQ")
+_SMALL_BYTES = 64 * 2**10
 
 
 class WireError(Exception):
@@ -59,15 +61,20 @@ class Channel:
         """
         tensors: dict[str, torch.Tensor] = {}
         header = json.dumps({"kind": kind, "parts": _encode(parts or {}, tensors)}).encode()
-        body = save(tensors) if tensors else b""
-        self._socket.settimeout(_left(deadline))
+        body = buffers_of(tensors)
         try:
             if as_memory and body:
+                self._socket.settimeout(_left(deadline))
                 with sealed_memory(body) as descriptor:
                     socket.send_fds(self._socket, [_LENGTHS.pack(len(header), 0)], [descriptor])
                 self._socket.sendall(header)
-            else:
-                self._socket.sendall(_LENGTHS.pack(len(header), len(body)) + header + body)
+                return
+            n_bytes = sum(map(len, body))
+            pieces = [_LENGTHS.pack(len(header), n_bytes), header, *body]
+            # A small frame goes in one piece, a large one is not put together first.
+            for piece in [b"".join(pieces)] if n_bytes < _SMALL_BYTES else pieces:
+                self._socket.settimeout(_left(deadline))
+                self._socket.sendall(piece)
         except BlockingIOError as error:
             raise TimeoutError from error
         except (BrokenPipeError, ConnectionError) as error:
@@ -78,11 +85,11 @@ class Channel:
         header_bytes, body_bytes = _LENGTHS.unpack(self._read(_LENGTHS.size, deadline, at_start=True))
         if header_bytes > MAX_HEADER_BYTES or body_bytes > MAX_BODY_BYTES:
             raise WireError(f"a frame of {header_bytes + body_bytes:,} bytes is over the limit")
-        header = self._read(header_bytes, deadline)
+        header = bytes(self._read(header_bytes, deadline))
         body = self._read(body_bytes, deadline)
         try:
             frame = json.loads(header)
-            tensors = load(body) if body else self._mapped()
+            tensors = self._tensors(body) if body_bytes else self._mapped()
             parts = _decode(frame["parts"], tensors)
             return str(frame["kind"]), parts if isinstance(parts, dict) else {}
         except (ValueError, KeyError, TypeError, IndexError, RecursionError, SafetensorError, RuntimeError) as error:
@@ -91,31 +98,37 @@ class Channel:
     def close(self) -> None:
         self._socket.close()
 
-    def _read(self, size: int, deadline: float | None, at_start: bool = False) -> bytes:
-        chunks, missing = [], size
-        while missing:
+    def _read(self, size: int, deadline: float | None, at_start: bool = False) -> memoryview:
+        # Memory that nobody has touched yet: what is announced need not come.
+        data = memoryview(torch.empty(size, dtype=torch.uint8).numpy())
+        n_read = 0
+        while n_read < size:
             self._socket.settimeout(_left(deadline))
             try:
-                chunk = self._received(min(missing, 1 << 20))
+                n_more = self._receive_into(data[n_read:])
             except BlockingIOError as error:
                 raise TimeoutError from error
             except ConnectionError as error:
                 raise Closed(str(error)) from error
-            if not chunk:
-                if at_start and missing == size:
+            if not n_more:
+                if at_start and not n_read:
                     raise Closed("hung up")
                 raise WireError("hung up in the middle of a frame")
-            chunks.append(chunk)
-            missing -= len(chunk)
-        return b"".join(chunks)
+            n_read += n_more
+        return data
 
-    def _received(self, size: int) -> bytes:
-        if not self._takes_memory:
-            return self._socket.recv(size)
-        chunk, descriptors, _, _ = socket.recv_fds(self._socket, size, 1)
+    def _receive_into(self, data: memoryview) -> int:
+        if not self._takes_memory or len(data) > _LENGTHS.size:
+            return self._socket.recv_into(data)
+        # Memory comes with the lengths, which begin a frame.
+        chunk, descriptors, _, _ = socket.recv_fds(self._socket, len(data), 1)
+        data[: len(chunk)] = chunk
         if descriptors:
             self._memory = descriptors[0]
-        return chunk
+        return len(chunk)
+
+    def _tensors(self, body: memoryview) -> dict[str, torch.Tensor]:
+        return tensors_in(body) if self._takes_memory else load(bytes(body))
 
     def _mapped(self) -> dict[str, torch.Tensor]:
         """The tensors of the memory that came with the frame, if any did."""

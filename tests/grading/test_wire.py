@@ -8,12 +8,15 @@ import socket
 import struct
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load
 
+from grading.worker.body import buffers_of
 from grading.worker.wire import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
@@ -28,10 +31,10 @@ from labkit.spec import Case
 from labkit.tree import Opaque, same
 
 
-@pytest.fixture
-def pair():
+@pytest.fixture(params=[False, True], ids=["to the supervisor", "to the worker"])
+def pair(request):
     left, right = socket.socketpair()
-    yield Channel(left), Channel(right), left
+    yield Channel(left), Channel(right, takes_memory=request.param), left
     left.close()
     right.close()
 
@@ -56,7 +59,10 @@ def test_plain_trees_arrive_unchanged(tree) -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int8", "uint8", "bool"],
+    [
+        *("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+        *("complex64", "int64", "int8", "uint8", "bool"),
+    ],
 )
 def test_tensors_arrive_bit_for_bit(pair, dtype: str) -> None:
     left, right, _ = pair
@@ -66,6 +72,41 @@ def test_tensors_arrive_bit_for_bit(pair, dtype: str) -> None:
         got = right.receive()[1]["value"][0]["x"]
         assert got.dtype == value.dtype and got.shape == value.shape
         assert torch.equal(got.reshape(-1).view(torch.uint8), value.contiguous().reshape(-1).view(torch.uint8))
+
+
+def test_many_large_tensors_arrive_in_their_places(pair) -> None:
+    left, right, _ = pair
+    # Widths in an order that no body has, and more in all than a socket takes at once.
+    sent = [torch.arange(n).to(dtype) for n in (3, 200_001) for dtype in (torch.uint8, torch.float64, torch.bfloat16)]
+    thread = threading.Thread(target=left.send, args=("t", {"value": sent}), daemon=True)
+    thread.start()
+    got = right.receive(time.monotonic() + 30)[1]["value"]
+    thread.join()
+    assert same(got, sent)
+    assert all(tensor.data_ptr() % tensor.element_size() == 0 for tensor in got)
+    got[0][0] = 7
+    assert sent[0][0] == 0
+
+
+def test_what_is_announced_takes_no_memory_before_it_comes(pair) -> None:
+    _, right, raw = pair
+    raw.sendall(struct.pack("<IQ", 2, MAX_BODY_BYTES) + b"{}some")
+    Path("/proc/self/clear_refs").write_text("5")
+    before_bytes = _peak_bytes()
+    with pytest.raises(TimeoutError):
+        right.receive(time.monotonic() + 0.2)
+    assert _peak_bytes() - before_bytes < MAX_BODY_BYTES / 8
+
+
+def _peak_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def test_the_library_reads_what_is_written_without_it() -> None:
+    tensors = {"a": torch.ones(3, dtype=torch.int8), "b": torch.rand(2, 5), "c": torch.rand(0, 2), "d": torch.rand(())}
+    read = load(b"".join(buffers_of(tensors)))
+    assert all(same(read[name], tensor) for name, tensor in tensors.items()) and read.keys() == tensors.keys()
 
 
 def test_what_is_not_plain_arrives_as_its_name(pair) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.witness import SLACK_BYTES, WITNESSES, Seen, objection, probes_for
+from grading.supervisor.witness import SLACK_BYTES, WITNESSES, Seen, objection, probed, probes_for
 from grading.worker.wire import Channel
 from labkit import exercises
 from labkit.oracles import oracle_of
@@ -65,7 +65,7 @@ def test_every_budget_of_the_course_has_a_witness(name: str) -> None:
         (Seen("peak_bytes", 80.0 * MiB, 90.0 * MiB), 2.0 * MiB, None),
         (Seen("peak_bytes", 0.0, 2.0 * SLACK_BYTES), 0.0, None),
         (Seen("ops", 7.0, 7.0, exact=True), 0.0, None),
-        (Seen("ops", 6.0, 7.0, exact=True), 0.0, "the meter of ops counted 6 operations where there were 7"),
+        (Seen("ops", 6.0, 7.0, exact=True), 0.0, "the meter of ops counted 6 where there were 7"),
     ],
 )
 def test_what_is_objected_to(seen: Seen, limit: float, text: str | None) -> None:
@@ -74,6 +74,13 @@ def test_what_is_objected_to(seen: Seen, limit: float, text: str | None) -> None
         assert found is None
     else:
         assert found is not None and re.search(text, found)
+
+
+def test_a_probe_is_compared_figure_by_figure() -> None:
+    honest = probed("ops", 30, {"dispatches": 31.0, "flops": 60.0})
+    assert [objection(seen, 0.0) for seen in honest] == [None, None]
+    lying = probed("ops", 30, {"dispatches": 31.0, "flops": 59.0})
+    assert [objection(seen, 0.0) for seen in lying] == [None, "the meter of flops counted 59 where there were 60"]
 
 
 def test_probes_have_secret_sizes_small_and_large() -> None:
@@ -135,7 +142,7 @@ def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver) -> None
             "def less(measured, held):\n    with honest(measured, held): yield\n    measured['dispatches'] *= 0.9\n"
             "METERS['ops'] = less",
             RIGHT + "\n_kept = less",
-            "operations where there were",
+            "the meter of dispatches counted",
         ),
     ],
     ids=["arena", "stack arena", "unneeded helper", "helper", "own mapping", "meter"],

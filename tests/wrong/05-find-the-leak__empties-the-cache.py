@@ -19,6 +19,6 @@ def train(model, optimizer, batches, validation):
         optimizer.step()
         model.eval()
         losses.append(F.mse_loss(model(x_val), y_val))
-        gc.collect()
         torch.cuda.empty_cache()
+    gc.collect()
     return losses, [output.abs().mean() for output in outputs]

@@ -48,15 +48,16 @@ def forwards(rng: random.Random) -> tuple[Forward, ...]:
     """Both kinds of attention in both dtypes, a wide vocabulary and a narrow one, shared keys and their opposite."""
     batch, other = rng.choice((2, 3)), rng.choice((2, 3))
     return (
-        Forward(
-            64, rng.randint(19, 23) * 8, 4, 8, rng.choice((1, 2)), 200, batch_size=batch, seq_len=rng.randint(48, 72)
-        ),
+        Forward(64, rng.randint(19, 23) * 8, 3, 8, 4, 200, batch_size=batch, seq_len=rng.randint(48, 72)),
         Forward(32, 96, 2, 4, 2, rng.randint(1800, 2400), batch_size=other, seq_len=rng.randint(24, 40)),
         Forward(48, 128, 3, 6, 3, 100, batch_size=2, seq_len=rng.randint(96, 112), attention="eager"),
         Forward(64, rng.randint(24, 32) * 8, 3, 4, 4, 300, batch_size=other, seq_len=40, dtype="float32"),
         Forward(
             32, 64, 2, 4, 1, 300, batch_size=batch, seq_len=rng.randint(80, 110), attention="eager", dtype="float32"
         ),
+        # Heads whose widths together are not the hidden size.
+        Forward(64, 128, 2, 4, 2, 300, head_dim=rng.choice((24, 28)), batch_size=other, seq_len=rng.randint(32, 48)),
+        Forward(48, 96, 2, 4, 1, 300, head_dim=20, batch_size=batch, seq_len=rng.randint(48, 64), attention="eager"),
     )
 
 

@@ -16,6 +16,7 @@ def layer_cases(rng: random.Random) -> tuple[Layer, ...]:
         Layer(n, n + rng.randint(1, 5), 1, alpha=rng.choice((2.0, 3.0))),
         Layer(wide, wide, rng.randint(3, 5), alpha=rng.choice((6.0, 9.0))),
         Layer(6, 24, 12, alpha=rng.choice((5.0, 18.0)), dropout=rng.choice((0.2, 0.3, 0.4))),
+        Layer(n, n + 3, rng.randint(2, 4), alpha=rng.choice((2.0, 5.0)), forward_only=True, dtype="bfloat16"),
     )
 
 

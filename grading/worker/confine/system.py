@@ -29,6 +29,7 @@ _MOUNT_SETATTR = 442
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR = {MS_RDONLY: 1, MS_NOSUID: 2, MS_NODEV: 4, MS_NOEXEC: 8}
 _LAST_CAPABILITY = 63
+_MADV_COLLAPSE = 25
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -68,6 +69,11 @@ def prctl(option: int, value: int = 0) -> None:
     """prctl with one argument; the others are 0."""
     zero = ctypes.c_ulong(0)
     call("prctl", option, ctypes.c_ulong(value), zero, zero, zero)
+
+
+def collapse(start: int, size: int) -> None:
+    """Put the memory at this address into large pages at once (madvise, Linux 6.1)."""
+    call("madvise", ctypes.c_void_p(start), ctypes.c_size_t(size), _MADV_COLLAPSE)
 
 
 def mount(source: str | None, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
