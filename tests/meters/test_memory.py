@@ -294,7 +294,8 @@ def test_a_limit_raises_what_a_device_would_and_leaves_a_clean_state() -> None:
         with pytest.raises(torch.OutOfMemoryError) as caught:
             torch.cat([x, x, x])
         assert str(caught.value) == (
-            "out of memory: tried to allocate 12.0 KiB in cat. The limit is 12.0 KiB, of which 4.0 KiB is free."
+            "limit_memory: out of memory. Tried to allocate 12.0 KiB in cat; "
+            "the limit is 12.0 KiB, of which 4.0 KiB is free."
         )
         del caught
         assert profile.live_bytes == 8 * KIB
@@ -310,7 +311,106 @@ def test_a_limit_raises_what_a_device_would_and_leaves_a_clean_state() -> None:
 def test_fake_tensors_answer_what_programs_ask() -> None:
     with fake_tensors():
         x = torch.ones(4, 4)
-        assert x.sum().item() == 1.0 and bool((x > 0).all())
+        assert x.sum().item() == 16.0 and bool((x > 0).all()), "known: it was made of constants"
+        assert torch.randn(4).sum().item() == 1.0, "not known"
+        assert not torch.randn(4).isnan().any()
+        nn.init.trunc_normal_(torch.empty(4, 4))  # draws until it likes what it sees
         layer = nn.Linear(4, 4).to(torch.bfloat16)
         assert layer.weight.dtype is torch.bfloat16 and isinstance(layer.weight, nn.Parameter)
     assert torch.ones(2).sum().item() == 2
+
+
+class Mean(torch.autograd.Function):
+    """Keeps exp(x)."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.exp())
+        return x.mean()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+
+def test_what_an_autograd_function_keeps_is_an_activation() -> None:
+    x = vector(requires_grad=True)
+    with track_memory(batch=x) as profile:
+        loss = Mean.apply(x)
+        assert profile.live_by_category()["activations"] == 4 * KIB + 4
+        loss.backward()
+    assert max(point.by_category["activations"] for point in profile.timeline) >= 4 * KIB + 4
+
+
+def test_temporaries_inside_composite_operators_in_inference_mode() -> None:
+    x, target = torch.randn(64, 64), torch.zeros(64, dtype=torch.int64)
+    peaks = []
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode(), track_memory(batch=[x, target], sites=False) as profile:
+            nn.functional.cross_entropy(x, target)
+        peaks.append(profile.peak_bytes)
+    assert peaks[0] == peaks[1] > x.nbytes + target.nbytes + 16 * KIB
+
+
+def test_a_closure_s_passes_are_no_temporaries_of_the_step() -> None:
+    model, x = Chain(), vector()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=1)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward()
+        return loss
+
+    with track_memory(model, optimizer, x) as profile:
+        optimizer.step(closure)
+    assert max(point.by_category["activations"] for point in profile.timeline) >= 8 * KIB
+
+
+def test_a_model_made_in_the_block() -> None:
+    with track_memory() as profile:
+        layer = nn.Linear(32, 32, bias=False)
+        layer(torch.ones(2, 32)).sum().backward()
+        held = profile.live_by_category()
+        del layer
+        assert profile.live_bytes == 0, "the meter keeps nothing alive"
+    assert (held["parameters"], held["gradients"]) == (4 * KIB, 4 * KIB)
+
+
+def test_nested_and_jagged_tensors_count_what_they_hold() -> None:
+    parts = [torch.ones(3, 4), torch.ones(2, 4)]
+    with track_memory(batch=parts) as profile:
+        before_bytes = profile.live_bytes
+        nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
+        doubled = nested * 2
+        assert profile.live_bytes - before_bytes >= 2 * 20 * 4 and doubled is not nested
+
+
+def test_numpy_s_memory_counts_once() -> None:
+    measured: dict = {}
+    with measure_saved(measured):
+        kept = torch.from_numpy(np.ones(2**17))
+    assert measured["saved_bytes"] == pytest.approx(kept.nbytes - 64 * KIB, abs=16 * KIB)
+
+
+def test_a_block_inside_does_not_hide_the_peak_of_the_one_around_it() -> None:
+    outer, inner = {}, {}
+    with measure_memory(outer):
+        large = np.ones(2**20)
+        del large
+        with measure_memory(inner):
+            pass
+    assert outer["peak_bytes"] > 2**22 > inner["peak_bytes"]
+
+
+def test_an_optimizer_with_an_attribute_that_only_looks_like_a_dict() -> None:
+    class Odd:
+        items = [torch.ones(4)]
+
+    class Optimizer:
+        def __init__(self) -> None:
+            self.odd = Odd()
+
+    with track_memory(optimizer=Optimizer()) as profile:
+        pass
+    assert profile.peak_bytes == 0

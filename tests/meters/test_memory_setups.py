@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import pytest
 import torch
 
-from labkit.meters.memory import measure_step, track_memory
+from labkit.meters.memory import measure_step, track_memory, training_step
 from labkit.meters.memory.dropout import byte_masks
 from tests.meters.allocator import allocator_peak_bytes
 from tests.meters.setups import SETUPS, Setup, tokens
@@ -66,6 +67,39 @@ def test_categories_add_up_at_every_point(setup: Setup) -> None:
     for point in profile.timeline:
         assert sum(point.by_category.values()) == point.live_bytes
         assert min(point.by_category.values()) >= 0
+
+
+def padded() -> dict[str, torch.Tensor]:
+    """A second sequence that is half padding: what the model does with it depends on the mask's values."""
+    mask = torch.ones(2, 64, dtype=torch.int64)
+    mask[1, 32:] = 0
+    return {**tokens(), "attention_mask": mask}
+
+
+def scaled(model: torch.nn.Module, optimizer: torch.optim.Optimizer, batch: dict) -> None:
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(model(**batch).loss).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True, foreach=False)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+
+
+@pytest.mark.parametrize("batch, step", [(padded, training_step), (tokens, scaled)], ids=["padding", "loss scaler"])
+def test_programs_that_look_at_values(batch: Callable, step: Callable) -> None:
+    """They take the same way on fake tensors as on real ones."""
+    build = SETUPS[0].build
+    real, fake = (measure_step(build, batch(), device, step) for device in ("cpu", "fake"))
+    assert real.tracker.ops == fake.tracker.ops
+    assert real.tracker.curve == fake.tracker.curve
+
+
+def test_views_of_one_tensor_stay_views_of_one() -> None:
+    whole = torch.arange(2 * 65).reshape(2, 65) % 250
+    batch = {"input_ids": whole[:, :-1], "labels": whole[:, 1:]}
+    real, fake = (measure_step(SETUPS[0].build, batch, device) for device in ("cpu", "fake"))
+    assert real.peak_bytes == fake.peak_bytes
 
 
 def test_a_step_of_an_8_b_model_in_little_memory() -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from labkit.meters.memory.live import LiveStorages, Watched
 from labkit.meters.memory.sites import Site, calling_line
@@ -48,12 +49,18 @@ class NamedStorages(LiveStorages):
     def __init__(self) -> None:
         super().__init__()
         self.largest_at_peak: tuple[Made, ...] = ()
+        self.python_seen_bytes = 0
         self._named_bytes = 0
 
     def about(self, tensor: torch.Tensor, func: object | None) -> Made | None:
         if func is None:
             return None
         return Made(tensor.untyped_storage().nbytes(), tuple(tensor.shape), tensor.dtype, calling_line())
+
+    def _count(self, part: torch.Tensor, func: object | None) -> None:
+        if func is torch.ops.aten.lift_fresh.default and not part.untyped_storage().resizable():
+            func = None  # from_numpy: the memory is numpy's, and counted as Python's
+        super()._count(part, func)
 
     def ends(self, entry: Watched) -> None:
         # Until something is freed again, what is alive is what there was at the peak.
@@ -132,6 +139,10 @@ def _follow(block: Block) -> Iterator[None]:
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()
+    # Python's peak is one for the whole process: the blocks around this one have to note it before it is forgotten.
+    for around in _get_current_dispatch_mode_stack():
+        if isinstance(around, NamedStorages):
+            around.python_seen_bytes = max(around.python_seen_bytes, tracemalloc.get_traced_memory()[1])
     tracemalloc.reset_peak()
     before_bytes = tracemalloc.get_traced_memory()[0]
     try:
@@ -142,6 +153,7 @@ def _follow(block: Block) -> Iterator[None]:
                 block.largest_left = block.storages.largest()
     finally:
         now_bytes, most_bytes = tracemalloc.get_traced_memory()
+        most_bytes = max(most_bytes, block.storages.python_seen_bytes)
         if not was_tracing:
             tracemalloc.stop()
         block.python_most_bytes = max(most_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)

@@ -32,10 +32,11 @@ class Capped(Tracker):
         super().after(func)
         wanted_bytes = self.live_bytes - self._before_bytes
         if self.live_bytes > self.limit_bytes and wanted_bytes > 0:
+            free_bytes = max(self.limit_bytes - self._before_bytes, 0)
+            # " out of memory." is what programs that try again with less look for.
             raise torch.OutOfMemoryError(
-                f"out of memory: tried to allocate {in_bytes(wanted_bytes)} in {self.ops[-1]}. The limit is "
-                f"{in_bytes(self.limit_bytes)}, of which {in_bytes(max(self.limit_bytes - self._before_bytes, 0))} "
-                "is free."
+                f"limit_memory: out of memory. Tried to allocate {in_bytes(wanted_bytes)} in {self.ops[-1]}; the limit "
+                f"is {in_bytes(self.limit_bytes)}, of which {in_bytes(free_bytes)} is free."
             )
 
 

@@ -1,11 +1,12 @@
 """Fake tensors that whole training programs can run on: the known obstacles, each removed in one place.
 
-A fake tensor has a shape, a dtype and a device and no memory. Programs ask it for values all the same; the answers
-given here never decide about a size.
+A fake tensor has a shape, a dtype and a device and no memory. What programs ask of its values is answered in `answers`.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,35 +14,24 @@ from unittest import mock
 
 import torch
 
-from labkit.meters.dispatch import Meter
-
-
-class Answers(Meter):
-    """Answers `.item()` and truth values on fake data: true, or one."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func is torch.ops.aten._local_scalar_dense.default:
-            dtype = args[0].dtype
-            return True if dtype is torch.bool else 1.0 if dtype.is_floating_point else 1
-        if func is torch.ops.aten.equal.default:
-            return True
-        return func(*args, **(kwargs or {}))
+from labkit.meters.memory.answers import Answers
 
 
 @contextmanager
-def fake_tensors() -> Iterator[None]:
+def fake_tensors() -> Iterator[Answers]:
     """In the block, every tensor that is made is fake, on the CPU (fake CUDA tensors need a CUDA build of PyTorch)."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with ExitStack() as stack:
+        # Before the mode: what is imported in it would make fake tensors of its constants.
+        stack.enter_context(_not_traced())
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
-        stack.enter_context(Answers())
+        answers = stack.enter_context(Answers())
         # Module.to() swaps the tensors, which fails for fake ones, because their mode holds references to them.
         stack.enter_context(mock.patch.object(torch.utils, "swap_tensors", _overwrite))
-        for module, name in _tracing_tests():
-            # A model library takes fake tensors for a compiler at work, and then builds what a real run would skip.
-            stack.enter_context(mock.patch.object(module, name, lambda *args, **kwargs: False))
-        yield
+        # It draws until every value is inside of its bounds, which of fake values cannot be told.
+        stack.enter_context(mock.patch.object(torch.nn.init, "_no_grad_trunc_normal_", _normal))
+        yield answers
 
 
 def _overwrite(tensor: torch.Tensor, other: torch.Tensor) -> None:
@@ -49,10 +39,34 @@ def _overwrite(tensor: torch.Tensor, other: torch.Tensor) -> None:
     tensor.data = other.data
 
 
-def _tracing_tests() -> list[tuple[object, str]]:
-    """Where transformers asks whether it is being traced: in every module that imported the question."""
-    return [
-        (module, "is_tracing")
-        for name, module in list(sys.modules.items())
-        if name.startswith("transformers.") and callable(vars(module).get("is_tracing"))
-    ]
+def _normal(tensor: torch.Tensor, *bounds: object, **settings: object) -> torch.Tensor:
+    with torch.no_grad():
+        return tensor.normal_()
+
+
+@contextmanager
+def _not_traced() -> Iterator[None]:
+    """Have transformers, where it is installed, not take fake tensors for a compiler at work.
+
+    It would then build what a real run skips, such as explicit attention masks.
+    """
+    if importlib.util.find_spec("transformers") is None:
+        yield
+        return
+    asked = importlib.import_module("transformers.utils.import_utils")
+    is_tracing = asked.is_tracing
+
+    def is_not_tracing(tensor: object = None) -> bool:
+        return False
+
+    def replace(old: object, new: object) -> None:
+        # In every module that has imported the question by now.
+        for name, module in list(sys.modules.items()):
+            if name.startswith("transformers.") and vars(module).get("is_tracing") is old:
+                module.is_tracing = new
+
+    replace(is_tracing, is_not_tracing)
+    try:
+        yield
+    finally:
+        replace(is_not_tracing, is_tracing)

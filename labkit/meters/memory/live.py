@@ -3,6 +3,9 @@
 It sees what PyTorch dispatches: not the scratch memory inside an operator, and no allocator's rounding or caching.
 Tensors are found wherever they hide, because a storage is followed by its own life and not by who holds it. No
 history is kept, so that its own memory does not grow with the length of the block.
+
+What other threads make is not seen until the block's own uses it, and counts as given then. Where a tensor is used more
+than once, autograd adds the gradients in place if nobody looks, and out of place under any dispatch mode, this one too.
 """
 
 from __future__ import annotations
@@ -11,9 +14,13 @@ import weakref
 from collections.abc import Callable, Iterable
 
 import torch
+from torch._C._dynamo.eval_frame import set_eval_frame
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from labkit.meters.dispatch import Meter
 from labkit.meters.memory.storages import strided_parts, tensors_in
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class Watched(weakref.ref):
@@ -61,9 +68,29 @@ class LiveStorages(Meter):
         return [entry for entry in found if entry is not None]
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        # In a compiled program that runs op by op, the compiler would go on to compile this meter.
+        compiler = set_eval_frame(None)
+        try:
+            return self._dispatch(func, types, args, kwargs)
+        finally:
+            set_eval_frame(compiler)
+
+    def _dispatch(self, func, types, args, kwargs):
         if func is torch.ops.prim.device.default:
             # How fake tensors tell their device: no operation of the program.
             return func(*args)
+        if any(hasattr(kind, "__tensor_flatten__") for kind in types):
+            # A wrapper runs its own program on what it holds: that is what is followed.
+            return NotImplemented
+        if torch.is_inference_mode_enabled():
+            # There, composite operators arrive whole, with their temporaries hidden inside of them.
+            TorchDispatchMode.__enter__(self)  # not ours, whose exit ends the count
+            try:
+                result = func.decompose(*args, **(kwargs or {}))
+            finally:
+                TorchDispatchMode.__exit__(self, None, None, None)
+            if result is not NotImplemented:
+                return result
         self.before(func)
         # torch.tensor(...) fills a tensor unseen and hands it to lift_fresh, which makes it known: it is not given.
         used = [] if func is torch.ops.aten.lift_fresh.default else tensors_in(args, [])
@@ -80,7 +107,7 @@ class LiveStorages(Meter):
             self.after(func)
         except BaseException:
             # The traceback keeps this frame, and with it what must not outlive the error.
-            result = used = tensor = None
+            result = used = tensor = args = kwargs = None
             raise
         return result
 
@@ -101,7 +128,7 @@ class LiveStorages(Meter):
 
     def _look(self, tensor: torch.Tensor, func: object | None) -> None:
         # The usual tensor is told from the others here: this is where the meter spends its time.
-        if tensor.layout is torch.strided and not hasattr(type(tensor), "__tensor_flatten__"):
+        if type(tensor) in _PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
             self._count(tensor, func)
         else:
             for part in strided_parts(tensor):
@@ -127,8 +154,9 @@ class LiveStorages(Meter):
             self.changed(entry, more)
 
     def _forget(self, entry: Watched) -> None:
-        if self._live.pop(entry.key, None) is None:
+        if self._live.get(entry.key) is not entry:
             return
+        del self._live[entry.key]
         self.ends(entry)
         if entry.made:
             self.made_bytes -= entry.n_bytes

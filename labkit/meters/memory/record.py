@@ -30,7 +30,8 @@ class Record:
     """One storage. Points are indices into the timeline: alive at every point from `born` up to, without, `freed`.
 
     changes: (point, bytes more) for every in-place resize. label: the category that something outside said it has.
-    kept: it was made where gradients were recorded and outlived the phase that it was made in.
+    recorded: it was made in a forward pass, also inside the forward of an autograd function, where nothing is recorded.
+    kept: it was, and it outlived the phase that it was made in.
     """
 
     n_bytes: int

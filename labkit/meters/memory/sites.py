@@ -11,8 +11,10 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 
+import torch
+
 _OURS = f"{os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))}{os.sep}"
-_TORCH = f"{os.sep}torch{os.sep}"
+_TORCH = f"{os.path.dirname(os.path.abspath(torch.__file__))}{os.sep}"
 _LIBRARIES = tuple(
     {f"{os.path.realpath(sysconfig.get_path(name))}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     | {f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -52,7 +54,7 @@ def calling_line() -> tuple[str, int] | None:
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((_OURS, "<frozen", *_LIBRARIES)) and _TORCH not in file:
+        if not file.startswith((_OURS, "<frozen", _TORCH, *_LIBRARIES)):
             return file, frame.f_lineno
         frame = frame.f_back
     return None
@@ -64,9 +66,9 @@ def calling_site() -> Site | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_OURS) and not file.startswith("<frozen"):
-            if not file.startswith(_LIBRARIES) and _TORCH not in file:
+            if not file.startswith((_TORCH, *_LIBRARIES)):
                 return Site(file, frame.f_lineno, via)
-            if not via and _TORCH not in file:
+            if not via and not file.startswith(_TORCH):
                 via = f"{_short(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return None

@@ -16,6 +16,8 @@ import torch
 from labkit.units import in_bytes
 
 N_ROWS = 30
+_ALLOCATED = {"alloc": 1, "free_completed": -1}
+_RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 _WIDTH, _HEIGHT = 1000, 320
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>CUDA memory</title>
@@ -62,16 +64,21 @@ def cuda_snapshot(path: str | Path, max_events: int = 100_000) -> Iterator[None]
 
 def snapshot_html(snapshot: Mapping) -> str:
     """The page for a snapshot as `torch.cuda.memory._snapshot` gives it, all devices after one another."""
-    events = [event for trace in snapshot["device_traces"] for event in trace]
-    allocated_change = sum(_change(event, "alloc", "free_completed") for event in events)
-    reserved_change = sum(_change(event, "segment_alloc", "segment_free") for event in events)
+    # Devices after one another; an address means something on its own device only.
+    events = [
+        {**event, "addr": (device, event["addr"])}
+        for device, trace in enumerate(snapshot["device_traces"])
+        for event in trace
+    ]
+    allocated_change = sum(_change(event, _ALLOCATED) for event in events)
+    reserved_change = sum(_change(event, _RESERVED) for event in events)
     held = sum(segment["allocated_size"] for segment in snapshot["segments"])
     reserved_now = sum(segment["total_size"] for segment in snapshot["segments"])
     # What the trace does not explain was there before it.
     allocated, reserved = [max(held - allocated_change, 0)], [max(reserved_now - reserved_change, 0)]
     for event in events:
-        allocated.append(allocated[-1] + _change(event, "alloc", "free_completed"))
-        reserved.append(reserved[-1] + _change(event, "segment_alloc", "segment_free"))
+        allocated.append(allocated[-1] + _change(event, _ALLOCATED))
+        reserved.append(reserved[-1] + _change(event, _RESERVED))
     peak = allocated.index(max(allocated))
     blocks = _alive(events[:peak])
     top = max(*reserved, *allocated, 1)
@@ -94,8 +101,8 @@ def _row(block: Block) -> str:
     return f"<tr><td>{in_bytes(block.size_bytes)}</td><td><code>{lines}</code></td></tr>"
 
 
-def _change(event: Mapping, more: str, less: str) -> int:
-    return event["size"] if event["action"] == more else -event["size"] if event["action"] == less else 0
+def _change(event: Mapping, signs: Mapping[str, int]) -> int:
+    return signs.get(event["action"], 0) * event["size"]
 
 
 def _alive(events: Sequence[Mapping]) -> list[Block]:

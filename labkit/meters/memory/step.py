@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import torch
 
+from labkit.meters.memory.answers import MOST_ELEMENTS, Answers
 from labkit.meters.memory.fake import fake_tensors
 from labkit.meters.memory.profile import MemoryProfile
 from labkit.meters.memory.storages import tensors_in
@@ -49,12 +50,12 @@ def measure_step(
     device: "fake", or a real device such as "cpu" or "cuda". Optimizers choose their implementation by the device
     (`foreach` on CUDA), so give it by name where the figure is for another device than the one here.
     """
-    with _on(device):
+    with _on(device) as answers:
         built = build()
         model, optimizer = built if isinstance(built, tuple) else (built, None)
         batch = batch() if callable(batch) else batch
-        if device == "fake":
-            batch = _faked(batch, {})
+        if answers is not None:
+            batch = _faked(batch, {}, answers)
         with track_memory(model, optimizer, batch, sites=sites) as profile:
             for number in range(n_steps):
                 profile.mark(f"step {number + 1}")
@@ -63,17 +64,36 @@ def measure_step(
 
 
 @contextmanager
-def _on(device: str) -> Iterator[None]:
-    with fake_tensors() if device == "fake" else torch.device(device):
-        yield
+def _on(device: str) -> Iterator[Answers | None]:
+    if device == "fake":
+        with fake_tensors() as answers:
+            yield answers
+    else:
+        with torch.device(device):
+            yield None
 
 
-def _faked(value: object, known: dict[int, torch.Tensor]) -> object:
-    """The same nest with tensors of the same kind that hold nothing; one that stands in two places stays one."""
+def _faked(value: object, known: dict[int, tuple[torch.Tensor, torch.Tensor]], answers: Answers) -> object:
+    """The same nest with fake tensors in place of real ones; views of one tensor stay views of one.
+
+    Small integers and truth values (token ids, masks) are remembered: programs look at them.
+    """
+    from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+
     if isinstance(value, torch.Tensor):
-        return known.setdefault(id(value), torch.empty_like(value, device="cpu"))
+        if id(value) not in known:
+            fake = value
+            if not isinstance(value, FakeTensor):
+                fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE).from_tensor(value)
+                if value.numel() <= MOST_ELEMENTS and not value.is_floating_point():
+                    with unset_fake_temporarily():
+                        answers.know(fake, value.to("cpu", copy=True))
+            # With the tensor itself, so that its id is not given to another one.
+            known[id(value)] = fake, value
+        return known[id(value)][0]
     if isinstance(value, Mapping):
-        return {key: _faked(item, known) for key, item in value.items()}
+        return {key: _faked(item, known, answers) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_faked(item, known) for item in value)
+        items = [_faked(item, known, answers) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value

@@ -6,7 +6,7 @@ counted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 
@@ -25,7 +25,7 @@ def tensors_in(value: object, found: list[torch.Tensor]) -> list[torch.Tensor]:
     elif isinstance(value, list | tuple):
         for item in value:
             tensors_in(item, found)
-    elif isinstance(value, dict) or hasattr(value, "items"):
+    elif isinstance(value, Mapping):
         for item in value.values():
             tensors_in(item, found)
     return found
@@ -33,9 +33,12 @@ def tensors_in(value: object, found: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def strided_parts(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
     """The tensors that hold the bytes of this one: itself in the usual case."""
-    # The usual case must cost next to nothing.
+    if hasattr(type(tensor), "__tensor_flatten__"):
+        return strided_inside(tensor)
+    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+        return ()
     if tensor.layout is torch.strided:
-        return strided_inside(tensor) if hasattr(type(tensor), "__tensor_flatten__") else (tensor,)
+        return (tensor.values(),) if tensor.is_nested else (tensor,)
     if tensor.layout is torch.sparse_coo:
         return (tensor._indices(), tensor._values())
     if tensor.layout in _COMPRESSED:
@@ -47,4 +50,6 @@ def strided_parts(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
 def strided_inside(tensor: torch.Tensor) -> list[torch.Tensor]:
     """The plain tensors inside a wrapper, such as a shard of a distributed one."""
     names, _ = tensor.__tensor_flatten__()
-    return [part for name in names for part in strided_parts(getattr(tensor, name))]
+    # Among the names of a distributed tensor is its mesh.
+    inside = [part for name in names if isinstance(part := getattr(tensor, name), torch.Tensor)]
+    return [strided for part in inside for strided in strided_parts(part)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
+from torch.nn.parameter import UninitializedParameter
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from labkit.device import device as default_device
@@ -70,7 +71,7 @@ def tracked(
             tracker.give([*model.parameters(), *model.buffers()])
             tracker.give([p.grad for p in model.parameters() if p.grad is not None])
             for parameter in model.parameters():
-                if parameter.requires_grad:
+                if parameter.requires_grad and not isinstance(parameter, UninitializedParameter):
                     hook = parameter.register_post_accumulate_grad_hook(lambda p: _label_parameters(tracker, [p]))
                     stack.callback(hook.remove)
         tracker.give(_states_of(optimizer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 
 import torch
@@ -30,7 +31,6 @@ class Tracker(LiveStorages):
         self._made_curve: list[int] = [0]
         self._freed_curve: list[int] = [0]
         self._names: dict[object, str] = {}
-        self._parameters: dict[int, torch.nn.Parameter] = {}
 
     @property
     def curve(self) -> list[int]:
@@ -44,7 +44,9 @@ class Tracker(LiveStorages):
 
     def parameters_seen(self) -> list[torch.nn.Parameter]:
         """The parameters that operations were seen to use."""
-        return list(self._parameters.values())
+        # Looked for rather than kept: a reference of ours would keep the tensor alive, or its like in swap_tensors.
+        found = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Parameter)]
+        return [one for one in found if self.watched(one)]
 
     def label(self, tensors: Iterable[torch.Tensor], label: str, over: tuple[str | None, ...] | None = None) -> None:
         """Put the storages of these tensors into a category; `over`: only those whose label is one of these."""
@@ -56,7 +58,9 @@ class Tracker(LiveStorages):
     def before(self, func: object) -> None:
         recorded = torch.is_grad_enabled()
         backward = not recorded and _backward_task() != -1
-        phase = Phase.STEP if self.in_step else Phase.BACKWARD if backward else Phase.FORWARD
+        # A closure's passes run inside of step(), the first of them with gradients recorded.
+        stepping = self.in_step and not recorded
+        phase = Phase.BACKWARD if backward else Phase.STEP if stepping else Phase.FORWARD
         if phase is not self._phase:
             self._phase = phase
             self._phase_number += 1
@@ -76,12 +80,11 @@ class Tracker(LiveStorages):
             self._name_of(func) if made else START,
             made,
             self._phase_number,
-            self._phase is Phase.FORWARD and torch.is_grad_enabled(),
+            self._phase is Phase.FORWARD,
             calling_site() if made and self._sites else None,
         )
         if not made and isinstance(tensor, torch.nn.Parameter):
             record.label = "parameters"
-            self._parameters[id(tensor)] = tensor
         self.records.append(record)
         return record
 
@@ -97,7 +100,6 @@ class Tracker(LiveStorages):
     def __exit__(self, *error: object) -> None:
         for record in self.live_records():
             record.kept = record.recorded
-        self._parameters = {}
         super().__exit__(*error)
 
     def _name_of(self, func: object) -> str:
