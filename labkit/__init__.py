@@ -13,19 +13,32 @@ except ImportError as error:
 
 from labkit.check import CheckFailed, check, progress
 from labkit.device import device, has_gpu, seed_all
-from labkit.meters import limit_memory, measure_step, track_memory, track_ops
+from labkit.meters import (
+    compile_report,
+    guard_launches,
+    limit_memory,
+    measure_step,
+    track_comm,
+    track_memory,
+    track_ops,
+    track_traffic,
+)
 from labkit.ranks import run_ranks
 
 __all__ = [
     "CheckFailed",
     "check",
+    "compile_report",
     "device",
+    "guard_launches",
     "has_gpu",
     "limit_memory",
     "measure_step",
     "progress",
     "run_ranks",
     "seed_all",
+    "track_comm",
     "track_memory",
     "track_ops",
+    "track_traffic",
 ]

@@ -21,6 +21,7 @@ ROOMS = (
     "formats",
     "units",
     "limits",
+    "interpreter",
     "meters",
     "simdevice",
     "ranks",

@@ -6,6 +6,8 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from labkit.meters.comm import count_communication, track_comm
+from labkit.meters.compiled import compile_report
 from labkit.meters.memory import (
     MemoryProfile,
     limit_memory,
@@ -15,11 +17,14 @@ from labkit.meters.memory import (
     track_memory,
 )
 from labkit.meters.ops import count_operations, track_ops
+from labkit.meters.traffic import guard_launches, measure_traffic, track_traffic
 
 METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], AbstractContextManager[None]]] = {
     "memory": measure_memory,
     "saved": measure_saved,
     "ops": count_operations,
+    "comm": count_communication,
+    "traffic": measure_traffic,
 }
 """Meter name -> context manager factory; the dicts that it is given receive, when the block ends, the measures and the
 names of what a measure consists of."""
@@ -27,11 +32,17 @@ names of what a measure consists of."""
 __all__ = [
     "METERS",
     "MemoryProfile",
+    "compile_report",
+    "count_communication",
     "count_operations",
+    "guard_launches",
     "limit_memory",
     "measure_memory",
     "measure_saved",
     "measure_step",
+    "measure_traffic",
+    "track_comm",
     "track_memory",
     "track_ops",
+    "track_traffic",
 ]

@@ -71,7 +71,8 @@ class CommLog:
     """The calls of a block, in the order in which they were made; with several ranks, as they took turns."""
 
     calls: list[Call] = field(default_factory=list)
-    _ops: Counter = field(default_factory=Counter, repr=False)
+    _ops: Counter[int] = field(default_factory=Counter, repr=False)
+    """Operations of each backward pass so far."""
     _under_way: dict[int, tuple[Call, int, int]] = field(default_factory=dict, repr=False)
     """By the call's place in `calls`: the call, its backward pass, and the operations of that before it."""
 
@@ -120,25 +121,27 @@ class CommLog:
         self.calls.append(call)
         if not call.in_backward:
             return lambda: None
-        place, before = len(self.calls) - 1, self._ops[call.rank, task]
+        place, before = len(self.calls) - 1, self._ops[task]
         self._under_way[place] = (call, task, before)
 
         def done() -> None:
             if self._under_way.pop(place, None):
-                call.hidden_ops = self._ops[call.rank, task] - before
+                call.hidden_ops = self._ops[task] - before
 
         return done
 
-    def note_operation(self, rank: int) -> None:
-        """An operation was dispatched; it counts if a backward pass is going on."""
-        task = torch._C._current_graph_task_id()
-        if task != _NO_BACKWARD:
-            self._ops[rank, task] += 1
+    def note_operation(self) -> None:
+        """An operation was dispatched; it counts if it is part of a backward pass.
+
+        What DDP does once all gradients are there belongs to no node of the graph, and hides nothing.
+        """
+        if torch._C._current_autograd_node() is not None:
+            self._ops[torch._C._current_graph_task_id()] += 1
 
     def close(self) -> None:
         """What nobody was seen to wait for was under way to the end of its backward pass."""
         for call, task, before in self._under_way.values():
-            call.hidden_ops = self._ops[call.rank, task] - before
+            call.hidden_ops = self._ops[task] - before
         self._under_way.clear()
 
     def _paid(self) -> Iterator[Call]:
@@ -154,7 +157,7 @@ def track_comm() -> Iterator[CommLog]:
     """
     log = CommLog()
     try:
-        with _Watch(log, None):
+        with _Watch(log):
             yield log
     finally:
         log.close()
@@ -198,17 +201,17 @@ def open_logs() -> tuple[CommLog, ...]:
 
 
 @contextmanager
-def observed(rank: int, logs: Iterable[CommLog]) -> Iterator[None]:
-    """For communicators: let logs that are open around a run see what this thread does, which is `rank`."""
+def observed(logs: Iterable[CommLog]) -> Iterator[None]:
+    """For communicators: let logs that are open around a run see what this thread does, which is one of its ranks."""
     with ExitStack() as stack:
         for log in logs:
-            stack.enter_context(_Watch(log, rank))
+            stack.enter_context(_Watch(log))
         yield
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """For communicators: what `torch.distributed` is asked for in the block has been told already."""
+    """For communicators: see nothing of the block, because the call that it carries out has been told already."""
     watches = _watches()
     for watch in watches:
         watch.n_quiet += 1
@@ -222,19 +225,20 @@ def quietly() -> Iterator[None]:
 class _Watch(Meter):
     """Tells one log of the collectives that reach the dispatcher, and of the operations of a backward pass."""
 
-    def __init__(self, log: CommLog, rank: int | None) -> None:
+    def __init__(self, log: CommLog) -> None:
         super().__init__()
         self.log = log
         self.n_quiet = 0
-        self._rank = rank
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if self.n_quiet:
+            return func(*args, **kwargs)
         if func.namespace not in ("c10d", "_c10d_functional"):
-            self.log.note_operation(self._rank_here())
+            self.log.note_operation()
             return func(*args, **kwargs)
         name = str(func._overloadpacket).rpartition(".")[2]
-        if self.n_quiet or name in _NO_CALLS:
+        if name in _NO_CALLS:
             return func(*args, **kwargs)
         name = _NAMES.get(name, name.rstrip("_"))
         functional = func.namespace == "_c10d_functional"
@@ -243,18 +247,17 @@ class _Watch(Meter):
         peer = args[_PEER_AT[name]] if name in _PEER_AT and len(args) > _PEER_AT[name] else None
         if name == "broadcast" and not functional:
             peer = args[2]
-        done = self.log.add(Call(self._rank_here(), name, n_bytes, peer))
+        done = self.log.add(Call(_process_rank(), name, n_bytes, peer))
         result = func(*args, **kwargs)
         if _waits_at_once(func, args, kwargs):
             done()
         return result
 
-    def _rank_here(self) -> int:
-        if self._rank is None:
-            import torch.distributed as dist
 
-            return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
-        return self._rank
+def _process_rank() -> int:
+    import torch.distributed as dist
+
+    return dist.get_rank() if dist.is_initialized() else 0
 
 
 def _watches() -> list[_Watch]:

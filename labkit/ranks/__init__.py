@@ -1,9 +1,29 @@
-"""Ranks: several copies of one function that exchange messages, counted exactly, the same on every machine.
+"""Ranks: several copies of one function that exchange messages, simulated in this process or as processes of their own.
 
-Here they are simulated in one process. Nothing is timed, and no process, socket or GPU is involved.
+Simulated ranks are counted exactly and are the same on every machine; real ones run on gloo, or on NCCL with GPUs.
 """
 
-from labkit.ranks.simulated import Comm, Traffic, Work, run_ranks, simulate
-from labkit.ranks.turns import CommError, RankFailed
+from labkit.ranks.cluster import UNIT, Cluster, Wire
+from labkit.ranks.comm import Comm, Work
+from labkit.ranks.errors import CommError, RankFailed, RanksHung, RemoteError
+from labkit.ranks.run import BACKENDS, measure_ranks, run_ranks
+from labkit.ranks.simulated import simulate
+from labkit.ranks.traffic import Traffic, Transfer
 
-__all__ = ["Comm", "CommError", "RankFailed", "Traffic", "Work", "run_ranks", "simulate"]
+__all__ = [
+    "BACKENDS",
+    "UNIT",
+    "Cluster",
+    "Comm",
+    "CommError",
+    "RankFailed",
+    "RanksHung",
+    "RemoteError",
+    "Traffic",
+    "Transfer",
+    "Wire",
+    "Work",
+    "measure_ranks",
+    "run_ranks",
+    "simulate",
+]

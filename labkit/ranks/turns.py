@@ -9,38 +9,15 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 
-_N_NAMED = 3
-"""So many ranks of a deadlock are told one by one."""
-
-
-class CommError(RuntimeError):
-    """The ranks do not fit together: a deadlock, a wrong rank, a message of the wrong shape, a message left over."""
-
-
-class RankFailed(RuntimeError):
-    """The function of one rank raised; `__cause__` is what it raised."""
-
-    def __init__(self, rank: int, error: BaseException) -> None:
-        super().__init__(f"rank {rank} raised {type(error).__name__}{_message(error)}")
-        self.rank = rank
-        self.__cause__ = error
+from labkit.ranks.errors import CommError, RankFailed
+from labkit.ranks.network import Need, deadlock
 
 
 class Stopped(BaseException):
     """Ends a rank whose run is over for a reason that lies elsewhere; `except Exception` does not swallow it."""
-
-
-@dataclass(frozen=True)
-class Need:
-    """What a waiting rank waits for: when it is there, which rank could bring it, and how to say it."""
-
-    ready: Callable[[], bool]
-    on: int
-    text: str
 
 
 class Turns:
@@ -134,17 +111,7 @@ class Turns:
                 return
         waiting = [(rank, need) for rank, need in enumerate(self._needs) if need is not None]
         if waiting:
-            self._stop(CommError(self._deadlock(waiting)), blamed=waiting[0][0])
-
-    def _deadlock(self, waiting: list[tuple[int, Need]]) -> str:
-        parts = [
-            f"rank {rank} waits {need.text}" + (", which has finished" if self._finished[need.on] else "")
-            for rank, need in waiting[:_N_NAMED]
-        ]
-        more = len(waiting) - _N_NAMED
-        if more > 0:
-            parts.append(f"and {more} more wait" + "s" * (more == 1))
-        return "deadlock: " + ", ".join(parts)
+            self._stop(CommError(deadlock(waiting, self._finished)), blamed=waiting[0][0])
 
     def _stop(self, error: BaseException, blamed: int | None = None) -> None:
         """End all ranks. The first reason is told, with the line at which the rank `blamed` stood, if there is one."""
@@ -180,11 +147,3 @@ def _restore(settings: tuple[torch.dtype, torch.Tensor]) -> None:
     dtype, generator = settings
     torch.set_default_dtype(dtype)
     torch.set_rng_state(generator)
-
-
-def _message(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:
-        text = "its message cannot be read"
-    return f": {text}" if text else ""

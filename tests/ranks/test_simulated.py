@@ -12,25 +12,15 @@ import torch
 
 import labkit
 from labkit.limits import OverLimit, time_limit
-from labkit.ranks import Comm, CommError, RankFailed, Traffic, simulate
+from labkit.ranks import UNIT, Comm, CommError, RankFailed, simulate
 from labkit.ranks.turns import Stopped
+from tests.ranks.algorithms import ALL, bytes_of, ring, rounds_of
 
 
-def ring(comm: Comm, x: torch.Tensor) -> torch.Tensor:
-    """All-reduce in 2(n-1) rounds."""
-    rank, n = comm.rank, comm.world_size
-    parts = list(x.clone().tensor_split(n))
-    for step in range(2 * (n - 1)):
-        # The first n-1 steps add up, the others pass on.
-        adds = step < n - 1
-        sent = parts[(rank - step) % n]
-        mine = parts[(rank - step - 1) % n]
-        got = torch.empty_like(mine)
-        work = comm.isend(sent, (rank + 1) % n)
-        comm.recv(got, (rank - 1) % n)
-        work.wait()
-        mine.copy_(mine + got if adds else got)
-    return torch.cat(parts)
+def counts(fn, world_size: int) -> tuple:
+    """Bytes and messages by rank, rounds, bytes and messages by link."""
+    traffic = simulate(fn, world_size)[1]
+    return traffic.bytes_sent, traffic.messages, traffic.rounds, traffic.link_bytes, traffic.link_messages
 
 
 def told(fn, world_size: int) -> str:
@@ -60,6 +50,19 @@ def test_a_ring(n: int, size: int, dtype: torch.dtype) -> None:
         assert set(traffic.link_bytes) == {(rank, (rank + 1) % n) for rank in range(n)}
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 11, 16])
+@pytest.mark.parametrize("name", ALL)
+def test_each_algorithm_sends_what_its_formula_says(name: str, n: int) -> None:
+    x = torch.arange(16 * n, dtype=torch.float64)
+    results, traffic = simulate(lambda comm: ALL[name](comm, x + comm.rank), n, UNIT)
+    for result in results:
+        assert torch.equal(result, n * x + n * (n - 1) // 2)
+    assert traffic.seconds == rounds_of(name, n)
+    # A chain is never longer than the rounds in which a rank sends one message at a time.
+    assert traffic.rounds <= {"naive": 2}.get(name, rounds_of(name, n))
+    assert sum(traffic.bytes_sent) == sum(traffic.bytes_received) == bytes_of(name, n, x.nbytes)
+
+
 def test_the_counts_of_a_chain_and_of_a_star() -> None:
     def chain(comm: Comm) -> None:
         x = torch.zeros(10)
@@ -77,9 +80,9 @@ def test_the_counts_of_a_chain_and_of_a_star() -> None:
             comm.recv(x, 0)
 
     links = {(0, 1): 40, (1, 2): 40}
-    assert simulate(chain, 3)[1] == Traffic((40, 40, 0), (1, 1, 0), 2, links, dict.fromkeys(links, 1))
+    assert counts(chain, 3) == ((40, 40, 0), (1, 1, 0), 2, links, dict.fromkeys(links, 1))
     links = {(0, 1): 40, (0, 2): 40}
-    assert simulate(star, 3)[1] == Traffic((80, 0, 0), (2, 0, 0), 1, links, dict.fromkeys(links, 1))
+    assert counts(star, 3) == ((80, 0, 0), (2, 0, 0), 1, links, dict.fromkeys(links, 1))
 
 
 def test_what_follows_a_barrier_depends_on_what_came_before() -> None:
@@ -240,6 +243,8 @@ def test_one_rank_alone() -> None:
     assert "there is only rank 0" in told(lambda comm: comm.send(torch.zeros(1), 1), 1)
     with pytest.raises(ValueError, match="at least one rank"):
         labkit.run_ranks(lambda comm: None, 0)
+    with pytest.raises(ValueError, match=r"backend is 'mpi': it has to be one of simulated, gloo, nccl$"):
+        labkit.run_ranks(lambda comm: None, 2, backend="mpi")
 
 
 def test_an_error_in_one_rank_ends_the_others_and_names_it() -> None:

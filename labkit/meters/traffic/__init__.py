@@ -2,16 +2,19 @@
 
 from labkit.meters.traffic.budget import measure_traffic
 from labkit.meters.traffic.eager import Operation
+from labkit.meters.traffic.guard import LaunchOutOfBounds, guard_launches
 from labkit.meters.traffic.profile import ArgumentTraffic, Launch, OutOfBounds, Race, TrafficProfile
 from labkit.meters.traffic.track import track_traffic
 
 __all__ = [
     "ArgumentTraffic",
     "Launch",
+    "LaunchOutOfBounds",
     "Operation",
     "OutOfBounds",
     "Race",
     "TrafficProfile",
+    "guard_launches",
     "measure_traffic",
     "track_traffic",
 ]

@@ -114,9 +114,12 @@ class Launch:
         return useful / (SECTOR_BYTES * sectors) if sectors else 1.0
 
 
-@dataclass
+@dataclass(eq=False)
 class TrafficProfile:
-    """All that a block of code launched and dispatched, in two lists, each in its own order."""
+    """All that a block of code launched and dispatched, in two lists, each in its own order.
+
+    Equal to itself only: the profiles of nested blocks may well have the same contents.
+    """
 
     launches: list[Launch] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)

@@ -1,0 +1,58 @@
+"""Exchange Triton's language for the interpreter's: all of it once per launch, in microseconds.
+
+The stock interpreter looks the whole language up again at every nested call, of `tl.sum` say, and leaves it exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+
+class Language:
+    """What the stock interpreter changes in `triton.language`, recorded once; `put` and `take_back` replay it."""
+
+    def __init__(self, interpreter: ModuleType) -> None:
+        scope = interpreter._LangPatchScope()
+        tl, builder = interpreter.tl, interpreter.interpreter_builder
+        try:
+            # As in the stock function, for both names under which a kernel may see the language.
+            for language in (tl, tl.core):
+                interpreter._patch_builtin(language, builder, scope)
+                interpreter._patch_builtin(language.tensor, builder, scope)
+                interpreter._patch_lang_tensor(language.tensor, scope)
+                interpreter._patch_lang_core(language, scope)
+            interpreter._patch_builtin(tl.math, builder, scope)
+            interpreter._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
+            originals: dict[tuple[int, str], tuple[object, str, object]] = {}
+            for target, name, original in scope._changes:
+                originals.setdefault((id(target), name), (target, name, original))
+            self._changes = [(o, name, original, getattr(o, name)) for o, name, original in originals.values()]
+        finally:
+            scope.restore()
+        self._missing = interpreter._MISSING
+        self._changes += [(tl.tensor, *change) for change in _methods(tl.tensor)]
+
+    def put(self) -> None:
+        for target, name, _, ours in self._changes:
+            setattr(target, name, ours)
+
+    def take_back(self) -> None:
+        for target, name, original, _ in self._changes:
+            if original is self._missing:
+                delattr(target, name)
+            else:
+                setattr(target, name, original)
+
+
+def _methods(tensor: type) -> list[tuple[str, object, Callable]]:
+    """`x.sum()` and the like: functions of Triton's that are attributes of a class, and would not be given their x."""
+    found = []
+    for name, value in vars(tensor).items():
+        if hasattr(value, "fn") and hasattr(value, "run"):
+            found.append((name, value, _bound(value)))
+    return found
+
+
+def _bound(function: Callable) -> Callable:
+    return lambda *args, **kwargs: function(*args, **kwargs)

@@ -1,0 +1,78 @@
+"""Put the interpreter in place, at any moment: before or after Triton was imported and kernels were defined.
+
+Kernels that were decorated for a GPU run interpreted as well. Nothing is undone: a process keeps its choice.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+
+from labkit.device import has_gpu
+
+_MARK = "_labkit_patched"
+
+
+class TritonMissing(ImportError):
+    """Triton is not installed, or has no build for this system; the text says what to do."""
+
+
+def enable() -> bool:
+    """Let Triton kernels run on the CPU of this machine; false where there is a GPU to run them, and nothing is done.
+
+    May be called again, at no cost. Warns (RuntimeWarning) when the installed Triton differs from those that the
+    patches were written for, naming the functions. Raises TritonMissing.
+    """
+    if importlib.util.find_spec("triton") is None:
+        raise TritonMissing(how_to_get_triton(sys.platform))
+    if has_gpu():
+        return False
+    if enabled():
+        return True
+    from triton.runtime import interpreter
+
+    from labkit.interpreter import (
+        arithmetic,
+        atomics,
+        autotune,
+        canary,
+        launch,
+        libdevice,
+        products,
+        reductions,
+        rewrite,
+    )
+
+    unknown = canary.changed()
+    if unknown:
+        import triton
+
+        warnings.warn(
+            f"Triton {triton.__version__} is not one that labkit.interpreter was written for (3.7.1 to 3.9): "
+            f"{', '.join(unknown)} changed, so values on the CPU may be wrong. Install triton==3.9.0 or 3.7.1.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    for room in (arithmetic, products, atomics, reductions, libdevice, rewrite, launch):
+        room.patch(interpreter)
+    autotune.patch()
+    setattr(interpreter, _MARK, True)
+    return True
+
+
+def enabled() -> bool:
+    """Whether this process has the patched interpreter."""
+    module = sys.modules.get("triton.runtime.interpreter")
+    return module is not None and getattr(module, _MARK, False)
+
+
+def how_to_get_triton(platform: str) -> str:
+    """What to do where Triton is missing; platform as in `sys.platform`."""
+    if platform == "linux":
+        return "Triton is not installed: python -m pip install triton"
+    system = {"darwin": "macOS", "win32": "Windows"}.get(platform, platform)
+    return (
+        f"Triton has no builds for {system}. Do this lab on Linux: in Binder, in a container "
+        "(docker run -it python:3.12), in WSL 2 on Windows, or on a server; the other labs run here."
+    )

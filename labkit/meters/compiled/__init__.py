@@ -1,0 +1,9 @@
+"""What a GPU compiler makes of a Triton kernel, on any machine: registers, spills, width of accesses, PTX, SASS.
+
+`compile_report` needs Triton, and runs the assembler that comes with it as a subprocess.
+"""
+
+from labkit.meters.compiled.build import CompileFailed, compile_report
+from labkit.meters.compiled.report import CompileReport
+
+__all__ = ["CompileFailed", "CompileReport", "compile_report"]

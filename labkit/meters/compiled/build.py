@@ -1,0 +1,118 @@
+"""`compile_report`: compile a kernel, as one launch would, for a GPU that need not be there, and read the result.
+
+The kernel is not run. Arguments are specialized by Triton itself, so a size that is a multiple of 16 helps here as it
+does on a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+
+from labkit.interpreter.switch import TritonMissing, how_to_get_triton
+from labkit.meters.compiled import ptx
+from labkit.meters.compiled.process import compilable, settings
+from labkit.meters.compiled.report import SHARED_LIMIT_BYTES, CompileReport
+
+
+class CompileFailed(Exception):
+    """The compiler refuses the kernel; the text names the line and the reason."""
+
+
+def compile_report(kernel: Callable, *args: object, arch: int = 90, **kwargs: object) -> CompileReport:
+    """Compile `kernel[grid](*args, **kwargs)` for a GPU of compute capability `arch`, on any machine; about a second.
+
+    args, kwargs: as in the launch, `num_warps` and the like included; tensors may be on the CPU. An autotuned kernel is
+    compiled in the configuration that it chose last, or else in its first. Works with the interpreter on or off.
+
+    Raises TypeError for what is no Triton kernel or for wrong arguments, ValueError for an unknown arch, CompileFailed,
+    TritonMissing.
+    """
+    if importlib.util.find_spec("triton") is None:
+        raise TritonMissing(how_to_get_triton(sys.platform))
+    if arch not in SHARED_LIMIT_BYTES:
+        known = ", ".join(map(str, SHARED_LIMIT_BYTES))
+        raise ValueError(
+            f"arch is a compute capability, 80 for an A100 or 90 for an H100, not {arch!r}; known: {known}"
+        )
+    kernel, kwargs = _unwrapped(kernel, args, dict(kwargs))
+    log = io.StringIO()
+    with settings(), compilable(kernel) as function, redirect_stdout(log):
+        compiled, num_stages = _compiled(function, args, kwargs, arch)
+    registers, spill_stores, spill_loads = ptx.resources(log.getvalue())
+    loads, stores = ptx.accesses(compiled.asm["ptx"])
+    return CompileReport(
+        kernel=function.fn.__name__,
+        arch=arch,
+        num_warps=compiled.metadata.num_warps,
+        num_stages=num_stages,
+        registers=registers,
+        spill_store_bytes=spill_stores,
+        spill_load_bytes=spill_loads,
+        shared_bytes=compiled.metadata.shared,
+        loads=loads,
+        stores=stores,
+        matrix_instructions=ptx.matrix_instructions(compiled.asm["ptx"]),
+        ptx=compiled.asm["ptx"],
+        ttgir=compiled.asm["ttgir"],
+        cubin=compiled.asm["cubin"],
+    )
+
+
+def _unwrapped(kernel: Callable, args: tuple, kwargs: dict[str, object]) -> tuple[Callable, dict[str, object]]:
+    """The function below autotuners and heuristics, and the arguments that these add."""
+    from triton.runtime.autotuner import Autotuner, Heuristics
+    from triton.runtime.interpreter import InterpretedFunction
+    from triton.runtime.jit import JITFunction
+
+    while isinstance(kernel, Autotuner | Heuristics):
+        if isinstance(kernel, Autotuner):
+            config = getattr(kernel, "best_config", None) or kernel.configs[0]
+            kwargs = {**kwargs, **config.all_kwargs()}
+        else:
+            for name, heuristic in kernel.values.items():
+                kwargs[name] = heuristic({**dict(zip(kernel.arg_names, args)), **kwargs})
+        kernel = kernel.fn
+    if not isinstance(kernel, InterpretedFunction | JITFunction):
+        raise TypeError(f"compile_report needs a function under @triton.jit, not {kernel!r}")
+    return kernel, kwargs
+
+
+def _compiled(function, args: tuple, kwargs: dict[str, object], arch: int):
+    """Triton's compiled kernel, and the number of stages that it was asked for. The way that a launch takes."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, compile, make_backend
+    from triton.compiler.errors import CompilationError
+    from triton.runtime.jit import create_function_from_signature
+
+    target = GPUTarget("cuda", arch, 32)
+    backend = make_backend(target)
+    binder = create_function_from_signature(function.signature, function.params, backend)
+    name = function.fn.__name__
+    try:
+        bound, specialization, options = binder(*args, **kwargs)
+        options, signature, constants, attributes = function._pack_args(backend, kwargs, bound, specialization, options)
+    except (TypeError, KeyError) as error:
+        text = str(error.args[0]).replace("dynamic_func", name)
+        raise TypeError(f"the arguments of kernel {name} do not fit: {text}") from None
+    try:
+        source = ASTSource(function, signature, constants, attributes)
+        return compile(source, target=target, options=options.__dict__), options.num_stages
+    except CompilationError as error:
+        raise CompileFailed(_why(name, arch, error)) from error
+    except RuntimeError as error:
+        raise CompileFailed(f"kernel {name} does not compile for sm_{arch}: {error}") from error
+
+
+def _why(kernel: str, arch: int, error: Exception) -> str:
+    """The innermost reason: an error in a function called by the kernel is wrapped once for each call."""
+    while isinstance(error.__cause__, type(error)):
+        error = error.__cause__
+    line = getattr(error.node, "lineno", None)
+    lines = (error.src or "").splitlines()
+    text = f", line {line}: {lines[line - 1].strip()}" if line and line <= len(lines) else ""
+    reason = error.error_message or error.__cause__ or "no reason given"
+    return f"kernel {kernel} does not compile for sm_{arch}{text}\n{reason}"

@@ -1,0 +1,40 @@
+"""The traffic meter as a driver opens it: figures by name into a dict, what they consist of into another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from labkit.meters.traffic.track import track_traffic
+
+
+@contextmanager
+def measure_traffic(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+    """Add what the block moved to `measured`: load_bytes, store_bytes, atomic_bytes, launches, out_of_bounds, races.
+
+    out_of_bounds counts lanes, races elements; sector_efficiency is the least of any launch. `held` receives one line
+    for each kind of fault, and one for each launch and operation under load_bytes and store_bytes.
+    """
+    with track_traffic() as traffic:
+        yield
+    counts = {
+        "load_bytes": traffic.load_bytes,
+        "store_bytes": traffic.store_bytes,
+        "atomic_bytes": traffic.atomic_bytes,
+        "launches": len(traffic.launches),
+        "out_of_bounds": sum(one.lanes for one in traffic.out_of_bounds),
+        "races": sum(one.elements for one in traffic.races),
+    }
+    for name, count in counts.items():
+        measured[name] = measured.get(name, 0) + count
+    least = min((launch.sector_efficiency for launch in traffic.launches), default=1.0)
+    measured["sector_efficiency"] = min(measured.get("sector_efficiency", 1.0), least)
+    if held is None:
+        return
+    arguments = [(f"{launch.kernel} {a.name}", a) for launch in traffic.launches for a in launch.arguments.values()]
+    movers = [*arguments, *((f"torch.{one.name}", one) for one in traffic.operations)]
+    for name in ("load_bytes", "store_bytes"):
+        lines = [f"{label}: {getattr(one, name):,} bytes" for label, one in movers if getattr(one, name)]
+        held[name] = [*held.get(name, ()), *lines]
+    held["out_of_bounds"] = [*held.get("out_of_bounds", ()), *map(str, traffic.out_of_bounds)]
+    held["races"] = [*held.get("races", ()), *map(str, traffic.races)]

@@ -1,0 +1,96 @@
+"""The bytes that PyTorch's operations must move: every distinct input element read once, every output element written.
+
+So an operation that is one kernel on a GPU counts as one; views and empty tensors move nothing; caches and scratch
+memory inside an operation are not seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from labkit.meters.dispatch import Meter
+
+_NOT_READ = frozenset({"copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_"})
+"""In-place operations that overwrite their target without reading it."""
+
+_PICKS = frozenset({"embedding", "index", "index_select", "gather", "take"})
+"""Operations that read of their first input as many elements as they write."""
+
+_EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "set_", "resize_"})
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One dispatched operation that moved bytes, by PyTorch's own name."""
+
+    name: str
+    load_bytes: int
+    store_bytes: int
+
+
+class EagerTraffic(Meter):
+    """Appends the operations of its block to a list."""
+
+    def __init__(self, operations: list[Operation]) -> None:
+        super().__init__()
+        self._operations = operations
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if torch.is_inference_mode_enabled():
+            # There, composite operators arrive whole.
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **kwargs)
+        name = func._overloadpacket.__name__
+        if name not in _EMPTY:
+            load_bytes, store_bytes = _moved(func, name, args, kwargs, result)
+            if load_bytes or store_bytes:
+                self._operations.append(Operation(name, load_bytes, store_bytes))
+        return result
+
+
+def _moved(func, name: str, args: tuple, kwargs: dict, result: object) -> tuple[int, int]:
+    written = _written(func, args, kwargs)
+    outputs = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
+    inputs = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+    storages = {_storage(one) for one in inputs}
+    fresh = [one for one in outputs if _storage(one) not in storages]
+    if not written and outputs and not fresh:
+        return 0, 0
+    store_bytes = sum(_bytes(one) for one in (*written, *fresh))
+    if name in _PICKS:
+        picked = sum(_bytes(one) for one in fresh)
+        return picked + sum(_bytes(one) for one in inputs[1:]), store_bytes
+    overwritten = {id(one) for one in written} if name in _NOT_READ or "out" in func._overloadname else set()
+    # The same tensor twice, as in x * x, is read once.
+    read = {(_storage(one), one.storage_offset(), tuple(one.stride()), tuple(one.shape)): one for one in inputs}
+    load_bytes = sum(_bytes(one) for one in read.values() if id(one) not in overwritten)
+    return load_bytes, store_bytes
+
+
+def _written(func, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    """The tensors that the operation changes, by its schema."""
+    found = []
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[i] if i < len(args) else kwargs.get(argument.name)
+            found += [one for one in tree_leaves(value) if isinstance(one, torch.Tensor)]
+    return found
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    """Of the distinct elements: an expanded dimension, of stride 0, is in memory once."""
+    count = 1
+    for size, stride in zip(tensor.shape, tensor.stride()):
+        count *= size if stride or not size else 1
+    return count * tensor.element_size()

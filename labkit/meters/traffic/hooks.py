@@ -1,0 +1,140 @@
+"""Hang recorders into Triton's interpreter for the length of a block: at its arguments, its memory, its grid.
+
+Blocks may be nested: every open profile is given every launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import numpy as np
+import torch
+
+from labkit.meters.traffic.profile import Launch, TrafficProfile
+from labkit.meters.traffic.recorder import LaunchRecorder
+
+_OPEN = "_labkit_profiles"
+_MEMORY = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "create_atomic_cas", "set_grid_idx")
+
+
+class _Current:
+    """The recorder of the launch that is running; launches take turns, so there is never more than one."""
+
+    recorder: LaunchRecorder
+
+
+def open_profiles(interpreter: ModuleType) -> list[TrafficProfile]:
+    """The profiles of all open blocks, the outermost first."""
+    return getattr(interpreter, _OPEN, [])
+
+
+@contextmanager
+def metered(interpreter: ModuleType, profile: TrafficProfile) -> Iterator[None]:
+    """Add every launch of the block to the profile."""
+    profiles = getattr(interpreter, _OPEN, None)
+    if profiles is not None:
+        profiles.append(profile)
+        try:
+            yield
+        finally:
+            profiles.remove(profile)
+        return
+    setattr(interpreter, _OPEN, [profile])
+    current = _Current()
+    builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
+    stock = executor._init_args_hst, interpreter._implicit_cvt
+    try:
+        executor._init_args_hst = _arguments(interpreter, stock[0], current)
+        interpreter._implicit_cvt = _pointers(interpreter, stock[1], current)
+        for name, hook in _memory(interpreter, current).items():
+            setattr(builder, name, hook)
+        yield
+    finally:
+        executor._init_args_hst, interpreter._implicit_cvt = stock
+        for name in _MEMORY:
+            vars(builder).pop(name, None)
+        delattr(interpreter, _OPEN)
+
+
+def _arguments(interpreter: ModuleType, stock, current: _Current):
+    def _init_args_hst(self, args_dev, kwargs):
+        args, named = stock(self, args_dev, kwargs)
+        launch = Launch(self.fn.__name__)
+        for profile in getattr(interpreter, _OPEN):
+            profile.launches.append(launch)
+        current.recorder = LaunchRecorder(launch)
+        for name, value in (*zip(self.arg_names, args), *named.items()):
+            for part, tensor in _tensors(interpreter, name, value):
+                current.recorder.add(part, tensor)
+        return args, named
+
+    return _init_args_hst
+
+
+def _tensors(interpreter: ModuleType, name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
+    value = interpreter._unwrap_tensor(value)
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif isinstance(value, interpreter.TensorDescriptor):
+        yield from _tensors(interpreter, name, value.base)
+    elif isinstance(value, tuple):
+        for i, part in enumerate(value):
+            yield from _tensors(interpreter, f"{name}[{i}]", part)
+
+
+def _pointers(interpreter: ModuleType, stock, current: _Current):
+    def _implicit_cvt(arg):
+        converted = stock(arg)
+        argument = current.recorder.book.of(interpreter._unwrap_tensor(arg))
+        if argument is not None:
+            converted.handle.data = np.array([argument.address], dtype=np.uint64)
+        return converted
+
+    return _implicit_cvt
+
+
+def _memory(interpreter: ModuleType, current: _Current) -> dict[str, object]:
+    """The builder's memory operations, with a recorder between the kernel and them."""
+    builder, Handle = interpreter.interpreter_builder, interpreter.TensorHandle
+    stock = {name: getattr(builder, name) for name in _MEMORY}
+    order = interpreter._ir.MEM_SEMANTIC
+    acquiring = (order.ACQUIRE, order.ACQUIRE_RELEASE)
+    releasing = (order.RELEASE, order.ACQUIRE_RELEASE)
+
+    def access(kind, pointers, mask, values=None):
+        lanes = np.asarray(mask.data)
+        size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        real, inside = current.recorder.access(kind, pointers.data, lanes, size, values)
+        return Handle(real, pointers.dtype), mask if inside is lanes else Handle(inside, interpreter.tl.int1)
+
+    def load(pointers, mask, other, *rest, **named):
+        pointers, mask = access("load", pointers, mask)
+        return stock["create_masked_load"](pointers, mask, other, *rest, **named)
+
+    def store(pointers, value, mask, *rest, **named):
+        pointers, mask = access("store", pointers, mask, value.data)
+        return stock["create_masked_store"](pointers, value, mask, *rest, **named)
+
+    def rmw(operation, pointers, value, mask, sem, scope):
+        real, inside = access("atomic", pointers, mask)
+        current.recorder.synchronize(pointers.data, inside.data, sem in acquiring, sem in releasing)
+        return stock["create_atomic_rmw"](operation, real, value, inside, sem, scope)
+
+    def cas(pointers, compare, value, sem, scope):
+        everyone = Handle(np.ones_like(pointers.data, dtype=bool), interpreter.tl.int1)
+        real, inside = access("atomic", pointers, everyone)
+        if not inside.data.all():
+            # A compare-and-swap has no mask to leave lanes out with, and what it compared with is not there.
+            return compare
+        current.recorder.synchronize(pointers.data, inside.data, sem in acquiring, sem in releasing)
+        return stock["create_atomic_cas"](real, compare, value, sem, scope)
+
+    def set_grid_idx(x, y, z):
+        current.recorder.launch.grid = builder.grid_dim
+        current.recorder.start_program((x, y, z))
+        return stock["set_grid_idx"](x, y, z)
+
+    hooks = (load, store, rmw, cas, set_grid_idx)
+    return dict(zip(_MEMORY, hooks))

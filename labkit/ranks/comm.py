@@ -1,0 +1,202 @@
+"""The communicator: one rank's end of the network, with the names of torch.distributed, whatever runs the ranks.
+
+This class checks what it is asked for, tells the meters, and leaves the transfer to a backend. There are two here,
+simulated ranks (`simulated.py`) and processes on gloo or NCCL (`real.py`). A third is the grader's to write:
+
+*Routed.* Each rank is a process that may do nothing but read and write one channel, and a trusted router holds the
+other ends. Such a backend implements the five `_` methods below by one request on the channel each. The router keeps
+one `labkit.ranks.network.Network` and
+
+- on "send" and "receive" calls `Network.send` and `Network.post_receive` with the rank that *owns the channel*, never
+  one that a message names, and the tensor as it came (raw bytes, shape and dtype, all checked; nothing unpickled);
+- on "barrier" and on a collective calls `Network.enter_barrier` and `Network.enter`;
+- answers a "wait" as soon as each `Need` of the pending operation is ready, with the tensors of `Network.deliver` or
+  `Network.leave`; a rank whose need is not ready is left unanswered, which is all that blocking is;
+- when every rank that has not finished is left unanswered, raises `CommError(deadlock(...))` to all of them;
+- at the end calls `Network.check_nothing_left()` and judges by `Network.traffic()`.
+
+So bytes, rounds and deadlocks are counted by the code that the simulator uses, in a process the answer cannot reach.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from labkit.meters.comm import quietly, started
+from labkit.ranks.collectives import Offer, form, op_name
+from labkit.ranks.errors import CommError
+
+
+class Work:
+    """A transfer under way; wait() returns when it is done."""
+
+    def __init__(self, finish: Callable[[], None]) -> None:
+        self._finish: Callable[[], None] | None = finish
+
+    def wait(self) -> None:
+        """Wait for the transfer: only then is a received tensor there."""
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            finish()
+
+
+class Comm(ABC):
+    """One rank of `world_size`. device: where its tensors belong.
+
+    Messages from one rank to another arrive in the order in which they were sent. `send` returns once its receiver
+    has asked for the message. Every rank calls the same collectives in the same order. Mistakes raise CommError.
+    """
+
+    def __init__(self, rank: int, world_size: int, device: torch.device | str = "cpu") -> None:
+        self.rank = rank
+        self.world_size = world_size
+        self.device = torch.device(device)
+
+    def send(self, tensor: torch.Tensor, dst: int) -> None:
+        """Send `tensor` to rank `dst`, and wait until that rank receives it."""
+        self._send("send", tensor, dst).wait()
+
+    def recv(self, tensor: torch.Tensor, src: int) -> None:
+        """Wait for a message from rank `src` and write it into `tensor`."""
+        self._recv("recv", tensor, src).wait()
+
+    def isend(self, tensor: torch.Tensor, dst: int) -> Work:
+        """Start to send `tensor`, as it is now, to rank `dst`."""
+        return self._send("isend", tensor, dst)
+
+    def irecv(self, tensor: torch.Tensor, src: int) -> Work:
+        """Start to receive a message from rank `src`; `tensor` holds it after wait()."""
+        return self._recv("irecv", tensor, src)
+
+    def barrier(self) -> None:
+        """Wait until every rank has come here as often as this one."""
+        done = started(self.rank, "barrier", ())
+        with quietly():
+            self._barrier()
+        done()
+
+    def all_reduce(self, tensor: torch.Tensor, op: Any = "sum", async_op: bool = False) -> Work | None:
+        """Replace `tensor` by the sum (or "avg", "product", "min", "max") over all ranks, with the same bits on all.
+
+        op: one of these words, or a `torch.distributed.ReduceOp`. async_op: return a Work at once.
+        """
+        self._check_tensor(tensor, "all_reduce")
+        return self._meet(Offer("all_reduce", (tensor,), (tensor,), op=op_name(op, tensor, self.rank)), async_op)
+
+    def broadcast(self, tensor: torch.Tensor, src: int, async_op: bool = False) -> Work | None:
+        """Replace `tensor` on every rank by that of rank `src`."""
+        self._check_tensor(tensor, "broadcast")
+        src = self._check_rank(src, f"rank {self.rank} wants a broadcast from rank {src}")
+        return self._meet(Offer("broadcast", (tensor,), (tensor,), src=src), async_op)
+
+    def all_gather(
+        self, tensor_list: Sequence[torch.Tensor], tensor: torch.Tensor, async_op: bool = False
+    ) -> Work | None:
+        """Write the `tensor` of rank r into `tensor_list[r]`, on every rank. All have the same shape and dtype."""
+        self._check_tensor(tensor, "all_gather")
+        self._check_list(tensor_list, tensor, "all_gather", "into")
+        return self._meet(Offer("all_gather", (tensor,), tuple(tensor_list)), async_op)
+
+    def reduce_scatter(
+        self, output: torch.Tensor, input_list: Sequence[torch.Tensor], op: Any = "sum", async_op: bool = False
+    ) -> Work | None:
+        """Write into `output` of rank r the sum (or another `op`) of `input_list[r]` over all ranks."""
+        self._check_tensor(output, "reduce_scatter")
+        self._check_list(input_list, output, "reduce_scatter", "of")
+        name = op_name(op, output, self.rank)
+        return self._meet(Offer("reduce_scatter", tuple(input_list), (output,), op=name), async_op)
+
+    def compute(self, seconds: float) -> None:
+        """Let this rank compute for so long on the virtual clock. Real ranks have a clock that moves by itself."""
+        if not seconds >= 0:
+            raise ValueError(f"a rank cannot compute for {seconds} seconds")
+        self._compute(seconds)
+
+    @abstractmethod
+    def _start_send(self, tensor: torch.Tensor, dst: int) -> Callable[[], None]:
+        """Start to send a tensor; what comes back is called to wait."""
+
+    @abstractmethod
+    def _start_recv(self, tensor: torch.Tensor, src: int) -> Callable[[], None]:
+        """Start to receive; what comes back is called to wait, and writes into `tensor`."""
+
+    @abstractmethod
+    def _barrier(self) -> None:
+        """Return once all ranks have come here."""
+
+    @abstractmethod
+    def _start_collective(self, offer: Offer) -> Callable[[], None]:
+        """Start a collective; what comes back is called to wait, and writes into `offer.outputs`."""
+
+    @abstractmethod
+    def _compute(self, seconds: float) -> None:
+        """Let the rank's clock move on."""
+
+    def _send(self, name: str, tensor: torch.Tensor, dst: int) -> Work:
+        dst = self._check_message(tensor, "send", "to", dst)
+        done = started(self.rank, name, (tensor,), dst)
+        with quietly():
+            return _work(self._start_send(tensor, dst), done)
+
+    def _recv(self, name: str, tensor: torch.Tensor, src: int) -> Work:
+        src = self._check_message(tensor, "receive", "from", src)
+        done = started(self.rank, name, (tensor,), src)
+        with quietly():
+            return _work(self._start_recv(tensor, src), done)
+
+    def _meet(self, offer: Offer, async_op: bool) -> Work | None:
+        done = started(self.rank, offer.name, offer.inputs, offer.src)
+        with quietly():
+            work = _work(self._start_collective(offer), done)
+        if async_op:
+            return work
+        work.wait()
+        return None
+
+    def _check_message(self, tensor: object, verb: str, preposition: str, whom: int) -> int:
+        if not isinstance(tensor, torch.Tensor):
+            raise CommError(f"rank {self.rank} wants to {verb} a {type(tensor).__name__}: it has to be a tensor")
+        other = self._check_rank(whom, f"rank {self.rank} wants to {verb} {preposition} rank {whom}")
+        if other == self.rank:
+            raise CommError(f"rank {self.rank} wants to {verb} {preposition} itself: a message needs two ranks")
+        return other
+
+    def _check_rank(self, whom: object, wish: str) -> int:
+        other = whom.__index__() if hasattr(whom, "__index__") else -1
+        if not 0 <= other < self.world_size:
+            last = self.world_size - 1
+            ranks = f"the ranks are the whole numbers 0 to {last}" if last else "there is only rank 0"
+            raise CommError(f"{wish}, but {ranks}")
+        return other
+
+    def _check_tensor(self, tensor: object, name: str) -> None:
+        if not isinstance(tensor, torch.Tensor):
+            raise CommError(
+                f"rank {self.rank} calls {name} with a {type(tensor).__name__}: it has to be a tensor"
+                + (", and the list comes first" if name == "all_gather" else "")
+            )
+
+    def _check_list(self, tensors: object, like: torch.Tensor, name: str, preposition: str) -> None:
+        wish = f"rank {self.rank} calls {name} {preposition}"
+        if not isinstance(tensors, list | tuple) or not all(isinstance(one, torch.Tensor) for one in tensors):
+            raise CommError(f"{wish} a {type(tensors).__name__}: it has to be a list of one tensor for each rank")
+        if len(tensors) != self.world_size:
+            raise CommError(f"{wish} {len(tensors)} tensors: there are {self.world_size} ranks")
+        for other, one in enumerate(tensors):
+            if (one.shape, one.dtype) != (like.shape, like.dtype):
+                raise CommError(
+                    f"{wish} tensors of which number {other} is {form(one)}, and the tensor beside them {form(like)}"
+                )
+
+
+def _work(finish: Callable[[], None], done: Callable[[], None]) -> Work:
+    def both() -> None:
+        with quietly():
+            finish()
+        done()
+
+    return Work(both)

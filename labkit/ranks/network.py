@@ -1,0 +1,249 @@
+"""The books of a network: what is on its way over each link, who has come to a barrier or a collective, and when.
+
+It blocks nobody. Whoever runs the ranks asks a `Need` whether it is met: the simulator between turns, a router before
+it answers. Ranks are given to it, never taken from a message.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from labkit.ranks.cluster import Cluster
+from labkit.ranks.collectives import Offer, check_fit, form, plan, results
+from labkit.ranks.errors import CommError
+from labkit.ranks.ports import Ports
+from labkit.ranks.traffic import Traffic, Transfer
+
+_N_NAMED = 3
+"""So many ranks of a deadlock are told one by one."""
+
+Depth = tuple[int, int]
+"""The longest chain of messages up to a point: all of them, and those of it that leave their node."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a waiting rank waits for: when it is there, which rank could bring it, and how to say it."""
+
+    ready: Callable[[], bool]
+    on: int
+    text: str
+
+
+def deadlock(waiting: Sequence[tuple[int, Need]], finished: Sequence[bool]) -> str:
+    """The sentence for ranks of which none can go on: (rank, what it waits for), and which ranks have finished."""
+    parts = [
+        f"rank {rank} waits {need.text}" + (", which has finished" if finished[need.on] else "")
+        for rank, need in waiting[:_N_NAMED]
+    ]
+    more = len(waiting) - _N_NAMED
+    if more > 0:
+        parts.append(f"and {more} more wait" + "s" * (more == 1))
+    return "deadlock: " + ", ".join(parts)
+
+
+class Network:
+    """The links between `world_size` ranks on a cluster, each rank's clock, and the chain of messages up to it."""
+
+    def __init__(self, world_size: int, cluster: Cluster) -> None:
+        self.world_size = world_size
+        self.cluster = cluster
+        self.clock_s = [0.0] * world_size
+        self._depth: list[Depth] = [(0, 0)] * world_size
+        self._ports = Ports(cluster)
+        self._links: dict[tuple[int, int], _Link] = {}
+        self._counted: list[tuple[int, int, int, Depth]] = []
+        self._transfers: list[Transfer] = []
+        self._barriers: list[list[tuple[Depth, float]]] = [[] for _ in range(world_size)]
+        self._meetings: list[_Meeting] = []
+        self._n_collectives = [0] * world_size
+        self._busy_until_s = [0.0] * world_size
+        self._left: set[tuple[int, int]] = set()
+
+    def send(self, src: int, dst: int, tensor: torch.Tensor) -> tuple[int, Need]:
+        """Put a tensor, as it is now, on the link; its number there, and what its sender waits for."""
+        link = self._links.setdefault((src, dst), _Link())
+        depth = self._next(self._depth[src], src, dst)
+        number = len(link.sent)
+        self._counted.append((src, dst, tensor.nbytes, depth))
+        link.sent.append(_Message(tensor.detach().clone(), tensor.nbytes, depth, self.clock_s[src]))
+        self._match(src, dst, link, number)
+        return number, Need(lambda: len(link.asked_s) > number, dst, f"for rank {dst} to receive")
+
+    def sent(self, src: int, dst: int, number: int) -> None:
+        """The sender has waited: its clock is where the message has arrived."""
+        self.clock_s[src] = max(self.clock_s[src], self._links[src, dst].sent[number].end_s)
+
+    def post_receive(self, dst: int, src: int) -> tuple[int, Need]:
+        """Ask for the next message of the link; its number there, and what its receiver waits for."""
+        link = self._links.setdefault((src, dst), _Link())
+        number = len(link.asked_s)
+        link.asked_s.append(self.clock_s[dst])
+        self._match(src, dst, link, number)
+        return number, Need(lambda: len(link.sent) > number, src, f"for a message from rank {src}")
+
+    def deliver(self, dst: int, src: int, number: int, like: torch.Tensor) -> torch.Tensor:
+        """The message with this number, which has to have the shape and dtype of `like`. Raises CommError."""
+        link = self._links[src, dst]
+        message = link.sent[number]
+        tensor, message.tensor = message.tensor, None
+        link.n_delivered += 1
+        self._depth[dst] = _deeper(self._depth[dst], message.depth)
+        self.clock_s[dst] = max(self.clock_s[dst], message.end_s)
+        if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+            raise CommError(f"rank {src} sends {form(tensor)} and rank {dst} receives it into {form(like)}")
+        return tensor
+
+    def enter_barrier(self, rank: int) -> tuple[int, list[Need]]:
+        """A rank has come to a barrier: its number, and what the rank waits for, one need after the other."""
+        number = len(self._barriers[rank])
+        self._barriers[rank].append((self._depth[rank], self.clock_s[rank]))
+        return number, [
+            Need(lambda theirs=theirs: len(theirs) > number, other, f"at a barrier for rank {other}")
+            for other, theirs in enumerate(self._barriers)
+        ]
+
+    def leave_barrier(self, rank: int, number: int) -> None:
+        """Whatever is sent after a barrier depends on all that came before it."""
+        for theirs in self._barriers:
+            depth, time_s = theirs[number]
+            self._depth[rank] = _deeper(self._depth[rank], depth)
+            self.clock_s[rank] = max(self.clock_s[rank], time_s)
+
+    def enter(self, rank: int, offer: Offer) -> tuple[int, list[Need]]:
+        """A rank has come to its next collective: the number of that, and the needs. Raises CommError on a misfit."""
+        number = self._n_collectives[rank]
+        self._n_collectives[rank] += 1
+        if number == len(self._meetings):
+            self._meetings.append(_Meeting({}, [0.0] * self.world_size))
+        meeting = self._meetings[number]
+        for other, (theirs, _) in meeting.offers.items():
+            check_fit(rank, offer, other, theirs, number)
+        meeting.offers[rank] = (offer.as_it_is_now(), self.clock_s[rank])
+        meeting.depth = _deeper(meeting.depth, self._depth[rank])
+        if len(meeting.offers) == self.world_size:
+            self._hold(meeting)
+        return number, [
+            Need(lambda other=other: other in meeting.offers, other, f"in {offer.name} for rank {other}")
+            for other in range(self.world_size)
+        ]
+
+    def leave(self, rank: int, number: int) -> tuple[torch.Tensor, ...]:
+        """What a rank gets from a collective that all have come to."""
+        meeting = self._meetings[number]
+        self._left.add((rank, number))
+        self._depth[rank] = _deeper(self._depth[rank], meeting.depth)
+        self.clock_s[rank] = max(self.clock_s[rank], meeting.end_s[rank])
+        return meeting.results[rank]
+
+    def check_nothing_left(self) -> None:
+        """Raise CommError for what was started and never finished."""
+        for (src, dst), link in sorted(self._links.items()):
+            left = len(link.sent) - len(link.asked_s)
+            if left > 0:
+                what = "a message" if left == 1 else f"{left} messages"
+                raise CommError(f"rank {src} sent {what} to rank {dst} that rank {dst} never received")
+            if link.n_delivered < len(link.asked_s):
+                raise CommError(f"rank {dst} started to receive from rank {src} and never called wait()")
+        for number, meeting in enumerate(self._meetings):
+            caller, (offer, _) = next(iter(meeting.offers.items()))
+            for rank in range(self.world_size):
+                if rank not in meeting.offers:
+                    raise CommError(f"rank {caller} started {offer.name} and rank {rank} never called it")
+            for rank in range(self.world_size):
+                if (rank, number) not in self._left:
+                    raise CommError(f"rank {rank} started {offer.name} and never called wait()")
+
+    def traffic(self) -> Traffic:
+        """All that was sent so far."""
+        ranks, links = range(self.world_size), defaultdict(list)
+        across = [0] * (self.cluster.node_of(self.world_size - 1) + 1)
+        for src, dst, n_bytes, _ in self._counted:
+            links[src, dst].append(n_bytes)
+            across[self.cluster.node_of(src)] += n_bytes * self.cluster.crosses(src, dst)
+        return Traffic(
+            bytes_sent=tuple(sum(sum(sizes) for (src, _), sizes in links.items() if src == rank) for rank in ranks),
+            messages=tuple(sum(len(sizes) for (src, _), sizes in links.items() if src == rank) for rank in ranks),
+            rounds=max((depth for *_, (depth, _) in self._counted), default=0),
+            link_bytes={ends: sum(sizes) for ends, sizes in sorted(links.items())},
+            link_messages={ends: len(sizes) for ends, sizes in sorted(links.items())},
+            collectives=tuple(self._n_collectives),
+            bytes_across=tuple(across),
+            rounds_across=max((crossed for *_, (_, crossed) in self._counted), default=0),
+            time_s=tuple(self.clock_s),
+            transfers=tuple(sorted(self._transfers, key=lambda one: (one.start_s, one.src, one.dst, one.number))),
+        )
+
+    def _match(self, src: int, dst: int, link: _Link, number: int) -> None:
+        """Once a message is both sent and asked for, its time on the wire is known."""
+        if number < len(link.sent) and number < len(link.asked_s):
+            message = link.sent[number]
+            ready_s = max(message.posted_s, link.asked_s[number])
+            message.end_s = self._transfer(src, dst, message.n_bytes, message.depth[0], ready_s, "send")
+
+    def _hold(self, meeting: _Meeting) -> None:
+        """All have come: work out what each gets, and let the messages of the usual algorithm take their time.
+
+        A rank's collectives run one after the other beside its own work, as on a GPU's communication stream.
+        """
+        offers = [meeting.offers[rank][0] for rank in range(self.world_size)]
+        meeting.results = results(offers)
+        at_s = [max(meeting.offers[r][1], self._busy_until_s[r]) for r in range(self.world_size)]
+        depth = [meeting.depth] * self.world_size
+        for step in plan(offers[0], self.world_size):
+            then_s, deeper = list(at_s), list(depth)
+            for src, dst, n_bytes in step:
+                one = self._next(depth[src], src, dst)
+                self._counted.append((src, dst, n_bytes, one))
+                end_s = self._transfer(src, dst, n_bytes, one[0], max(at_s[src], at_s[dst]), offers[0].name)
+                then_s[src], then_s[dst] = max(then_s[src], end_s), max(then_s[dst], end_s)
+                deeper[dst] = _deeper(deeper[dst], one)
+            at_s, depth = then_s, deeper
+        for one in depth:
+            meeting.depth = _deeper(meeting.depth, one)
+        meeting.end_s = self._busy_until_s = at_s
+        meeting.offers = {rank: (Offer(offer.name, (), ()), 0.0) for rank, (offer, _) in meeting.offers.items()}
+
+    def _next(self, depth: Depth, src: int, dst: int) -> Depth:
+        return depth[0] + 1, depth[1] + self.cluster.crosses(src, dst)
+
+    def _transfer(self, src: int, dst: int, n_bytes: int, number: int, ready_s: float, call: str) -> float:
+        start_s, end_s = self._ports.place(src, dst, n_bytes, ready_s)
+        self._transfers.append(Transfer(src, dst, n_bytes, number, start_s, end_s, call))
+        return end_s
+
+
+@dataclass
+class _Message:
+    tensor: torch.Tensor | None
+    n_bytes: int
+    depth: Depth
+    posted_s: float
+    end_s: float = 0.0
+
+
+class _Link:
+    """All messages from one rank to another, in order: the n-th receive gets the n-th message."""
+
+    def __init__(self) -> None:
+        self.sent: list[_Message] = []
+        self.asked_s: list[float] = []
+        self.n_delivered = 0
+
+
+@dataclass
+class _Meeting:
+    """One collective: who has come with what and when, and, once all have, what each gets."""
+
+    offers: dict[int, tuple[Offer, float]]
+    end_s: list[float]
+    results: list[tuple[torch.Tensor, ...]] | None = None
+    depth: Depth = (0, 0)
+
+
+def _deeper(a: Depth, b: Depth) -> Depth:
+    return max(a[0], b[0]), max(a[1], b[1])

@@ -1,0 +1,209 @@
+"""Run a function on ranks that are processes, from a notebook cell: hand out the job, collect, and end what hangs.
+
+The processes come from `pool.py` and talk over gloo or NCCL. What they send back is unpickled, so this is for one's
+own code: the grader never runs it on anybody else's.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import torch
+
+from labkit.meters.comm import open_logs
+from labkit.ranks.cluster import Cluster
+from labkit.ranks.comm import Comm
+from labkit.ranks.errors import CommError, RankFailed, RanksHung, RemoteError
+from labkit.ranks.pool import Ranks, shared_pool
+from labkit.ranks.process import Began, Done, Failed, Job, Printed, dumps, error_of
+from labkit.ranks.replay import replay
+from labkit.ranks.stacks import last_lines, stacks_of, trace_of, waiting_for
+from labkit.ranks.traffic import Traffic
+
+MEET_S = 60.0
+"""So long the ranks have to find each other."""
+GRACE_S = 0.2
+"""After a rank has failed, others may turn out to have failed first: so long they are listened to."""
+
+
+def run_real(
+    fn: Callable[[Comm], Any],
+    world_size: int,
+    backend: str,
+    timeout_s: float,
+    cluster: Cluster | None = None,
+) -> tuple[list[Any], Traffic]:
+    """Call `fn(comm)` in one process for each rank; the results in order, and what went through the communicators.
+
+    Traffic is counted as for simulated ranks, from the steps that each rank wrote down; what a rank asks of
+    `torch.distributed` directly is in `track_comm` only. What ranks print is printed here, a tag before each line. The
+    time runs from when all ranks have met.
+    Raises ValueError where the machine cannot run it, CommError (RanksHung after `timeout_s`) and RankFailed.
+    """
+    check_possible(world_size, backend, timeout_s)
+    try:
+        function = dumps(fn)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise TypeError(
+            f"the function cannot be sent to the ranks, because something that it uses cannot be pickled ({error}): "
+            "make that inside of the function"
+        ) from error
+    logs = open_logs()
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ranks-"))
+        pairs = [Pipe() for _ in range(world_size)]
+        channels = [stack.enter_context(ours) for ours, _ in pairs]
+        for _, theirs in pairs:
+            stack.enter_context(theirs)
+        ranks = stack.enter_context(shared_pool().ranks([theirs.fileno() for _, theirs in pairs]))
+        for _, theirs in pairs:
+            theirs.close()
+        run = _Run(channels, ranks, folder, timeout_s)
+        for rank in range(world_size):
+            job = Job(
+                rank=rank,
+                world_size=world_size,
+                backend=backend,
+                folder=folder,
+                timeout_s=timeout_s,
+                tracked=bool(logs),
+                cwd=os.getcwd(),
+                path=[path or os.getcwd() for path in sys.path],
+                random_state=torch.get_rng_state(),
+                default_dtype=torch.get_default_dtype(),
+            )
+            run.send(rank, pickle.dumps(job), function)
+        done = run.collect()
+    for log in logs:
+        log.calls.extend(call for one in done for call in one.calls)
+    return [pickle.loads(one.result) for one in done], replay([one.steps for one in done], cluster)
+
+
+def check_possible(world_size: int, backend: str, timeout_s: float) -> None:
+    """Raise ValueError, with the way out, where these ranks cannot run on this machine."""
+    if world_size < 1:
+        raise ValueError(f"world_size is {world_size}: there must be at least one rank")
+    if not timeout_s > 0:
+        raise ValueError(f"timeout_s is {timeout_s}: the ranks need some time")
+    if not (hasattr(os, "fork") and hasattr(socket, "send_fds")):
+        raise ValueError("ranks in processes need Linux or macOS: use backend='simulated', which runs everywhere")
+    if not torch.distributed.is_available():
+        raise ValueError("this PyTorch was built without torch.distributed: use backend='simulated'")
+    if backend == "nccl":
+        n_gpus = torch.cuda.device_count() if torch.distributed.is_nccl_available() else 0
+        if n_gpus < world_size:
+            has = f"{n_gpus} GPU" + "s" * (n_gpus != 1)
+            verb = "is" if n_gpus == 1 else "are"
+            raise ValueError(
+                f"nccl needs a GPU for each rank: {world_size} are asked for and here {verb} {has}; use backend='gloo'"
+            )
+
+
+class _Run:
+    """The ranks of one run, from here."""
+
+    def __init__(self, channels: list[Connection], ranks: Ranks, folder: str, timeout_s: float) -> None:
+        self._channels = channels
+        self._ranks = ranks
+        self._folder = folder
+        self._timeout_s = timeout_s
+        self._deadline = time.monotonic() + MEET_S
+        self._n_began = 0
+        self._done: dict[int, Done] = {}
+        self._failed: dict[int, Failed] = {}
+        self._dead: list[int] = []
+
+    def send(self, rank: int, *messages: bytes) -> None:
+        """Hand a rank its job; one that has died already will be found when it is listened to."""
+        try:
+            for message in messages:
+                self._channels[rank].send_bytes(message)
+        except OSError:
+            pass
+
+    def collect(self) -> list[Done]:
+        """Listen until all ranks are done. Raises what ended the run otherwise."""
+        while len(self._done) < len(self._channels):
+            if not self._listen(self._deadline - time.monotonic()):
+                raise self._hung()
+            if self._failed or self._dead:
+                until = time.monotonic() + GRACE_S
+                while self._listen(until - time.monotonic()):
+                    pass
+                raise self._failure()
+        return [self._done[rank] for rank in range(len(self._channels))]
+
+    def _listen(self, within_s: float) -> bool:
+        """Take what has come, waiting for it at most so long; False when there was nothing."""
+        open_ones = {
+            channel: rank
+            for rank, channel in enumerate(self._channels)
+            if rank not in self._done and rank not in self._failed and rank not in self._dead
+        }
+        ready = wait(list(open_ones), max(within_s, 0)) if open_ones else []
+        for channel in ready:
+            rank = open_ones[channel]
+            try:
+                told = pickle.loads(channel.recv_bytes())
+            except (EOFError, OSError):
+                self._dead.append(rank)
+                continue
+            if isinstance(told, Began):
+                self._n_began += 1
+                if self._n_began == len(self._channels):
+                    self._deadline = time.monotonic() + self._timeout_s
+            elif isinstance(told, Printed):
+                print("\n".join(f"[rank {rank}] {line}" for line in told.text.split("\n")))
+            elif isinstance(told, Done):
+                self._done[rank] = told
+                self._ranks.load.update(told.loaded)
+            else:
+                self._failed[rank] = told
+        return bool(ready)
+
+    def _failure(self) -> Exception:
+        """What to tell of: a rank that died rather than those that lost their connection to it."""
+        if self._dead:
+            rank = min(self._dead)
+            code = self._ranks.end(self._dead).get(rank)
+            how = f"ended with exit code {code}" if code is None or code >= 0 else f"was ended by {_signal(-code)}"
+            text = f"the process of rank {rank} {how} before its function returned"
+            return RankFailed(rank, RemoteError(text + last_lines(self._folder, rank)), text=text)
+        rank = min(self._failed)
+        failed = self._failed[rank]
+        error, trace = error_of(failed), trace_of(rank, failed)
+        if isinstance(error, CommError):
+            error.add_note(trace)
+            return error
+        return RankFailed(rank, error, trace)
+
+    def _hung(self) -> RanksHung:
+        left = [rank for rank in range(len(self._channels)) if rank not in self._done]
+        for rank in left:
+            os.kill(self._ranks.pids[rank], signal.SIGUSR1)
+        stacks = stacks_of(self._folder, left)
+        says = [f"rank {rank} " + waiting_for(self._folder, rank) for rank in left]
+        finished = [f"rank {rank} has finished" for rank in sorted(self._done)]
+        all_began = self._n_began == len(self._channels)
+        what = f"finish in {self._timeout_s:g} s" if all_began else f"all start in {MEET_S:g} s"
+        return RanksHung(f"the ranks did not {what}: {', '.join(says + finished)}", stacks)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

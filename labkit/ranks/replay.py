@@ -1,0 +1,72 @@
+"""What a real rank did, step by step, done again on the simulator: so that both kinds of ranks are counted alike.
+
+The steps hold shapes and dtypes and no values; the tensors of a replay have no memory. The order in which a rank's
+own steps happened is kept, and that of different ranks follows from their messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from labkit.ranks.cluster import Cluster
+from labkit.ranks.collectives import Offer
+from labkit.ranks.comm import Comm
+from labkit.ranks.simulated import simulate
+from labkit.ranks.traffic import Traffic
+
+Form = tuple[tuple[int, ...], torch.dtype]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that a rank did. kind: "send", "recv", "meet", "barrier", "compute", or "wait" for step `number`."""
+
+    kind: str
+    peer: int = 0
+    form: Form | None = None
+    offer: Offer | None = None
+    number: int = 0
+    seconds: float = 0.0
+
+
+def form_of(tensor: torch.Tensor) -> Form:
+    """Shape and dtype."""
+    return tuple(tensor.shape), tensor.dtype
+
+
+def without_values(offer: Offer) -> Offer:
+    """The same collective with tensors that have shape and dtype only."""
+    inputs, outputs = (tuple(_empty(form_of(one)) for one in many) for many in (offer.inputs, offer.outputs))
+    return Offer(offer.name, inputs, outputs, offer.op, offer.src)
+
+
+def replay(steps: Sequence[Sequence[Step]], cluster: Cluster | None = None) -> Traffic:
+    """The traffic of ranks that took these steps. Raises CommError where they did not fit together, and it went
+    unnoticed: a shape that differs at equal size, a message that nobody received.
+    """
+    return simulate(lambda comm: _again(comm, steps[comm.rank]), len(steps), cluster)[1]
+
+
+def _again(comm: Comm, steps: Sequence[Step]) -> None:
+    waits: dict[int, Callable[[], None]] = {}
+    for number, step in enumerate(steps):
+        if step.kind == "send":
+            waits[number] = comm._start_send(_empty(step.form), step.peer)
+        elif step.kind == "recv":
+            waits[number] = comm._start_recv(_empty(step.form), step.peer)
+        elif step.kind == "meet":
+            waits[number] = comm._start_collective(step.offer)
+        elif step.kind == "wait":
+            waits.pop(step.number)()
+        elif step.kind == "barrier":
+            comm._barrier()
+        else:
+            comm._compute(step.seconds)
+
+
+def _empty(form: Form) -> torch.Tensor:
+    shape, dtype = form
+    return torch.empty(shape, dtype=dtype, device="meta")

@@ -1,0 +1,167 @@
+"""One real rank's end: the default process group of torch.distributed behind the names and promises of `Comm`.
+
+It writes down each step for the count, and what it waits for where the watchdog can read it. Transfers are those of
+gloo or NCCL; shapes that do not fit are theirs to notice, or the count's afterwards. Waiting on NCCL holds up the
+GPU's stream and not the program, so the watchdog finds a rank that hangs there at whatever needs the values.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from labkit.ranks.collectives import Offer
+from labkit.ranks.comm import Comm
+from labkit.ranks.replay import Step, form_of, without_values
+
+NOTE_BYTES = 128
+
+
+def note_file(folder: str | Path, rank: int) -> Path:
+    """Where a rank says what it waits for."""
+    return Path(folder) / f"rank{rank}.waits"
+
+
+class Note:
+    """A line that another process can read at any moment, kept in a small shared file."""
+
+    def __init__(self, path: Path) -> None:
+        path.write_bytes(bytes(NOTE_BYTES))
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), NOTE_BYTES)
+
+    @contextmanager
+    def waiting(self, text: str):
+        """Say so inside the block, and nothing after it."""
+        self._map[:] = text.encode()[:NOTE_BYTES].ljust(NOTE_BYTES, b"\0")
+        yield
+        # Not after an error: it then says what the rank was waiting for.
+        self._map[:] = bytes(NOTE_BYTES)
+
+
+def read_note(path: Path) -> str:
+    """What the rank says it waits for; empty when it does not wait, or has not begun."""
+    return path.read_bytes().rstrip(b"\0").decode(errors="replace") if path.exists() else ""
+
+
+class TorchComm(Comm):
+    """The communicator of a process in which `torch.distributed` is initialized."""
+
+    def __init__(self, device: torch.device, note: Note) -> None:
+        super().__init__(dist.get_rank(), dist.get_world_size(), device)
+        self.steps: list[Step] = []
+        self._note = note
+        self._batched = dist.get_backend() == "nccl"
+        self._batch = _Batch()
+
+    def finish(self) -> None:
+        """Let go of messages that nobody waited for. Called when the rank's function has returned."""
+        self._issue()
+
+    def _start_send(self, tensor: torch.Tensor, dst: int) -> Callable[[], None]:
+        # A copy, because the sender may go on and change the tensor before it is gone.
+        message = tensor.detach().clone(memory_format=torch.contiguous_format)
+        number = self._step(Step("send", dst, form_of(tensor)))
+        wait = self._post(dist.isend, message, dst)
+
+        def finish() -> None:
+            # The message has to stay alive until it has gone.
+            self._wait(wait, f"for rank {dst} to receive", message)
+            self._step(Step("wait", number=number))
+
+        return finish
+
+    def _start_recv(self, tensor: torch.Tensor, src: int) -> Callable[[], None]:
+        into = torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format)
+        number = self._step(Step("recv", src, form_of(tensor)))
+        wait = self._post(dist.irecv, into, src)
+
+        def finish() -> None:
+            self._wait(wait, f"for a message from rank {src}")
+            self._step(Step("wait", number=number))
+            tensor.detach().copy_(into)
+
+        return finish
+
+    def _barrier(self) -> None:
+        self._step(Step("barrier"))
+        self._issue()
+        with self._note.waiting("at a barrier for the others"):
+            dist.barrier()
+
+    def _start_collective(self, offer: Offer) -> Callable[[], None]:
+        number = self._step(Step("meet", offer=without_values(offer)))
+        self._issue()
+        inputs = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in offer.inputs]
+        results = [torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format) for tensor in offer.outputs]
+        if offer.name == "all_reduce":
+            results = inputs
+            work = dist.all_reduce(inputs[0], _op(offer.op), async_op=True)
+        elif offer.name == "broadcast":
+            results = inputs
+            work = dist.broadcast(inputs[0], offer.src, async_op=True)
+        elif offer.name == "all_gather":
+            work = dist.all_gather(results, inputs[0], async_op=True)
+        else:
+            work = dist.reduce_scatter(results[0], inputs, _op(offer.op), async_op=True)
+
+        def finish() -> None:
+            self._wait(work.wait, f"in {offer.name} for the others")
+            self._step(Step("wait", number=number))
+            for into, result in zip(offer.outputs, results):
+                into.detach().copy_(result / self.world_size if offer.op == "avg" else result)
+
+        return finish
+
+    def _compute(self, seconds: float) -> None:
+        self._step(Step("compute", seconds=seconds))
+
+    def _step(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def _wait(self, wait: Callable[[], object], text: str, *kept: torch.Tensor) -> None:
+        with self._note.waiting(text):
+            wait()
+
+    def _post(self, call: Callable, tensor: torch.Tensor, peer: int) -> Callable[[], object]:
+        """Start a message; on NCCL, together with those that follow up to the first wait.
+
+        There, two ranks that both send before they receive would hang: a batch has no order.
+        """
+        if not self._batched:
+            return call(tensor, peer).wait
+        batch = self._batch
+        batch.messages.append(dist.P2POp(call, tensor, peer))
+
+        def wait() -> None:
+            if batch is self._batch:
+                self._issue()
+            for work in batch.works:
+                work.wait()
+
+        return wait
+
+    def _issue(self) -> None:
+        batch, self._batch = self._batch, _Batch()
+        if batch.messages:
+            batch.works = dist.batch_isend_irecv(batch.messages)
+
+
+@dataclass
+class _Batch:
+    """Messages that start together."""
+
+    messages: list[dist.P2POp] = field(default_factory=list)
+    works: list[dist.Work] = field(default_factory=list)
+
+
+def _op(name: str) -> dist.ReduceOp:
+    # gloo has no average: the sum is divided afterwards, on both backends.
+    return getattr(dist.ReduceOp, "SUM" if name == "avg" else name.upper())

@@ -1,0 +1,59 @@
+"""What the ranks of a run sent one another: bytes, messages and rounds, and when on the virtual clock. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One message. number: its place in the longest chain of messages that it had to wait for, from 1 on.
+
+    call: "send", or the collective that it is a part of.
+    """
+
+    src: int
+    dst: int
+    n_bytes: int
+    number: int
+    start_s: float
+    end_s: float
+    call: str = "send"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What was sent: by each rank, and over each link (from, to).
+
+    rounds is the longest chain of messages of which each could only be sent after the one before had arrived;
+    rounds_across counts only the messages of such a chain that leave their node. A rank may send to many in one round:
+    where each port counts, ask for `seconds` on the cluster `UNIT`. Of a collective, the messages of the
+    usual algorithm count: rings, and a binomial tree for broadcast.
+    """
+
+    bytes_sent: tuple[int, ...]
+    messages: tuple[int, ...]
+    rounds: int
+    link_bytes: Mapping[tuple[int, int], int]
+    link_messages: Mapping[tuple[int, int], int]
+    collectives: tuple[int, ...] = ()
+    """Collectives that each rank called; barriers are not among them."""
+    bytes_across: tuple[int, ...] = ()
+    """Bytes that left each node."""
+    rounds_across: int = 0
+    time_s: tuple[float, ...] = ()
+    """When each rank was done, on the virtual clock."""
+    transfers: tuple[Transfer, ...] = ()
+    """All messages that arrived, as they go: by start, then by rank."""
+
+    @property
+    def bytes_received(self) -> tuple[int, ...]:
+        """Bytes that each rank was sent."""
+        ranks = range(len(self.bytes_sent))
+        return tuple(sum(n for (_, dst), n in self.link_bytes.items() if dst == rank) for rank in ranks)
+
+    @property
+    def seconds(self) -> float:
+        """When the last rank was done, on the virtual clock."""
+        return max(self.time_s, default=0.0)

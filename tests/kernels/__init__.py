@@ -1,0 +1,1 @@
+"""Reference kernels for the tests: written as they would be for a GPU, each with its launcher."""

@@ -1,0 +1,210 @@
+"""Lanes out of bounds and races are named exactly, and nothing that is right is accused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
+
+from triton.runtime.errors import InterpreterError
+
+from labkit.meters.traffic import measure_traffic, track_traffic
+from tests.kernels.add import add, add_kernel, add_without_mask_kernel
+from tests.kernels.faults import (
+    atomic_sum_kernel,
+    gather_kernel,
+    last_program_sum,
+    locked_sum,
+    racy_sum,
+    same_place_kernel,
+    shift_kernel,
+)
+from tests.kernels.softmax import softmax_kernel
+
+
+def texts(found: list) -> list[str]:
+    return [str(one) for one in found]
+
+
+def test_a_missing_mask() -> None:
+    x = torch.arange(1000.0)
+    with track_traffic() as traffic:
+        out = add(x, x, kernel=add_without_mask_kernel)
+    assert torch.equal(out, 2 * x), "what lies inside is right"
+    where = "kernel add_without_mask_kernel, program (3, 0, 0)"
+    rest = "[1000], which has 1000 elements, and 23 more lanes"
+    # Both factors are one tensor, and are still told apart by name.
+    assert texts(traffic.out_of_bounds) == [
+        f"{where}: load of x_ptr{rest}",
+        f"{where}: load of y_ptr{rest}",
+        f"{where}: store of out_ptr{rest}",
+    ]
+    assert traffic.launches[0].load_bytes == 8000, "lanes out of bounds move nothing"
+
+
+def test_far_and_negative_addresses_do_no_harm() -> None:
+    for first, index in ((-5, -5), (2**31 - 1, 2**31 - 1), (-(2**31), -(2**31))):
+        out = torch.full((8,), 7.0)
+        with track_traffic() as traffic:
+            gather_kernel[(1,)](torch.arange(8.0), out, 0, first, BLOCK_SIZE=8)
+        assert texts(traffic.out_of_bounds) == [
+            f"kernel gather_kernel, program (0, 0, 0): load of x_ptr[{index}], which has 8 elements, and 7 more lanes"
+        ]
+        assert out.tolist() == [0.0] * 8
+
+
+def test_a_neighbouring_tensor_does_not_hide_it() -> None:
+    """Two arguments in one allocation, the second right behind the first."""
+    both = torch.arange(16.0)
+    with track_traffic() as traffic:
+        gather_kernel[(1,)](both[:8], both[8:], 1, 4, BLOCK_SIZE=8)
+    assert [(one.argument, one.index, one.lanes) for one in traffic.out_of_bounds] == [("x_ptr", 8, 4)]
+
+
+def test_an_empty_argument() -> None:
+    with track_traffic() as traffic:
+        gather_kernel[(1,)](torch.empty(0), torch.zeros(1), 1, 0, BLOCK_SIZE=1)
+    assert texts(traffic.out_of_bounds) == [
+        "kernel gather_kernel, program (0, 0, 0): load of x_ptr[0], which has 0 elements"
+    ]
+
+
+def test_a_racy_accumulation() -> None:
+    with track_traffic() as traffic:
+        racy_sum(torch.ones(256))
+    assert texts(traffic.races) == [
+        "kernel racy_sum_kernel, out_ptr[0]: load by program (1, 0, 0) after store by program (0, 0, 0), "
+        "in no given order, and 2 more elements",
+        "kernel racy_sum_kernel, out_ptr[0]: store by program (1, 0, 0) after store by program (0, 0, 0), "
+        "in no given order, and 2 more elements",
+    ]
+
+
+def test_programs_that_write_what_others_read() -> None:
+    with track_traffic() as traffic:
+        shift_kernel[(4,)](torch.zeros(5 * 16), 16, BLOCK_SIZE=16)
+    assert [(race.kind, race.index, race.first, race.second) for race in traffic.races] == [
+        ("store after load", 16, (0, 0, 0), (1, 0, 0))
+    ]
+    assert traffic.races[0].elements == 3 * 16
+
+
+def test_a_program_that_read_before_others_did_is_seen() -> None:
+    """Element 0 is read by both programs, its writer last: the other reader must not be forgotten."""
+    x = torch.zeros(16)
+    with track_traffic() as traffic:
+        shift_kernel[(2,)](x.expand(1, 16)[0], -8, BLOCK_SIZE=8)
+    assert [(one.argument, one.lanes) for one in traffic.out_of_bounds] == [("x_ptr", 8)]
+    assert [(race.kind, race.index) for race in traffic.races] == [("load after store", 0)]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: racy_sum(torch.ones(256), kernel=atomic_sum_kernel),
+        lambda: locked_sum(torch.ones(6, 32)),
+        lambda: last_program_sum(torch.ones(256)),
+        lambda: shift_kernel[(4,)](torch.zeros(64), 0, BLOCK_SIZE=16),
+    ],
+    ids=["atomics", "lock", "last-program", "in-place"],
+)
+def test_no_race_where_there_is_order(run) -> None:
+    with track_traffic() as traffic:
+        run()
+    assert texts(traffic.races) == []
+    assert texts(traffic.out_of_bounds) == []
+
+
+def test_a_relaxed_counter_orders_nothing() -> None:
+    with track_traffic() as traffic:
+        last_program_sum(torch.ones(256), sem="relaxed")
+    assert [(race.argument, race.kind, race.elements) for race in traffic.races] == [
+        ("part_ptr", "load after store", 3)
+    ]
+
+
+def test_each_launch_orders_what_came_before() -> None:
+    x = torch.ones(64)
+    with track_traffic() as traffic:
+        racy_sum(x)
+        racy_sum(x)
+    assert len(traffic.launches) == 2
+    assert traffic.races == []
+
+
+def test_lanes_that_store_different_values_in_one_place() -> None:
+    for step, races in ((0, []), (1, [("lanes", 0, 8)])):
+        with track_traffic() as traffic:
+            same_place_kernel[(1,)](torch.zeros(8), step, BLOCK_SIZE=16)
+        assert [(race.kind, race.index, race.elements) for race in traffic.races] == races
+    assert str(traffic.races[0]) == (
+        "kernel same_place_kernel, out_ptr[0]: two lanes of program (0, 0, 0) store different values at once, "
+        "and 7 more elements"
+    )
+
+
+def test_a_failed_launch_leaves_nothing_behind() -> None:
+    x, out = torch.ones(4, 8), torch.zeros(4, 8)
+    with track_traffic() as traffic, pytest.raises(InterpreterError):
+        softmax_kernel[(4,)](out, x, 8, 8, 8, BLOCK_SIZE=7)
+    assert [launch.kernel for launch in traffic.launches] == ["softmax_kernel"]
+    with track_traffic() as traffic:
+        add(x, x)
+    assert len(traffic.launches) == 1
+    add(x, x)
+    assert len(traffic.launches) == 1, "nothing is counted after the block"
+
+
+def test_blocks_may_be_nested() -> None:
+    x = torch.ones(8)
+    with track_traffic() as outer:
+        add(x, x)
+        with track_traffic() as inner:
+            add(x, x)
+    assert (len(outer.launches), len(inner.launches)) == (2, 1)
+    assert (outer.load_bytes, inner.load_bytes) == (128, 64)
+    with track_traffic() as outer:
+        with track_traffic() as inner:
+            add(x, x)
+        add(x, x)
+    assert (len(outer.launches), len(inner.launches)) == (2, 1), "though both had the same launches when one closed"
+
+
+def test_the_figures_of_a_budget_add_up() -> None:
+    measured: dict = {}
+    held: dict = {}
+    x = torch.ones(300)
+    for kernel in (add_kernel, add_without_mask_kernel):
+        with measure_traffic(measured, held):
+            add(x, x, kernel=kernel)
+    x = torch.ones(128)
+    with measure_traffic(measured, held):
+        racy_sum(x)
+    assert measured == {
+        "load_bytes": 2 * 2400 + 512 + 8,
+        "store_bytes": 2 * 1200 + 4 + 8,
+        "atomic_bytes": 0,
+        "launches": 3,
+        "out_of_bounds": 3 * 212,
+        "races": 2,
+        "sector_efficiency": (512 + 16) / (512 + 4 * 32),
+    }
+    assert held["load_bytes"][:2] == ["add_kernel x_ptr: 1,200 bytes", "add_kernel y_ptr: 1,200 bytes"]
+    assert held["store_bytes"][-1] in ("torch.zeros: 4 bytes", "torch.zero_: 4 bytes")
+    assert len(held["out_of_bounds"]) == 3
+    assert len(held["races"]) == 2
+
+
+def test_a_launch_on_a_gpu_is_refused(monkeypatch) -> None:
+    from triton.runtime.jit import JITFunction
+
+    monkeypatch.setattr("labkit.meters.traffic.track.has_gpu", lambda: True)
+    before = JITFunction.run
+    with track_traffic(), pytest.raises(RuntimeError) as error:
+        JITFunction(add_kernel.fn)[(1,)](None, None, None, 0, BLOCK_SIZE=1)
+    assert str(error.value) == (
+        "the traffic of kernel add_kernel cannot be counted on a GPU: start Python with CUDA_VISIBLE_DEVICES= (empty) "
+        "and give it tensors on the CPU"
+    )
+    assert JITFunction.run is before
