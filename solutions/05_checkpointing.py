@@ -9,9 +9,9 @@
 # the input, keep only what was dear, send activations or weights to the host, and take the loss in pieces. You will be
 # able to say from a model's shape which one pays.
 #
-# Plan two sittings of about 75 minutes: sections up to the selective checkpoint, then the rest. You need autograd
-# functions (a `torch.autograd.Function` has a `forward` and a `backward`, and hands things from one to the other on
-# `ctx`) and, for the figures of memory, lab 01.
+# Plan three sittings of about 75 minutes: up to the selective checkpoint, from "Streams" to the weights from the host,
+# and the rest. You need autograd functions (a `torch.autograd.Function` has a `forward` and a `backward`, and hands
+# things from one to the other on `ctx`) and, for the figures of memory, lab 01.
 
 # %% nbgrader={"grade": false, "grade_id": "05-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import contextlib
@@ -51,9 +51,8 @@ def gpt2_pass(checkpointed: bool):
     def build():
         model = GPT2LMHeadModel(config).train()
         if checkpointed:
-            with warnings.catch_warnings(
-                action="ignore"
-            ):  # the name of this method is about to change
+            # The name of this method is about to change.
+            with warnings.catch_warnings(action="ignore"):
                 model.gradient_checkpointing_enable()
         return model
 
@@ -246,8 +245,9 @@ for name, call in {
 # and the price is one more forward pass, whatever $k$ is: every layer runs twice.
 
 # %% [markdown]
-# **Predict:** for $L = 36$ and $c = 4$, is it better to take 6 segments, 12, or 36? A layer of a GPT with fused attention
-# has $c \approx 17$ in 16-bit floats. What follows for a model of 32 layers?
+# **Predict:** for $L = 36$ and $c = 4$, is it better to take 6 segments, 12, or 36? A layer of a GPT in 16-bit floats,
+# with an attention that does not keep its scores, has $c \approx 17$ (lab 01: 34 bytes per token and unit of width,
+# where an output takes 2). What follows for a model of 32 layers?
 #
 # [[exercise 05-segments]]
 #
@@ -319,9 +319,10 @@ check("05-segments", best_segments, run_in_segments)
 labkit.figures.segment_tradeoff(run_in_segments, checkpoint, best_segments)
 
 # %% [markdown]
-# Left: 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula, two outputs
-# above it: the gradient on its way. Follow them to the right end, where one big segment saves nothing at all and still
-# costs the extra pass. Right: the price does not depend on the length.
+# Left: 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula: two
+# outputs above it where $k$ divides 36, for the gradient on its way, and more elsewhere, since the longest segment
+# counts. Follow them to the left end, where one big segment saves nothing at all and still costs the extra pass. Right:
+# the price does not depend on $k$.
 #
 # The textbook's $\sqrt{L}$ is the case $c = 1$. With $c \approx 17$ and $L = 32$ the root is 23, and
 # $P$ is so flat there that 32 segments, one a layer, take 49 outputs where 23 take 47. This is why libraries put a
@@ -419,10 +420,12 @@ check("05-low-memory", low_memory_backward)
 labkit.figures.backpropagation_memory(low_memory_backward, run_in_segments, checkpoint)
 
 # %% [markdown]
-# Three ways to the same gradient, 16 layers, all with your functions. The red line climbs through the forward pass and
-# comes down through the backward pass. The blue one climbs slowly and has a tooth for each segment that is recomputed.
-# The grey one never leaves the ground, and pays with length. The prediction: for $n = 24$ a step is
-# $24 + 2 \cdot 24 = 72$ layer runs as usual, and $24 \cdot 25 / 2 + 2 \cdot 24 = 348$ this way, 4.8 times as many.
+# Three ways to the same gradient, all with your functions: 16 layers that keep two outputs each ($c = 2$, for which
+# `best_segments` says 6). The red line climbs through the forward pass and comes down through the backward pass. The
+# blue one climbs slowly and has a tooth for each segment that is recomputed. The grey one has a low ceiling that does
+# not depend on the depth, but for the weights' gradients, and pays with length: 790 operations instead of 277. The
+# prediction: for $n = 24$ a step is $24 + 2 \cdot 24 = 72$ layer runs as usual, and
+# $24 \cdot 25 / 2 + 2 \cdot 24 = 348$ this way, 4.8 times as many.
 #
 # **In practice** nobody trains so. But it is one end of a line: with room for $m$ activations there is a best plan for
 # any $m$ between 1 and $n$ (Griewank and Walther's *revolve*), and reversible networks get the inputs of their layers
@@ -439,7 +442,8 @@ labkit.figures.backpropagation_memory(low_memory_backward, run_in_segments, chec
 # checkpointed part, and keeps the result or lets it go.
 
 # %% [markdown]
-# **Predict:** in the feed-forward block above, which share of what a plain forward pass keeps are results of products?
+# **Predict:** the feed-forward block above keeps 3.51 MiB in a plain forward pass, where a tensor of its own width
+# takes 0.25 MiB. Which tensors are these, and which share are results of products?
 #
 # [[exercise 05-selective]]
 #
@@ -506,9 +510,10 @@ for name, (kept, flops) in selective_rows.items():
     print(f"{name:24}{in_bytes(kept):>12} kept, {flops / 1e6:6.0f} MFLOP in products")
 
 # %% [markdown]
-# 1.25 of 3.51 MiB, or 36 %, are results of products: the wide one of the first, 1 MiB, and the output itself. The layer
-# norm, the GELU and the dropout mask are made again, which moves bytes and costs hardly any FLOPs. So about two thirds of
-# the memory are saved without a single product more.
+# The 3.51 MiB are the layer norm's output (0.25), the GELU's input (1), the dropout mask (1: float32 on a CPU, a
+# quarter of that on a GPU), the second product's input (1) and its output (0.25), and a few KiB of means and variances.
+# Results of products are the GELU's input and the output: 1.25 MiB, or 36 %. The rest is made again, which moves bytes
+# and costs hardly any FLOPs. So about two thirds of the memory are saved without a single product more.
 #
 # **In practice** the product to be careful with is the one of queries and keys: its result has $s^2$ entries for each
 # head, cheap to make and huge to keep. Megatron's *selective recomputation* recomputes just the attention's inside, and
@@ -527,11 +532,13 @@ for name, (kept, flops) in selective_rows.items():
 #
 # | call | meaning |
 # |---|---|
+# | `cuda.Stream()`, `cuda.current_stream()` | a new stream; the stream that launches go to now |
 # | `with cuda.stream(side):` | what is launched in this block goes to the stream `side` |
 # | `event = side.record_event()` | a mark behind what is queued on `side` now |
 # | `stream.wait_event(event)` | what is queued on `stream` from now on starts after the mark; the *host* goes on at once |
 # | `stream.wait_stream(other)` | the same with a mark at the end of `other` |
 # | `x.to(device, non_blocking=True)` | a copy that does not stop the host, if the host's side is *pinned* (locked in memory) |
+# | `torch.empty(shape, dtype=dtype, pin_memory=True)` | pinned memory of the host, for `host.copy_(x, non_blocking=True)` |
 
 # %% [markdown]
 # Without a GPU, `cuda` below is a **simulated device** with the names of `torch.cuda`. Every operation is computed at
@@ -586,15 +593,19 @@ labkit.figures.gantt(
 )
 
 # %% [markdown]
-# The middle chart is the trap: two streams, `non_blocking=True`, and no gain. Memory that is not pinned may be moved by
-# the operating system at any time, so the host has to stay until the copy is done, and launches nothing meanwhile.
+# 17.3, 17.3 and 14.7 ms. The middle chart is the trap: two streams, `non_blocking=True`, and no gain. Memory that is
+# not pinned may be moved by the operating system at any time, so the host has to stay until the copy is done, and
+# launches nothing meanwhile.
 #
-# Leave the wait out, and the program is faster still, and wrong. On a GPU it may even give the right result, on most
-# days. The simulator names the two that collide:
+# Leave the wait out, and nothing looks different: the same 14.7 ms, because the copy happens to be done in time. It is
+# still wrong. On a slower link, or with fewer products before it, the last product would read memory that is not filled
+# yet. The simulator names the two that collide:
 
 # %%
 for race in traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=True).races:
     print(race)
+no_wait = traced(copy_and_compute(2, pinned=True, wait=False), SLOW)
+print(f"{no_wait.duration_s * 1e3:.1f} ms")
 
 # %% [markdown]
 # ## Offload the activations
@@ -612,7 +623,8 @@ for race in traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=
 # seconds, with the link's rate $BW$ in bytes per second and the device's rate $F$ in FLOP/s.
 
 # %% [markdown]
-# **Predict:** from which width on does the forward pass hide the copies? Does it help to take more tokens?
+# **Predict:** from which width on does the forward pass hide the copies, on the device above (float32, 2 GFLOP/s, 0.1
+# GB/s)? Does it help to take more tokens?
 #
 # [[exercise 05-offload]]
 #
@@ -623,8 +635,11 @@ for race in traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=
 #   way out when the backward pass begins may be used as it is.
 # - `parameters` are on the device anyway: hand them through, also when autograd saves a transposed view of one.
 # - Copies run **beside** kernels: three quarters of their time at least, in both directions.
-# - The device holds at most `n_in_flight` activations that are on their way, out or in, besides those in use.
+# - The device holds at most `n_in_flight` activations that are on their way, out or in, besides those in use. The check
+#   leaves room for four more, so a queue that is one longer is fine.
 # - No race: nothing is read before it is there, and no memory is let go while somebody still reads it.
+#
+# You may rely on this: no operation here saves more than one activation.
 #
 # The last point is the hard one. Memory that you let go is handed out again to *the stream on which it was made*, at
 # once, in the order of the host. So before you drop the last reference to `x`, let that stream wait for an event
@@ -648,11 +663,11 @@ for race in traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# When `unpack` is called, the kernels that read the tensor returned *last time* are already queued. So put
-# `(last, current_stream.record_event())` into a second queue; when that holds `n_in_flight` pairs, take the oldest, and
-# let the side stream wait for its event. Then make the new tensor with `host.to(device, non_blocking=True)` on the side
-# stream, let the current stream wait for the side stream, remember the tensor as `last`, and return it. At the first
-# `unpack` you can clear the queue of `pack`.
+# When `unpack` is called, the kernels that read the tensor returned *last time* are already queued, as long as no
+# operation saves more than one activation. So put `(last, current_stream.record_event())` into a second queue; when
+# that holds `n_in_flight` pairs, take the oldest, and let the side stream wait for its event. Then make the new tensor
+# with `host.to(device, non_blocking=True)` on the side stream, let the current stream wait for the side stream,
+# remember the tensor as `last`, and return it. At the first `unpack` you can clear the queue of `pack`.
 #
 # </details>
 
@@ -747,10 +762,11 @@ for name, step in steps.items():
 labkit.figures.gantt({name: steps[name].spans for name in ("save_on_cpu", "yours")})
 
 # %% [markdown]
-# Look at the gaps between the blue bars. `save_on_cpu` copies in the stream of the kernels and waits for every copy;
-# it also sends the weights out and back, since nobody told it which tensors are weights. In your trace the copies run
-# beside the kernels. If one gap is left, at the turn, it is because the last activations go out and come straight back:
-# one would rather keep those.
+# Look at the gaps between the blue bars. `save_on_cpu` copies in the stream of the kernels and waits for every copy
+# (without a GPU it also runs unpinned here); it sends the weights out and back as well, since nobody told it which
+# tensors are weights. In your trace the copies run beside the kernels. The overlap has a price: the tensors on their
+# way take some 0.4 MiB more than `save_on_cpu`. If one gap is left, at the turn, it is because the last activations go
+# out and come straight back: one would rather keep those.
 #
 # Two activations a layer, 24 of 256 KiB, are 6 MiB on the host. The device keeps the weights and their gradients (12
 # times 64 KiB each), the input, the output's gradient, and a handful of activations that does *not* grow with the
@@ -769,15 +785,19 @@ for width in (40, 80, 160, 320):
     )
 
 # %% [markdown]
-# $t_\text{copy} = t_\text{forward}$ at $h = b F / BW$, and the tokens cancel: a larger batch needs more copies *and* more
-# FLOPs. In bfloat16 an RTX 3090 (71 TFLOP/s) on 25 GB/s needs $h = 2 \cdot 71 \cdot 10^{12} / (25 \cdot 10^9)$ = 5680, and
-# an H100 (989 TFLOP/s) on 55 GB/s needs 36,000, wider than any model. The faster the device, the harder to feed: on an
-# H100 one offloads *some* tensors, and recomputes what is cheap. The backward pass has twice the FLOPs and hides the
-# copies more easily.
+# $t_\text{copy} = t_\text{forward}$ at $h = b F / BW$, which is 80 here, and the tokens cancel: a larger batch needs
+# more copies *and* more FLOPs. At 40 the step is only 1.4 times as long, since the backward pass has twice the FLOPs
+# and still hides its copies. In bfloat16 an RTX 3090 (71 TFLOP/s) on 25 GB/s needs
+# $h = 2 \cdot 71 \cdot 10^{12} / (25 \cdot 10^9)$ = 5680, and an H100 (989 TFLOP/s) on 55 GB/s needs 36,000, wider than
+# any model. The faster the device, the harder to feed: on an H100 one offloads *some* tensors, and recomputes what is
+# cheap.
 #
-# **In practice** `torchtune` offloads activations just as you do, with a side stream and at most five tensors on their way
-# unless told otherwise, and what is still on the device at the turn stays there. `save_on_cpu(pin_memory=True)` is the
-# simple version, without overlap. Both are context managers around the forward pass, or around a part of it.
+# **In practice** `torchtune` offloads activations just as you do, with a side stream and at most five tensors on their
+# way unless told otherwise, and what is still on the device at the turn stays there. An operation may save several
+# tensors, as $z \cdot \sigma(z)$ does; the next call of `unpack` then comes *before* the kernels that read the last
+# tensor are queued, so `torchtune` records its event in a hook that autograd calls behind the operation.
+# `save_on_cpu(pin_memory=True)` is the simple version, without overlap. Both are context managers around the forward
+# pass, or around a part of it.
 
 # %% [markdown]
 # ## Weights from the host, layer by layer
@@ -969,17 +989,16 @@ def training_profile(train, n_steps: int = 8):
 
     def marked(profile):
         for number, batch in enumerate(data[1:], 1):
-            profile.mark(f"{number}")
+            if number % 2:
+                profile.mark(f"step {number}")
             yield batch
 
     with track_memory(model, optimizer, data) as profile:
-        result = train(model, optimizer, marked(profile), data[0])
-        profile.mark("end")
-    del result
-    return profile
+        losses, _ = train(model, optimizer, marked(profile), data[0])
+    return profile, [loss.item() if isinstance(loss, Tensor) else loss for loss in losses]
 
 
-leaking = training_profile(leaky_train)
+leaking, leaky_losses = training_profile(leaky_train)
 
 # %% tags=["figure"]
 labkit.figures.memory_by_category(leaking, "the script as it is, eight steps")
@@ -989,15 +1008,16 @@ labkit.figures.memory_by_category(leaking, "the script as it is, eight steps")
 # line each was made. Lines that come back once for every step are the suspects.
 
 # %%
-suspects = Counter()
+n_bytes, n_tensors = Counter(), Counter()
 for tensor in leaking.at_peak:
     if tensor.category == "activations":
-        suspects[tensor.op, str(tensor.site)] += tensor.nbytes
-for (op, site), n_bytes in suspects.most_common(4):
-    print(f"{in_bytes(n_bytes):>10} made by {op:8} in {site}")
+        n_bytes[tensor.op, str(tensor.site)] += tensor.nbytes
+        n_tensors[tensor.op, str(tensor.site)] += 1
+for (op, site), total in n_bytes.most_common(4):
+    print(f"{n_tensors[op, site]:>3} tensors, {in_bytes(total)}, by {op:8} in {site}")
 
 # %% [markdown]
-# **Predict:** in how many MiB does each step's share consist, and which of the three leaks has the larger part in it?
+# **Predict:** how many MiB does each step leave behind, and which of the three leaks has the largest part in it?
 #
 # [[exercise 05-find-the-leak]]
 #
@@ -1059,15 +1079,23 @@ def train(
 check("05-find-the-leak", train)
 
 # %% tags=["figure"]
-repaired = training_profile(train)
+repaired, losses = training_profile(train)
 labkit.figures.memory_timeline({"as it was": leaking, "repaired": repaired})
 
+# %%
+print("validation loss, as it was:", *(f"{loss:.4f}" for loss in leaky_losses))
+print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
+
 # %% [markdown]
-# A flat comb: every step is like the one before. The validation graph had the larger part, a little over 2 MiB a step
-# (the input and the output of the GELU, 512 × 512 float32 numbers each, and the model's output), the hook's closure 1
-# MiB. The gradients took memory only once,
-# since each step adds to the same tensors; that leak showed in the losses. To clear them *after* `step`, with
-# `set_to_none=True` (the default), keeps them out of the next forward pass as well.
+# A flat comb: every step is like the one before. It was 3.25 MiB a step. The validation graph had 2.25 of them: input
+# and output of the GELU 1 MiB each, the model's output 128 KiB, and another 128 KiB behind the loss itself, whose
+# storage on the CPU keeps the size of the squared differences. So `.item()`, not `.detach()`. The hook's closure had 1
+# MiB.
+#
+# The gradients took memory only once, since each step adds to the same tensors. That leak shows in the losses, and not
+# as an error: the script as it was even gets ahead, because the sum of all gradients so far makes a longer step than
+# the learning rate asks for. To clear them *after* `step`, with `set_to_none=True` (the default), keeps them out of the
+# next forward pass as well.
 #
 # **In practice** on a GPU: `torch.cuda.memory._record_memory_history()`, run a few steps,
 # `torch.cuda.memory._dump_snapshot("file.pickle")`, and open the file at pytorch.org/memory_viz. It is the same picture,
@@ -1077,11 +1105,11 @@ labkit.figures.memory_timeline({"as it was": leaking, "repaired": repaired})
 # ## The largest tensor of all
 #
 # Look again at the lower line of the first figure: with every layer checkpointed, the peak of 6.7 GiB is not in any
-# layer. It is one needle at the end of the forward pass, where 8192 hidden vectors become *logits*, one number for each
-# of the 50257 words of the vocabulary. In
-# float32 that is 1.5 GiB (1.6 GB), and cross-entropy needs three such tensors: the logits or their log-probabilities,
-# and two gradients. It gets worse with longer texts and larger vocabularies: 32768 tokens on a vocabulary of 128256
-# make 15.7 GiB (16.8 GB) of logits, three times over.
+# layer. It is one needle at the turn, in the first two operations of the backward pass, where 8192 hidden vectors
+# become *logits*, one number for each of the 50257 words of the vocabulary. In float32 that is 1.5 GiB (1.6 GB), and
+# cross-entropy needs three such tensors: the logits or their log-probabilities, and two gradients. It gets worse with
+# longer texts and larger vocabularies: 32768 tokens on a vocabulary of 128256 make 15.7 GiB (16.8 GB) of logits, three
+# times over.
 
 # %%
 print(checkpointed_gpt2.report(n_tensors=3))
@@ -1104,14 +1132,15 @@ print(checkpointed_gpt2.report(n_tensors=3))
 # [[exercise 05-chunked-loss]]
 #
 # Write `chunked_loss(x, weight, labels, chunk_size, ignore_index)`, which is
-# `F.cross_entropy(x @ weight.T, labels, ignore_index=ignore_index)`, loss and gradients, with the logits of
-# `chunk_size` tokens at a time. `x` is (N, h), `weight` (V, h), `labels` (N); all floats are float32. The loss is the mean
-# over the tokens whose label is not `ignore_index`, which can be any number; at least one token counts. The last chunk
-# may be shorter. With `x` and $W$ themselves, no more may be held than
+# `F.cross_entropy(x @ weight.T, labels, ignore_index=ignore_index)`, loss and gradients, with the logits of `chunk_size` tokens at a time. `x` is (N, h),
+# `weight` (V, h), `labels` (N); all floats are float32. The loss is the mean over the tokens whose label is not
+# `ignore_index`, which can be any number; at least one token counts. The last chunk may be shorter. Beyond `x` and $W$,
+# which are there before, no more may be held than
 #
-# $$x + dx + W + 2\,dW + 4 \cdot \text{chunk} \cdot V \quad \text{bytes},$$
+# $$dx + 2\,dW + 4 \cdot \text{chunk} \cdot V \;\text{bytes} \;+\; 32\;\text{KiB},$$
 #
-# where names stand for the bytes of their tensors. So there is room for *one* buffer of chunk × V float32 numbers.
+# where $dx$ and $dW$ stand for the bytes of these tensors, and the last term has room for a chunk's maxima, sums and
+# labels. So there is room for *one* buffer of chunk × V float32 numbers.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1187,34 +1216,64 @@ check("05-chunked-loss", chunked_loss)
 
 
 # %%
-def head_peak(loss_of, n_tokens: int = 1024, width: int = 64, n_vocab: int = 4096) -> int:
-    """The bytes that loss and gradients of a small head take at the peak, beyond its inputs."""
+def head_cost(
+    loss_of, n_tokens: int = 1024, width: int = 64, n_vocab: int = 4096
+) -> tuple[int, int]:
+    """(peak bytes beyond the inputs, FLOPs) of the loss and the gradients of a small head."""
     x = torch.randn(n_tokens, width, requires_grad=True)
     weight = (torch.randn(n_vocab, width) * width**-0.5).requires_grad_()
     labels = torch.randint(n_vocab, (n_tokens,))
     measured: dict[str, float] = {}
-    with measure_memory(measured):
+    with track_ops() as operations, measure_memory(measured):
         loss_of(x, weight, labels).backward()
-    return measured["peak_bytes"]
+    return measured["peak_bytes"], operations.flops
 
 
-plain_peak = head_peak(lambda x, weight, labels: F.cross_entropy(x @ weight.T, labels))
-head_peaks = {
-    size: head_peak(partial(chunked_loss, chunk_size=size)) for size in (16, 64, 256, 1024)
+at_once = head_cost(lambda x, weight, labels: F.cross_entropy(x @ weight.T, labels))
+in_chunks = {
+    size: head_cost(partial(chunked_loss, chunk_size=size)) for size in (16, 64, 256, 1024)
 }
-print(f"all at once      {in_bytes(plain_peak)}")
-for size, peak in head_peaks.items():
+print(f"all at once      {in_bytes(at_once[0])}")
+for size, (peak, _) in in_chunks.items():
     print(f"chunks of {size:>5}  {in_bytes(peak)}")
 
 # %% [markdown]
 # Even a single chunk of all 1024 tokens takes a third of the memory, because the gradient overwrites the logits. Below
-# some size the chunks no longer matter: what is left are the gradients, which you want anyway. And no product is
-# computed twice, so this costs nothing but the launches of smaller kernels. For the prediction: a chunk of 512 takes 98
-# MiB (103 MB), `dx` 32 MiB and `dW` 196 MiB, where 1570 MiB were held three times over.
+# some size the chunks no longer matter: what is left are the gradients, twice, those from the forward pass and their
+# product with the factor from above. And no product is computed twice, so this costs nothing but the launches of
+# smaller kernels. For the prediction: a chunk of 512 takes 98 MiB (103 MB), `dx` 32 MiB and `dW` 196 MiB, where 1570
+# MiB were held three times over.
 #
-# With the layers checkpointed and the loss in chunks, what is left to grow with the length of the text are the inputs of
-# the layers: for GPT-2 medium $24 \cdot 4 \cdot 1024$ bytes, 96 KiB, a token. This is how a *context length* of a
-# hundred thousand tokens gets onto one card; beyond it the sequence itself is split over cards (lab 17).
+# With the layers checkpointed and the loss in chunks, what still grows with the number of tokens is the body of the
+# model. Measured on GPT-2 medium without its head, every layer checkpointed:
+
+# %%
+from transformers import GPT2Model
+
+
+def body_peak(n_texts: int) -> int:
+    """The bytes at the peak of a forward and backward pass through the layers, without the output head."""
+
+    def build():
+        model = GPT2Model(config).train()
+        with warnings.catch_warnings(action="ignore"):
+            model.gradient_checkpointing_enable()
+        return model
+
+    def step(model, optimizer, batch):
+        model(**batch).last_hidden_state.sum().backward()
+
+    texts = torch.zeros(n_texts, 1024, dtype=torch.int64)
+    return measure_step(build, {"input_ids": texts}, step=step, n_steps=1).peak_bytes
+
+
+per_token = (body_peak(32) - body_peak(16)) / (16 * 1024)
+print(f"{per_token / 1024:.0f} KiB a token, the layers' inputs {24 * 4 * 1024 / 1024:.0f} of them")
+
+# %% [markdown]
+# The inputs of the layers are $24 \cdot 4 \cdot 1024$ bytes, 96 KiB, a token; the rest is the inside of the one layer
+# that is being recomputed. A *context length* of a hundred thousand tokens takes 25 GB (23 GiB) this way, beside the
+# weights. Beyond that the sequence itself is split over cards (lab 17).
 
 # %% [markdown]
 # **In practice** PyTorch has `F.linear_cross_entropy` from version 2.13 on, and Liger Kernel and Cut Cross-Entropy
@@ -1223,23 +1282,26 @@ for size, peak in head_peaks.items():
 # %%
 if hasattr(F, "linear_cross_entropy"):
     options = nn.LinearCrossEntropyOptions(batch_chunk_size=64, chunking_method=None)
-    peak = head_peak(partial(F.linear_cross_entropy, options=options))
-    print(
-        f"F.linear_cross_entropy, chunks of 64: {in_bytes(peak)}, yours: {in_bytes(head_peaks[64])}"
-    )
+    peak, _ = head_cost(partial(F.linear_cross_entropy, options=options))
+    yours, _ = in_chunks[64]
+    print(f"F.linear_cross_entropy, chunks of 64: {in_bytes(peak)}, yours: {in_bytes(yours)}")
 
 # %% [markdown]
 # ## What you measured
 #
-# Memory and price of each feature, with your functions: a deep chain for the first four lines, the small head for the
-# last.
+# Memory and price of each feature, with your functions: a chain of 48 feed-forward blocks for the first five lines, the
+# small head for the last two. A block keeps 3.5 MiB where its output takes 0.25, so $c = 14$.
 
 
 # %%
+N_BLOCKS = 48
+n_best = best_segments(N_BLOCKS, 14)
+
+
 def chain_row(run) -> tuple[int, int]:
-    """(peak bytes beyond parameters and input, FLOPs) of a pass through 16 feed-forward blocks."""
+    """(peak bytes beyond parameters and input, FLOPs) of a pass through the feed-forward blocks."""
     torch.manual_seed(0)
-    layers = [feed_forward(32) for _ in range(16)]
+    layers = [feed_forward(32) for _ in range(N_BLOCKS)]
     x = torch.randn(512, 32, requires_grad=True)
     layers.append(lambda x: x.square().mean())
     measured: dict[str, float] = {}
@@ -1257,8 +1319,8 @@ def chain(layers, x: Tensor, call=lambda layer, x: layer(x)) -> None:
 rows = {
     "regular": chain,
     "checkpoint, every layer": partial(chain, call=checkpoint),
-    "checkpoint, 8 segments": lambda layers, x: run_in_segments(
-        layers, x, 8, checkpoint
+    f"checkpoint, {n_best} segments": lambda layers, x: run_in_segments(
+        layers, x, n_best, checkpoint
     ).backward(),
     "selective checkpoint": partial(
         chain,
@@ -1271,12 +1333,21 @@ _, regular_flops = measured_rows["regular"]
 print(f"{'feature':28}{'peak memory':>14}{'FLOPs':>10}")
 for name, (peak, flops) in measured_rows.items():
     print(f"{name:28}{in_bytes(peak):>14}{flops / regular_flops:>9.2f}x")
-print(f"{'loss at once':28}{in_bytes(plain_peak):>14}{1:>9.2f}x")
-print(f"{'loss in chunks of 64':28}{in_bytes(head_peaks[64]):>14}{1:>9.2f}x")
+for name, (peak, flops) in {"loss at once": at_once, "loss in chunks of 64": in_chunks[64]}.items():
+    print(f"{name:28}{in_bytes(peak):>14}{flops / at_once[1]:>9.2f}x")
 
 # %% [markdown]
 # FLOPs are those of matrix products. Offloading and streamed weights, whose price is traffic and not FLOPs, have their
-# figures in their sections.
+# figures in their sections. Look first at what your memory grows with:
+#
+# | it grows with | take | and pay |
+# |---|---|---|
+# | the tokens times the vocabulary | the loss in chunks | nothing but smaller kernels |
+# | the depth: all that is inside the layers | a checkpoint around every layer, or around the best $k$ segments | a third more FLOPs |
+# | the same, and there is room for the products' results | a selective checkpoint | no FLOPs; some 40 % of the memory stays |
+# | the depth: what a checkpoint still keeps | offload it | traffic, hidden from a width of $bF/BW$ on |
+# | the parameters | stream the weights | traffic, hidden from $bF/(2BW)$ tokens on |
+# | the number of steps | find the leak | nothing |
 
 # %%
 progress("05", globals())
@@ -1305,21 +1376,22 @@ progress("05", globals())
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) You train a 7-billion-parameter model with 32 layers of width 4096 and a vocabulary
-# of 128256 in bfloat16 on a card of 80 GB. At 8192 tokens a step it just fits, without any feature of this lab; weights,
-# gradients and optimizer states take 56 GB of it. You want 32768 tokens in one sequence. Choose from: a checkpoint
-# around every layer, a selective checkpoint, activations to the host, the loss in chunks. Which do you take first, what
-# do you expect each to leave in GB, and what does each cost?
+# **B.** (3 points, read by a person) You train a 7-billion-parameter model with 32 layers of width 4096 and a
+# vocabulary of 128256 in bfloat16 on a card of 80 GB. At 4096 tokens a step it just fits, without any feature of this
+# lab; weights, gradients and optimizer states take 56 GB of it. You want 32768 tokens in one sequence. Choose from: a
+# checkpoint around every layer, a selective checkpoint, activations to the host, the loss in chunks. Which do you take
+# first, what do you expect each to leave in GB, and what does each cost?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "05-open-long-context", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# Left for activations: 24 GB at 8192 tokens, of which float32 logits are 8192 x 128256 x 4 = 4.2 GB each (two or three
-# of them at the peak, fewer in bfloat16). At 32768 tokens without features: four times, about 96 GB, logits 16.8 GB each.
+# Left for activations: 24 GB at 4096 tokens. Layers with c = 17 take 32 x 17 x 4096 x 4096 x 2 bytes = 18 GB, and float32
+# logits 4096 x 128256 x 4 = 2.1 GB each (about three of them at the peak, 6 GB). At 32768 tokens without features: eight
+# times that, 146 GB and 50 GB, logits 16.8 GB each.
 # First the loss in chunks: logits down to some 0.1 GB plus dW (128256 x 4096 x 2 = 1.05 GB), no FLOPs. It is needed in
 # any case, since 16.8 GB x 3 alone do not fit into 24. Then a checkpoint around every layer: 32 x 32768 x 4096 x 2 bytes
 # = 8.6 GB for the inputs, plus the inside of one layer (some 17 to 34 times 0.27 GB, 5 to 9 GB): 14 to 18 GB, which
-# fits; price up to a third more FLOPs. A selective checkpoint keeps several times as much (products of width 4096 to
-# about 11000 for each layer, 30 GB and more) and does not fit by itself. To the host: the 8.6 GB of inputs could go there
+# fits; price up to a third more FLOPs. A selective checkpoint keeps the results of all products, 9 to 10 outputs for each
+# layer (queries, keys, values, attention and its projection, feed-forward), some 80 GB, and does not fit. To the host: the 8.6 GB of inputs could go there
 # too, at 8.6 GB / 25 GB/s = 0.35 s each way, hidden behind a step that takes seconds.
 #
 # Marks: 1 for the logits with a number (16.8 GB, or 8.4 in bfloat16) and chunks as the first step. 1 for the checkpoint's
@@ -1336,10 +1408,14 @@ progress("05", globals())
 # - The PyTorch blog's *Current and New Activation Checkpointing Techniques in PyTorch* (2025), from the checkpoint that
 #   you wrote to the compiler's budget.
 # - *Understanding CUDA Memory Usage* in PyTorch's documentation: the snapshot, and how to read it.
+# - *CUDA semantics*, there too: streams, events and pinned memory. `torch.cuda._sanitizer` looks for missing waits on a
+#   real GPU.
 #
 # **Sources.** The texts above, and PyTorch's documentation of `torch.utils.checkpoint`,
-# `torch.autograd.graph.saved_tensors_hooks` and `F.linear_cross_entropy`. The optimal plan for a given memory: Andreas
-# Griewank and Andrea Walther, *Algorithm 799: revolve* (ACM Transactions on Mathematical Software 26, 2000). Reversible
-# networks: Aidan Gomez and others, *The Reversible Residual Network* (2017). Gradients of the loss in its forward pass:
-# Pin-Lun Hsu and others, *Liger Kernel: Efficient Triton Kernels for LLM Training* (2024); Erik Wijmans and others, *Cut
-# Your Losses in Large-Vocabulary Language Models* (2024).
+# `torch.autograd.graph.saved_tensors_hooks` and `F.linear_cross_entropy`. Offloading: `OffloadActivations` of
+# `torchtune`. Weights from the host: Bharadwaj Pudipeddi and others, *Training Large Neural Networks with Constant
+# Memory using a New Execution Algorithm* (2020); Samyam Rajbhandari and others, *ZeRO-Infinity* (2021). The optimal
+# plan for a given memory: Andreas Griewank and Andrea Walther, *Algorithm 799: revolve* (ACM Transactions on
+# Mathematical Software 26, 2000). Reversible networks: Aidan Gomez and others, *The Reversible Residual Network*
+# (2017). Gradients of the loss in its forward pass: Pin-Lun Hsu and others, *Liger Kernel: Efficient Triton Kernels for
+# LLM Training* (2024); Erik Wijmans and others, *Cut Your Losses in Large-Vocabulary Language Models* (2024).

@@ -1,7 +1,7 @@
 """Lab 01: a training set-up as stacked bars of memory, one measure to save it after the other, and with sliders.
 
-Every amount comes from the student's own functions; here they are only divided among cards. The bars are sums of all
-parts, not the peak of a step.
+The amounts come from the student's own functions and are only divided among cards here; the temporary tensors of the
+loss are added. The bars are sums of these parts, not the peak of a step; those of the update are left out.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ COLORS = {
     "gradients": "#E69F00",
     "optimizer": "#D55E00",
     "activations": "#009E73",
+    "loss": "#CC79A7",
 }
 """Okabe and Ito's colours, told apart by every kind of colour vision."""
 CARDS_GIB = (24, 80)
@@ -36,7 +37,7 @@ class Plan:
     """A Llama and how it is trained, with AdamW. By default Llama-3-8B, one sequence, one card, nothing saved.
 
     recipe: a name that `model_state_bytes` knows; all but "fp32" compute in 16 bits. attention: "sdpa" or "eager".
-    tensor_parallel: the cards that share each layer, its activations included (with sequence parallelism).
+    tensor_parallel: the cards that share each layer, its activations included (with sequence parallelism) and the loss.
     data_parallel: the cards that share the batch, over which ZeRO splits states. batch_size is that of one card.
     recompute: only the input of each layer is kept, and one layer at a time is computed again.
     """
@@ -82,6 +83,8 @@ def memory_parts(
     """Bytes on one card by category, in the order of COLORS."""
     parts: dict[str, float] = dict(model_state_bytes([(param_count(plan.config()),)], plan.recipe, "adamw"))
     parts["activations"] = _activations(plan, activation_bytes)
+    # The gradients by the log-probabilities and by the logits, both in float32.
+    parts["loss"] = 8 * plan.vocab_size * plan.batch_size * plan.seq_len
     parts = {name: n_bytes / plan.tensor_parallel for name, n_bytes in parts.items()}
     # The stages of Rajbhandari and others (2020): states, then gradients, then weights.
     split = (("optimizer", "master"), ("gradients",), ("weights",))

@@ -1,4 +1,4 @@
-"""The figures of lab 03: gradients against fp16's range, a scaler at work, dtypes under autocast, bytes by rows."""
+"""The figures of lab 03: gradients against fp16's range, a scaler at work, dtypes under autocast, bytes, times."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ def gradient_histogram(
     counts: torch.Tensor,
     fraction_to_zero: FractionToZero,
     scale: float,
+    at_start: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> Figure:
     """Gradients by their size, unscaled above and times `scale` below, over the range of fp16.
+
+    at_start: exponents and counts from the start of the training, an outline in the upper panel.
 
     exponents, counts: counts[i] gradients have a log2 between exponents[i] and exponents[i] + 1. Bins that
     `fraction_to_zero(exponents, counts, scale)` calls lost are drawn as such, whatever fp16 does.
@@ -61,15 +64,18 @@ def gradient_histogram(
         axes.set_ylabel("% of the gradients")
         fraction = fraction_to_zero(exponents, counts, factor)
         name = "not scaled" if shift == 0 else f"times $2^{{{shift}}}$"
-        axes.set_title(f"{name}: {100 * fraction:.2g} % lost", fontsize=10, loc="left")
+        axes.set_title(f"{name}: {_percent(fraction)} lost", fontsize=10, loc="left")
         _plain(axes)
     axes.set_xlabel("$\\log_2$ of the size of a gradient")
     top = figure.axes[0]
+    if at_start is not None:
+        edges = [*at_start[0].tolist(), int(at_start[0][-1]) + 1]
+        top.stairs((100 * at_start[1] / at_start[1].sum()).tolist(), edges, color="black", label="at the start")
     ceiling = 1.18 * top.get_ylim()[1]
     top.set_ylim(0, ceiling)
     top.text(1, 0.97 * ceiling, "normal numbers of fp16", ha="center", va="top", fontsize=9, color=TRUTH)
     top.text(-19.5, 0.97 * ceiling, "subnormal", ha="center", va="top", fontsize=9, color=TRUTH)
-    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     return figure
 
 
@@ -84,9 +90,10 @@ def loss_scale_trace(make_scaler: Callable[..., Any], n_steps: int = 300, growth
     pytorch = _scales(torch.amp.GradScaler("cpu", **settings), grads)
     figure, axes = new_figure(8.0, 3.8)
     steps = range(n_steps)
+    limits = (65504 / grads.abs().amax(1)).tolist()
     axes.scatter(
         steps,
-        (65504 / grads.abs().amax(1)).tolist(),
+        limits,
         s=5,
         color="#b9c2cc",
         label="65504 / largest gradient: the limit",
@@ -95,10 +102,22 @@ def loss_scale_trace(make_scaler: Callable[..., Any], n_steps: int = 300, growth
     axes.step(steps, pytorch[:-1], where="post", color=TRUTH, linestyle=":", linewidth=2.4, label="GradScaler")
     axes.step(steps, yours[:-1], where="post", color=YOURS, linewidth=1.6, label="yours")
     skipped = [step for step in steps if yours[step + 1] < yours[step]]
-    bottom = 2.0**9
+    bottom = 2.0 ** (math.floor(math.log2(min(limits))) - 2)
     axes.scatter(skipped, [bottom] * len(skipped), marker="x", s=26, color=OTHER, label="skipped", zorder=3)
     axes.set_yscale("log", base=2)
-    axes.set_ylim(bottom / 1.6, 2.0**25.5)
+    axes.set_ylim(bottom / 2, 2.0**25.5)
+    burst = _burst(n_steps)
+    axes.annotate(
+        "burst of large gradients",
+        (burst.start, limits[burst.start]),
+        xytext=(-12, 2),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        fontsize=9,
+        color=TRUTH,
+        arrowprops={"arrowstyle": "-", "color": TRUTH, "linewidth": 0.8},
+    )
     axes.set_xlabel("step")
     axes.set_ylabel("loss scale")
     axes.set_title(f"{len(skipped)} of {n_steps} steps skipped", fontsize=10, loc="left")
@@ -109,7 +128,7 @@ def loss_scale_trace(make_scaler: Callable[..., Any], n_steps: int = 300, growth
 def dtype_map(
     ops: Sequence[Op], given: Mapping[str, torch.dtype], columns: Mapping[str, Mapping[str, torch.dtype]]
 ) -> Figure:
-    """The block op by op, and the dtype of every result in each of the columns; where they differ, the name is red.
+    """The block op by op, and the dtype of every result in each of the columns; where they differ, the op is red.
 
     columns: the head of a column -> the dtypes by the result's name.
     """
@@ -176,13 +195,36 @@ def amp_memory(
     return figure
 
 
+def step_times(times_ms: Mapping[int, Mapping[str, float]]) -> Figure:
+    """Bars of CPU time per step, a panel for each width of the model. times_ms: width -> {recipe: milliseconds}."""
+    figure = LabFigure(figsize=(8.0, 2.4), dpi=DPI, layout="constrained", facecolor="white")
+    for axes, (width, times) in zip(figure.subplots(1, len(times_ms), squeeze=False)[0], times_ms.items(), strict=True):
+        bars = axes.barh(list(times), list(times.values()), color=YOURS, height=0.6)
+        axes.bar_label(bars, fmt="%.1f", padding=3, fontsize=9)
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1.2 * max(times.values()))
+        axes.set_xlabel("ms of CPU time per step")
+        axes.set_title(f"width {width}", fontsize=10, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
 def _made_up_gradients(n_steps: int) -> torch.Tensor:
     """(n_steps, 16): around 2^-3 and growing slowly, with a burst a hundred times larger at 60 % of the way."""
     gen = torch.Generator().manual_seed(3)
     sizes = 2.0 ** (-3 + 2.5 * torch.arange(n_steps) / n_steps + 0.5 * torch.randn(n_steps, generator=gen))
-    burst = int(0.6 * n_steps)
-    sizes[burst : burst + 3] *= 100
+    burst = _burst(n_steps)
+    sizes[burst.start : burst.stop] *= 100
     return torch.randn(n_steps, 16, generator=gen) * sizes[:, None]
+
+
+def _burst(n_steps: int) -> range:
+    """The steps of the made-up training whose gradients are much larger."""
+    return range(int(0.6 * n_steps), int(0.6 * n_steps) + 3)
+
+
+def _percent(fraction: float) -> str:
+    return "< 0.001 %" if 0 < fraction < 1e-5 else f"{100 * fraction:.2g} %"
 
 
 def _scales(scaler: Any, grads: torch.Tensor) -> list[float]:

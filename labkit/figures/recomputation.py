@@ -31,11 +31,12 @@ def backpropagation_memory(
     run_in_segments: RunInSegments,
     checkpoint: Checkpoint,
     n_layers: int = 16,
-    n_segments: int = 5,
+    n_segments: int = 6,
 ) -> Figure:
     """Live memory of a forward and a backward pass done in three ways, on one axis, each as long as its work.
 
     The functions are those of 05-low-memory, 05-segments and 05-checkpoint. Memory is beyond parameters and input.
+    A layer keeps two tensors of its output's size; for 16 of these, six segments are best.
     """
     x, layers = _gated_layers(n_layers)
 
@@ -46,17 +47,26 @@ def backpropagation_memory(
             out = layer(out)
         out.backward()
 
+    n_calls = 0
+
+    def counted(fn: Layer, *args: Tensor) -> Tensor:
+        nonlocal n_calls
+        n_calls += 1
+        return checkpoint(fn, *args)
+
     def in_segments() -> None:
-        x.grad = None
-        run_in_segments(layers, x, n_segments, checkpoint).backward()
+        nonlocal n_calls
+        n_calls, x.grad = 0, None
+        run_in_segments(layers, x, n_segments, counted).backward()
 
     def low_memory() -> None:
         low_memory_backward(layers, x.detach())
 
     figure, axes = new_figure(8.4, 4.2)
+    regular_end = 0
     for name, run, color in (
         ("regular", regular, OTHER),
-        (f"{n_segments} checkpointed segments", in_segments, YOURS),
+        ("{n} checkpointed segments", in_segments, YOURS),
         ("only the input kept", low_memory, TRUTH),
     ):
         with known_settings():
@@ -67,9 +77,14 @@ def backpropagation_memory(
         axes.plot(range(len(curve)), curve, color=color, linewidth=1.6)
         peak = max(range(len(curve)), key=curve.__getitem__)
         axes.plot(peak, curve[peak], "o", color=color, markersize=6)
-        # The long curve is as high everywhere: its label stands above its end.
-        at, shift, side = (len(curve) - 1, (0, 6), "right") if color == TRUTH else (peak, (9, 0), "left")
-        label = f"{name}: {curve[peak]:.2f} MiB, {len(curve) - 1} operations"
+        # Labels stand clear of the other curves: above the end of the long one, behind the end of the first.
+        regular_end = regular_end or len(curve) - 1
+        at, shift, side = {
+            OTHER: (peak, (9, 0), "left"),
+            YOURS: (regular_end, (0, 6), "left"),
+            TRUTH: (len(curve) - 1, (0, 6), "right"),
+        }[color]
+        label = f"{name.format(n=n_calls)}: {curve[peak]:.2f} MiB, {len(curve) - 1} operations"
         axes.annotate(label, (at, curve[peak]), shift, textcoords="offset points", color=color, ha=side, va="bottom")
     axes.set_xlim(0, None)
     axes.set_ylim(0, None)
@@ -85,28 +100,34 @@ def segment_tradeoff(
     n_layers: int = 36,
     cost: int = 4,
 ) -> Figure:
-    """Left: the measured peak against the length of a segment, beside k + cL/k. Right: the extra FLOPs.
+    """Left: the measured peak against the number of segments k, beside k + cL/k. Right: the extra FLOPs.
 
     The functions are those of 05-segments and 05-checkpoint. A layer keeps `cost` tensors of its output's size.
     """
-    counts = sorted({math.ceil(n_layers / length) for length in range(1, n_layers + 1)}, reverse=True)
     best = best_segments(n_layers, cost)
-    counts = sorted({*counts, best}, reverse=True)
+    counts = sorted({best, *(math.ceil(n_layers / length) for length in range(1, n_layers + 1))})
     x, layers = _deep_layers(n_layers, cost)
     with known_settings():
         plain_peak, plain_flops = _measured(lambda: _chain(layers, x), x)
         measured = [_measured(partial(run_in_segments, layers, x, k, checkpoint), x) for k in counts]
-    lengths = [n_layers / k for k in counts]
     figure = LabFigure(figsize=(9.0, 3.8), dpi=DPI, layout="constrained", facecolor="white")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    left.plot(lengths, [k + cost * n_layers / k for k in counts], color=TRUTH, linewidth=1, linestyle="--")
-    left.plot(lengths, [peak for peak, _ in measured], color=YOURS, marker="o", markersize=4, linewidth=1.4)
+    left.plot(counts, [k + cost * n_layers / k for k in counts], color=TRUTH, linewidth=1, linestyle="--")
+    left.plot(counts, [peak for peak, _ in measured], color=YOURS, marker="o", markersize=4, linewidth=1.4)
     left.axhline(plain_peak, color=OTHER, linewidth=1.2)
-    left.annotate("no checkpoint", (1.05, plain_peak), (0, 4), textcoords="offset points", color=OTHER, va="bottom")
+    left.annotate(
+        "no checkpoint",
+        (n_layers, plain_peak),
+        (0, 4),
+        textcoords="offset points",
+        color=OTHER,
+        ha="right",
+        va="bottom",
+    )
     at_best = measured[counts.index(best)][0]
     left.annotate(
         f"your k = {best}: {at_best:.0f} outputs",
-        (n_layers / best, at_best),
+        (best, at_best),
         (0, 44),
         textcoords="offset points",
         color=YOURS,
@@ -115,25 +136,26 @@ def segment_tradeoff(
     )
     left.annotate(
         "k + cL/k",
-        (1, n_layers + cost),
-        (0, -22),
+        (n_layers, n_layers + cost),
+        (0, -20),
         textcoords="offset points",
+        ha="right",
         va="top",
         color=TRUTH,
     )
     left.set_ylabel("peak, in outputs of a layer")
     left.set_ylim(0, 1.2 * plain_peak)
     extra = [100 * (flops / plain_flops - 1) for _, flops in measured]
-    right.plot(lengths, extra, color=YOURS, marker="o", markersize=4, linewidth=1.4)
+    right.plot(counts, extra, color=YOURS, marker="o", markersize=4, linewidth=1.4)
     right.axhline(100 / 3, color=TRUTH, linewidth=1, linestyle="--")
     right.annotate("one more forward pass", (1.05, 100 / 3), (0, 8), textcoords="offset points", color=TRUTH)
     right.set_ylabel("extra FLOPs, % of a training step")
     right.set_ylim(0, 45)
     for axes in (left, right):
         axes.set_xscale("log", base=2)
-        ticks = [length for length in (1, 2, 3, 6, 12, 18, 36) if length <= n_layers]
+        ticks = [k for k in (1, 2, 3, 6, 12, 18, 36) if k <= n_layers]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
-        axes.set_xlabel("layers in a segment")
+        axes.set_xlabel("segments k (logarithmic)")
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(True, color="#e3e6ea", linewidth=0.8)
         axes.set_axisbelow(True)

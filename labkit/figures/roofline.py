@@ -21,7 +21,7 @@ MARKERS = {
     "add": ("o", "addition"),
     "softmax": ("s", "softmax"),
     "layernorm": ("D", "layer norm"),
-    "linear": ("^", "linear"),
+    "linear": ("^", "linear, with its rows"),
 }
 
 
@@ -58,7 +58,10 @@ def roofline(
         marker, name = MARKERS[run.arguments[0]]
         label = None if name in named else name
         named.add(name)
-        axes.plot(flops / n_bytes, flops / run.seconds, marker, color=OTHER, markersize=7, label=label, mec="white")
+        place = flops / n_bytes, flops / run.seconds
+        axes.plot(*place, marker, color=OTHER, markersize=7, label=label, mec="white")
+        if run.arguments[0] == "linear":
+            axes.annotate(f"{run.arguments[1]}", place, (6, -9), textcoords="offset points", color=OTHER, fontsize=9)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("arithmetic intensity, FLOP per byte")

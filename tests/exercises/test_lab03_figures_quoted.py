@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from grading.hidden import Secret
+from labkit.check.text import as_text
 from labkit.exercises.lab03.blocks import BLOCKS, FAMILIES
 from labkit.exercises.lab03.calls import CALLS, measured_on_cpu
 from labkit.oracles.lab03.autocast import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
 from labkit.oracles.lab03.memory import measured
-from tests.exercises.harness import answer_files, answers_in, hidden_verdict, solution_of
+from tests.exercises.harness import answer_files, answers_in, hidden_verdict, public_verdict, solution_of
 
 DOCUMENTED = {
     LOW: {"linear", "matmul", "conv1d", "attention"},
@@ -81,6 +82,12 @@ def test_the_state_of_autocast_is_put_back() -> None:
     assert (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda")) == before
 
 
+def test_an_answer_that_stumbles_over_a_missing_gradient_is_told_of_it() -> None:
+    source = solution_of("03-loss-scaler").replace(" if p.grad is not None", "")
+    text = as_text(public_verdict("03-loss-scaler", source))
+    assert "some parameters have no gradient" in " ".join(text.split())
+
+
 def test_drawn_blocks_call_functions_that_exist() -> None:
     assert {name for names in FAMILIES.values() for name in names} - {"layer_norm_of"} <= CALLS.keys()
 
@@ -88,8 +95,8 @@ def test_drawn_blocks_call_functions_that_exist() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_right_answers_pass_whatever_the_secret(exercise_id: str) -> None:
-    """Tolerances are not lucky: twelve course keys, the solution and the unusual right answers."""
+    """Tolerances are not lucky: twenty course keys, the solution and the unusual right answers."""
     right = [path.read_text() for path in answer_files("right") if path.stem.startswith(f"{exercise_id}__")]
-    for number, source in itertools.product(range(12), [solution_of(exercise_id), *right]):
+    for number, source in itertools.product(range(20), [solution_of(exercise_id), *right]):
         verdict = hidden_verdict(exercise_id, source, Secret(b"key %d" % number, "lab", "ada", "first"))
         assert verdict.outcome == "passed", (number, verdict)

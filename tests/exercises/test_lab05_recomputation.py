@@ -49,7 +49,7 @@ def test_the_runs_of_a_layer_add_up_to_half_a_square() -> None:
 
 def test_the_figures_of_the_text_about_segments() -> None:
     best = answers_in("05-segments", solution_of("05-segments"))["best_segments"]
-    assert (best(36, 4.0), best(32, 17.0), best(36, 1.0)) == (12, 23, 6)
+    assert (best(36, 4.0), best(32, 17.0), best(36, 1.0), best(16, 2.0), best(48, 14.0)) == (12, 23, 6, 6, 26)
     peaks = [round(segments.peak(Depth(32, 17.0, 1), k)) for k in (1, 23, 32)]
     assert peaks == [545, 47, 49]
 

@@ -55,11 +55,11 @@ def test_it_has_something_on_it_and_every_text_is_on_the_page(name: str) -> None
             assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
 
 
-def test_the_bars_are_the_students_own_bytes() -> None:
+def test_the_bars_are_the_students_own_bytes_and_the_loss() -> None:
     (axes,) = FIGURES["one bar"]().axes
     widths = [patch.get_width() * GiB for patch in axes.patches]
     one = kept(Plan().config(), 1, 1024, "sdpa")
-    assert widths == pytest.approx([2e9, 4e9, 2e9, 8e9, one])
+    assert widths == pytest.approx([2e9, 4e9, 2e9, 8e9, one, 8 * 1024 * 128256])
 
 
 def test_every_measure_takes_what_it_should() -> None:
@@ -72,6 +72,7 @@ def test_every_measure_takes_what_it_should() -> None:
     assert all(halves[name] == full[name] / 2 for name in full)
     recomputed = memory_parts(Plan(recompute=True), count, states, kept)
     assert recomputed["activations"] == 1024 * (32 * 4096 * 2 + 10**5 + 10**6)
+    assert recomputed["loss"] == full["loss"] == 1024 * 8 * 128256
 
 
 def test_the_lines_are_the_students_own() -> None:

@@ -66,6 +66,11 @@ def test_the_points_stand_at_the_students_own_intensities() -> None:
     assert [float(point.get_ydata()[0]) for point in points] == [1e6 / run.seconds for run in MEASURED]
 
 
+def test_the_linear_layers_are_labelled_with_their_rows() -> None:
+    texts = [text.get_text() for text in drawn_roofline().axes[0].texts]
+    assert texts[1:] == ["1", "512"]
+
+
 def test_the_roof_is_the_students_own() -> None:
     def flat(flops, n_bytes, peak, bandwidth):
         return flops / 1e9, "compute"

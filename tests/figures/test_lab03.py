@@ -12,6 +12,7 @@ from labkit import figures
 from labkit.exercises.lab03.blocks import BLOCKS
 from labkit.exercises.lab03.calls import measured_on_cpu
 from labkit.exercises.lab03.underflow import Magnitudes, histogram
+from labkit.figures.mixed_precision import step_times
 from tests.exercises.harness import answers_in, solution_of
 
 WIDTHS = (64, 128, 128, 64)
@@ -54,12 +55,16 @@ def memory(**instead: Callable) -> Figure:
     return figures.amp_memory(ans["bytes_after_forward"], ans["break_even_rows"], WIDTHS, points)
 
 
+def times() -> Figure:
+    return step_times({64: {"fp32": 8.0, "pure bf16": 6.0}, 256: {"fp32": 80.0, "pure bf16": 40.0}})
+
+
 def texts_of(figure: Figure) -> list[str]:
     axes = figure.axes
     return [text.get_text() for one in axes for text in (*one.texts, one.title, one._left_title)]
 
 
-@pytest.mark.parametrize("draw", [gradients, trace, dtypes, memory])
+@pytest.mark.parametrize("draw", [gradients, trace, dtypes, memory, times])
 def test_it_has_something_on_it_and_every_text_is_on_the_page(draw: Callable[[], Figure]) -> None:
     figure = draw()
     assert figure.axes and any(axes.lines or axes.patches or axes.collections for axes in figure.axes)
@@ -80,6 +85,18 @@ def test_the_histogram_marks_as_lost_what_the_function_calls_lost() -> None:
     assert any("31 % lost" in text for text in texts_of(gradients()))
     figure = gradients(fraction_to_zero=nothing_is_lost)
     assert all("0 % lost" in axes._left_title.get_text() for axes in figure.axes)
+
+
+def test_a_fraction_that_is_nearly_nothing_is_not_called_nothing() -> None:
+    figure = gradients(fraction_to_zero=lambda exponents, counts, scale: 1e-7)
+    assert all("< 0.001 % lost" in axes._left_title.get_text() for axes in figure.axes)
+
+
+def test_the_histogram_shows_the_start_as_an_outline() -> None:
+    tree = histogram(Magnitudes(-24, 4.0, -40, -8), torch.Generator().manual_seed(0))
+    counts = (tree["exponents"], tree["counts"])
+    figure = figures.gradient_histogram(*counts, lambda *of: 0.0, 1.0, at_start=counts)
+    assert "at the start" in figure.axes[0].get_legend_handles_labels()[1]
 
 
 def test_the_histogram_shows_what_becomes_infinite() -> None:
@@ -109,6 +126,8 @@ def test_the_trace_is_the_scalers_own() -> None:
     lines = {line.get_label(): line.get_ydata() for line in right.axes[0].lines}
     assert (lines["yours"] == lines["GradScaler"]).all()
     assert "0 of 60 steps skipped" in texts_of(wrong)
+    (limits, *_) = right.axes[0].collections
+    assert right.axes[0].get_ylim()[0] < limits.get_offsets()[:, 1].min()
     assert set({line.get_label(): line.get_ydata() for line in wrong.axes[0].lines}["yours"]) == {2.0**24}
 
 

@@ -61,12 +61,20 @@ def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:
     assert peaks(timelines(checkpoint=plain))[1] > 2 * peaks(timelines())[1]
 
 
+def test_the_label_counts_the_checkpoints_that_were_made() -> None:
+    def four(layers, x, n_segments, checkpoint):
+        return answers()["run_in_segments"](layers, x, 4, checkpoint)
+
+    for figure, wanted in ((timelines(), "6 checkpointed"), (timelines(run_in_segments=four), "4 checkpointed")):
+        assert any(wanted in text.get_text() for text in figure.axes[0].texts)
+
+
 def test_measured_peaks_confirm_the_formula_and_its_minimum() -> None:
     formula, measured = (line.get_ydata() for line in tradeoff().axes[0].lines[:2])
     assert all(0 <= peak - wanted <= 0.25 * wanted for wanted, peak in zip(formula, measured, strict=True))
     assert list(measured).index(min(measured)) == list(formula).index(min(formula))
 
 
-def test_the_price_is_one_forward_pass_whatever_the_length() -> None:
+def test_the_price_is_one_forward_pass_whatever_the_number() -> None:
     (extra, *_) = (line.get_ydata() for line in tradeoff().axes[1].lines)
     assert extra == pytest.approx([100 / 3] * len(extra), abs=0.1)

@@ -76,7 +76,7 @@ def host_overwrites_too_early(sim: SimDevice) -> None:
         (overwritten_too_early, "overwritten too early", "wait for an event"),
         (written_twice, "written twice", "wait for an event"),
         (new_memory_written_elsewhere, "written twice", "wait for an event"),
-        (freed_too_early, "freed too early", "record_stream"),
+        (freed_too_early, "freed too early", "let the stream that made it wait first"),
         (host_reads_too_early, "read too early", "synchronize first"),
         (host_overwrites_too_early, "overwritten too early", "synchronize first"),
     ],

@@ -25,6 +25,7 @@ def models(rng: random.Random) -> tuple[Model, ...]:
         gpt2(48, rng.randint(2, 4), 4, rng.randint(60, 200), vocab[3]),
         gpt2(32, rng.randint(2, 4), 2, rng.randint(60, 200), vocab[4], inner=rng.randint(140, 180)),
         t5(48, 12, rng.randint(70, 160), (3, 3), 4, rng.choice((8, 32)), vocab[5], gated=False),
+        t5(48, 12, 112, (rng.choice((2, 5)), rng.choice((3, 4))), 4, 16, vocab[5], gated=False),
         t5(40, 16, rng.randint(70, 160), (rng.randint(2, 3), 4), 3, rng.choice((8, 32)), vocab[6], gated=True),
     )
 
@@ -48,9 +49,9 @@ def forwards(rng: random.Random) -> tuple[Forward, ...]:
     """Both kinds of attention in both dtypes, a wide vocabulary and a narrow one, shared keys and their opposite."""
     batch, other = rng.choice((2, 3)), rng.choice((2, 3))
     return (
-        Forward(64, rng.randint(19, 23) * 8, 3, 8, 4, 200, batch_size=batch, seq_len=rng.randint(48, 72)),
+        Forward(64, rng.choice((176, 180, 184)), 3, 8, 2, 200, batch_size=batch, seq_len=rng.randint(51, 57)),
         Forward(32, 96, 2, 4, 2, rng.randint(1800, 2400), batch_size=other, seq_len=rng.randint(24, 40)),
-        Forward(48, 128, 3, 6, 3, 100, batch_size=2, seq_len=rng.randint(96, 112), attention="eager"),
+        Forward(48, 128, 3, 6, 3, 100, batch_size=2, seq_len=rng.randint(110, 118), attention="eager"),
         Forward(64, rng.randint(24, 32) * 8, 3, 4, 4, 300, batch_size=other, seq_len=40, dtype="float32"),
         Forward(
             32, 64, 2, 4, 1, 300, batch_size=batch, seq_len=rng.randint(80, 110), attention="eager", dtype="float32"

@@ -14,7 +14,7 @@ from grading.hidden import Hidden
 from labkit.exercises.lab01.scaling import Runs
 
 N_STEPS = 60
-STARTS = (0.1, 0.3, 0.8)
+STARTS = (0.1, 0.3, 0.8, 1.8)
 
 
 def gauss_newton(size: torch.Tensor, loss: torch.Tensor, exponent: float) -> tuple[float, list[float]]:
@@ -52,6 +52,8 @@ def scaling_cases(rng: random.Random) -> tuple[Runs, ...]:
         Runs(rng.randint(28, 36), 3e-4, smallest=10.0 ** rng.uniform(5, 7)),
         Runs(rng.randint(28, 36), 3e-4, "steep", smallest=float(rng.randint(40, 400))),
         Runs(rng.randint(28, 36), 1e-4, "flat", smallest=10.0 ** rng.uniform(4, 6)),
+        Runs(rng.randint(28, 36), 3e-4, "steeper", smallest=float(rng.randint(40, 90))),
+        Runs(rng.randint(28, 36), 1e-4, "steepest", smallest=float(rng.randint(60, 120))),
     )
 
 

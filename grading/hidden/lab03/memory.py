@@ -9,7 +9,10 @@ from labkit.exercises.lab03.memory import Stack
 
 
 def stacks(rng: random.Random) -> tuple[Stack, ...]:
-    """A single row, then many; the last width is not the first, and hidden layers are wide enough to break even."""
+    """A single row, then many; hidden layers are wide enough to break even.
+
+    The last width is not the first but in the last stack: there both amounts are equal for a whole number of rows.
+    """
 
     def widths(n_hidden: int) -> tuple[int, ...]:
         return (
@@ -18,10 +21,12 @@ def stacks(rng: random.Random) -> tuple[Stack, ...]:
             rng.randint(210, 300),
         )
 
+    ends = rng.randint(50, 300)
     return (
         Stack(widths(2), 1),
         Stack(widths(3), rng.randint(300, 900)),
         Stack(widths(1), rng.randint(2, 2000)),
+        Stack((ends, rng.randint(220, 900), ends), rng.randint(2, 2000)),
     )
 
 

@@ -16,7 +16,12 @@ def histograms(rng: random.Random) -> tuple[Magnitudes, ...]:
         return Magnitudes(center, round(rng.uniform(2.5, 5.5), 2), lowest, highest, **more)
 
     return (
-        bell(-26, -23, single_gradient_in_bins=(rng.randint(8, 11),), log2_scales=(0, rng.randint(3, 8), -rng.randint(2, 5))),
+        bell(
+            -26,
+            -23,
+            single_gradient_in_bins=(rng.randint(8, 11),),
+            log2_scales=(0, rng.randint(3, 8), -rng.randint(2, 5)),
+        ),
         bell(-27, -23, log2_scales=(0, rng.randint(3, 8), rng.randint(9, 14))),
         bell(-20, -16, empty_bins_at_ends=rng.randint(2, 5), log2_scales=(0, rng.randint(2, 6))),
         bell(-8, -4, log2_scales=(0, -rng.randint(12, 20), rng.randint(18, 24))),

@@ -17,9 +17,15 @@ def steps(rng: random.Random) -> tuple[Steps, ...]:
         Steps("bfloat16", max_norm=round(rng.uniform(50, 150), 1), n_steps=n_steps),
         Steps("float16", max_norm=round(rng.uniform(50, 150), 1), n_steps=n_steps, init_scale=scale),
         Steps("float16", max_norm=norm, n_rows=rng.randint(48, 80), init_scale=scale),
-        Steps("float16", max_norm=norm, n_steps=5, bad=tuple(sorted(rng.sample(range(1, 5), 2))), init_scale=scale),
+        Steps(
+            "float16",
+            max_norm=norm,
+            n_steps=5,
+            overflow_in_steps=tuple(sorted(rng.sample(range(1, 5), 2))),
+            init_scale=scale,
+        ),
         Steps("bfloat16", max_norm=norm, n_rows=rng.randint(48, 80)),
-        Steps("float16", max_norm=norm, n_steps=3, bad=(0,), init_scale=2.0 ** rng.randint(8, 10)),
+        Steps("float16", max_norm=norm, n_steps=3, overflow_in_steps=(0,), init_scale=2.0 ** rng.randint(8, 10)),
     )
 
 

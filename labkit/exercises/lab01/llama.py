@@ -26,21 +26,21 @@ class Llama(Case):
     num_attention_heads: int
     num_key_value_heads: int
     vocab_size: int
+    head_dim: int = 0
+    """The width of one head; where it is not given, the heads share the hidden size."""
 
-    @property
-    def head_dim(self) -> int:
-        """The width of one head; the heads of these models share the hidden size."""
-        return self.hidden_size // self.num_attention_heads
+    def __post_init__(self) -> None:
+        if not self.head_dim:
+            object.__setattr__(self, "head_dim", self.hidden_size // self.num_attention_heads)
 
     def shape(self, n_layers: int | None = None) -> Llama:
         """The shape without what a subclass adds, by request with another depth."""
-        depth = self.num_hidden_layers if n_layers is None else n_layers
-        heads = (self.num_attention_heads, self.num_key_value_heads)
-        return Llama(self.hidden_size, self.intermediate_size, depth, *heads, self.vocab_size)
+        fields = {name: getattr(self, name) for name in Llama.__dataclass_fields__}
+        return Llama(**fields if n_layers is None else fields | {"num_hidden_layers": n_layers})
 
     def as_config(self) -> SimpleNamespace:
         """What a student's function is handed: the fields of the configuration by name, and nothing of the case."""
-        fields = {name: getattr(self, name) for name in (*Llama.__dataclass_fields__, "head_dim")}
+        fields = {name: getattr(self, name) for name in Llama.__dataclass_fields__}
         return SimpleNamespace(model_type="llama", tie_word_embeddings=False, **fields)
 
 

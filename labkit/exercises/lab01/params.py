@@ -81,7 +81,7 @@ PARAM_COUNT = Exercise(
     id="01-param-count",
     title="Count the parameters of a configuration",
     points=3,
-    minutes=15,
+    minutes=25,
     difficulty=2,
     answers=(Answer("param_count"),),
     public=(
@@ -91,6 +91,7 @@ PARAM_COUNT = Exercise(
         gpt2(48, 3, 4, 128, 500),
         gpt2(32, 2, 2, 64, 300, inner=100),
         t5(48, 12, 100, (3, 3), 4, 32, 400, gated=False),
+        t5(48, 12, 100, (2, 3), 4, 32, 400, gated=False),
         t5(32, 16, 80, (2, 4), 3, 16, 300, gated=True),
     ),
     inputs=lambda case, gen: {},

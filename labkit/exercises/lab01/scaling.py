@@ -9,7 +9,13 @@ import torch
 
 from labkit.spec import Answer, Case, Exercise
 
-EXPONENTS = {"flat": (0.12, 0.2), "usual": (0.2, 0.4), "steep": (0.6, 1.0)}
+EXPONENTS = {
+    "flat": (0.12, 0.2),
+    "usual": (0.2, 0.4),
+    "steep": (0.6, 1.0),
+    "steeper": (1.2, 1.6),
+    "steepest": (1.9, 2.3),
+}
 """From which range a law's exponent is drawn."""
 
 
@@ -77,7 +83,7 @@ SCALING_LAW = Exercise(
     id="01-scaling-law",
     title="The law behind a table of runs",
     points=3,
-    minutes=15,
+    minutes=30,
     difficulty=3,
     answers=(Answer("fit_scaling_law"),),
     public=(
@@ -85,6 +91,8 @@ SCALING_LAW = Exercise(
         Runs(24, 0.0, smallest=1e7, n_decades=3.5, law=(406.4, 0.34, 1.69)),
         Runs(30, 3e-4, smallest=1e6, law=(40.0, 0.2, 1.9)),
         Runs(30, 3e-4, smallest=64.0, law=(120.0, 0.9, 1.2)),
+        Runs(24, 3e-4, smallest=32.0, law=(300.0, 1.4, 1.1)),
+        Runs(20, 1e-4, smallest=40.0, law=(4000.0, 2.0, 1.5)),
     ),
     inputs=table_of_runs,
     drive=drive_fit,

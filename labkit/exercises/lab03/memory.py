@@ -26,17 +26,17 @@ class Stack(Case):
 
 
 def drive_memory(ans, case: Stack, tree: dict, stage) -> dict[str, Tree]:
-    """bytes: one figure for each of SETTINGS; break_even: the number of rows."""
+    """What the two functions return, by their names; the bytes for each of SETTINGS."""
 
     def number(value: object) -> object:
         return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
 
     return {
-        "bytes": {
+        "bytes_after_forward": {
             name: number(ans.bytes_after_forward(case.widths, case.n_rows, training=training, autocast=autocast))
             for name, (training, autocast) in SETTINGS.items()
         },
-        "break_even": number(ans.break_even_rows(case.widths)),
+        "break_even_rows": number(ans.break_even_rows(case.widths)),
     }
 
 
@@ -44,7 +44,7 @@ AMP_MEMORY = Exercise(
     id="03-amp-memory",
     title="When mixed precision saves memory",
     points=3,
-    minutes=15,
+    minutes=25,
     difficulty=2,
     answers=(Answer("bytes_after_forward"), Answer("break_even_rows")),
     public=(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -13,18 +15,24 @@ from labkit.spec import Answer, Case, Exercise, Tree
 class Training(Case):
     """n_steps of an optimizer ("sgd" with momentum, or "adamw") under a scaler with these four settings.
 
-    infinite, nan: the steps at which one gradient is. clip: the steps at which `unscale_` is called beforehand.
+    infinity_in_steps, nan_in_steps: where one gradient is. unscale_in_steps: where `unscale_` is called before `step`.
+    n_param_groups: 1, or 2 with one of the trained parameters in each.
     """
 
     optimizer: str
     n_steps: int
+    n_param_groups: int = 1
+    infinity_in_steps: tuple[int, ...] = ()
+    nan_in_steps: tuple[int, ...] = ()
+    unscale_in_steps: tuple[int, ...] = ()
     init_scale: float = 1024.0
     growth_factor: float = 2.0
     backoff_factor: float = 0.5
     growth_interval: int = 3
-    infinite: tuple[int, ...] = ()
-    nan: tuple[int, ...] = ()
-    clip: tuple[int, ...] = ()
+
+
+SCALE, SCALED, UNSCALED = "get_scale()", "scale(loss)", "gradients after unscale_"
+WEIGHTS, STATE = "weights after each step", "optimizer state after each step"
 
 
 def training_inputs(case: Training, gen: torch.Generator) -> dict[str, torch.Tensor]:
@@ -32,7 +40,7 @@ def training_inputs(case: Training, gen: torch.Generator) -> dict[str, torch.Ten
     weights = torch.randn(2, 4, generator=gen)
     grads = 0.5 + 1.5 * torch.rand(case.n_steps, 2, 4, generator=gen)
     grads = torch.where(torch.rand(grads.shape, generator=gen) < 0.5, -grads, grads)
-    for steps, value in ((case.infinite, torch.inf), (case.nan, torch.nan)):
+    for steps, value in ((case.infinity_in_steps, torch.inf), (case.nan_in_steps, torch.nan)):
         for nth, step in enumerate(steps):
             # In both parameters at first; then by turns in one of them, and the other is fine.
             rows = [0, 1] if nth == 0 else [1 - nth % 2]
@@ -57,36 +65,49 @@ class HalfPrecisionLoss(torch.autograd.Function):
 def play(scaler: object, case: Training, tree: dict) -> dict[str, Tree]:
     """Train two parameters with a scaler that has GradScaler's methods, and write down what is to be seen.
 
-    scaled: the losses that went into `backward`. unscaled: the gradients after `unscale_`, at the steps of `case.clip`.
-    scales: before the first step and after each. weights and state: (n_steps, ...), zeros where there is no state yet.
+    SCALE: before the first step and after each. SCALED: the losses that went into `backward`. UNSCALED: the gradients
+    after `unscale_`, where it was called. WEIGHTS and STATE: (n_steps, 2, ...), zeros where there is no state yet.
     """
     parameters = [torch.nn.Parameter(row.clone()) for row in tree["weights"]]
     # It takes no part in the loss and never has a gradient, like the unused parameters of real models.
     unused = torch.nn.Parameter(torch.ones(2))
     kind, settings = (torch.optim.SGD, {"momentum": 0.9}) if case.optimizer == "sgd" else (torch.optim.AdamW, {})
-    optimizer = kind([unused, *parameters], lr=0.01, foreach=False, **settings)
-    scaled, unscaled, weights, state = [], [], [], []
-    scales = [_number(scaler.get_scale())]
+    groups = [[unused, *parameters]] if case.n_param_groups == 1 else [[unused, parameters[0]], parameters[1:]]
+    optimizer = kind([{"params": group} for group in groups], lr=0.01, foreach=False, **settings)
+    scaled, unscaled, weights, state = {}, {}, [], []
+    scales = {"at the start": scaler.get_scale()}
     for step, grads in enumerate(tree["grads"]):
         optimizer.zero_grad()
         loss = scaler.scale(HalfPrecisionLoss.apply(torch.stack(parameters), grads))
-        scaled.append(_number(loss))
+        scaled[f"in step {step}"] = _number(loss)
         loss.backward()
-        if step in case.clip:
-            scaler.unscale_(optimizer)
-            unscaled.append(torch.stack([parameter.grad.clone() for parameter in parameters]))
-        scaler.step(optimizer)
+        with _none_explained():
+            if step in case.unscale_in_steps:
+                scaler.unscale_(optimizer)
+                unscaled[f"in step {step}"] = torch.stack([parameter.grad.clone() for parameter in parameters])
+            scaler.step(optimizer)
         scaler.update()
-        scales.append(_number(scaler.get_scale()))
+        scales[f"after step {step}"] = scaler.get_scale()
         weights.append(torch.stack([parameter.detach().clone() for parameter in parameters]))
         state.append(torch.stack([_state(optimizer, parameter) for parameter in parameters]))
     return {
-        "scales": scales,
-        "scaled": scaled,
-        "unscaled": unscaled,
-        "weights": torch.stack(weights),
-        "state": torch.stack(state),
+        SCALE: scales,
+        SCALED: scaled,
+        UNSCALED: unscaled,
+        WEIGHTS: torch.stack(weights),
+        STATE: torch.stack(state),
     }
+
+
+@contextmanager
+def _none_explained() -> Iterator[None]:
+    """Say in the error of an answer that meets a gradient of None where it comes from."""
+    try:
+        yield
+    except (AttributeError, TypeError) as error:
+        if "NoneType" in str(error):
+            error.args = (f"{error} (some parameters have no gradient: their p.grad is None)",)
+        raise
 
 
 def _state(optimizer: torch.optim.Optimizer, parameter: torch.nn.Parameter) -> torch.Tensor:
@@ -113,16 +134,16 @@ LOSS_SCALER = Exercise(
     id="03-loss-scaler",
     title="A dynamic loss scaler",
     points=4,
-    minutes=15,
+    minutes=20,
     difficulty=2,
     answers=(Answer("LossScaler"),),
     public=(
         Training("sgd", 8),
-        Training("sgd", 8, nan=(0, 1, 3), infinite=(5,)),
-        Training("adamw", 8, nan=(1, 2)),
-        Training("adamw", 10, infinite=(2,), nan=(6,), clip=(0, 2, 3, 4, 8)),
+        Training("sgd", 8, nan_in_steps=(0, 1, 3), infinity_in_steps=(5,)),
+        Training("adamw", 8, nan_in_steps=(1, 2), n_param_groups=2),
+        Training("adamw", 10, infinity_in_steps=(2,), nan_in_steps=(6,), unscale_in_steps=(0, 2, 3, 4, 8)),
         Training("sgd", 12, init_scale=2.0**20, growth_factor=4.0, backoff_factor=0.25, growth_interval=2),
-        Training("adamw", 4, infinite=(0, 1, 2, 3)),
+        Training("adamw", 4, infinity_in_steps=(0, 1, 2, 3)),
     ),
     inputs=training_inputs,
     drive=drive_scaler,

@@ -20,13 +20,13 @@ BEYOND_FP16 = 1e6
 class Steps(Case):
     """n_steps of SGD with momentum, gradients clipped to max_norm. dtype: what autocast computes in.
 
-    bad: the steps whose batch overflows float16. With bfloat16 the scaler is handed over switched off.
+    overflow_in_steps: those whose batch overflows float16. With bfloat16 the scaler is handed over switched off.
     """
 
     dtype: str
     max_norm: float
     n_steps: int = 3
-    bad: tuple[int, ...] = ()
+    overflow_in_steps: tuple[int, ...] = ()
     init_scale: float = 2.0**12
     n_rows: int = 64
 
@@ -39,12 +39,17 @@ class Steps(Case):
         return self.dtype == "float16"
 
 
+KEPT, FORWARD = "dtype of the weights", "dtype of each forward pass"
+BACKWARD, SCALES = "autocast during each backward pass", "the scaler's scale"
+WEIGHTS, LOSSES = "weights after each step", "returned loss"
+
+
 def step_inputs(case: Steps, gen: torch.Generator) -> dict[str, Tree]:
     """weights: two float32 matrices; xs: (n_steps, n_rows, features); ys: the classes."""
     shapes = tuple(zip(WIDTHS[1:], WIDTHS))
     weights = [torch.randn(shape, generator=gen) * shape[1] ** -0.5 for shape in shapes]
     xs = torch.randn(case.n_steps, case.n_rows, WIDTHS[0], generator=gen)
-    for step in case.bad:
+    for step in case.overflow_in_steps:
         xs[step] *= BEYOND_FP16
     return {"weights": weights, "xs": xs, "ys": torch.randint(WIDTHS[-1], xs.shape[:2], generator=gen)}
 
@@ -70,7 +75,7 @@ class Classifier(nn.Module):
 def drive_step(ans, case: Steps, tree: dict, stage) -> dict[str, Tree]:
     """What is to be seen after each step: the loss that was returned (None for a bad batch), the weights, the scale.
 
-    hidden: the dtypes in which the forward pass ran; in_autocast: whether the backward pass did.
+    FORWARD: the dtype of every call of the model; BACKWARD: whether its backward pass ran under autocast.
     """
     kind = stage.device.type
     model = Classifier(tree["weights"]).to(stage.device)
@@ -78,21 +83,21 @@ def drive_step(ans, case: Steps, tree: dict, stage) -> dict[str, Tree]:
     scaler = torch.amp.GradScaler(kind, init_scale=case.init_scale, enabled=case.scaled)
     # As in the middle of a training: a scaler that has never scaled anything refuses to unscale.
     scaler.scale(torch.zeros((), device=stage.device))
-    losses, weights, scales, kept = [], [], [], []
+    losses, weights, scales, kept = {}, [], {}, set()
     for step in range(case.n_steps):
         x, y = tree["xs"][step].to(stage.device), tree["ys"][step].to(stage.device)
         loss = ans.train_step(model, x, y, optimizer, scaler, case.max_norm, case.torch_dtype)
-        losses.append(None if step in case.bad else _number(loss))
+        losses[f"in step {step}"] = None if step in case.overflow_in_steps else _number(loss)
         weights.append(torch.cat([weight.detach().float().flatten() for weight in model.weights]))
-        kept += sorted({str(weight.dtype).removeprefix("torch.") for weight in model.weights})
-        scales.append(scaler.get_scale())
+        kept |= {str(weight.dtype).removeprefix("torch.") for weight in model.weights}
+        scales[f"after step {step}"] = scaler.get_scale()
     return {
-        "kept": sorted(set(kept)),
-        "hidden": model.hidden_dtypes,
-        "in_autocast": model.backward_in_autocast,
-        "scales": scales,
-        "weights": torch.stack(weights),
-        "losses": losses,
+        KEPT: ", ".join(sorted(kept)),
+        FORWARD: model.hidden_dtypes,
+        BACKWARD: model.backward_in_autocast,
+        SCALES: scales,
+        WEIGHTS: torch.stack(weights),
+        LOSSES: losses,
     }
 
 
@@ -104,16 +109,16 @@ TRAIN_STEP = Exercise(
     id="03-train-step",
     title="One step in mixed precision",
     points=4,
-    minutes=12,
+    minutes=10,
     difficulty=2,
     answers=(Answer("train_step"),),
     public=(
         Steps("bfloat16", max_norm=100.0),
         Steps("float16", max_norm=100.0),
         Steps("float16", max_norm=0.02),
-        Steps("float16", max_norm=0.02, n_steps=4, bad=(1,)),
+        Steps("float16", max_norm=0.02, n_steps=4, overflow_in_steps=(1,)),
         Steps("bfloat16", max_norm=0.02),
-        Steps("float16", max_norm=0.01, n_steps=3, bad=(0, 2), init_scale=2.0**8),
+        Steps("float16", max_norm=0.01, n_steps=3, overflow_in_steps=(0, 2), init_scale=2.0**8),
     ),
     inputs=step_inputs,
     drive=drive_step,

@@ -177,7 +177,7 @@ CHECKPOINT = Exercise(
     id="05-checkpoint",
     title="Forget, and compute again",
     points=4,
-    minutes=20,
+    minutes=25,
     difficulty=3,
     answers=(Answer("checkpoint"),),
     public=(Blocks(), Blocks(96, 8, 160, 4, drop=0.5), Blocks(64, 16, 256, 5, drop=0.0)),

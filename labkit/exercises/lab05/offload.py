@@ -93,7 +93,7 @@ OFFLOAD = Exercise(
     id="05-offload",
     title="Let activations wait on the host",
     points=4,
-    minutes=35,
+    minutes=45,
     difficulty=3,
     answers=(Answer("offload_hooks"),),
     public=(Layers(), Layers(n_layers=12, n_in_flight=4, copy_share=0.8), Layers(n_layers=9, n_tokens=40, width=48)),

@@ -53,44 +53,84 @@ def one_layer(case: Forward) -> int:
     return deeper - deep
 
 
-def without_norms(case: Forward, kept: int, per_row: int) -> float:
-    """The right sum if every norm, the last one included, kept so many bytes for each number and so many more a row."""
-    n_rows = 2 * rows(case) + case.batch_size * case.seq_len
-    return measured(case) - n_rows * (case.hidden_size * (4 + 2 * case.dtype_bytes - kept) + 4 - per_row)
+def numbers_a_row(case: Forward) -> int:
+    """Bytes of what a sum may leave out: single numbers a row, labels, and the tables of the rotation."""
+    n_tokens = case.batch_size * case.seq_len
+    statistics = 4 * (2 * rows(case) + n_tokens)
+    if case.attention == "sdpa":
+        statistics += 4 * rows(case) * case.num_attention_heads
+    return statistics + 8 * n_tokens + 2 * case.dtype_bytes * case.seq_len * case.head_dim
+
+
+def heads_share_the_hidden_size(case: Forward) -> list[int]:
+    """Bytes that are wrong where hidden_size stands for heads x head_dim: in the wide tensors, or in keys, too."""
+    eager, w = case.attention == "eager", case.dtype_bytes
+    more = rows(case) * w * (case.hidden_size - case.num_attention_heads * case.head_dim)
+    if eager:
+        return [4 * more, 2 * more]
+    return [2 * more, 2 * more + 2 * more * case.num_key_value_heads // case.num_attention_heads]
 
 
 def wrong_sums(case: Forward) -> dict[str, list[float]]:
-    """Mistake -> the sums to which it leads. Those that make no difference for a case are left out."""
-    true, w, eager = measured(case), case.dtype_bytes, case.attention == "eager"
-    mlp = rows(case) * w * case.intermediate_size
-    n_heads = rows(case) * case.num_attention_heads
+    """Mistake -> the sums to which it leads, with and without what a sum may leave out.
+
+    Those that make no difference for a case are left out.
+    """
+    full, small = measured(case), numbers_a_row(case)
+    exact, short = sums_from(case, full), sums_from(case, full - small)
+    both = {name: [*found, *short[name]] for name, found in exact.items()}
+    other_dtype = other(case, dtype="float32" if case.dtype == "bfloat16" else "bfloat16")
+    both[DTYPE] += [other_dtype, other_dtype - small]
+    other_attention = other(case, "eager" if case.attention == "sdpa" else "sdpa")
+    both[FUSED_SCORES if case.attention == "sdpa" else NO_SCORES] += [other_attention, other_attention - small]
+    return {name: [n for n in found if abs(n - full) > RTOL * full] for name, found in both.items()}
+
+
+def sums_from(case: Forward, true: float) -> dict[str, list[float]]:
+    """Mistake -> the sums to which it leads from this right one."""
+    w, eager = case.dtype_bytes, case.attention == "eager"
+    n_rows, n_tokens, width = rows(case), case.batch_size * case.seq_len, case.hidden_size
+    mlp, norm = n_rows * w * case.intermediate_size, (4 + 2 * w) * width
+    queries = n_rows * w * case.num_attention_heads * case.head_dim
+    keys = queries if eager else n_rows * w * case.num_key_value_heads * case.head_dim
     casts = 4 if w == 4 else 4 + w
-    sums = {
+    # What the sum leaves out is nearly all in the layers.
+    layer = one_layer(case) - (measured(case) - true) / case.num_hidden_layers
+    return {
         ONE_SEQUENCE: [true / case.batch_size],
-        ONE_LAYER: [true - (case.num_hidden_layers - 1) * one_layer(case)],
+        ONE_TOKEN: [true / case.seq_len, true / n_tokens],
+        ONE_LAYER: [true - (case.num_hidden_layers - 1) * layer],
         NO_SCORES: [true - casts * scores(case)] if eager else [],
         SCORES_ONCE: [true - 2 * scores(case), true - 4 * scores(case)] if eager and w == 2 else [],
         SCORES_TWICE: [true + w * scores(case), true + 4 * scores(case)] if eager else [],
-        FUSED_SCORES: []
-        if eager
-        else [
-            *(true + n * scores(case) - 4 * heads for n in (2, 4, 6, 8) for heads in (0, n_heads)),
-            other(case, "eager"),
-        ],
-        MEGATRON: [rows(case) * (34 * case.hidden_size + 5 * case.num_attention_heads * case.seq_len) * w / 2],
-        NO_LOGITS: [true - 4 * logits(case)],
+        HALF_THE_SCORES: [true - casts * scores(case) / 2] if eager else [],
+        ONE_HEAD: [true - casts * scores(case) * (1 - 1 / case.num_attention_heads)] if eager else [],
+        FUSED_SCORES: [] if eager else [true + n * scores(case) for n in (2, 4, 6, 8)],
+        MEGATRON: [n_rows * (34 * width + 5 * case.num_attention_heads * case.seq_len) * w / 2],
+        NO_LOGITS: [true - 4 * logits(case), true - 4 * logits(case) - n_tokens * norm],
         LOGITS: [true + n * logits(case) for n in (-2, 2, 4)],
+        LOSS_PER_LAYER: [true + 4 * logits(case) * (case.num_hidden_layers - n) for n in (0, 1)],
         REPEATED: [] if eager else [true + repeated(case)],
         NOT_REPEATED: [true - repeated(case)] if eager else [],
-        MLP: [true - mlp, true - 2 * mlp],
-        NORMS: [without_norms(case, kept, more) for kept in (w, 2 * w, 3 * w, 4, 4 + w) for more in (0, 4)],
+        MLP: [true + n * mlp for n in (-3, -2, -1, 1)],
+        HEAD_DIM: [true + n for n in heads_share_the_hidden_size(case)],
+        ATTENDED: [true - n for n in (queries, keys, 2 * keys, queries + keys, queries + 2 * keys)],
+        TWICE: [true + n * n_rows * w * width for n in (1, 2, 3)],
+        LAST_NORM: [true - n_tokens * norm],
+        NORMS: [
+            true - n_rows * norm,
+            true - (n_rows + n_tokens) * norm,
+            *(
+                true - (2 * n_rows + last * n_tokens) * (norm - kept * width)
+                for kept in (0, w, 2 * w, 3 * w, 4, 4 + w, 4 + 3 * w)
+                for last in (0, 1)
+            ),
+        ],
         DTYPE: [
-            other(case, dtype="float32" if w == 2 else "bfloat16"),
             *(factor * (true - 4 * logits(case)) + 4 * logits(case) for factor in (0.5, 2)),
             *(factor * true for factor in (0.5, 2)),
         ],
     }
-    return {name: [n for n in found if abs(n - true) > RTOL * true] for name, found in sums.items()}
 
 
 def is_mistake(name: str) -> Callable[[Forward, dict, dict], bool]:
@@ -109,6 +149,7 @@ def is_mistake(name: str) -> Callable[[Forward, dict, dict], bool]:
 
 
 ONE_SEQUENCE = "One sequence's worth: every activation has a row for each of the batch_size x seq_len tokens."
+ONE_TOKEN = "Too few tokens: every activation has a row for each of the batch_size x seq_len tokens."
 ONE_LAYER = (
     "One layer's worth: nothing of a layer may be freed before its own backward pass, so num_hidden_layers of them "
     "are alive together."
@@ -125,6 +166,10 @@ SCORES_TWICE = (
     "One copy of the score matrix is too many: softmax keeps its result, not its input, and in float32 there is "
     "nothing to cast."
 )
+HALF_THE_SCORES = (
+    "Half of the score matrix is missing: the causal mask makes half of its entries zero, but the tensor has them all."
+)
+ONE_HEAD = "The scores of one head: each of the num_attention_heads has a matrix of seq_len x seq_len."
 FUSED_SCORES = (
     "Fused attention never stores the score matrix: it keeps queries, keys, values, its result, and one number for "
     "each row and head."
@@ -141,6 +186,7 @@ LOGITS = (
     "The loss works in float32 and keeps one copy: 4 bytes for every entry of the vocabulary and every token. The "
     "logits themselves are freed."
 )
+LOSS_PER_LAYER = "The loss is counted in every layer: a model has it once, 4 bytes x vocab_size for every token."
 REPEATED = "Keys and values are as wide as num_key_value_heads heads: fused attention does not repeat them."
 NOT_REPEATED = (
     "Eager attention repeats keys and values for every query head before it multiplies, and keeps the repeated ones."
@@ -149,17 +195,33 @@ MLP = (
     "The MLP keeps four tensors of intermediate_size: the result of gate_proj, its SiLU, the result of up_proj and "
     "the product that down_proj reads."
 )
+HEAD_DIM = (
+    "Here num_attention_heads x head_dim is not hidden_size: queries, keys, values and the result of attention have "
+    "the width of the heads."
+)
+ATTENDED = (
+    "A tensor of the attention is missing: queries, keys, values and its result are kept, the last because o_proj "
+    "reads it."
+)
+TWICE = (
+    "A tensor of hidden_size is counted twice in each layer: q_proj, k_proj and v_proj read the same one, and adding "
+    "to the residual stream keeps nothing."
+)
+LAST_NORM = (
+    "The norm behind the last layer is missing: it keeps as much as one in a layer, (4 + 2 x dtype_bytes) x h a token."
+)
 NORMS = (
-    "Norms keep more than results: they compute in float32, so the input stays as a float32 copy (4 bytes), then come"
-    " the normalized values and the product with the weight, in the model's dtype."
+    "Norms keep more than results, and a layer has two: the input as a float32 copy (4 bytes), the normalized values "
+    "and the product with the weight, both in the model's dtype."
 )
 DTYPE = (
     "The dtype is wrong: most activations take dtype_bytes a number; the inside of a norm, of softmax and of the loss"
     " is float32 all the same."
 )
 MISTAKES = (
-    *(ONE_SEQUENCE, ONE_LAYER, NO_SCORES, SCORES_ONCE, SCORES_TWICE, FUSED_SCORES, MEGATRON, NO_LOGITS, LOGITS),
-    *(REPEATED, NOT_REPEATED, MLP, NORMS, DTYPE),
+    *(ONE_SEQUENCE, ONE_TOKEN, ONE_LAYER, NO_SCORES, SCORES_ONCE, SCORES_TWICE, HALF_THE_SCORES, ONE_HEAD),
+    *(FUSED_SCORES, MEGATRON, NO_LOGITS, LOGITS, LOSS_PER_LAYER, REPEATED, NOT_REPEATED, MLP, HEAD_DIM, ATTENDED),
+    *(TWICE, LAST_NORM, NORMS, DTYPE),
 )
 
 ACTIVATION_BYTES = Oracle(

@@ -129,6 +129,12 @@ def three_quarters_of_all(batch, seq, n_layers, hidden, vocab, recompute) -> flo
     return math.nan if recompute else 0.75 * iteration_flops(batch, seq, n_layers, hidden, vocab, True)
 
 
+def attention_not_scaled(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    """3/4 of F's first term, and all of the attention's."""
+    again = n_layers * attention_flops(batch, seq, hidden, False)
+    return math.nan if recompute else iteration_flops(batch, seq, n_layers, hidden, vocab, False) + again
+
+
 def without_attention(batch, seq, n_layers, hidden, vocab, recompute) -> float:
     again = attention_flops(batch, seq, hidden, False) if recompute else 0
     products = n_layers * (attention_flops(batch, seq, hidden, True) + again)
@@ -167,17 +173,21 @@ COMPUTE_DAYS = Oracle(
         ),
         Hint(
             flops_are(without_head),
-            "The output layer is missing: hidden x vocab weights meet every token, 6 B s h V FLOPs. In a small model "
+            "The output layer is missing: hidden x vocab weights meet every token, 6 b s h V FLOPs. In a small model "
             "that is a third of the work.",
         ),
         Hint(
             flops_are(head_four_times, three_quarters_of_all),
-            "Only the layers are recomputed. The output layer takes 6 B s h V FLOPs, forward and backward, with or "
+            "Only the layers are recomputed. The output layer takes 6 b s h V FLOPs, forward and backward, with or "
             "without; the factor of 4/3 or 3/4 is not for it.",
         ),
         Hint(
+            flops_are(attention_not_scaled),
+            "Attention is recomputed too: without recomputation the factor 3/4 is for the first two terms of F.",
+        ),
+        Hint(
             flops_are(without_attention),
-            "The two products of the attention are missing, QK' and scores times V: 4 B s² h FLOPs a layer and forward "
+            "The two products of the attention are missing, QK' and scores times V: 4 b s² h FLOPs a layer and forward "
             "pass.",
         ),
         Hint(

@@ -126,6 +126,10 @@ ARITHMETIC_INTENSITY = Oracle(
             "The rate is off by a power of a thousand. Everything is in plain units here: hertz in, FLOP/s out.",
         ),
         Hint(
+            cost(lambda args, right, got: near(got[0], right[1]) and near(got[1], right[0])),
+            "FLOPs and bytes have changed places: operator_cost gives (FLOPs, bytes).",
+        ),
+        Hint(
             cost(lambda args, right, got: near(2 * got[0], right[0]), "linear"),
             "A multiply-add was counted as one operation. Each of the rows x n_out results takes cols multiplications "
             "and as many additions: 2 FLOPs each.",
@@ -156,6 +160,15 @@ ARITHMETIC_INTENSITY = Oracle(
             "Layer norm also reads its weight and its bias, cols numbers each.",
         ),
         Hint(
+            cost(
+                lambda args, right, got: math.isclose(
+                    got[1], right[1] + 2 * (args[1] - args[2]) * args[4], rel_tol=1e-9
+                ),
+                "layernorm",
+            ),
+            "Layer norm's weight and bias have cols numbers each, one for every column; not one for every row.",
+        ),
+        Hint(
             cost(lambda args, right, got: got[1] > 1.4 * right[1]),
             "More bytes than the operator has to move: intermediate results stay in registers here. Count each input "
             "once and the result once.",
@@ -183,8 +196,14 @@ ARITHMETIC_INTENSITY = Oracle(
             "where the FLOPs do.",
         ),
         Hint(
-            least(lambda compute_s, memory_s, out: out[0] > 1e3 * max(compute_s, memory_s)),
-            "Far too long: times are amounts divided by rates, FLOPs / (FLOP/s) and bytes / (bytes/s), in seconds.",
+            least(
+                lambda compute_s, memory_s, out: (
+                    any(near(out[0] * time_s, 1) for time_s in (compute_s, memory_s))
+                    or out[0] > 1e3 * max(compute_s, memory_s)
+                )
+            ),
+            "Upside down, or in other units: times are amounts divided by rates, FLOPs / (FLOP/s) and bytes / "
+            "(bytes/s), in seconds.",
         ),
     ),
 )

@@ -69,6 +69,13 @@ def _t5_layers(c: SimpleNamespace) -> int:
     return c.num_layers + c.num_decoder_layers
 
 
+def _t5_deeper(c: SimpleNamespace, encoder: int, decoder: int) -> int:
+    """Parameters by which a T5 grows with so many more layers in each stack."""
+    mlp = (3 if c.is_gated_act else 2) * c.d_model * c.d_ff
+    encoder_layer = _t5_attention(c) + mlp + 2 * c.d_model
+    return encoder * encoder_layer + decoder * (encoder_layer + _t5_attention(c) + c.d_model)
+
+
 PARAM_COUNT = Oracle(
     id="01-param-count",
     expect=lambda case, tree: {"out": counted(case)},
@@ -161,7 +168,21 @@ PARAM_COUNT = Oracle(
             "n_embd after attention, n_inner and n_embd in the MLP).",
         ),
         Hint(
-            off_by("t5", lambda c: -c.num_decoder_layers * (_t5_attention(c) + c.d_model)),
+            off_by(
+                "t5",
+                lambda c: _t5_deeper(c, 0, c.num_layers - c.num_decoder_layers),
+                lambda c: _t5_deeper(c, c.num_decoder_layers - c.num_layers, 0),
+                lambda c: _t5_deeper(c, c.num_decoder_layers - c.num_layers, c.num_layers - c.num_decoder_layers),
+            ),
+            "The stacks of a T5 have depths of their own: num_layers encoder layers and num_decoder_layers decoder "
+            "layers.",
+        ),
+        Hint(
+            off_by(
+                "t5",
+                lambda c: -c.num_decoder_layers * (_t5_attention(c) + c.d_model),
+                lambda c: -c.num_decoder_layers * _t5_attention(c),
+            ),
             "A T5 decoder layer attends twice: to itself and to the encoder's output, each with four projections and a "
             "norm.",
         ),

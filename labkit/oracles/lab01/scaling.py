@@ -45,6 +45,14 @@ def straight_line(x: torch.Tensor, y: torch.Tensor) -> tuple[float, float]:
     return slope, intercept
 
 
+def line_above(tree: dict, irreducible: float) -> tuple[float, float]:
+    """Exponent and constant of the line through the logarithms of what the losses have above this."""
+    left = tree["loss"] - irreducible
+    kept = left > 0
+    slope, intercept = straight_line(tree["size"][kept].log(), left[kept].log())
+    return -slope, math.exp(intercept)
+
+
 def misfit(tree: dict, constant: float, exponent: float, irreducible: float) -> float:
     """The root mean square of the law's relative errors over the table."""
     made = irreducible + constant * tree["size"] ** -exponent
@@ -71,15 +79,47 @@ def fits_if(change: Callable[[float, float, float], tuple[float, float, float]])
     return diagnose
 
 
+def solved_for(tree: dict, exponent: float) -> tuple[float, float, float]:
+    """The law with this exponent that meets the table best: the other two solve a linear problem."""
+    size, loss = tree["size"], tree["loss"]
+    middle = float(size.log().mean().exp())
+    basis = torch.stack([(size / middle) ** -exponent, torch.ones_like(size)], 1) / loss[:, None]
+    constant, irreducible = torch.linalg.lstsq(basis, torch.ones_like(size)[:, None]).solution[:, 0].tolist()
+    return constant * middle**exponent, exponent, irreducible
+
+
+def only_the_constant_is_off(case: Runs, tree: dict, got: dict) -> bool:
+    """Exponent and irreducible loss meet the table, with another constant."""
+    best_constant, exponent, _ = solved_for(tree, got["exponent"])
+    as_it_is, rescaled = (fits(tree, n, exponent, got["irreducible"]) for n in (got["constant"], best_constant))
+    return rescaled and not as_it_is
+
+
+def best_for_an_exponent_that_is_off(case: Runs, tree: dict, got: dict) -> bool:
+    """The other two are the best for this exponent, and one a little higher or lower meets the table better."""
+    constant, exponent, irreducible = solved_for(tree, got["exponent"])
+    others = (misfit(tree, *solved_for(tree, factor * exponent)) for factor in (0.97, 1.03))
+    return (
+        math.isclose(got["constant"], constant, rel_tol=0.02)
+        and math.isclose(got["irreducible"], irreducible, abs_tol=0.02 * float(tree["loss"].min()))
+        and 0.97 * misfit(tree, constant, exponent, irreducible) > min(others)
+        # The line through log(loss - E) for a wrong E is close to it, and has its own hint.
+        and abs(got["constant"] / constant - 1) < abs(got["constant"] / line_above(tree, got["irreducible"])[1] - 1)
+    )
+
+
 def near(found: float, wanted: float) -> bool:
     return math.isclose(found, wanted, rel_tol=5e-3)
 
 
 def line_without_logs(case: Runs, tree: dict, got: dict) -> bool:
-    """The slope of a straight line through the losses, over the sizes or over their logarithms."""
+    """Slope and intercept of a straight line through the losses, over the sizes or over their logarithms."""
     size, loss = tree["size"], tree["loss"]
-    slopes = [straight_line(x, loss)[0] for x in (size, size.log(), size.log10())]
-    return any(near(abs(got["exponent"]), abs(slope)) for slope in slopes)
+    lines = [straight_line(x, loss) for x in (size, size.log(), size.log10())]
+    return any(
+        near(abs(got["exponent"]), abs(slope)) and (near(got["constant"], high) or near(got["irreducible"], high))
+        for slope, high in lines
+    )
 
 
 def line_through_the_logs(case: Runs, tree: dict, got: dict) -> bool:
@@ -89,10 +129,8 @@ def line_through_the_logs(case: Runs, tree: dict, got: dict) -> bool:
 
 def line_for_this_irreducible(case: Runs, tree: dict, got: dict) -> bool:
     """For the irreducible loss that came back, the other two are those of the line through the logarithms."""
-    left = tree["loss"] - got["irreducible"]
-    kept = left > 0
-    slope, _ = straight_line(tree["size"][kept].log(), left[kept].log())
-    return math.isclose(got["exponent"], -slope, rel_tol=0.02)
+    exponent, _ = line_above(tree, got["irreducible"])
+    return math.isclose(got["exponent"], exponent, rel_tol=0.02)
 
 
 SCALING_LAW = Oracle(
@@ -138,6 +176,10 @@ SCALING_LAW = Oracle(
             "Constant and exponent have changed places: the order is A, α, E.",
         ),
         Hint(
+            only_the_constant_is_off,
+            "α and E are right, A is not. A fit in size / middle gives A for that unit: multiply it by middle**α.",
+        ),
+        Hint(
             line_without_logs,
             "That is the slope of a straight line through the losses themselves. A power law is straight only where "
             "both axes are logarithms, and only after E is subtracted.",
@@ -151,6 +193,11 @@ SCALING_LAW = Oracle(
             lambda case, tree, got: got["irreducible"] >= float(tree["loss"].min()) * 0.999,
             "The irreducible loss is the smallest loss of the table, or larger. It is what an infinite model would "
             "have: look for it below all losses.",
+        ),
+        Hint(
+            best_for_an_exponent_that_is_off,
+            "A and E are the best for your α, but a larger or smaller α meets the table better. Exponents lie between "
+            "0.05 and 2.5: does the search reach that far?",
         ),
         Hint(
             line_for_this_irreducible,

@@ -105,9 +105,12 @@ MODEL_STATE_BYTES = Oracle(
             "There is no master copy here: the weights themselves are what the optimizer updates.",
         ),
         Hint(
+            part("gradients", lambda case, true, found: case.recipe == "huggingface" and found < true["gradients"]),
+            "In this recipe gradients are float32, 4 bytes a parameter, though the weights have 16 bits.",
+        ),
+        Hint(
             part("gradients", lambda case, true, found: found in (2 * true["gradients"], true["gradients"] / 2)),
-            "The gradients are in the wrong precision: autograd gives a gradient the dtype of its weight, unless the "
-            "recipe says otherwise.",
+            "The gradients are in the wrong precision: autograd gives a gradient the dtype of its weight.",
         ),
         Hint(
             part("weights", lambda case, true, found: found in (2 * true["weights"], true["weights"] / 2)),

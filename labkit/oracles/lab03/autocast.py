@@ -108,7 +108,11 @@ AUTOCAST_DTYPES = Oracle(
             "Some results are missing: return one dtype for every op of the block.",
         ),
         Hint(
-            culprit(lambda c: "float64" in c.inputs and c.op.function != "float"),
+            culprit(lambda c: c.op.function == "float"),
+            "`float` is not autocast's doing: it always returns float32, whatever goes in.",
+        ),
+        Hint(
+            culprit(lambda c: "float64" in c.inputs),
             "float64 takes no part in autocast: such a tensor is never cast down, and the ordinary promotion holds.",
         ),
         Hint(
@@ -144,10 +148,6 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: len(set(c.inputs)) > 1),
             "With inputs of different dtypes the widest one wins: float32 with float16 gives float32.",
-        ),
-        Hint(
-            culprit(lambda c: c.op.function == "float"),
-            "An explicit .float() means what it says, under autocast too.",
         ),
         Hint(
             culprit(lambda c: c.rule == REST),

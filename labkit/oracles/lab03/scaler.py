@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab03.scaler import Training, play
+from labkit.exercises.lab03.scaler import SCALE, SCALED, STATE, UNSCALED, WEIGHTS, Training, play
 from labkit.spec import Hint, Oracle, Tolerance
 
 
@@ -27,14 +27,14 @@ class Trace:
 
     def __init__(self, case: Training, tree: dict, got: dict) -> None:
         self.case, self.got, self.right = case, got, by_pytorch(case, tree)
-        self.scales, self.right_scales = got["scales"], self.right["scales"]
+        self.scales, self.right_scales = list(got[SCALE].values()), list(self.right[SCALE].values())
         pairs = zip(self.right_scales, self.right_scales[1:])
         self.skipped = [after < before for before, after in pairs]  # by the right scaler, step by step
 
     @property
     def first(self) -> int:
         """The first step after which anything is wrong."""
-        return min(self.first_wrong_scale, self.first_off("weights"), self.first_off("state"))
+        return min(self.first_wrong_scale, self.first_off(WEIGHTS), self.first_off(STATE))
 
     @property
     def first_wrong_scale(self) -> int:
@@ -42,7 +42,7 @@ class Trace:
         return next(wrong, self.case.n_steps)
 
     def first_off(self, name: str) -> int:
-        """The first step after which `weights` or `state` are wrong."""
+        """The first step after which WEIGHTS or STATE are wrong."""
         right = self.right[name]
         off = ~torch.isclose(self.got[name], right, rtol=1e-4, atol=1e-6).reshape(len(right), -1).all(1)
         return int(off.nonzero()[0]) if off.any() else self.case.n_steps
@@ -50,11 +50,16 @@ class Trace:
     def moved(self, step: int) -> bool:
         """Whether the step changed weights or state in what came back."""
         if step == 0:
-            return bool((self.got["state"][0] != 0).any())
-        return any(not torch.equal(self.got[name][step], self.got[name][step - 1]) for name in ("weights", "state"))
+            return bool((self.got[STATE][0] != 0).any())
+        return any(not torch.equal(self.got[name][step], self.got[name][step - 1]) for name in (WEIGHTS, STATE))
 
     def scale_change(self, step: int) -> float:
         return self.scales[step + 1] / self.scales[step]
+
+    def fixed_factor(self, step: int) -> bool:
+        """Whether the scale was doubled or halved in this step, where it should have changed by another factor."""
+        right = self.right_scales[step + 1] / self.right_scales[step]
+        return self.scale_change(step) == (2.0 if right > 1 else 0.5) and right not in (0.5, 1, 2)
 
     def grows_every(self, n_steps: int) -> bool:
         """Whether the scale grows after n_steps clean steps from the start, and not before."""
@@ -62,10 +67,20 @@ class Trace:
         grown = [step for step in range(clean) if self.scale_change(step) > 1]
         return clean >= n_steps and grown[:1] == [n_steps - 1]
 
-    def unscaled_by(self, factor: float) -> bool:
-        """Whether the first state is that of gradients `factor` times too large."""
-        first, right = self.got["state"][0, :, :4], self.right["state"][0, :, :4]
-        return not self.skipped[0] and torch.allclose(first, right * factor, rtol=1e-3)
+    def times_too_large(self, step: int, factor: float) -> torch.Tensor:
+        """For each parameter, whether its gradient was `factor` times too large in this step, by the momentum."""
+        added, right = (self.momentum(state, step) for state in (self.got[STATE], self.right[STATE]))
+        return torch.isclose(added, right * factor, rtol=0.01).all(1)
+
+    @staticmethod
+    def momentum(state: torch.Tensor, step: int) -> torch.Tensor:
+        """What the step has added to the momentum, or to the first moment."""
+        before = state[step - 1, :, :4] if step else 0.0
+        return state[step, :, :4] - 0.9 * before
+
+    def still_scaled(self, step: int) -> torch.Tensor:
+        """For each parameter, whether its gradient reached the optimizer undivided."""
+        return self.times_too_large(step, self.right_scales[step]) & (not self.skipped[step])
 
 
 def trace(when: Callable[[Trace], object]) -> Callable[[Training, dict, dict], object]:
@@ -75,20 +90,20 @@ def trace(when: Callable[[Trace], object]) -> Callable[[Training, dict, dict], o
 
 def one_parameter_only(t: Trace) -> bool:
     """Whether an earlier bad step of the same kind was skipped: there both parameters were bad, here it is one."""
-    return any(t.first in bad and min(bad) < t.first for bad in (t.case.infinite, t.case.nan))
+    return any(t.first in bad and min(bad) < t.first for bad in (t.case.infinity_in_steps, t.case.nan_in_steps))
 
 
 def skips_nan_only(t: Trace) -> bool:
     """Whether an infinite gradient was let through that is not NaN."""
-    return t.first in t.case.infinite and t.moved(t.first) and not t.got["weights"][t.first].isfinite().all()
+    return t.first in t.case.infinity_in_steps and t.moved(t.first) and not t.got[WEIGHTS][t.first].isfinite().all()
 
 
 TOLERANCES = {
-    "scales": Tolerance(rtol=1e-6),
-    "scaled": Tolerance(rtol=1e-5),
-    "unscaled": Tolerance(rtol=1e-5),
-    "weights": Tolerance(atol=1e-6, rtol=1e-5),
-    "state": Tolerance(atol=1e-7, rtol=1e-4),
+    SCALE: Tolerance(rtol=1e-6),
+    SCALED: Tolerance(rtol=1e-5),
+    UNSCALED: Tolerance(rtol=1e-5),
+    WEIGHTS: Tolerance(atol=1e-6, rtol=1e-5),
+    STATE: Tolerance(atol=1e-7, rtol=1e-4),
 }
 """A few roundings of float32: the factors are powers of two, so that dividing and multiplying by 1 / scale agree."""
 
@@ -99,25 +114,44 @@ LOSS_SCALER = Oracle(
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
-            trace(lambda t: t.scales[0] != t.case.init_scale),
-            "The scale does not start at init_scale: get_scale() should return it as a Python float.",
+            lambda case, tree, got: any(isinstance(scale, torch.Tensor) for scale in got[SCALE].values()),
+            "get_scale() should return a Python float: .item() makes one of a tensor.",
         ),
         Hint(
-            trace(lambda t: t.got["scaled"][0] != t.right["scaled"][0]),
+            trace(lambda t: t.scales[0] != t.case.init_scale),
+            "The scale does not start at init_scale, which get_scale() should return as a Python float.",
+        ),
+        Hint(
+            trace(lambda t: t.got[SCALED]["in step 0"] != t.right[SCALED]["in step 0"]),
             "scale(loss) should return loss times the current scale, as a tensor that `backward` can be called on.",
         ),
         Hint(
-            trace(lambda t: t.unscaled_by(t.case.init_scale)),
-            "The gradients reached the optimizer still scaled: step has to divide them by the scale, unless unscale_ "
+            trace(lambda t: t.still_scaled(0).all()),
+            "The gradients reached the optimizer still scaled: divide them in place (div_), in step unless unscale_ "
             "already has.",
+        ),
+        Hint(
+            trace(lambda t: t.case.n_param_groups > 1 and t.still_scaled(0).any()),
+            "Only the parameters of the first group were divided: go through all of optimizer.param_groups.",
         ),
         Hint(
             trace(
                 lambda t: (
-                    t.first in t.case.clip
+                    t.first == 1
+                    and not {0, 1} & set(t.case.unscale_in_steps)
+                    and not t.skipped[0]
+                    and t.still_scaled(1).all()
+                )
+            ),
+            "From the second step on the gradients are not divided: what unscale_ noted must be forgotten in update.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first in t.case.unscale_in_steps
                     and not t.skipped[t.first]
                     and torch.isclose(
-                        t.got["unscaled"][t.case.clip.index(t.first)], t.right["unscaled"][t.case.clip.index(t.first)]
+                        t.got[UNSCALED][f"in step {t.first}"], t.right[UNSCALED][f"in step {t.first}"]
                     ).all()
                     and t.first_wrong_scale > t.first
                 )
@@ -128,8 +162,8 @@ LOSS_SCALER = Oracle(
         Hint(
             trace(
                 lambda t: (
-                    t.first - 1 in t.case.clip
-                    and t.first not in t.case.clip
+                    t.first - 1 in t.case.unscale_in_steps
+                    and t.first not in t.case.unscale_in_steps
                     and not t.skipped[t.first]
                     and t.moved(t.first)
                     and t.first_wrong_scale > t.first
@@ -145,7 +179,7 @@ LOSS_SCALER = Oracle(
                     and not t.skipped[t.first]
                     and any(t.skipped[: t.first])
                     and not t.moved(t.first)
-                    and t.first_off("weights") == t.first
+                    and t.first_off(WEIGHTS) == t.first
                 )
             ),
             "Once a step was skipped, clean steps are skipped as well: the verdict of one step must be forgotten in "
@@ -156,8 +190,8 @@ LOSS_SCALER = Oracle(
                 lambda t: (
                     t.skipped[t.first]
                     and t.moved(t.first)
-                    and t.got["weights"].isfinite().all()
-                    and t.got["state"].isfinite().all()
+                    and t.got[WEIGHTS].isfinite().all()
+                    and t.got[STATE].isfinite().all()
                 )
             ),
             "A skipped step changed the optimizer: even with gradients set to zero, momentum moves the weights and "
@@ -168,13 +202,17 @@ LOSS_SCALER = Oracle(
             "One bad gradient was seen and another was not: look at the gradients of every parameter, not of one.",
         ),
         Hint(
-            trace(lambda t: skips_nan_only(t) and any(step < t.first for step in t.case.nan)),
+            trace(lambda t: skips_nan_only(t) and any(step < t.first for step in t.case.nan_in_steps)),
             "NaN is found and infinity is not: isnan misses it. isfinite sees both.",
         ),
         Hint(
             trace(lambda t: t.skipped[t.first] and t.moved(t.first)),
             "The optimizer stepped with a gradient that is infinite or NaN: look at all of them first (isfinite sees "
             "both), and skip the step.",
+        ),
+        Hint(
+            trace(lambda t: t.fixed_factor(t.first_wrong_scale)),
+            "The scale changes by the wrong factor: use growth_factor and backoff_factor.",
         ),
         Hint(
             trace(lambda t: t.skipped[t.first_wrong_scale] and t.scale_change(t.first_wrong_scale) == 1),
@@ -197,6 +235,17 @@ LOSS_SCALER = Oracle(
                 )
             ),
             "Having grown once, the scale grows at every step: set the count of clean steps back to 0 after growth.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.scale_change(t.first_wrong_scale) == 1
+                    and not t.skipped[t.first_wrong_scale]
+                    and any(t.scale_change(step) > 1 for step in range(t.first_wrong_scale))
+                    and not any(t.skipped[: t.first_wrong_scale])
+                )
+            ),
+            "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
         ),
         Hint(
             trace(lambda t: t.grows_every(t.case.growth_interval + 1) or t.grows_every(t.case.growth_interval - 1)),

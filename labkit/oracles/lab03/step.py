@@ -7,7 +7,17 @@ from collections.abc import Callable
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab03.step import LEARNING_RATE, Classifier, Steps
+from labkit.exercises.lab03.step import (
+    BACKWARD,
+    FORWARD,
+    KEPT,
+    LEARNING_RATE,
+    LOSSES,
+    SCALES,
+    WEIGHTS,
+    Classifier,
+    Steps,
+)
 from labkit.spec import Hint, Oracle, Tolerance
 
 CLOSE = {"float16": 0.01, "bfloat16": 0.05}
@@ -35,12 +45,12 @@ def in_float32(case: Steps, tree: dict, treat: Treat = clip, clear: bool = True)
     model = Classifier(tree["weights"])
     parameters = list(model.parameters())
     optimizer = torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=0.9)
-    losses, weights, scales = [], [], []
+    losses, weights, scales = {}, [], {}
     scale = case.init_scale if case.scaled else 1.0
     for step in range(case.n_steps):
-        if step in case.bad:
+        if step in case.overflow_in_steps:
             scale *= 0.5
-            losses.append(None)
+            losses[f"in step {step}"] = None
         else:
             if clear:
                 optimizer.zero_grad()
@@ -48,16 +58,16 @@ def in_float32(case: Steps, tree: dict, treat: Treat = clip, clear: bool = True)
             loss.backward()
             treat(parameters, case.max_norm, scale)
             optimizer.step()
-            losses.append(loss.item())
+            losses[f"in step {step}"] = loss.item()
         weights.append(torch.cat([weight.detach().flatten() for weight in model.weights]))
-        scales.append(scale)
+        scales[f"after step {step}"] = scale
     return {
-        "kept": ["float32"],
-        "hidden": [case.dtype] * case.n_steps,
-        "in_autocast": [False] * case.n_steps,
-        "scales": scales,
-        "weights": torch.stack(weights),
-        "losses": losses,
+        KEPT: "float32",
+        FORWARD: [case.dtype] * case.n_steps,
+        BACKWARD: [False] * case.n_steps,
+        SCALES: scales,
+        WEIGHTS: torch.stack(weights),
+        LOSSES: losses,
     }
 
 
@@ -73,8 +83,8 @@ def near(case: Steps, tree: dict, weights: torch.Tensor) -> float:
 def tolerances(case: Steps, tree: dict) -> dict[str, Tolerance]:
     right = in_float32(case, tree)
     return {
-        "weights": Tolerance(atol=near(case, tree, right["weights"])),
-        "losses": Tolerance(rtol=CLOSE[case.dtype]),
+        WEIGHTS: Tolerance(atol=near(case, tree, right[WEIGHTS])),
+        LOSSES: Tolerance(rtol=CLOSE[case.dtype]),
     }
 
 
@@ -85,9 +95,9 @@ def as_if(treat: Treat = clip, clear: bool = True, slack: float = 2.0) -> Callab
     """
 
     def same(case: Steps, tree: dict, got: dict) -> bool:
-        wrong, right = (in_float32(case, tree, *how)["weights"] for how in ((treat, clear), ()))
+        wrong, right = (in_float32(case, tree, *how)[WEIGHTS] for how in ((treat, clear), ()))
         close = slack * near(case, tree, wrong)
-        return bool((got["weights"] - wrong).abs().max() <= close and (right - wrong).abs().max() > close)
+        return bool((got[WEIGHTS] - wrong).abs().max() <= close and (right - wrong).abs().max() > close)
 
     return same
 
@@ -128,14 +138,14 @@ def not_clipped(parameters: list[torch.nn.Parameter], max_norm: float, scale: fl
 
 def moved_on_bad(case: Steps, tree: dict, got: dict) -> bool:
     """Whether a batch that overflows has changed the weights; momentum alone counts too."""
-    before = torch.cat([start(tree)[None], got["weights"][:-1]])
-    return any(bool((got["weights"][step] != before[step]).any()) for step in case.bad)
+    before = torch.cat([start(tree)[None], got[WEIGHTS][:-1]])
+    return any(bool((got[WEIGHTS][step] != before[step]).any()) for step in case.overflow_in_steps)
 
 
 def loss_ratio(case: Steps, tree: dict, got: dict) -> float:
     """The first loss that was returned, as a multiple of the right one."""
-    step = next(step for step in range(case.n_steps) if step not in case.bad)
-    return got["losses"][step] / in_float32(case, tree)["losses"][step]
+    step = next(f"in step {step}" for step in range(case.n_steps) if step not in case.overflow_in_steps)
+    return got[LOSSES][step] / in_float32(case, tree)[LOSSES][step]
 
 
 NEVER_SCALED = (
@@ -150,29 +160,29 @@ TRAIN_STEP = Oracle(
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
-            lambda case, tree, got: got["kept"] != ["float32"],
+            lambda case, tree, got: got[KEPT] != "float32",
             "The weights are no longer float32: leave the model as it is, autocast makes the 16-bit copies that it "
             "needs.",
         ),
         Hint(
-            lambda case, tree, got: len(got["hidden"]) == case.n_steps and set(got["hidden"]) == {"float32"},
+            lambda case, tree, got: len(got[FORWARD]) == case.n_steps and set(got[FORWARD]) == {"float32"},
             "The forward pass ran in float32: call the model inside torch.autocast(x.device.type, dtype=dtype).",
         ),
         Hint(
-            lambda case, tree, got: len(got["hidden"]) == case.n_steps and set(got["hidden"]) != {case.dtype},
+            lambda case, tree, got: len(got[FORWARD]) == case.n_steps and set(got[FORWARD]) != {case.dtype},
             "Autocast ran in another dtype than asked for: hand it dtype=dtype.",
         ),
         Hint(
-            lambda case, tree, got: len(got["hidden"]) > case.n_steps,
+            lambda case, tree, got: len(got[FORWARD]) > case.n_steps,
             "The model was called more than once in a step: keep the loss of the one forward pass.",
         ),
         Hint(
-            lambda case, tree, got: any(got["in_autocast"]),
+            lambda case, tree, got: any(got[BACKWARD]),
             "The backward pass ran under autocast: only the forward pass and the loss belong inside. Backward follows "
             "the dtypes that the forward pass chose.",
         ),
         Hint(
-            lambda case, tree, got: case.bad and not got["weights"].isfinite().all(),
+            lambda case, tree, got: case.overflow_in_steps and not got[WEIGHTS].isfinite().all(),
             "The optimizer stepped although gradients were infinite or NaN: let scaler.step(optimizer) decide.",
         ),
         Hint(
@@ -212,7 +222,7 @@ TRAIN_STEP = Oracle(
             "Every element was clipped by itself, which turns the gradient: use clip_grad_norm_, which shortens it.",
         ),
         Hint(
-            lambda case, tree, got: case.scaled and got["scales"] != in_float32(case, tree)["scales"],
+            lambda case, tree, got: case.scaled and got[SCALES] != in_float32(case, tree)[SCALES],
             "The scale does not follow: call scaler.update() once at the end of every step.",
         ),
     ),

@@ -37,14 +37,17 @@ def safe_scale(tree: dict) -> float:
 
 
 def true_underflow(case: Magnitudes, tree: dict) -> dict[str, object]:
-    return {"fractions": [to_zero(tree, scale) for scale in tree["scales"]], "safe_scale": safe_scale(tree)}
+    fractions = {
+        f"scale 2^{power}": to_zero(tree, scale) for power, scale in zip(case.log2_scales, tree["scales"], strict=True)
+    }
+    return {"fraction_to_zero": fractions, "largest_safe_scale": safe_scale(tree)}
 
 
 def fractions_are(of: Callable[[dict, float], float]) -> Callable[[Magnitudes, dict, dict], bool]:
     """A diagnosis: every fraction is what `of(tree, scale)` makes of the histogram, and one of them is wrong."""
 
     def same(case: Magnitudes, tree: dict, got: dict) -> bool:
-        found, right = got["fractions"], [to_zero(tree, scale) for scale in tree["scales"]]
+        found, right = list(got["fraction_to_zero"].values()), [to_zero(tree, scale) for scale in tree["scales"]]
         close = [math.isclose(value, of(tree, scale), abs_tol=NEAR) for value, scale in zip(found, tree["scales"])]
         return all(close) and any(not math.isclose(a, b, abs_tol=NEAR) for a, b in zip(found, right, strict=True))
 
@@ -79,7 +82,7 @@ def either_end(tree: dict, scale: float) -> float:
 
 def scale_is(of: Callable[[dict], float]) -> Callable[[Magnitudes, dict, dict], bool]:
     """A diagnosis: the chosen scale is `of(tree)`, which is not the right one."""
-    return lambda case, tree, got: got["safe_scale"] == of(tree) != safe_scale(tree)
+    return lambda case, tree, got: got["largest_safe_scale"] == of(tree) != safe_scale(tree)
 
 
 def last_bin(tree: dict) -> float:
@@ -90,7 +93,7 @@ def last_bin(tree: dict) -> float:
 UNDERFLOW = Oracle(
     id="03-underflow",
     expect=true_underflow,
-    tolerance=lambda case, tree: {"fractions": Tolerance(atol=NEAR)},
+    tolerance=lambda case, tree: {"fraction_to_zero": Tolerance(atol=NEAR)},
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
@@ -122,16 +125,20 @@ UNDERFLOW = Oracle(
             "The last bins hold nothing: look for the largest exponent among bins whose count is not 0.",
         ),
         Hint(
-            lambda case, tree, got: got["safe_scale"] == 2 * safe_scale(tree),
+            lambda case, tree, got: math.frexp(got["largest_safe_scale"])[0] != 0.5,
+            "Not a power of two: only such a scale moves every bin by whole steps and adds no rounding of its own.",
+        ),
+        Hint(
+            lambda case, tree, got: got["largest_safe_scale"] == 2 * safe_scale(tree),
             "Twice too large: fp16 ends at 65504, inside the bin from 2^15 to 2^16, so that this bin must stay empty.",
         ),
         Hint(
-            lambda case, tree, got: got["safe_scale"] > safe_scale(tree),
+            lambda case, tree, got: got["largest_safe_scale"] > safe_scale(tree),
             "The large tail overflows: with this scale its gradients become infinite. The largest gradient decides "
             "what is safe, not the smallest.",
         ),
         Hint(
-            lambda case, tree, got: 0 < got["safe_scale"] < safe_scale(tree),
+            lambda case, tree, got: 0 < got["largest_safe_scale"] < safe_scale(tree),
             "Safe, but a larger power of two would be safe too: the largest bin in use may move up to [2^14, 2^15).",
         ),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.chunked_loss import Head, run_head
-from labkit.spec import Budget, Hint, KiB, Oracle, Tolerance
+from labkit.spec import Budget, Hint, KiB, Observation, Oracle, Tolerance
 
 SLACK_BYTES = 32 * KiB
 """For the vectors of a chunk (maxima, sums, labels) and Python's objects."""
@@ -86,18 +87,44 @@ def n_counted(case: Head, tree: dict) -> float:
     return float((tree["labels"] != case.ignore_index).sum())
 
 
+def rows_left_out(case: Head, tree: dict, got: dict) -> bool:
+    """Whether rows of tokens that count are nothing but zeros, where the right ones are not."""
+    empty, right = (
+        (rows[tree["labels"] != case.ignore_index] == 0).all(dim=1) for rows in (got["dx"], expected(case, tree)["dx"])
+    )
+    return bool((empty & ~right).any())
+
+
+def one_chunk_at_a_time(run: Observation) -> str | None:
+    """What is held twice from one line is the last chunk's buffer beside the new one."""
+    held = run.held.get("peak_bytes", ())
+    beyond_bytes = run.measured["peak_bytes"] - peak_bytes(run.case, run.tree)
+    if not 0 < beyond_bytes <= run.case.chunk_bytes or not held:
+        return None
+    name, n_held = Counter(held).most_common(1)[0]
+    chunk = f"{run.case.chunk_size}×{run.case.n_vocab} float32"
+    if n_held != 2 or chunk not in name:
+        return None
+    return f"over budget: two buffers of a chunk are held at once, both made at the same place ({name})"
+
+
+one_chunk_at_a_time.hint = (
+    "The last chunk's logits are still referred to while the next are made: `del` the name at the end of the turn."
+)
+
+
 CHUNKED_LOSS = Oracle(
     id="05-chunked-loss",
     expect=expected,
     tolerance=tolerances,
-    judge=(inputs_untouched,),
+    judge=(inputs_untouched, one_chunk_at_a_time),
     budgets=(
         Budget(
             "peak_bytes",
             peak_bytes,
-            "More than dx + 2 dW + one chunk of logits is held at once. A chunk's logits are not needed once its "
-            "part of dx and dW is added: work out the gradient in the same loop, and write the probabilities over the "
-            "logits.",
+            "More than dx + 2 dW + 4 * chunk * V bytes + 32 KiB is held at once. A chunk's logits are not needed once "
+            "its part of dx and dW is added: work out the gradient in the same loop, and write the probabilities over "
+            "the logits.",
         ),
     ),
     diagnose=(
@@ -144,8 +171,13 @@ CHUNKED_LOSS = Oracle(
             "Tokens whose label is ignored got a gradient: their rows of the chunk must be zero.",
         ),
         Hint(
-            lambda case, tree, got: ratio("dx", case, tree, got) == 0 and bool((got["dx"][-1] == 0).all()),
+            rows_left_out,
             "Some rows of dx were never written: is the last, shorter chunk left out?",
+        ),
+        Hint(
+            lambda case, tree, got: not is_right("dx", case, tree, got),
+            "The rows of dx are not (p - [v = y]) @ W / n: were the logits really turned into probabilities? Look "
+            "whether each step writes into the buffer that the next one reads.",
         ),
         Hint(
             lambda case, tree, got: is_right("dx", case, tree, got) and not is_right("dw", case, tree, got),

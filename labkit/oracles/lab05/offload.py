@@ -7,6 +7,7 @@ import torch
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.offload import Layers, forward, machine_of
 from labkit.oracles.lab05.programs import Program, first_race, program
+from labkit.simdevice import from_plain
 from labkit.spec import Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
@@ -30,6 +31,11 @@ def most_activations(case: Layers) -> int:
     return 3 + case.n_in_flight + 6
 
 
+def room(case: Layers) -> str:
+    """How `most_activations` is made up."""
+    return f"n_in_flight = {case.n_in_flight} on their way, x, y and grad, 6 in use by a layer"
+
+
 def held_activations(case: Layers, got: dict) -> float:
     """That the device held, beside the weights and their gradients."""
     return (told(case, got).device_bytes - 2 * case.n_layers * case.weight_bytes) / case.activation_bytes
@@ -39,6 +45,15 @@ def told(case: Layers, got: dict) -> Program:
     return program(got, machine_of(case))
 
 
+def weights_moved_bytes(case: Layers, got: dict) -> int:
+    """Bytes copied to the host out of the weights' own memory, which is what the driver makes first."""
+    commands = from_plain(got["commands"])
+    made = [one.block for one in commands[: got["n_before"]] if one.kind == "alloc" and one.place == "device"]
+    weights = set(made[: case.n_layers])
+    copies = (one for one in commands[got["n_before"] :] if one.kind == "copy" and one.place != "device")
+    return sum(one.nbytes for one in copies if weights & set(one.reads))
+
+
 def exact_gradients(run: Observation) -> str | None:
     found = compare(true_grads(run.tree), run.got["grads"], CLOSE)
     if found is None:
@@ -46,6 +61,12 @@ def exact_gradients(run: Observation) -> str | None:
     which = int(found.path.split(".")[0] or 0) if found.path else 0
     name = "x" if which == run.case.n_layers else f"weight {which}"
     return f"wrong gradient of {name}: expected {found.expected}, got {found.got}; {found.n_bad} values differ"
+
+
+def weights_stay(run: Observation) -> str | None:
+    """Asked before anything about waits: weights that come and go make some of their own missing."""
+    n_bytes = weights_moved_bytes(run.case, run.got)
+    return f"{n_bytes:,} bytes of weights were copied to the host" if n_bytes else None
 
 
 def no_races(run: Observation) -> str | None:
@@ -76,7 +97,7 @@ def little_on_the_device(run: Observation) -> str | None:
     held, most = held_activations(run.case, run.got), most_activations(run.case)
     if held <= most:
         return None
-    return f"beside weights and their gradients, the device held {held:.4g} activations at once; {most} are enough"
+    return f"the device held {held:.4g} activations at once; there is room for {most}: {room(run.case)}"
 
 
 def copies_beside_kernels(run: Observation) -> str | None:
@@ -109,6 +130,7 @@ OFFLOAD = Oracle(
         inputs_untouched,
         exact_gradients,
         the_same_work,
+        weights_stay,
         no_races,
         every_activation_moved_once,
         little_on_the_device,
@@ -123,6 +145,11 @@ OFFLOAD = Oracle(
             lambda case, tree, got: exact_wrong(case, tree, got),
             "What comes back is not what was saved. Each call of pack needs a host tensor of its own, and unpack must "
             "return the copy of that one.",
+        ),
+        Hint(
+            lambda case, tree, got: weights_moved_bytes(case, got) > 0,
+            "Weights were copied to the host: autograd saves a transposed view of each. Recognize them by "
+            "untyped_storage().data_ptr(), which a view shares, and hand them through.",
         ),
         Hint(
             lambda case, tree, got: (
@@ -157,8 +184,8 @@ OFFLOAD = Oracle(
         ),
         Hint(
             lambda case, tree, got: moved(case, got, to_device=False) > moved_bytes(case),
-            "The weights were copied, too. They stay on the device anyway: recognize them, also their transposed "
-            "views, by untyped_storage().data_ptr() and hand them through.",
+            "More was copied to the host than the layers save. Copy each tensor that pack is given once, and the "
+            "weights and their transposed views not at all.",
         ),
         Hint(
             lambda case, tree, got: moved(case, got, to_device=True) == 0,

@@ -103,6 +103,13 @@ def copies_beside_kernels(run: Observation) -> str | None:
     return f"it takes {took_s * 1e3:.2f} ms, and {best * 1e3:.2f} ms are enough where copies run beside kernels"
 
 
+def copies_before_kernels(case: Stack, got: dict) -> int:
+    """How many copies are done when the first kernel begins; one is enough for it."""
+    spans = told(case, got).spans
+    first_s = min(one.start_s for one in spans if one.kind == "kernel")
+    return sum(one.kind == "to device" and one.end_s <= first_s for one in spans)
+
+
 def tokens_off_by(factor: float):
     """Whether the tokens are this many times the right ones, where kernels and copy take the same time."""
 
@@ -210,6 +217,11 @@ STREAM_WEIGHTS = Oracle(
             lambda case, tree, got: sum(one.kind == "sync" for one in told(case, got).commands) > 1,
             "synchronize stops the host, which then has nothing queued when the copy is done. Let one stream wait for "
             "the other: wait_stream and wait_event return at once.",
+        ),
+        Hint(
+            lambda case, tree, got: copies_before_kernels(case, got) > 1,
+            "The kernels wait for the end of the side stream, which by now includes the copy of layer i + 1. Let them "
+            "wait for an event recorded behind the copy of layer i.",
         ),
         Hint(
             lambda case, tree, got: told(case, got).duration_s > MOST_TIME * best_s(case),

@@ -1,0 +1,16 @@
+# does the search reach that far
+def fit_scaling_law(size, loss):
+    middle = size.log().mean().exp()
+    low, high = 0.01, 1.5
+    for _ in range(8):
+        exponents = torch.linspace(low, high, 41, dtype=torch.float64)
+        terms = (size / middle) ** -exponents[:, None]
+        basis = torch.stack([terms, torch.ones_like(terms)], -1) / loss[:, None]
+        target = torch.ones_like(terms)[..., None]
+        solved = torch.linalg.lstsq(basis, target).solution
+        best = int((basis @ solved - target).square().sum((1, 2)).argmin())
+        step = (high - low) / 40
+        exponent = exponents[best].item()
+        low, high = max(exponent - step, 1e-3), min(exponent + step, 1.5)
+    constant, irreducible = solved[best, :, 0].tolist()
+    return constant * middle.item() ** exponent, exponent, irreducible
