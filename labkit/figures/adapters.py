@@ -121,23 +121,32 @@ def update_spectrum(updates: Mapping[str, torch.Tensor]) -> Figure:
     return figure
 
 
-def loss_at_equal_bytes(results: Mapping[str, Sequence[tuple[float, float]]], floor: float | None = None) -> Figure:
+def loss_at_equal_bytes(
+    results: Mapping[str, Sequence[tuple[float, float]]], floor: float | None = None, before: float | None = None
+) -> Figure:
     """Test loss against the bytes of what trains, its gradients and its optimizer states, for each method.
 
-    results: method -> [(bytes, loss), ...]. floor: a loss that nobody can beat, drawn dashed.
+    results: method -> [(bytes, loss), ...]. before: the loss of the model as it was, drawn dotted. floor: a loss that
+    nobody can beat, drawn dashed.
     """
     figure, axes = new_figure(8.0, 4.0)
     for (name, points), (color, marker) in zip(results.items(), STYLES):
         sizes, losses = zip(*sorted(points), strict=True)
         axes.plot(sizes, losses, color=color, marker=marker, markersize=6, linewidth=1.6, label=name)
+    if before is not None:
+        axes.axhline(before, color="#5f6b7a", linewidth=1.2, linestyle=":", label="before training")
     if floor is not None:
         axes.axhline(floor, color="#5f6b7a", linewidth=1, linestyle="--", label="smallest possible")
+    axes.set_yscale("log")
+    axes.set_yticks((0.5, 1, 2, 5, 10))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.minorticks_off()
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1024:g} KiB")
     axes.tick_params(axis="x", labelrotation=30)
     axes.set_xlabel("trainable parameters, their gradients and optimizer states")
     axes.set_ylabel("test loss, nats per token")
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return figure
 
 

@@ -22,6 +22,8 @@ COLORS = {
     "temporaries": "#CC79A7",
 }
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+SYMBOLS = ("D", "s", "^")
+"""One for each mark on a curve. More marks than that are a run's steps, and no symbol tells them apart."""
 
 
 def memory_by_category(profile: MemoryProfile, title: str = "") -> Figure:
@@ -29,7 +31,7 @@ def memory_by_category(profile: MemoryProfile, title: str = "") -> Figure:
     figure, axes = new_figure(8.0, 4.2)
     points = profile.timeline
     unit, size = _unit(profile.peak_bytes)
-    used = [name for name in CATEGORIES if any(point.by_category[name] for point in points)]
+    used = [name for name in CATEGORIES if any(point.by_category[name] for point in points)] or ["inputs"]
     axes.stackplot(
         range(len(points)),
         *([point.by_category[name] / size for point in points] for name in used),
@@ -59,7 +61,10 @@ def memory_by_category(profile: MemoryProfile, title: str = "") -> Figure:
 
 
 def memory_timeline(profiles: Mapping[str, MemoryProfile], title: str = "") -> Figure:
-    """Live bytes of several runs on one axis, each from 0 to 100 % of its operations; peaks in the legend."""
+    """Live bytes of several runs on one axis, each from 0 to 100 % of its operations; peaks in the legend.
+
+    What the runs marked after their start is a symbol on each curve, for up to three labels.
+    """
     if not profiles:
         raise ValueError("memory_timeline needs at least one profile: {name: profile}")
     figure, axes = new_figure(8.0, 4.2)
@@ -70,9 +75,10 @@ def memory_timeline(profiles: Mapping[str, MemoryProfile], title: str = "") -> F
         label = f"{name}: {in_bytes(profile.peak_bytes)} after {profile.peak_index} of {len(curve) - 1} operations"
         axes.plot(steps, [n_bytes / size for n_bytes in curve], color=color, linewidth=1.6, label=label)
         axes.plot(steps[profile.peak_index], profile.peak_bytes / size, "o", color=color, markersize=6)
+    _symbols(axes, profiles, size)
     most = max(profile.peak_bytes for profile in profiles.values()) / size
     axes.set_xlim(0, 100)
-    axes.set_ylim(0, 1.1 * most)
+    axes.set_ylim(0, 1.1 * most or 1)
     axes.set_xlabel("operations, in % of each run's own")
     axes.set_ylabel(f"live memory ({unit})")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
@@ -83,6 +89,20 @@ def memory_timeline(profiles: Mapping[str, MemoryProfile], title: str = "") -> F
 
 def _unit(n_bytes: int) -> tuple[str, int]:
     return next(((name, size) for name, size in (("GiB", GiB), ("MiB", MiB)) if n_bytes >= size), ("KiB", KiB))
+
+
+def _symbols(axes: Axes, profiles: Mapping[str, MemoryProfile], size: int) -> None:
+    marks = [(profile, label, index) for profile in profiles.values() for label, index in profile.marks if index > 0]
+    labels = [*dict.fromkeys(label for _, label, _ in marks)]
+    if len(labels) > len(SYMBOLS):
+        return
+    for label, symbol in zip(labels, SYMBOLS):
+        places = [
+            (100 * index / max(len(profile.tracker.curve) - 1, 1), profile.tracker.curve[index] / size)
+            for profile, name, index in marks
+            if name == label
+        ]
+        axes.plot(*zip(*places), symbol, color="black", fillstyle="none", markersize=8, linestyle="", label=label)
 
 
 def _marks(axes: Axes, profile: MemoryProfile) -> None:
@@ -102,6 +122,6 @@ def _marks(axes: Axes, profile: MemoryProfile) -> None:
 
 def _label(axes: Axes, unit: str, n_points: int, most: float) -> None:
     axes.set_xlim(0, max(n_points - 1, 1))
-    axes.set_ylim(0, 1.25 * most)
+    axes.set_ylim(0, 1.25 * most or 1)
     axes.set_xlabel("operations since the start")
     axes.set_ylabel(f"live memory ({unit})")

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from labkit.figures.canvas import DPI, TRUTH, LabFigure
 
 # Okabe and Ito's colours, told apart by every kind of colour vision, and a dash pattern each.
+MOST = 0.6
+"""Attention from which on the colour is the darkest: what a row gives to one of several prompt positions is small."""
 LINES = (("#D55E00", "-"), ("#0072B2", "-"), ("#009E73", "--"), ("#CC79A7", "-."))
 
 
@@ -26,7 +28,7 @@ def attention_map(attentions: Sequence[torch.Tensor], n_prompt: int, text: int =
     figure = LabFigure(figsize=(3.6 * len(maps), height_in), dpi=DPI, layout="constrained", facecolor="white")
     panels = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
     for index, (axes, weights) in enumerate(zip(panels, maps)):
-        image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="equal")
+        image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=MOST, aspect="equal")
         axes.axvline(n_prompt - 0.5, color="black", linewidth=1)
         if n_queries == n_keys:
             axes.axhline(n_prompt - 0.5, color="black", linewidth=1)
@@ -37,7 +39,7 @@ def attention_map(attentions: Sequence[torch.Tensor], n_prompt: int, text: int =
         axes.set_yticks(range(n_queries), names)
         axes.set_xlabel("is seen (p: prompt)")
     panels[0].set_ylabel("asks")
-    figure.colorbar(image, ax=panels, label="attention", shrink=0.9)
+    figure.colorbar(image, ax=panels, label="attention", shrink=0.9, extend="max")
     return figure
 
 

@@ -19,6 +19,9 @@ c.CourseDirectory.course_id = "small"
 """
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
     """(what we make, what nbgrader releases), as text."""

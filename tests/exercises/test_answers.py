@@ -15,7 +15,7 @@ from tests.exercises.harness import answer_files, answers_in, hidden_verdict, pu
 ALL = list(exercises.everything())
 
 
-USE_UP_THEIR_TIME = ("the-lectures-loop", "sorts-again-each-turn")
+USE_UP_THEIR_TIME = ("the-lectures-loop", "the-lectures-loop-on-a-sorted-list", "sorts-again-each-turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 
 
@@ -33,25 +33,30 @@ def test_the_solution_gets_full_marks(exercise_id: str) -> None:
         assert verdict.outcome == "passed", as_text(verdict)
 
 
+VERDICTS = {"public": public_verdict, "hidden": hidden_verdict}
+on_each_verdict = pytest.mark.parametrize("verdict_of", ["public", pytest.param("hidden", marks=pytest.mark.slow)])
+"""The hidden cases of hundreds of answers take minutes, so they are left out of the fast lane."""
+
+
+@on_each_verdict
 @pytest.mark.parametrize("path", _cases("right"))
-def test_an_unusual_right_answer_gets_full_marks(path) -> None:
-    exercise_id = path.stem.split("__")[0]
-    for verdict in (public_verdict(exercise_id, path.read_text()), hidden_verdict(exercise_id, path.read_text())):
-        assert verdict.outcome == "passed", as_text(verdict)
+def test_an_unusual_right_answer_gets_full_marks(path, verdict_of: str) -> None:
+    verdict = VERDICTS[verdict_of](path.stem.split("__")[0], path.read_text())
+    assert verdict.outcome == "passed", as_text(verdict)
 
 
+@on_each_verdict
 @pytest.mark.parametrize("path", _cases("wrong"))
-def test_a_wrong_answer_fails_with_its_own_hint(path) -> None:
+def test_a_wrong_answer_fails_with_its_own_hint(path, verdict_of: str) -> None:
     """The first line of the file is a comment that the hint must contain, for the public and the hidden cases."""
-    exercise_id = path.stem.split("__")[0]
     source = path.read_text()
     expected = source.splitlines()[0].removeprefix("#").strip()
-    for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):
-        text = as_text(verdict)
-        assert verdict.score == 0, text
-        assert expected in (verdict.hint or ""), text
-        assert len(text.splitlines()) <= MAX_LINES
-        assert max(map(len, text.splitlines())) <= WIDTH
+    verdict = VERDICTS[verdict_of](path.stem.split("__")[0], source)
+    text = as_text(verdict)
+    assert verdict.score == 0, text
+    assert expected in (verdict.hint or ""), text
+    assert len(text.splitlines()) <= MAX_LINES
+    assert max(map(len, text.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize("exercise_id", ALL)
@@ -60,6 +65,7 @@ def test_every_exercise_has_two_wrong_answers(exercise_id: str) -> None:
     assert len(names) >= 2, f"tests/wrong has only {names}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise_id", ALL)
 def test_a_check_without_its_teeth_lets_a_wrong_answer_pass(exercise_id: str) -> None:
     """The control: it is the oracle that rejects the wrong answers, not the driver or an accident on the way."""

@@ -154,6 +154,7 @@ def test_whatever_comes_back_is_judged_and_is_wrong(exercise_id: str, value: obj
         assert verdict.score == 0 and verdict.outcome in ("failed", "suspected")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_the_solution_passes_whatever_the_secret(exercise_id: str) -> None:
     source = solution_of(exercise_id)

@@ -27,6 +27,7 @@ HARD_TO_TELL = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARD_TO_TELL)
 def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
     source = (TESTS / "wrong" / f"{name}.py").read_text()

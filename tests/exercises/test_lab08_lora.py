@@ -22,6 +22,7 @@ HARD_TO_TELL = (
     "08-inject__strict-is-false",
     "08-inject__matches-the-end-of-a-name",
     "08-inject__saves-live-tensors",
+    "08-inject__copies-while-it-looks",
 )
 NONSENSE = (None, "text", 3, [], {}, torch.tensor(float("nan")), torch.zeros(3, 0), True)
 
@@ -56,7 +57,9 @@ def test_an_update_that_is_formed_stands_out_of_the_watched_budget() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")  # from a tensor in place of the dict
-@pytest.mark.parametrize("exercise_id", ["08-lora-linear", "08-inject", "08-nf4", "08-frozen-nf4"])
+@pytest.mark.parametrize(
+    "exercise_id", ["08-lora-linear", pytest.param("08-inject", marks=pytest.mark.slow), "08-nf4", "08-frozen-nf4"]
+)
 def test_nonsense_is_judged_and_not_stumbled_over(exercise_id: str) -> None:
     """Every value that a driver returns replaced by one that makes no sense, in turn."""
     exercise, oracle = exercises.find(exercise_id), oracle_of(exercise_id)
@@ -68,7 +71,7 @@ def test_nonsense_is_judged_and_not_stumbled_over(exercise_id: str) -> None:
     judged_by_value = [key for key in right.got if key not in ("dropped", "saved_bytes")]
     for key in judged_by_value:
         for value in NONSENSE:
-            if right.got[key] is None and value is None:
+            if value is right.got[key]:  # None or True, where it is right
                 continue
             wrong = Observation(case, tree, {**right.got, key: value}, right.back, right.measured)
             assert judge(exercise, oracle, [wrong]).score == 0, (key, value)

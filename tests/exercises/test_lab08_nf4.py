@@ -31,6 +31,7 @@ def nf4() -> dict:
     return answers_in("08-nf4", solution_of("08-nf4"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARD_TO_TELL)
 def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
     source = (TESTS / "wrong" / f"{name}.py").read_text()

@@ -57,7 +57,10 @@ def test_the_numbers_in_the_text_are_pefts(config, n_numbers: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch, where a hint takes a tensor for a dict
-@pytest.mark.parametrize("exercise", MINE, ids=lambda exercise: exercise.id)
+@pytest.mark.parametrize(
+    "exercise",
+    [pytest.param(item, id=item.id, marks=[pytest.mark.slow] * (item is PREFIX_TUNING)) for item in MINE],
+)
 def test_an_oracle_reads_whatever_comes_back(exercise) -> None:
     """Every top value replaced by something absurd, one after the other: a verdict, never a crash, never points."""
     case = exercise.public[0]

@@ -36,7 +36,7 @@ def usage(codebook: torch.Tensor | None = None) -> Figure:
 
 DRAWN: dict[str, Callable[[], Figure]] = {
     "bytes_by_method": lambda: figures.bytes_by_method(KEPT, TRAINED),
-    "loss_at_equal_bytes": lambda: figures.loss_at_equal_bytes(LOSSES, floor=0.358),
+    "loss_at_equal_bytes": lambda: figures.loss_at_equal_bytes(LOSSES, floor=0.358, before=8.9),
     "update_spectrum": lambda: spectrum(4),
     "code_usage": usage,
 }
@@ -73,6 +73,7 @@ def test_the_losses_are_those_handed_in() -> None:
     drawn = {line.get_label(): list(line.get_ydata()) for line in DRAWN["loss_at_equal_bytes"]().axes[0].lines}
     assert drawn["LoRA"] == [3.5, 0.5]
     assert drawn["everything"] == [0.45]
+    assert drawn["before training"] == [8.9, 8.9]
 
 
 def test_the_strokes_are_the_students_codes() -> None:

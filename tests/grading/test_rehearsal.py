@@ -15,7 +15,7 @@ from grading.supervisor.conversation import run_steps
 from grading.worker.wire import Channel
 from tests.grading.test_worker import DOUBLE, GOOD, code, graded, what_cells_print
 
-pytestmark = pytest.mark.usefixtures("lab99")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,9 @@ class LoRALinear(nn.Module):
         for p in base.parameters():
             p.requires_grad = False
         self.base, self.rank, self.alpha, self.p = base, rank, alpha, dropout
-        self.lora_A = nn.Parameter(torch.rand(rank, base.in_features) - 0.5)
-        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank))
+        like = {"dtype": base.weight.dtype, "device": base.weight.device}
+        self.lora_A = nn.Parameter(torch.rand(rank, base.in_features, **like) - 0.5)
+        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, **like))
         self.kept = None
 
     def forward(self, x):

@@ -12,8 +12,8 @@ class LoRALinear(nn.Module):
             base.bias.requires_grad = False
         self.factor = alpha / rank
         self.drop = nn.Dropout(dropout) if dropout > 0 else nn.Identity()
-        self.lora_A = nn.Parameter(nn.init.normal_(torch.empty(rank, base.in_features), std=1 / rank))
-        self.lora_B = nn.Parameter(nn.init.zeros_(torch.empty(base.out_features, rank)))
+        self.lora_A = nn.Parameter(nn.init.normal_(torch.empty(rank, base.in_features), std=1 / rank).to(base.weight))
+        self.lora_B = nn.Parameter(nn.init.zeros_(torch.empty(base.out_features, rank)).to(base.weight))
         self.register_buffer("is_merged", torch.tensor(False))
 
     def forward(self, x):

@@ -5,8 +5,8 @@ class LoRALinear(nn.Module):
         self.base = base.requires_grad_(False)
         self.scale, self.merged = alpha / rank, False
         self.dropout = nn.Dropout(dropout)
-        self.lora_A = nn.Parameter(torch.randn(rank, base.in_features) / base.in_features**0.5)
-        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank))
+        self.lora_A = nn.Parameter(torch.randn(rank, base.in_features, dtype=base.weight.dtype, device=base.weight.device) / base.in_features**0.5)
+        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, dtype=base.weight.dtype, device=base.weight.device))
 
     def forward(self, x):
         y = self.base(x)

@@ -5,8 +5,8 @@ class LoRALinear(nn.Module):
         self.base = base.requires_grad_(False)
         self.scale, self.merged = alpha / rank, False
         self.dropout = nn.Dropout(dropout)
-        self.lora_A = nn.Parameter(torch.randn(base.in_features, rank) / base.in_features**0.5)
-        self.lora_B = nn.Parameter(torch.zeros(rank, base.out_features))
+        self.lora_A = nn.Parameter(torch.randn(base.in_features, rank, dtype=base.weight.dtype, device=base.weight.device) / base.in_features**0.5)
+        self.lora_B = nn.Parameter(torch.zeros(rank, base.out_features, dtype=base.weight.dtype, device=base.weight.device))
 
     def forward(self, x):
         y = self.base(x)

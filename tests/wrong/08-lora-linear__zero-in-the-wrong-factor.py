@@ -5,8 +5,8 @@ class LoRALinear(nn.Module):
         self.base = base.requires_grad_(False)
         self.scale, self.merged = alpha / rank, False
         self.dropout = nn.Dropout(dropout)
-        self.lora_A = nn.Parameter(torch.zeros(rank, base.in_features))
-        self.lora_B = nn.Parameter(torch.randn(base.out_features, rank))
+        self.lora_A = nn.Parameter(torch.zeros(rank, base.in_features, dtype=base.weight.dtype, device=base.weight.device))
+        self.lora_B = nn.Parameter(torch.randn(base.out_features, rank, dtype=base.weight.dtype, device=base.weight.device))
 
     def forward(self, x):
         y = self.base(x)

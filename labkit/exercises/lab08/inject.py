@@ -16,7 +16,20 @@ from labkit.spec import Answer, Case, Exercise
 VOCABULARY = 40
 RANK, SCALE = 2, 2.0
 LEARNING_RATE = 0.1
-OBSERVED = ("wrapped", "trainable", "moved", "state", "first", "second", "back", "again", "fresh", "refused")
+OBSERVED = (
+    "wrapped",
+    "trainable",
+    "moved",
+    "state",
+    "first",
+    "second",
+    "back",
+    "again",
+    "fresh",
+    "refused",
+    "kept",
+    "apart",
+)
 
 
 @dataclass(frozen=True)
@@ -95,8 +108,8 @@ def drive_inject(ans, case: Adapted, tree: dict, stage) -> dict[str, object]:
     """Inject; train one step; give the adapter two sets of values, save both, and load them in turn.
 
     first, second: logits with either set. back, again: after loading the first, then the second. fresh: of a new
-    model after loading the first. refused: what load_adapter says to a state that lacks a tensor, has one more, or
-    has one of another shape.
+    model after loading the first. refused: what load_adapter raises at states that do not fit; kept: the model's
+    parameters are then as they were. apart: a loaded state stays as it is when the model changes.
     """
     tokens = tree["tokens"].to(stage.device)
 
@@ -123,8 +136,23 @@ def drive_inject(ans, case: Adapted, tree: dict, stage) -> dict[str, object]:
         fresh = injected()
         ans.load_adapter(fresh, out["state"])
         out["fresh"] = logits_of(fresh, case, tokens)
-        out["refused"] = [_refuses(ans.load_adapter, fresh, state) for state in _unfit(out["state"])]
+        before = _parameters(fresh)
+        # Of the other adapter's values, so that a part that was copied shows.
+        _fill(model, tree["seeds"][2])
+        unfit = _unfit({name: p for name, p in _parameters(model).items() if name in out["state"]})
+        out["refused"] = [_raised(ans.load_adapter, fresh, state) for state in unfit]
+        after = _parameters(fresh)
+        out["kept"] = after.keys() == before.keys() and all(torch.equal(before[name], after[name]) for name in before)
+        lent = {name: tensor.clone() for name, tensor in out["state"].items()}
+        ans.load_adapter(fresh, lent)
+        for parameter in fresh.parameters():
+            parameter += 1
+        out["apart"] = all(torch.equal(lent[name], tensor) for name, tensor in out["state"].items())
     return out
+
+
+def _parameters(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
 
 
 def _fill(model: nn.Module, seed: int) -> None:
@@ -153,29 +181,35 @@ def _one_step(model: nn.Module, case: Adapted, tokens: torch.Tensor) -> list[str
 
 
 def _unfit(state: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
-    """Three states of other models: one tensor less, one more, one of another shape."""
-    name = sorted(state)[-1] if state else "lora_A"
+    """Four states of other models: a tensor less, one more, one of another shape, one of a shape that copy_ repeats.
+
+    It is the last one, so that whoever looks while copying has copied others by then.
+    """
+    name = [*state][-1] if state else "lora_A"
     tensor = state.get(name, torch.zeros(RANK, RANK))
     return [
         {key: value for key, value in state.items() if key != name},
         {**state, f"encoder.{name}": tensor},
         {**state, name: torch.cat([tensor, tensor], -1)},
+        {**state, name: tensor[:1]},
     ]
 
 
-def _refuses(load: Callable, model: nn.Module, state: dict) -> bool:
+def _raised(load: Callable, model: nn.Module, state: dict) -> str:
     try:
         load(model, state)
-    except Exception:
-        return True
-    return False
+    except ValueError:
+        return "ValueError"
+    except Exception as error:
+        return type(error).__name__
+    return "nothing"
 
 
 INJECT = Exercise(
     id="08-inject",
     title="Adapters in a real model",
     points=4,
-    minutes=20,
+    minutes=25,
     difficulty=2,
     answers=(Answer("inject"), Answer("adapter_state"), Answer("load_adapter")),
     public=(

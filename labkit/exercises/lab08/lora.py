@@ -27,12 +27,13 @@ OBSERVED = (
     "unmerged",
     "initial_A",
     "dropped",
+    "placed",
 )
 
 
 @dataclass(frozen=True)
 class Layer(Case):
-    """A layer of n_in to n_out features. forward_only: large weights, of which only one forward pass is run."""
+    """A layer of n_in to n_out features. forward_only: one forward pass is run and no more."""
 
     n_in: int = 12
     n_out: int = 8
@@ -41,6 +42,7 @@ class Layer(Case):
     dropout: float = 0.0
     bias: bool = True
     forward_only: bool = False
+    dtype: str = "float32"
 
     @property
     def scale(self) -> float:
@@ -50,7 +52,7 @@ class Layer(Case):
 def layer_inputs(case: Layer, gen: torch.Generator) -> dict[str, object]:
     """weight (n_out, n_in), bias, A (rank, n_in), B (n_out, rank), x (N_ROWS / 2, 2, n_in) and the gradient of y.
 
-    Weight and factors are scaled so that outputs are of size 1.
+    Weight and factors are scaled so that outputs are of size 1. All are in the case's dtype.
 
     many (N_DROPPED_ROWS, n_in): an input without zeros, for the layers with dropout.
     """
@@ -63,7 +65,9 @@ def layer_inputs(case: Layer, gen: torch.Generator) -> dict[str, object]:
         "grad": torch.randn(N_ROWS // 2, 2, case.n_out, generator=gen),
     }
     n_many = N_DROPPED_ROWS if case.dropout else 0
-    return tree | {"many": 1 + torch.rand(n_many, case.n_in, generator=gen)}
+    tree["many"] = 1 + torch.rand(n_many, case.n_in, generator=gen)
+    dtype = getattr(torch, case.dtype)
+    return {name: None if tensor is None else tensor.to(dtype) for name, tensor in tree.items()}
 
 
 def linear_of(tree: dict, device: torch.device | str = "cpu") -> nn.Linear:
@@ -88,6 +92,7 @@ def drive_layer(ans, case: Layer, tree: dict, stage) -> dict[str, object]:
     x = tree["x"].to(stage.device)
     out: dict[str, object] = dict.fromkeys(OBSERVED)
     out["trainable"] = {name: list(p.shape) for name, p in layer.named_parameters() if p.requires_grad}
+    out["placed"] = _placed(ans, case)
     factors = {"lora_A": [case.rank, case.n_in], "lora_B": [case.n_out, case.rank]}
     have = {name: list(getattr(getattr(layer, name, None), "shape", ())) for name in factors}
     if have != factors:
@@ -111,6 +116,17 @@ def drive_layer(ans, case: Layer, tree: dict, stage) -> dict[str, object]:
             layer.train()
             out["dropped"] = layer(tree["many"].to(stage.device))
     return out
+
+
+def _placed(ans, case: Layer) -> dict[str, str]:
+    """Where the factors lie, and in which dtype, around a layer in bfloat16 on the meta device."""
+    base = nn.Linear(case.n_in, case.n_out, bias=case.bias, dtype=torch.bfloat16, device="meta")
+    layer = ans.LoRALinear(base, case.rank, case.alpha, case.dropout)
+    return {
+        name: f"{p.dtype} on {p.device.type}".removeprefix("torch.")
+        for name, p in layer.named_parameters()
+        if name in ("lora_A", "lora_B")
+    }
 
 
 def _merge_and_back(layer: nn.Module, x: torch.Tensor, out: dict) -> None:
@@ -147,6 +163,7 @@ LORA_LINEAR = Exercise(
         Layer(5, 9, 1, alpha=4.0),
         Layer(256, 256, 4, alpha=4.0),
         Layer(6, 24, 12, alpha=6.0, dropout=0.25),
+        Layer(12, 8, 4, alpha=4.0, forward_only=True, dtype="bfloat16"),
     ),
     inputs=layer_inputs,
     drive=drive_layer,

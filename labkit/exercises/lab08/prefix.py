@@ -23,6 +23,7 @@ from labkit.exercises.lab08.prompts import (
 )
 from labkit.spec import Answer, Exercise
 
+OBSERVED = ("parameters", "prefix", "cache", "logits", "loss", "grads")
 READ = ("input_ids", "attention_mask", "labels")
 
 
@@ -80,20 +81,50 @@ def gradients(encoder: torch.nn.Module) -> dict[str, torch.Tensor | None]:
     return dict(sorted((name, parameter.grad) for name, parameter in encoder.named_parameters()))
 
 
+class Misshapen(Exception):
+    """The model was given a cache of a wrong shape, at which it would stop somewhere inside."""
+
+
+class SeenCache:
+    """The shape of the keys that the model is given for its first layer; the right one as long as none was seen."""
+
+    def __init__(self, model: torch.nn.Module, right: list[int]) -> None:
+        self.shape = self._right = right
+        model.register_forward_pre_hook(self._look, with_kwargs=True)
+
+    def _look(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
+        layers = getattr(kwargs.get("past_key_values"), "layers", ())
+        keys = getattr(layers[0], "keys", None) if len(layers) else None
+        if isinstance(keys, torch.Tensor):
+            self.shape = list(keys.shape)
+        if self.shape != self._right:
+            raise Misshapen
+
+
+def cache_shape(case: Prefix) -> list[int]:
+    """Of the keys of one layer, and of its values."""
+    return [case.batch, case.n_kv_heads, case.n_prompt, case.head_dim]
+
+
 def drive_prefix(ans, case: Prefix, tree: dict, stage) -> dict:
     """The encoder by itself, then the frozen model behind its output, and a step back."""
     tree = on(stage.device, tree)
     encoder = ans.PrefixEncoder(config_of(case), case.n_prompt, case.bottleneck).to(stage.device)
-    got = {"parameters": loaded(encoder, tree["encoder"]), "prefix": None, "logits": None, "loss": None, "grads": None}
+    got = dict.fromkeys(OBSERVED) | {"parameters": loaded(encoder, tree["encoder"])}
     if got["parameters"] != {name: list(item.shape) for name, item in sorted(tree["encoder"].items())}:
         return got
     prefix = encoder()
     if not isinstance(prefix, torch.Tensor) or prefix.shape != (case.n_prompt, case.n_layers * 2 * case.kv_width):
         return got | {"prefix": prefix}
     model = model_of(case, tree["weights"], stage.device).requires_grad_(False)
-    got |= backpropagated(ans.with_prefix(model, prefix, *(tree[name] for name in READ)))
+    seen = SeenCache(model, cache_shape(case))
+    try:
+        got |= backpropagated(ans.with_prefix(model, prefix, *(tree[name] for name in READ)))
+    except Misshapen:
+        return got | {"prefix": prefix, "cache": seen.shape}
     return got | {
         "prefix": prefix,
+        "cache": seen.shape,
         "logits": at_text(got["logits"], tree["attention_mask"]),
         "grads": gradients(encoder),
     }
@@ -103,7 +134,7 @@ PREFIX_TUNING = Exercise(
     id="08-prefix-tuning",
     title="Keys and values for every layer",
     points=4,
-    minutes=20,
+    minutes=30,
     difficulty=3,
     answers=(Answer("PrefixEncoder"), Answer("with_prefix")),
     public=(

@@ -43,7 +43,9 @@ def true_adapted(case: Adapted, tree: dict) -> dict[str, object]:
         "second": expected["second"],
         "back": first,
         "again": expected["second"],
-        "refused": [True, True, True],
+        "refused": ["ValueError"] * 4,
+        "kept": True,
+        "apart": True,
     }
 
 
@@ -121,9 +123,39 @@ INJECT = Oracle(
             "saved tensor into the parameter of that name.",
         ),
         Hint(
-            lambda case, tree, got: near(got["fresh"], got["first"]) and not all(got["refused"]),
+            lambda case, tree, got: (
+                near(got["fresh"], got["first"])
+                and got["refused"] == ["ValueError", "ValueError", "nothing", "nothing"]
+            ),
+            "The names are compared and the shapes are not: an adapter of another rank or width is accepted. Compare "
+            "both, and raise ValueError.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["fresh"], got["first"]) and got["refused"][2:] == ["RuntimeError", "nothing"]
+            ),
+            "The shapes are left to copy_, which repeats a single row over a whole matrix and stops at others with a "
+            "RuntimeError. Compare them yourself, and raise ValueError.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["fresh"], got["first"]) and "nothing" in got["refused"],
             "load_adapter accepts a state that does not fit: names missing, names that the model does not have, or "
             "another shape. strict=False hides all but the last, so compare the names yourself and raise ValueError.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["fresh"], got["first"]) and set(got["refused"]) != {"ValueError"},
+            "load_adapter stops at a state that does not fit, but not with ValueError. Compare names and shapes before "
+            "you use them, and raise it yourself.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["fresh"], got["first"]) and not got["kept"],
+            "A state that was refused has changed the model: some tensors were copied before the misfit was found. "
+            "First compare all of them, then copy.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["fresh"], got["first"]) and not got["apart"],
+            "The model now holds the saved tensors themselves, so training it changes the saved adapter too. Copy the "
+            "values, with copy_.",
         ),
         Hint(
             lambda case, tree, got: not near(got["back"], got["first"]) or not near(got["again"], got["second"]),

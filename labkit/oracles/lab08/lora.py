@@ -15,6 +15,8 @@ from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 """float32 sums of some hundred terms, in any order, that come to size 1; a mistake is off by more than 1 %."""
+CLOSE_IN_BFLOAT16 = Tolerance(atol=0.06, rtol=0.02)
+"""The base's output, the middle, the update and the sum, each rounded to 8 bits."""
 _DECIDED_ELSEWHERE = Tolerance(atol=float("inf"))
 
 
@@ -38,14 +40,16 @@ def expect(case: Layer, tree: dict) -> dict[str, object]:
 
     Properties judge the first factor and dropout, which are random: zeros stand for any values of the right shape.
     """
-    layer = peft_layer(case, tree)
-    x = tree["x"].clone().requires_grad_()
+    dtype = tree["weight"].dtype
+    layer = peft_layer(case, {name: None if part is None else part.float() for name, part in tree.items()})
+    x = tree["x"].float().requires_grad_()
     y = layer(x)
     found: dict[str, object] = {
         "trainable": {"lora_A": [case.rank, case.n_in], "lora_B": [case.n_out, case.rank]},
+        "placed": dict.fromkeys(("lora_A", "lora_B"), "bfloat16 on meta"),
         "initial_A": torch.zeros_like(tree["A"]),
         "initial_B": torch.zeros_like(tree["B"]),
-        "y": y.detach(),
+        "y": y.detach().to(dtype),
     }
     if case.dropout:
         found["dropped"] = torch.zeros(len(tree["many"]), case.n_out)
@@ -69,7 +73,8 @@ def expect(case: Layer, tree: dict) -> dict[str, object]:
 def tolerance(case: Layer, tree: dict) -> dict[str, Tolerance]:
     """A gradient of a factor is a sum over rows and outputs, larger than its result where terms cancel."""
     gradients = Tolerance(atol=1e-5 * max(1.0, case.scale) * (N_ROWS * case.n_out) ** 0.5, rtol=1e-4)
-    found = dict.fromkeys(OBSERVED, CLOSE) | {"grads": gradients}
+    close = CLOSE if case.dtype == "float32" else CLOSE_IN_BFLOAT16
+    found = dict.fromkeys(OBSERVED, close) | {"grads": gradients}
     return found | {"initial_A": _DECIDED_ELSEWHERE, "dropped": _DECIDED_ELSEWHERE}
 
 
@@ -232,6 +237,11 @@ LORA_LINEAR = Oracle(
             lambda case, tree, got: case.dropout and drops_the_updates_input(Observation(case, tree, got)),
             "Dropout belongs on the input of the update alone: the base layer sees all of x, and neither the "
             "rank-sized middle nor the output is dropped.",
+        ),
+        Hint(
+            lambda case, tree, got: set(got["placed"].values()) != {"bfloat16 on meta"},
+            "A factor has not the dtype or the device of base.weight: torch.zeros by itself is float32 on the CPU. "
+            "base.weight.new_zeros(n_out, rank) has both.",
         ),
     ),
 )

@@ -144,6 +144,12 @@ def _rounded_down(found: Read) -> bool:
     return bool((off < 0).all() or (off > 0).all())
 
 
+def _largest_is_second(found: Read) -> bool:
+    """In many blocks, the largest weight came back with the second largest code, as if it were no code itself."""
+    second = (found.used / found.scale.clamp_min(1e-30) - CODEBOOK[-2]).abs() < 0.02
+    return bool(second.float().mean() > 0.2)
+
+
 NF4 = Oracle(
     id="08-nf4",
     judge=(
@@ -216,6 +222,11 @@ NF4 = Oracle(
             "weights need their own.",
         ),
         Hint(
+            reads(_largest_is_second),
+            "The largest weight of a block came back as the second largest code. Compare with the midpoints between "
+            "codes, not with the codes.",
+        ),
+        Hint(
             lambda case, tree, got: not case.double and _other_blocks(read(case, tree, got)),
             f"The blocks are not of {BLOCK} weights in a row, in the order of w.flatten().",
         ),
@@ -227,8 +238,8 @@ NF4 = Oracle(
                     and bool(((found.used - found.scale).abs() > found.scale_allowed()).any())
                 )
             ),
-            "The scales lost more than half a step of their 8 bits. Take their mean off first: all scales are "
-            "positive, and half of the codes would never be used.",
+            "The scales lost more than half a step of their 8 bits. Take their mean off first, and keep steps and mean "
+            "in float32.",
         ),
         Hint(
             reads(lambda found: found.case.double and right_scales_are(found, True, steps=1.0)),

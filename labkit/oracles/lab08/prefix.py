@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab08.prefix import Prefix
+from labkit.exercises.lab08.prefix import Prefix, cache_shape
 from labkit.exercises.lab08.prompts import at_text, model_of
 from labkit.oracles.lab08.prompts import CLOSE, close, in_peft, quiet, run_in_peft
 from labkit.spec import Hint, Oracle
@@ -24,6 +24,7 @@ def expected(case: Prefix, tree: dict) -> dict:
     return {
         "parameters": {name: list(item.shape) for name, item in sorted(tree["encoder"].items())},
         "prefix": encoder(torch.arange(case.n_prompt)).detach(),
+        "cache": cache_shape(case),
         **run_in_peft(model, tree),
         "grads": {name: parameter.grad for name, parameter in sorted(encoder.named_parameters())},
     }
@@ -67,6 +68,12 @@ def heads_unpermuted(case: Prefix, prefix: torch.Tensor) -> Layers:
     """Positions and heads mixed: the axes are named, but not moved."""
     parts = prefix.view(case.n_prompt, case.n_layers * 2, -1).transpose(0, 1)
     parts = parts.reshape(-1, 1, case.n_kv_heads, case.n_prompt, case.head_dim)
+    return list(zip(parts[0::2], parts[1::2]))
+
+
+def never_moved(case: Prefix, prefix: torch.Tensor) -> Layers:
+    """The matrix cut up in the order in which the axes are needed, as if its numbers lay in it."""
+    parts = prefix.reshape(case.n_layers * 2, 1, case.n_kv_heads, case.n_prompt, case.head_dim)
     return list(zip(parts[0::2], parts[1::2]))
 
 
@@ -137,6 +144,10 @@ LAYOUT = (
     "The numbers of a position are not cut up as layer, then key or value, then head, then head_dim. View them in this "
     "order first, and move the axes with permute afterwards."
 )
+ONLY_CUTS = (
+    "view and reshape only cut up, in the order in which the numbers lie. Keep n_prompt as the first axis of the view, "
+    "and move it with permute afterwards."
+)
 BETWEEN = "The network between the table and the prefix is linear, tanh, linear: check what stands between the two."
 
 PREFIX_TUNING = Oracle(
@@ -153,6 +164,13 @@ PREFIX_TUNING = Oracle(
         Hint(
             lambda case, tree, got: case.bottleneck is None and "transform.0.weight" in got["parameters"],
             "Without a bottleneck there is no network: the embedding holds the whole prefix.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.bottleneck is not None
+                and got["parameters"]["embedding.weight"] == [case.n_prompt, case.n_layers * 2 * case.kv_width]
+            ),
+            "With a bottleneck the table is narrow: (n_prompt, key heads x head_dim). The network widens it.",
         ),
         Hint(
             shape_of(
@@ -183,6 +201,13 @@ PREFIX_TUNING = Oracle(
             "The parameters do not have peft's names, so that its checkpoints would not load: an embedding, and with a "
             "bottleneck a torch.nn.Sequential named transform.",
         ),
+        Hint(
+            lambda case, tree, got: (
+                got["parameters"] != {name: list(item.shape) for name, item in sorted(tree["encoder"].items())}
+            ),
+            "Some part of the encoder has another shape than in peft. The network goes from key heads x head_dim to "
+            "the bottleneck, and from there to the whole width.",
+        ),
         Hint(prefix_is(through(torch.relu)), BETWEEN),
         Hint(prefix_is(through(lambda inner: inner)), BETWEEN),
         Hint(prefix_is(through(torch.nn.functional.gelu)), BETWEEN),
@@ -194,6 +219,16 @@ PREFIX_TUNING = Oracle(
         Hint(
             lambda case, tree, got: got["prefix"].dim() == 3,
             "The encoder has no batch axis: it returns (n_prompt, width), and with_prefix expands it over the texts.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["cache"] == [case.batch, case.n_prompt, case.n_kv_heads, case.head_dim] != cache_shape(case)
+            ),
+            "Heads and positions have changed places: keys and values are (batch, key heads, n_prompt, head_dim).",
+        ),
+        Hint(
+            lambda case, tree, got: got["cache"] in (cache_shape(case)[1:], [1, *cache_shape(case)[1:]]),
+            "Keys and values are those of one text. Give them a batch axis, and expand it over all texts.",
         ),
         Hint(
             without_prefix,
@@ -209,6 +244,7 @@ PREFIX_TUNING = Oracle(
         Hint(logits_are(layers=kinds_first), LAYOUT),
         Hint(logits_are(layers=heads_last), LAYOUT),
         Hint(logits_are(layers=heads_unpermuted), LAYOUT),
+        Hint(logits_are(layers=never_moved), ONLY_CUTS),
         Hint(
             logits_are(mask="as given"),
             "The mask was not made longer: it still begins with the text. transformers fills the missing end with "
@@ -228,7 +264,7 @@ PREFIX_TUNING = Oracle(
             "at the length of the cache.",
         ),
         Hint(
-            lambda case, tree, got: got["loss"] is None,
+            lambda case, tree, got: got["loss"] is None and isinstance(got["logits"], torch.Tensor),
             "No loss came back: hand the labels to the model as well. They are as long as the text, and need nothing "
             "in front.",
         ),
