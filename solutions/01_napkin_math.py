@@ -1366,7 +1366,7 @@ for n_gpus in (8, 512):
 # carries.
 
 
-# %%
+# %% tags=["varies"]
 def encoder(n_layers: int) -> torch.nn.Module:
     layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
     return torch.nn.TransformerEncoder(layer, n_layers)
@@ -1405,7 +1405,7 @@ print(f"GPT-2 small on 2.5 B tokens, 20 per parameter, on this core: {days:,.0f}
 #
 # The left column is your sum or, for the exponent, the theory; the right one is the measurement beside it.
 
-# %%
+# %% tags=["varies"]
 states = model_state_bytes([(n_llama,)], "bf16", "adamw")
 print(f"{'Llama-3-8B, bf16, AdamW, 100 x 1024 tokens':44}{'sum or theory':>14}{'measured':>14}")
 for label, n_bytes, found in (

@@ -1293,7 +1293,7 @@ if hasattr(F, "linear_cross_entropy"):
 # small head for the last two. A block keeps 3.5 MiB where its output takes 0.25, so $c = 14$.
 
 
-# %%
+# %% tags=["varies"]
 N_BLOCKS = 48
 n_best = best_segments(N_BLOCKS, 14)
 

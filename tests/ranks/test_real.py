@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -42,12 +43,14 @@ def told(error: type[Exception], fn, n: int, timeout_s: float = 60.0, backend: s
 
 
 def gone(pid: int) -> bool:
-    """Whether a process is gone, or soon will be."""
-    deadline = time.monotonic() + 10
+    """Whether a process has ended, or soon will have; what nobody has collected yet has ended, too."""
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
             return True
         time.sleep(0.01)
     return False
