@@ -1215,7 +1215,7 @@ class ChunkedLoss(torch.autograd.Function):
 check("05-chunked-loss", chunked_loss)
 
 
-# %%
+# %% tags=["varies"]
 def head_cost(
     loss_of, n_tokens: int = 1024, width: int = 64, n_vocab: int = 4096
 ) -> tuple[int, int]:
@@ -1279,7 +1279,7 @@ print(f"{per_token / 1024:.0f} KiB a token, the layers' inputs {24 * 4 * 1024 / 
 # **In practice** PyTorch has `F.linear_cross_entropy` from version 2.13 on, and Liger Kernel and Cut Cross-Entropy
 # have fused kernels with the same idea.
 
-# %%
+# %% tags=["varies"]
 if hasattr(F, "linear_cross_entropy"):
     options = nn.LinearCrossEntropyOptions(batch_chunk_size=64, chunking_method=None)
     peak, _ = head_cost(partial(F.linear_cross_entropy, options=options))
