@@ -5,7 +5,6 @@ A profile can be read while the block still runs. Nothing is measured or drawn h
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,4 +143,4 @@ def _changes(record: Record) -> list[tuple[int, int]]:
     life = [(record.born, first), *record.changes]
     if record.freed is not None:
         life.append((record.freed, -record.n_bytes))
-    return list(itertools.chain(life))
+    return life

@@ -6,7 +6,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.offload import Layers, forward, machine_of
-from labkit.oracles.lab05.programs import Program, first_race, program
+from labkit.oracles.lab05.programs import Program, first_race, nothing_overlaps, program
 from labkit.simdevice import from_plain
 from labkit.spec import Hint, Observation, Oracle, Tolerance
 
@@ -206,15 +206,7 @@ OFFLOAD = Oracle(
             "The host waits for these copies: only a non_blocking copy from or to pinned memory "
             "(torch.empty(..., pin_memory=True)) returns at once.",
         ),
-        Hint(
-            lambda case, tree, got: told(case, got).any("copy", stream=0),
-            "The copies queue up with the kernels in one stream: issue them under `with cuda.stream(side):`.",
-        ),
-        Hint(
-            lambda case, tree, got: sum(one.kind == "sync" for one in told(case, got).commands) > 1,
-            "synchronize stops the host, which then has nothing queued when the copy is done. Let one stream wait for "
-            "the other: wait_stream and wait_event return at once.",
-        ),
+        *nothing_overlaps(told),
         Hint(
             lambda case, tree, got: told(case, got).hidden_share("to host") < LEAST_HIDDEN,
             "The kernels stop for each copy: the current stream waits for it at once. Keep up to n_in_flight tensors "
