@@ -23,6 +23,7 @@ import torch
 from labkit.device import device, seed_all
 from labkit.limits import OverLimit, time_limit
 from labkit.ranks import Comm, CommError, RankFailed, simulate
+from labkit.ranks.traffic import figures
 from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
 from labkit.tree import clone, plain, without_addresses
@@ -75,8 +76,8 @@ def observe(
     lend: hand over `tree` itself and do not look at it afterwards, for runs whose memory is watched from outside.
 
     Runs with every generator seeded and in `known_settings`, so that neither the notebook's earlier cells nor an
-    earlier run can change the outcome. With several ranks each gets copies of its own, and what came back and the
-    inputs afterwards are `{"ranks": [tree of rank 0, ...]}`.
+    earlier run can change the outcome. Ranks get copies of their own each, and what came back and the inputs afterwards
+    are `{"ranks": [tree of rank 0, ...]}`, also where a case has one rank and others have more.
     """
     drive = _drive_one if exercise.run.ranks == 1 else _drive_ranks
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
@@ -104,17 +105,19 @@ def _drive_one(
 def _drive_ranks(
     exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage, lend: bool
 ) -> tuple[Tree, Tree]:
-    """The same of every rank. What was measured is the largest figure of any rank."""
+    """The same of every rank. What was measured is the largest figure of any rank, and the traffic."""
+    run = exercise.run
+    world_size = run.ranks if isinstance(run.ranks, int) else run.ranks(case)
 
     def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
         own = replace(stage, rank=comm.rank, world_size=comm.world_size, comm=comm, measured={}, held={}, marks=[])
         return *_drive_one(exercise, answers, case, tree, own, lend), own
 
-    results, traffic = simulate(drive, exercise.run.ranks)
+    results, traffic = simulate(drive, world_size, run.cluster(case) if run.cluster else None)
     for _, _, own in results:
         for name, value in own.measured.items():
             stage.measured[name] = max(value, stage.measured.get(name, value))
-    stage.measured.update(bytes_sent=max(traffic.bytes_sent), messages=max(traffic.messages), rounds=traffic.rounds)
+    stage.measured.update(figures(traffic))
     return {"ranks": [got for got, _, _ in results]}, {"ranks": [back for _, back, _ in results]}
 
 

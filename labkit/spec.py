@@ -47,10 +47,13 @@ class Answer:
 class Run:
     """What the driver gets to run with; the limits hold for all cases of the exercise together.
 
+    ranks: how many communicating copies of the driver run, one number or case -> number.
+    cluster: case -> the `labkit.ranks.Cluster` that they are on; one node without it.
     `needs` names grants beyond the plain profile: "loopback", "files", "subprocess", "compiler".
     """
 
-    ranks: int = 1
+    ranks: int | Callable[[Any], int] = 1
+    cluster: Callable[[Any], Any] | None = None
     wall_s: float = 10.0
     cpu_s: float | None = None
     memory_bytes: int = GiB
@@ -63,8 +66,8 @@ class Exercise:
 
     inputs: (case, generator) -> tree, every random number drawn from the generator.
     drive:  (answers, case, tree, stage) -> tree. Builds whatever is not data (models, optimizers, schedules),
-            calls the answer and returns what happened as a tree. With `run.ranks > 1` it is called once a rank,
-            and the judge sees {"ranks": [the tree of rank 0, ...]}.
+            calls the answer and returns what happened as a tree. Unless `run.ranks` is 1 it is called once a
+            rank, and the judge sees {"ranks": [the tree of rank 0, ...]}.
     forbids: dotted names of calls that would make the exercise pointless; `torch.Tensor.half` stands for the
             method `.half()` on anything.
     """

@@ -19,6 +19,7 @@ from typing import Literal
 from grading.supervisor.forkserver import Forkserver
 from grading.worker.seal import Seal
 from grading.worker.watch import Memory, gone_is_fine, memory_of, shared_mappings
+from labkit.ranks.traffic import FIGURES
 from labkit.spec import Budget, MiB
 
 SLACK_BYTES = 16 * MiB
@@ -45,9 +46,7 @@ WITNESSES = {
     "saved_bytes": Witness("outside"),
     "dispatches": Witness("probe", "ops"),
     "flops": Witness("probe", "ops"),
-    "bytes_sent": Witness("inside"),
-    "messages": Witness("inside"),
-    "rounds": Witness("inside"),
+    **dict.fromkeys(FIGURES, Witness("inside")),
 }
 """By the budget's name; every budget of an oracle has one."""
 

@@ -10,6 +10,7 @@ import torch
 
 from labkit.check import Verdict, examine, inputs_untouched
 from labkit.check.text import as_text
+from labkit.ranks import Cluster
 from labkit.spec import Answer, Budget, Case, Exercise, Hint, KiB, Oracle, Run, Tolerance
 from tests.exercises.small import cell
 
@@ -327,6 +328,42 @@ def test_several_ranks() -> None:
     fails(exercise, oracle, "def all_reduce(comm, x):\n    return torch.zeros_like(x)", "Zeros came back.")
     fails(exercise, oracle, NAIVE.replace("+= got", "+= got * (rank != 3)"), "wrong value at ranks.0.out")
     fails(exercise, oracle, RING.replace(".clone()", ""), "the input `x` was changed in place on rank 0")
+
+
+def test_a_case_says_how_many_ranks_it_has_and_on_which_nodes() -> None:
+    def drive(ans, case, tree, stage):
+        x = tree["x"][stage.rank].clone()
+        ans.to_all(stage.comm, x)
+        return {"out": x}
+
+    exercise = declare(
+        "to-all",
+        Answer("to_all"),
+        drive,
+        cases=(Size(1), Size(2), Size(5)),
+        inputs=lambda case, gen: {"x": torch.randn(case.n, 3, generator=gen)},
+        run=Run(ranks=lambda case: case.n, cluster=lambda case: Cluster(ranks_per_node=2)),
+    )
+    oracle = Oracle(
+        exercise.id,
+        expect=lambda case, tree: {"ranks": [{"out": tree["x"][0]}] * case.n},
+        budgets=(Budget("bytes_across", 12, "One message leaves a node."),),
+    )
+    chain = """def to_all(comm, x):
+    if comm.rank > 0:
+        comm.recv(x, comm.rank - 1)
+    if comm.rank < comm.world_size - 1:
+        comm.send(x, comm.rank + 1)
+"""
+    passes(exercise, oracle, chain)
+    star = """def to_all(comm, x):
+    for other in range(1, comm.world_size):
+        if comm.rank == 0:
+            comm.send(x, other)
+        elif comm.rank == other:
+            comm.recv(x, 0)
+"""
+    fails(exercise, oracle, star, "measured  36 bytes", "One message leaves a node.")
 
 
 def test_what_goes_wrong_between_ranks_is_told() -> None:
