@@ -26,13 +26,16 @@ export JUPYTER_PREFER_ENV_PATH = 1
 FAST   = -m "not slow and not browser and not gpu" -n $(WORKERS) --dist worksteal
 SLOW   = -m "(slow or browser) and not gpu" -n $(WORKERS) --dist loadscope
 SOLVED = build/solutions
+# The oldest Triton that labkit.interpreter supports is tried beside the newest, which is the environment's own.
+OLD_TRITON = 3.7.1
+TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/meters/test_compiled*.py)
 GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lab notebooks bench test-gpu bench-gpu lint format clean FORCE
+.PHONY: help setup demo test test-old-triton check lab notebooks bench test-gpu bench-gpu lint format clean FORCE
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "  make %-16s %s\n", $$1, $$2 }'
 
 setup: $(STAMP) ## make the environment (the other targets do this by themselves)
 	@echo "ready: $(VENV)"
@@ -66,11 +69,24 @@ check: lint ## the fast lane: lint, fresh notebooks, quick tests; changes no fil
 	$(PY) -m grading build --check
 	$(PY) -m pytest $(FAST) $(PYTEST_ARGS)
 
-test: check ## everything: also every solution notebook, the slow tests and the browser
+test: check test-old-triton ## everything: also every solution notebook, the slow tests and the browser
 	rm -rf $(SOLVED)
 	$(PY) -m grading build --solutions $(SOLVED)
 	$(PY) -m pytest --nbval-lax -n $(WORKERS) --dist loadscope $(SOLVED)
 	$(PY) -m pytest $(SLOW) $(PYTEST_ARGS)
+
+ifeq ($(shell uname -s),Linux)
+test-old-triton: $(VENV)/triton-$(OLD_TRITON)/.complete ## the quick tests of kernels, with the oldest Triton that is supported
+	PYTHONPATH="$(BIN)/../triton-$(OLD_TRITON)" $(PY) -c "import triton; assert triton.__version__ == '$(OLD_TRITON)', triton"
+	PYTHONPATH="$(BIN)/../triton-$(OLD_TRITON)" $(PY) -m pytest $(FAST) $(PYTEST_ARGS) $(TRITON_TESTS)
+else
+test-old-triton:
+	@echo "skipped: Triton has builds for Linux only"
+endif
+
+$(VENV)/triton-$(OLD_TRITON)/.complete: $(STAMP)
+	$(PY) -m pip install --quiet --no-deps --upgrade --target "$(BIN)/../triton-$(OLD_TRITON)" $(PIP_ARGS) "triton==$(OLD_TRITON)"
+	touch $@
 
 test-gpu: $(STAMP) ## the tests that need an NVIDIA GPU
 	@if $(GPU); then $(PY) -m pytest -m gpu $(PYTEST_ARGS) || [ $$? = 5 ]; else echo "skipped: no NVIDIA GPU"; fi

@@ -4,6 +4,7 @@ On a user's machine the test is skipped with the reason and the fix. Where `LABS
 `.ci/run`) it fails, so that a lane cannot drop out unseen. Nothing is installed here.
 """
 
+import importlib.util
 import os
 import shutil
 from typing import NoReturn
@@ -24,6 +25,12 @@ def missing(what: str, why: str, fix: str) -> NoReturn:
 def require(program: str, why: str, fix: str) -> str:
     """The path of a program on this machine."""
     return shutil.which(program) or missing(program, why, fix)
+
+
+def require_package(name: str) -> None:
+    """An importable package of an optional part of the environment."""
+    if importlib.util.find_spec(name) is None:
+        missing(f"the package {name}", "some tests need it and are skipped", "make setup")
 
 
 def require_browser() -> str:
