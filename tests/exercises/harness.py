@@ -22,7 +22,10 @@ SECRET = Secret(b"a course key for the tests", "lab", "ada", "first")
 
 
 def answers_in(exercise_id: str, source: str) -> dict[str, object]:
-    """The names that a cell with this source defines, after the lab's own set-up cell."""
+    """The names that a cell with this source defines, after the lab's set-up cell; or its text, if that is asked."""
+    answers = exercises.find(exercise_id).answers
+    if all(answer.kind == "text" for answer in answers):
+        return {answer.name: source for answer in answers}
     namespace: dict[str, object] = {"__name__": "__main__"}
     exec(_cell(exercise_id[:2], f"{exercise_id[:2]}-setup"), namespace)
     exec(compile(source, "<answer>", "exec"), namespace)
@@ -34,11 +37,18 @@ def public_verdict(exercise_id: str, source: str) -> Verdict:
     return examine(exercises.find(exercise_id), oracle_of(exercise_id), answers_in(exercise_id, source), [source])
 
 
-def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET) -> Verdict:
-    """What the grader concludes from hidden cases drawn from `secret`."""
+def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, watched: bool = False) -> Verdict:
+    """What the grader concludes from hidden cases drawn from `secret`.
+
+    watched: also from the large ones whose memory the grader watches.
+    """
     exercise, hidden = exercises.find(exercise_id), hidden_of(exercise_id)
     names = [answer.name for answer in exercise.answers]
-    cases = hidden.cases(secret.draw(exercise_id))
+    rng = secret.draw(exercise_id)
+    cases = hidden.cases(rng)
+    n_cases = len(cases)
+    if watched:
+        cases = (*cases, *hidden.watched(rng))
     answers = gather_answers(exercise, answers_in(exercise_id, source))
     if isinstance(answers, Trouble):
         return judge(exercise, oracle_of(exercise_id), [Observation(cases[0], {}, trouble=answers)])
@@ -50,7 +60,7 @@ def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET) -> Ve
         runs.append(observe(exercise, answers, case, tree))
         if runs[-1].trouble and runs[-1].trouble.kind != "raised":
             break
-    return judge(exercise, oracle_of(exercise_id), runs, hidden.expect, n_cases=len(cases))
+    return judge(exercise, oracle_of(exercise_id), runs, hidden.expect, n_cases=n_cases)
 
 
 def answer_files(folder: str) -> list[Path]:

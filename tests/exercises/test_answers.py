@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
+from grading.hidden import hidden_of
 from labkit import exercises
 from labkit.check import examine
 from labkit.check.text import MAX_LINES, WIDTH, as_text
@@ -19,17 +21,36 @@ USE_UP_THEIR_TIME = ("the-lectures-loop", "the-lectures-loop-on-a-sorted-list", 
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 
 
+LAUNCH = ("15-launch",)
+"""Exercises whose check starts processes from nothing, which takes seconds each time."""
+
+
 def _cases(folder: str) -> list:
     return [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem.endswith(USE_UP_THEIR_TIME) else [])
+        pytest.param(
+            path, id=path.stem, marks=_marks(path.stem.startswith(LAUNCH) or path.stem.endswith(USE_UP_THEIR_TIME))
+        )
         for path in answer_files(folder)
     ]
 
 
-@pytest.mark.parametrize("exercise_id", ALL)
+def _marks(is_slow: bool) -> list:
+    return [pytest.mark.slow] if is_slow else []
+
+
+@pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=_marks(name in LAUNCH)) for name in ALL])
 def test_the_solution_gets_full_marks(exercise_id: str) -> None:
     source = solution_of(exercise_id)
     for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):
+        assert verdict.outcome == "passed", as_text(verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise_id", [name for name in ALL if hidden_of(name).watched(Random(0))])
+def test_right_answers_pass_the_large_cases_as_well(exercise_id: str) -> None:
+    right = [path.read_text() for path in answer_files("right") if path.stem.startswith(f"{exercise_id}__")]
+    for source in (solution_of(exercise_id), *right):
+        verdict = hidden_verdict(exercise_id, source, watched=True)
         assert verdict.outcome == "passed", as_text(verdict)
 
 

@@ -80,9 +80,9 @@ def tolerance(case: Layer, tree: dict) -> dict[str, Tolerance]:
 
 def starts_random(run: Observation) -> str | None:
     """The first factor of a new layer: random, of a size that neither drowns nor explodes."""
-    size = float(run.got["initial_A"].std() * run.case.n_in**0.5)
-    if not 0.02 < size < 10:
-        return f"the values of a new lora_A have a standard deviation of {size:.3g} / sqrt(n_in)"
+    size = float(run.got["initial_A"].std())
+    if not 0.02 / run.case.n_in**0.5 < size < 3:
+        return f"the values of a new lora_A have a standard deviation of {size:.3g}"
     return None
 
 
