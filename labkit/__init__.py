@@ -14,6 +14,8 @@ except ImportError as error:
 from labkit.check import CheckFailed, check, progress
 from labkit.device import device, has_gpu, seed_all
 from labkit.meters import (
+    Timing,
+    bench,
     compile_report,
     guard_launches,
     limit_memory,
@@ -27,6 +29,8 @@ from labkit.ranks import run_ranks
 
 __all__ = [
     "CheckFailed",
+    "Timing",
+    "bench",
     "check",
     "compile_report",
     "device",

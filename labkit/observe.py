@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 
@@ -24,11 +25,12 @@ from labkit.device import device, seed_all
 from labkit.limits import OverLimit, time_limit
 from labkit.ranks import Comm, CommError, RankFailed, simulate
 from labkit.ranks.traffic import figures
+from labkit.ranks.turns import Stopped
 from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
-from labkit.tree import clone, plain, without_addresses
+from labkit.tree import clone, part_of, plain, without_addresses
 
-_OURS = str(Path(__file__).resolve().parent)
+_OURS = tuple(str(Path(__file__).resolve().parents[1] / name) for name in ("labkit", "grading"))
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -38,10 +40,31 @@ def public_seed(exercise_id: str, index: int) -> int:
 
 
 def make_inputs(exercise: Exercise, case: Case, seed: int) -> Tree:
-    """The inputs of a case as a plain tree, every random number drawn from `seed`."""
+    """The inputs of a case as a plain tree, every random number drawn from `seed`.
+
+    Raises ValueError where the parts for the ranks are not one for each of them.
+    """
     generator = torch.Generator().manual_seed(seed)
     with known_settings():
-        return plain(exercise.inputs(case, generator))
+        tree = plain(exercise.inputs(case, generator))
+    if exercise.run.ranks != 1 and isinstance(tree, dict):
+        _check_parts(exercise, case, tree)
+    return tree
+
+
+def n_ranks(exercise: Exercise, case: Case) -> int:
+    """How many ranks a case of the exercise has."""
+    ranks = exercise.run.ranks
+    return ranks(case) if callable(ranks) else ranks
+
+
+def _check_parts(exercise: Exercise, case: Case, tree: Tree) -> None:
+    if "mine" in tree:
+        raise ValueError(f"{exercise.id}: an input is called `mine`, which is what each rank's own part is called")
+    n, parts = n_ranks(exercise, case), tree.get("ranks", [])
+    if "ranks" in tree and not (isinstance(parts, list) and len(parts) == n):
+        n_parts = len(parts) if isinstance(parts, list) else "no list of"
+        raise ValueError(f'{exercise.id}: `inputs` made {n_parts} parts under "ranks", and the case has {n} ranks')
 
 
 def gather_answers(exercise: Exercise, found: Mapping[str, object]) -> SimpleNamespace | Trouble:
@@ -76,13 +99,12 @@ def observe(
     lend: hand over `tree` itself and do not look at it afterwards, for runs whose memory is watched from outside.
 
     Runs with every generator seeded and in `known_settings`, so that neither the notebook's earlier cells nor an
-    earlier run can change the outcome. Ranks get copies of their own each, and what came back and the inputs afterwards
-    are `{"ranks": [tree of rank 0, ...]}`, also where a case has one rank and others have more.
+    earlier run can change the outcome. Ranks get copies of their own each, of inputs under "ranks" their own part alone
+    (`labkit.tree.part_of`), and what came back and the inputs afterwards are `{"ranks": [tree of rank 0, ...]}`, also
+    where a case has one rank and others have more.
     """
     drive = _drive_one if exercise.run.ranks == 1 else _drive_ranks
-    with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
-        stage = Stage(device=device(), tmp=Path(folder))
-        seed_all(0)
+    with _stage() as stage:
         try:
             with time_limit(wall_s or exercise.run.wall_s, cpu_s or exercise.run.cpu_s):
                 got, back = drive(exercise, answers, case, tree, stage, lend)
@@ -91,6 +113,30 @@ def observe(
         except BaseException as error:
             return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
     return Observation(case, tree, got, back, stage.measured, held=stage.held)
+
+
+def observe_rank(exercise: Exercise, answers: SimpleNamespace, case: Case, part: Tree, comm: Comm) -> Observation:
+    """Drive the answer as one rank alone, whose others are elsewhere behind `comm`. part: what this rank is fed.
+
+    A Trouble of the kind "stopped" says that the run had ended for a reason that lies with another rank.
+    """
+    with _stage(rank=comm.rank, world_size=comm.world_size, comm=comm) as stage:
+        try:
+            with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
+                got, back = _drive_one(exercise, answers, case, part, stage, lend=False)
+        except (CommError, OverLimit, Stopped) as error:
+            return Observation(case, part, measured=stage.measured, trouble=_trouble(error))
+        except BaseException as error:
+            return Observation(case, part, measured=stage.measured, trouble=_trouble(RankFailed(comm.rank, error)))
+    return Observation(case, part, got, back, stage.measured, held=stage.held)
+
+
+@contextlib.contextmanager
+def _stage(**of_rank: Any) -> Iterator[Stage]:
+    """A fresh stage, with every generator seeded and in `known_settings`."""
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
+        seed_all(0)
+        yield Stage(device=device(), tmp=Path(folder), **of_rank)
 
 
 def _drive_one(
@@ -107,13 +153,12 @@ def _drive_ranks(
 ) -> tuple[Tree, Tree]:
     """The same of every rank. What was measured is the largest figure of any rank, and the traffic."""
     run = exercise.run
-    world_size = run.ranks if isinstance(run.ranks, int) else run.ranks(case)
 
     def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
         own = replace(stage, rank=comm.rank, world_size=comm.world_size, comm=comm, measured={}, held={}, marks=[])
-        return *_drive_one(exercise, answers, case, tree, own, lend), own
+        return *_drive_one(exercise, answers, case, part_of(tree, comm.rank), own, lend), own
 
-    results, traffic = simulate(drive, world_size, run.cluster(case) if run.cluster else None)
+    results, traffic = simulate(drive, n_ranks(exercise, case), run.cluster(case) if run.cluster else None)
     for _, _, own in results:
         for name, value in own.measured.items():
             stage.measured[name] = max(value, stage.measured.get(name, value))
@@ -146,6 +191,7 @@ def _trouble(error: BaseException) -> Trouble:
     rank = ""
     if isinstance(error, RankFailed):
         rank, error = f"rank {error.rank}: ", error.__cause__
+    error = _over_limit(error) or error
     where = _students_line(error)
     try:
         text = str(error)
@@ -155,6 +201,8 @@ def _trouble(error: BaseException) -> Trouble:
         return Trouble("unanswered", STUB_MESSAGE)
     if isinstance(error, OverLimit):
         return Trouble(error.kind, f"it did not finish within {error}", where)
+    if isinstance(error, Stopped):
+        return Trouble("stopped", "another rank ended the run", where)
     if isinstance(error, CommError):
         return Trouble("raised", text, where)
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
@@ -163,11 +211,26 @@ def _trouble(error: BaseException) -> Trouble:
     return Trouble("raised", rank + (f"{name}: {line}" if line else name), where)
 
 
+def _over_limit(error: BaseException) -> OverLimit | None:
+    """The time limit that fired on the way to the error: leaving a `with` block may fail in its turn and hide it."""
+    seen: set[int] = set()
+    rest: list[BaseException | None] = [error]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, OverLimit):
+            return one
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            # Read past whatever the student's own class of errors may say of itself.
+            rest += [BaseException.__context__.__get__(one), BaseException.__cause__.__get__(one)]
+    return None
+
+
 def _students_line(error: BaseException) -> str | None:
     """The last line of the student's own code on the way to the error, with its number in the cell."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         name = frame.filename
-        ours = name.startswith((_OURS, *_LIBRARIES)) or (name.startswith("<") and not linecache.getline(name, 1))
+        ours = name.startswith((*_OURS, *_LIBRARIES)) or (name.startswith("<") and not linecache.getline(name, 1))
         if not ours:
             line = (frame.line or "").strip()
             return f"line {frame.lineno}: {line[:80]}" if line else f"line {frame.lineno}"

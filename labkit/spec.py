@@ -47,7 +47,8 @@ class Answer:
 class Run:
     """What the driver gets to run with; the limits hold for all cases of the exercise together.
 
-    ranks: how many communicating copies of the driver run, one number or case -> number.
+    ranks: how many communicating copies of the driver run, one number or case -> number. When graded, each is a
+    process of its own, and what another rank was given or made reaches it through `stage.comm` alone.
     cluster: case -> the `labkit.ranks.Cluster` that they are on; one node without it.
     `needs` names grants beyond the plain profile: "loopback", "files", "subprocess", "compiler".
     """
@@ -64,7 +65,9 @@ class Run:
 class Exercise:
     """The half that the sandbox has: what is asked, what is fed, and how the answer is run.
 
-    inputs: (case, generator) -> tree, every random number drawn from the generator.
+    inputs: (case, generator) -> tree, every random number drawn from the generator. Where `run.ranks` is not 1 it may
+            be {"ranks": [part of rank 0, ...], ...what all get}: a rank is fed its own part as "mine" beside what
+            all get, and no "ranks". Whatever no rank may know of another belongs there.
     drive:  (answers, case, tree, stage) -> tree. Builds whatever is not data (models, optimizers, schedules),
             calls the answer and returns what happened as a tree. Unless `run.ranks` is 1 it is called once a
             rank, and the judge sees {"ranks": [the tree of rank 0, ...]}.
@@ -111,12 +114,13 @@ class Hint:
 
 @dataclass(frozen=True)
 class Budget:
-    """`measured[name] <= limit`, where the limit may depend on (case, tree)."""
+    """`measured[name] <= limit`, or `>=` where `at_least` is set; the limit may depend on (case, tree)."""
 
     name: str
     limit: float | Callable[[Any, Tree], float]
     hint: str
     unit: str = "bytes"
+    at_least: bool = False
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,14 @@ def clone(tree: Tree) -> Tree:
     return tree
 
 
+def part_of(tree: Tree, rank: int) -> Tree:
+    """What one rank is fed of an exercise's inputs: all of them, but of "ranks" only its own part, as "mine"."""
+    if not isinstance(tree, dict) or "ranks" not in tree:
+        return tree
+    common = {key: item for key, item in tree.items() if key != "ranks"}
+    return {**common, "mine": tree["ranks"][rank]}
+
+
 def leaves(tree: Tree, path: str = "") -> Iterator[tuple[str, object]]:
     """Every leaf of a plain tree with its path, in order: ("grads.0", tensor)."""
     items: Iterator[tuple[object, object]]

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.conversation import run_steps
 from grading.supervisor.feeds import Fed, Transcript
 from grading.supervisor.forkserver import Forkserver
 from grading.supervisor.grade import Job, hidden_feeds, public_feeds
+from grading.supervisor.kernels import without_compiled
+from grading.supervisor.ranked import run_all
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.check.judge import describe, mismatch_of
@@ -73,14 +74,14 @@ def run_again(
     Raises InfrastructureFault when the trouble is ours.
     """
     with Forkserver(isolation) as forkserver:
-        shown = run_steps(forkserver, job.steps, public)
+        shown = run_all(forkserver, job.steps, public)
         steps = [step for step in job.steps if not (step["id"] in shown.cells and shown.cells[step["id"]].skipped)]
-        return shown, run_steps(forkserver, steps, hidden)
+        return shown, run_all(forkserver, steps, hidden)
 
 
 def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_hidden: bool) -> list[CaseLook]:
     """Every failing one of the cases that were run, each judged by itself."""
-    expect, oracle = _expect(exercise, is_hidden), oracle_of(exercise.id)
+    expect, oracle = _expect(exercise, is_hidden), without_compiled(oracle_of(exercise.id))
     looks = []
     for index, run in enumerate(runs):
         try:

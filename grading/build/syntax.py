@@ -15,7 +15,9 @@ SWALLOWS = {None, "Exception", "BaseException", "RuntimeError", "NotImplementedE
 
 
 def parse(source: str) -> ast.Module:
-    """The tree of a code cell, IPython's magics allowed. Raises SyntaxError."""
+    """The tree of a code cell, IPython's magics allowed; of a `%%writefile` cell, that file's. Raises SyntaxError."""
+    if source.startswith("%%writefile "):
+        source = "\n" + source.partition("\n")[2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         try:

@@ -52,7 +52,7 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
         args += ["--perms", "0755", "--dir", path]
     for place in plan.places:
         if place.how == "bind":
-            args += ["--ro-bind", place.path, place.path]
+            args += ["--ro-bind", place.source or place.path, place.path]
         elif place.how == "link":
             args += ["--symlink", os.readlink(place.path), place.path]
         else:

@@ -31,6 +31,8 @@ _SYSTEM = (
     "/etc/localtime",
     "/sys/devices/system/cpu",
 )
+NAMES = "names"
+"""The folder beside the worker's code with the files that a program in the view finds names in."""
 LIGHT = ("torch", "grading.worker.job", "matplotlib.pyplot", "labkit.figures")
 FULL = (*LIGHT, "torch._dynamo")
 """What labs import. PyTorch loads its compiler at the first optimizer, in seconds that every fork would pay again."""
@@ -42,6 +44,8 @@ MODELS = (
     "peft",
 )
 """The same for labs on models of libraries."""
+KERNELS = ("grading.worker.kernels",)
+"""Beside one of these, for labs on Triton kernels: Triton's interpreter, which takes a second to load."""
 
 
 def interpreter() -> str:
@@ -64,7 +68,14 @@ def plan_of(tier: str, tree: Path, preload: tuple[str, ...] | None = None, limit
     if tier == "none":
         return Plan(tier, preload, limits=limits)
     shown = [*_SYSTEM, os.path.realpath(sys.base_prefix), *library_paths(), os.path.realpath(tree)]
-    return Plan(tier, preload, layout(shown, _secret_places()), limits)
+    places = layout(shown, _secret_places())
+    return Plan(tier, preload, (*places, *_names(tree)), limits)
+
+
+def _names(tree: Path) -> tuple[Place, ...]:
+    """The files by which a name is looked up, ours in place of the machine's: they know this machine alone."""
+    folder = Path(os.path.realpath(tree)) / "grading" / "worker" / NAMES
+    return tuple(Place("bind", f"/etc/{name}", str(folder / name)) for name in ("hosts", "nsswitch.conf"))
 
 
 def _secret_places() -> list[str]:

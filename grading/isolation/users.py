@@ -17,5 +17,18 @@ def job_user(pid: int) -> int | None:
     """
     if os.geteuid() != 0:
         return None
-    n_users = sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())
-    return _HIGH + pid % _N_HIGH if n_users >= _HIGH + _N_HIGH else _LOW + pid % _N_LOW
+    return _HIGH + pid % _N_HIGH if _n_users() >= _HIGH + _N_HIGH else _LOW + pid % _N_LOW
+
+
+def users_of_ranks(user: int | None, n: int) -> list[int | None]:
+    """A user for each of n ranks, the job's own for the first; its own for all where there are not enough.
+
+    Then they have nothing in common but what the kernel counts of a user, as processes.
+    """
+    if user is None or user < _HIGH or _n_users() < _HIGH + n * _N_HIGH:
+        return [user] * n
+    return [user + rank * _N_HIGH for rank in range(n)]
+
+
+def _n_users() -> int:
+    return sum(int(line.split()[2]) for line in Path("/proc/self/uid_map").read_text().splitlines())

@@ -24,7 +24,7 @@ from labkit.spec import Case, GiB, Observation, Tree, Trouble
 GRACE_S = 1.0
 START_S = 30.0
 MAX_TEXT = 70_000
-_NO_MORE_CASES = ("unanswered", "missing", "type", "wall", "cpu", "memory", "died")
+NO_MORE_CASES = ("unanswered", "missing", "type", "wall", "cpu", "memory", "died")
 _CPU_SIGNALS = ("SIGXCPU", "SIGPROF")
 
 
@@ -226,7 +226,8 @@ class _Attempt:
                 raise WireError(f'"{kind[:40]}" where a result was due')
             # Kept as they come: a later case that breaks the worker takes none of these with it.
             runs.append(_observation(feed, said))
-            if runs[-1].trouble and runs[-1].trouble.kind in _NO_MORE_CASES:
+            self._transcript.tapes.setdefault(name, []).append(said.get("tape"))
+            if runs[-1].trouble and runs[-1].trouble.kind in NO_MORE_CASES:
                 break
             if feed.watched:
                 seen.append(self._watch.seen(runs[-1].measured.get("peak_bytes", 0.0), feed.inputs_bytes))
@@ -250,7 +251,7 @@ class _Attempt:
         deadline = time.monotonic() + within_s
         self._channel.send("probe", {"meter": meter, "n": n}, deadline)
         said = self._wait("probed", deadline)["measured"]
-        return probed(meter, n, _measured(said))
+        return probed(meter, n, measured_of(said))
 
     def _wait(self, kind: str, deadline: float) -> dict[str, Tree]:
         got, said = self._channel.receive(deadline)
@@ -263,10 +264,11 @@ def _observation(feed: Feed, said: Mapping[str, Tree]) -> Observation:
     # What was lent is not looked at afterwards, so nothing can be said of it; what is not sent back was not changed.
     back = feed.tree if feed.watched else said.get("back", feed.tree)
     trouble = trouble_from_tree(said["trouble"])
-    return Observation(feed.case, feed.tree, said["got"], back, _measured(said["measured"]), trouble)
+    return Observation(feed.case, feed.tree, said["got"], back, measured_of(said["measured"]), trouble)
 
 
-def _measured(said: Mapping[str, Tree]) -> dict[str, float]:
+def measured_of(said: Mapping[str, Tree]) -> dict[str, float]:
+    """The figures that a worker sends, as far as they are figures."""
     return {
         str(name): float(value)
         for name, value in said.items()

@@ -77,5 +77,7 @@ class Transcript:
     cells: dict[str, CellResult] = field(default_factory=dict)
     exercises: dict[str, list[Observation]] = field(default_factory=dict)
     seen: dict[str, list[Seen]] = field(default_factory=dict)
+    tapes: dict[str, list[Tree]] = field(default_factory=dict)
+    """What each observed case says of its kernel launches, for the exercises that have any."""
     n_printed: int = 0
     cpu_s: float = 0.0

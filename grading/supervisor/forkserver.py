@@ -15,20 +15,22 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from grading.isolation import bwrap
 from grading.isolation.plan import plan_of
-from grading.isolation.users import job_user
+from grading.isolation.users import job_user, users_of_ranks
 from grading.supervisor.worker_tree import make_worker_tree, worker_command
-from grading.worker.confine.plan import PLAIN, Limits, Plan
+from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
 from grading.worker.seal import Seal
 from grading.worker.watch import descendants
 from grading.worker.wire import Channel
 
 START_S = 120.0
 KILL_S = 10.0
+_MATES_SHARE = 4
+"""Of a job's memory, a rank in a sandbox of its own has this part; some of it is taken by what is loaded."""
 _PRIVATE = "/tmp/job-{n}"
 """The folder of the n-th job where it has temporary space of its own."""
 
@@ -58,8 +60,12 @@ class Forkserver:
         tree: Path | None = None,
         preload: tuple[str, ...] | None = None,
         limits: Limits = PLAIN,
+        wait: bool = True,
     ) -> None:
         self.isolation = isolation
+        self._preload, self._limits = preload, limits
+        self._mates: list[Forkserver] = []
+        """Sandboxes for ranks other than the first, where one sandbox cannot keep them from one another."""
         self._home = Path(tempfile.mkdtemp(prefix="grading-"))
         self.tree = tree or make_worker_tree(self._home / "tree")
         plan = plan_of(isolation, self.tree, preload, limits)
@@ -83,13 +89,18 @@ class Forkserver:
                 cwd=self._home,
                 pass_fds=(theirs.fileno(),),
             )
+        self._user = job_user(self._process.pid) if isolation != "none" else None
+        if wait:
+            self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Raises InfrastructureFault, and closes it, where it does not come to that."""
         try:
             self._expect("ready", START_S)
         except InfrastructureFault:
             self.close()
             raise
-        self._user = job_user(self._process.pid) if isolation != "none" else None
-        if isolation == "bwrap":
+        if self.isolation == "bwrap":
             self._ours = frozenset(descendants(self._process.pid))
 
     def __enter__(self) -> Forkserver:
@@ -103,37 +114,68 @@ class Forkserver:
 
         grants: what it may do beyond the plain profile (`Run.needs`). Raises InfrastructureFault.
         """
-        return Channel(self._open(grants=list(grants)))
+        return Channel(*self._open(grants=list(grants)))
+
+    def open_ranks(self, n: int, grants: Sequence[str] = ()) -> list[Channel]:
+        """Fork n fresh workers that cannot reach one another and return the channels to them, in the ranks' order.
+
+        Together they are one job, with one job's memory. Raises InfrastructureFault.
+        """
+        if not 1 <= n <= MOST_RANKS:
+            raise InfrastructureFault(f"{n} ranks were asked for, and there may be 1 to {MOST_RANKS}")
+        grants = [*grants, RANK]
+        if self.isolation != "bwrap":
+            return list(map(Channel, self._open(grants, n=n)))
+        self._make_mates(n - 1)
+        return [each.open_job(grants) for each in (self, *self._mates[: n - 1])]
+
+    def _make_mates(self, n: int) -> None:
+        limits = replace(self._limits, memory_bytes=self._limits.memory_bytes // _MATES_SHARE)
+        made = [
+            Forkserver(self.isolation, self.tree, self._preload, limits, wait=False)
+            for _ in range(n - len(self._mates))
+        ]
+        # All of them load at the same time.
+        self._mates += made
+        for mate in made:
+            mate.wait_until_ready()
 
     def run_trial(self, targets: dict) -> dict[str, str]:
         """What a job could do to `targets` that it should not, by name; see grading.worker.trial."""
-        with self._open(trial=targets) as ours, ours.makefile() as answer:
+        (ours,) = self._open(trial=targets)
+        with ours, ours.makefile() as answer:
             ours.settimeout(KILL_S)
             text = answer.read()
         if not text:
             raise InfrastructureFault(f"the trial ended without a word: {self.last_words()}")
         return json.loads(text)
 
-    def _open(self, grants: Sequence[str] = (), trial: dict | None = None) -> socket.socket:
+    def _open(self, grants: Sequence[str] = (), trial: dict | None = None, n: int = 1) -> list[socket.socket]:
         self.kill_job()
         self._n_jobs += 1
         if self.isolation == "none":
             self._job_folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._home))
-        folder = self._job_folder or _PRIVATE.format(n=self._n_jobs)
-        ours, theirs = socket.socketpair()
-        with theirs:
-            start = {"do": "start", "folder": str(folder), "uid": self._user, "grants": grants, "trial": trial}
-            try:
-                socket.send_fds(self._control, [json.dumps(start).encode()], [theirs.fileno()])
-            except OSError as error:
-                ours.close()
-                raise InfrastructureFault(f"the forking process is gone: {error}") from error
-        self._running = True
+        folder = str(self._job_folder or _PRIVATE.format(n=self._n_jobs))
+        places = [
+            {"folder": folder if self._job_folder is None or n == 1 else f"{folder}/{rank}", "uid": uid}
+            for rank, uid in enumerate(users_of_ranks(self._user, n))
+        ]
+        start = {"do": "start", "places": places, "grants": list(grants), "trial": trial}
+        pairs = [socket.socketpair() for _ in range(n)]
+        ours, theirs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         try:
+            socket.send_fds(self._control, [json.dumps(start).encode()], [each.fileno() for each in theirs])
+            self._running = True
             pid = self._expect("started", KILL_S)["pid"]
-        except InfrastructureFault:
-            ours.close()
-            raise
+        except (OSError, InfrastructureFault) as error:
+            for each in ours:
+                each.close()
+            if isinstance(error, InfrastructureFault):
+                raise
+            raise InfrastructureFault(f"the forking process is gone: {error}") from error
+        finally:
+            for each in theirs:
+                each.close()
         if self.isolation == "kernel":
             self._ours = frozenset({pid})
         return ours
@@ -141,11 +183,14 @@ class Forkserver:
     def kill_job(self) -> Ended:
         """End the running job and everything it started, and remove its folder."""
         ended = Ended()
+        for mate in self._mates:
+            of_mate = mate.kill_job()
+            ended = Ended(ended.over or of_mate.over, ended.cpu_s + of_mate.cpu_s)
         if self._running:
             with contextlib.suppress(OSError):
                 self._control.send(json.dumps({"do": "kill"}).encode())
             told = self._expect("ended", KILL_S)
-            ended = Ended(told["over"], told["cpu_s"])
+            ended = Ended(ended.over or told["over"], ended.cpu_s + told["cpu_s"])
             self._running = False
         if self._job_folder is not None:
             shutil.rmtree(self._job_folder, ignore_errors=True)
@@ -169,6 +214,8 @@ class Forkserver:
         """End the forking process with all that it forked. Closing again does nothing."""
         if self._control.fileno() < 0:
             return
+        while self._mates:
+            self._mates.pop().close()
         with contextlib.suppress(InfrastructureFault):
             self.kill_job()
         self._control.close()

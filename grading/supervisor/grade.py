@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import json
 import math
 import platform
@@ -21,10 +22,18 @@ import torch
 import grading
 import labkit
 from grading.hidden import Secret, hidden_of
-from grading.rebuild.needed import needed
 from grading.supervisor.conversation import run_steps
 from grading.supervisor.feeds import UNWATCHED, Fed, Feed, Step, Transcript
 from grading.supervisor.forkserver import Forkserver
+from grading.supervisor.kernels import (
+    cells_before,
+    is_compiled,
+    is_replayed,
+    judge_replay,
+    replay,
+    without_compiled,
+)
+from grading.supervisor.ranked import Ranked, is_ranked, only_needed, without_ranked
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from grading.supervisor.witness import Seen, objection, probes_for
 from labkit import exercises
@@ -65,12 +74,20 @@ RESULT_BEARING = ("hidden", "rebuild", "supervisor", "worker")
 @functools.cache
 def grader_digest() -> str:
     """A digest of the source and of the versions that could change a result."""
-    digest = hashlib.sha256(f"{platform.python_version()} {torch.__version__}".encode())
+    digest = hashlib.sha256(f"{platform.python_version()} {torch.__version__} {_triton()}".encode())
     ours = Path(grading.__file__).parent
     for root in (Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)):
         for path in sorted(root.rglob("*.py")):
             digest.update(str(path.relative_to(root.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def _triton() -> str:
+    """The version of Triton, whose interpreter runs kernels."""
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
 
 
 def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
@@ -83,29 +100,43 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
     asked = {exercise.id: exercise for exercise in map(exercises.find, _exercises_in(job.steps))}
     public = {name: public_feeds(exercise) for name, exercise in asked.items()}
     began = time.monotonic()
-    transcript = run_steps(forkserver, job.steps, public)
+    transcript = run_steps(forkserver, without_ranked(job.steps), public)
+    in_ranks = Ranked(forkserver, job.steps, transcript)
     shown = {}
     for name, exercise in asked.items():
-        runs = _explained(exercise, transcript.exercises[name], transcript.cells)
-        shown[name] = _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(public[name].feeds)))  # noqa: B023
+        fed = public[name]
+
+        def judged(found: Transcript, exercise: Exercise = exercise, fed: Fed = fed) -> Verdict:
+            runs = _explained(exercise, found.exercises[exercise.id], transcript.cells)
+            return _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(fed.feeds)))
+
+        shown[name] = in_ranks.verdict(exercise, fed, judged) if is_ranked(exercise) else judged(transcript)
     hidden = {name: hidden_feeds(asked[name], secret) for name, verdict in shown.items() if verdict.score > 0}
-    unseen = run_steps(forkserver, _second_run(job.steps, hidden, transcript.cells), hidden)
+    second = _second_run(without_ranked(job.steps), hidden, transcript.cells)
+    unseen = run_steps(forkserver, second, hidden)
+    in_ranks.begin_again()
     results: dict[str, ExerciseResult] = {}
     looks: list[str] = []
     for name, exercise in asked.items():
         verdict = None
         if name in hidden:
             fed = hidden[name]
-            verdict = _guarded(exercise, lambda: _judge_hidden(exercise, unseen, fed))  # noqa: B023
+
+            def judged(found: Transcript, exercise: Exercise = exercise, fed: Fed = fed) -> Verdict:
+                verdict = _guarded(exercise, lambda: _judge_hidden(exercise, found, fed))
+                has_to_prove_it = verdict.score > 0 and is_replayed(oracle_of(exercise.id))
+                return _replayed(forkserver, exercise, job, found, fed, secret) if has_to_prove_it else verdict
+
+            verdict = in_ranks.verdict(exercise, fed, judged) if is_ranked(exercise) else judged(unseen)
             if verdict.outcome == "suspected" and fed.is_sealed:
                 # Large things that other cells left behind are no reason for doubt: once more, without them.
-                again = run_steps(forkserver, _only_needed(job.steps, exercise), {name: fed})
-                second = _guarded(exercise, lambda: _judge_hidden(exercise, again, fed))  # noqa: B023
-                if second.score > 0:
+                alone = judged(run_steps(forkserver, only_needed(job.steps, exercise), {name: fed}))
+                if alone.score > 0:
                     looks.append(f"{name} passes without the other cells, but not with them: {_told(verdict)}")
-                    verdict = second
+                    verdict = alone
         results[name] = ExerciseResult(shown[name], verdict)
-    usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(transcript.cpu_s + unseen.cpu_s, 3)}
+    cpu_s = transcript.cpu_s + unseen.cpu_s + in_ranks.cpu_s
+    usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(cpu_s, 3)}
     notes = (*job.notes, *looks, *_doubts(results))
     return SubmissionResult(
         job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.isolation, usage
@@ -173,12 +204,12 @@ def _judge_public(exercise: Exercise, job: Job, runs: Sequence[Observation], n_c
     found = find_forbidden(job.program, names, exercise.forbids)
     if found and first_trouble not in ("unanswered", "missing", "type"):
         runs = [Observation(exercise.public[0], {}, trouble=refusal(found))]
-    return judge(exercise, oracle_of(exercise.id), runs, n_cases=n_cases)
+    return judge(exercise, without_compiled(oracle_of(exercise.id)), runs, n_cases=n_cases)
 
 
 def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
     """A hidden verdict keeps its rows for the instructor; its headline says that the public cases pass."""
-    oracle, runs = oracle_of(exercise.id), unseen.exercises[exercise.id]
+    oracle, runs = without_compiled(oracle_of(exercise.id)), unseen.exercises[exercise.id]
     verdict = judge(exercise, oracle, runs, hidden_of(exercise.id).expect, n_cases=len(fed.feeds))
     objections = _objections(runs, fed, unseen.seen.get(exercise.id, ()))
     if objections:
@@ -188,6 +219,23 @@ def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
         return verdict
     headline = f"{exercise.id}: the public cases pass, but not every hidden one does."
     return replace(verdict, headline=headline, hint=verdict.hint or HIDDEN_HINT)
+
+
+def _replayed(
+    forkserver: Forkserver, exercise: Exercise, job: Job, found: Transcript, fed: Fed, secret: Secret
+) -> Verdict:
+    """The verdict on an answer of kernels: by what these do when they run again, from their text alone."""
+    oracle, n_cases = oracle_of(exercise.id), sum(not feed.watched for feed in fed.feeds)
+    again = replay(
+        forkserver,
+        exercise,
+        found.exercises[exercise.id][:n_cases],
+        found.tapes.get(exercise.id, ())[:n_cases],
+        cells_before(job.steps, exercise.id),
+        lambda index: secret.draw(exercise.id, f"replay {index}").getrandbits(63),
+        is_compiled(oracle),
+    )
+    return _guarded(exercise, lambda: judge_replay(exercise, oracle, hidden_of(exercise.id).expect, again, n_cases))
 
 
 def _objections(runs: Sequence[Observation], fed: Fed, seen: Sequence[Seen]) -> tuple[tuple[str, str], ...]:
@@ -204,13 +252,6 @@ def _objections(runs: Sequence[Observation], fed: Fed, seen: Sequence[Seen]) -> 
     limits = iter([feed.most_bytes for feed in fed.feeds if feed.most_bytes is not None])
     told += [problem for figure in seen if (problem := objection(figure, math.inf if figure.exact else next(limits)))]
     return tuple(("problem", text) for text in told)
-
-
-def _only_needed(steps: Sequence[Step], exercise: Exercise) -> list[Step]:
-    """The exercise, after the cells that its answers are made in and that those look names up in."""
-    cells = [(step["id"], step["source"]) for step in steps if step["do"] == "code"]
-    kept = needed(cells, [answer.name for answer in exercise.answers])
-    return [step for step in steps if step["id"] in kept or step.get("exercise") == exercise.id]
 
 
 def _guarded(exercise: Exercise, judged: Callable[[], Verdict]) -> Verdict:

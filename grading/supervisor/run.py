@@ -16,7 +16,7 @@ from pathlib import Path
 
 from grading.errors import UserError
 from grading.isolation import choose
-from grading.isolation.plan import FULL, LIGHT, MODELS
+from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.grade import Job, grade_job
 from grading.supervisor.result import SubmissionResult
@@ -27,6 +27,7 @@ _COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim")
 """PyTorch loads its compiler at the first optimizer, parts of it at `backward` with a gradient, and where it is called.
 It must be there before memory is watched."""
 _MODELS = re.compile(r"transformers|peft")
+_KERNELS = re.compile(r"triton")
 
 
 def run(job: Job, isolation: str) -> dict:
@@ -65,9 +66,10 @@ def _graded(tier: str, job: Job) -> SubmissionResult:
 
 def _preload(job: Job) -> tuple[str, ...]:
     """What the forking process has loaded: what takes seconds, only for those whose text may come to it."""
+    kernels = KERNELS if _installed("triton") and any(_KERNELS.search(text) for text in job.program) else ()
     if _installed("transformers", "peft") and any(_MODELS.search(text) for text in job.program):
-        return MODELS
-    return FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT
+        return (*MODELS, *kernels)
+    return (*(FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT), *kernels)
 
 
 @functools.cache

@@ -32,11 +32,13 @@ KEPT_BYTES = 24 * MiB
 class Witness:
     """Where the measure of a budget comes from.
 
-    "outside": the figure itself is read from outside. "probe": `meter` is tried on work of a known size. "inside": it
-    is counted beside the student's code and taken on trust, which no exercise of the course may rest on.
+    "outside": the figure itself is read from outside. "probe": `meter` is tried on work of a known size. "replay": it
+    is measured by `meter` while the answer's kernels run again from their text (`grading.supervisor.kernels`).
+    "router": it stands in the books of the router, through which alone ranks reach one another. "inside": it is counted
+    beside the student's code and taken on trust, which no exercise of the course may rest on.
     """
 
-    how: Literal["outside", "probe", "inside"]
+    how: Literal["outside", "probe", "replay", "router", "inside"]
     meter: str = ""
 
 
@@ -46,9 +48,20 @@ WITNESSES = {
     "saved_bytes": Witness("outside"),
     "dispatches": Witness("probe", "ops"),
     "flops": Witness("probe", "ops"),
-    **dict.fromkeys(FIGURES, Witness("inside")),
+    **dict.fromkeys(("load_bytes", "store_bytes", "atomic_bytes", "launches"), Witness("replay", "traffic")),
+    **dict.fromkeys(("out_of_bounds", "races", "sector_efficiency"), Witness("replay", "traffic")),
+    "computed_by_torch": Witness("replay", "traffic"),
+    **dict.fromkeys(
+        ("registers", "spills", "shared_bytes", "vector_width", "matrix_instructions"), Witness("replay", "compiled")
+    ),
+    **dict.fromkeys(FIGURES, Witness("router")),
 }
 """By the budget's name; every budget of an oracle has one."""
+
+
+def witness_of(budget: Budget) -> Witness:
+    """The witness of a budget; "inside" for one that nobody has thought of."""
+    return WITNESSES.get(budget.name, Witness("inside"))
 
 
 @dataclass(frozen=True)

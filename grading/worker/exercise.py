@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 
+from grading.worker.routed import run_rank
+from grading.worker.taped import taping_of
 from grading.worker.watch import memory_of
 from grading.worker.wire import Channel, case_from_tree, trouble_to_tree
 from labkit import exercises
@@ -40,15 +42,19 @@ def serve_exercise(channel: Channel, namespace: dict[str, object], step: dict[st
 
 
 def _serve_case(channel: Channel, exercise: Exercise, answers: object, parts: dict[str, Tree]) -> None:
-    case = case_from_tree(type(exercise.public[0]), parts["case"])
+    case, tape = case_from_tree(type(exercise.public[0]), parts["case"]), {}
     if isinstance(answers, Trouble):
         run = Observation(case, parts["tree"], trouble=answers)
+    elif "rank" in parts:
+        run = run_rank(channel, exercise, answers, case, parts)
     else:
-        run = observe(exercise, answers, case, parts["tree"], lend=parts["watched"])
+        taping = taping_of(exercise, parts["watched"])
+        run = observe(taping.exercise if taping else exercise, answers, case, parts["tree"], lend=parts["watched"])
+        tape = {"tape": taping.told} if taping else {}
     # Inputs that are as they came need not go back: saying so is worth as much as sending them.
     back = {} if same(parts["tree"], run.back) else {"back": run.back}
     said = {"got": run.got, "measured": dict(run.measured), "trouble": trouble_to_tree(run.trouble)}
-    channel.send("observed", {**said, **back})
+    channel.send("observed", {**said, **back, **tape})
 
 
 def _probe(meter: str, n: int) -> dict[str, float]:

@@ -18,13 +18,13 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from grading.worker import large_pages
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
-from grading.worker.confine.plan import Plan, with_grants
+from grading.worker.confine.plan import MOST_RANKS, Plan, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
 from grading.worker.seal import Seal, apply
 from grading.worker.watch import Memory, cpu_s, descendants, memory_of, together_bytes
@@ -141,13 +141,13 @@ class _Server:
 
     def _obey(self) -> bool:
         """Carry out the next command; False when there will be none."""
-        data, descriptors, _, _ = socket.recv_fds(self._control, 65536, 1)
+        data, descriptors, _, _ = socket.recv_fds(self._control, 65536, MOST_RANKS)
         if not data:
             self._end()
             return False
         command = json.loads(data)
         if command["do"] == "start":
-            self._start(descriptors[0], command)
+            self._start(descriptors, command)
         elif command["do"] == "seal":
             _tell(self._control, {"event": "sealed", "failed": self._seal(command)})
         elif command["do"] == "kill":
@@ -182,8 +182,34 @@ class _Server:
         _, status = os.waitpid(pid, 0)
         return status == 0
 
-    def _start(self, channel_fd: int, command: dict) -> None:
+    def _start(self, channels: list[int], command: dict) -> None:
+        """Start a job for each channel: one, or the ranks of an exercise, which count as one job and end together."""
         grants = tuple(command["grants"])
+        limits = with_grants(self._plan.limits, grants)
+        jobs = [
+            self._job(channel_fd, place["folder"], place["uid"], command["trial"], grants)
+            for channel_fd, place in zip(channels, command["places"], strict=True)
+        ]
+        self._over = None
+        self._cpu_s = 0.0
+        self._user = command["places"][0]["uid"]
+        self._memory_bytes, self._n_files = limits.memory_bytes, limits.n_files
+        descriptors = (*channels, self._control.fileno())
+        if self._namespaces is None:
+            pid = fork_plainly(jobs, descriptors)
+        elif len(jobs) == 1:
+            pid = self._namespaces.fork(grants, descriptors, jobs[0])
+        else:
+            pid = self._namespaces.fork_ranks(grants, descriptors, jobs)
+        for channel_fd in channels:
+            os.close(channel_fd)
+        self._leader = pid
+        _tell(self._control, {"event": "started", "pid": pid})
+
+    def _job(
+        self, channel_fd: int, folder: str, uid: int | None, trial: dict | None, grants: tuple[str, ...]
+    ) -> Callable[[], None]:
+        """What a job's process does from its first moment on."""
         limits = with_grants(self._plan.limits, grants)
 
         def job() -> None:
@@ -193,41 +219,24 @@ class _Server:
             try:
                 os.closerange(3, channel_fd)
                 os.closerange(channel_fd + 1, _MANY)
-                _settle_into(command["folder"], command["uid"])
+                _settle_into(folder, uid)
                 set_limits(limits)
                 if self._plan.tier != "none":
-                    surrender(command["uid"], limits, grants)
+                    surrender(uid, limits, grants)
             except OSError:
                 # What was not given up must not be used: there is no job then.
                 traceback.print_exc()
                 os._exit(1)
-            if command["trial"] is not None:
+            if trial is not None:
                 from grading.worker.trial import run_trial
 
-                run_trial(channel_fd, command["trial"])
+                run_trial(channel_fd, trial)
             else:
                 from grading.worker.job import run_job
 
-                run_job(channel_fd, command["folder"])
+                run_job(channel_fd, folder)
 
-        self._over = None
-        self._cpu_s = 0.0
-        self._user = command["uid"]
-        self._memory_bytes, self._n_files = limits.memory_bytes, limits.n_files
-        if self._namespaces is not None:
-            pid = self._namespaces.fork(grants, (channel_fd, self._control.fileno()), job)
-        else:
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    job()
-                except BaseException:
-                    traceback.print_exc()
-                finally:
-                    os._exit(0)
-        os.close(channel_fd)
-        self._leader = pid
-        _tell(self._control, {"event": "started", "pid": pid})
+        return job
 
     def _end(self) -> None:
         if self._leader is None:
@@ -273,6 +282,28 @@ class _Server:
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def fork_plainly(jobs: Sequence[Callable[[], None]], descriptors: Sequence[int]) -> int:
+    """Fork a job, or several below a process that waits for them; the process id of the first of them."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        if len(jobs) == 1:
+            jobs[0]()
+        else:
+            for job in jobs:
+                fork_plainly([job], ())
+            for descriptor in descriptors:
+                os.close(descriptor)
+            with contextlib.suppress(ChildProcessError):
+                while True:
+                    os.wait()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def _n_files(folder: str) -> int:

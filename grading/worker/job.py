@@ -15,6 +15,7 @@ import tempfile
 
 from grading.worker.cells import Shell
 from grading.worker.exercise import serve_exercise
+from grading.worker.replay import serve_replay
 from grading.worker.wire import Channel
 from labkit.spec import Tree
 
@@ -35,7 +36,10 @@ def run_job(channel_fd: int, folder: str) -> None:
     # Found out by writing a file otherwise, which a sealed job may not.
     tempfile.tempdir = folder
     channel = Channel(socket.socket(fileno=channel_fd), takes_memory=True)
-    _, job = channel.receive()
+    kind, job = channel.receive()
+    if kind == "replay":
+        serve_replay(channel, job)
+        return
     shell = Shell()
     shell.settle()
     # From here on the student's code may do to this process what it likes: ours has looked at it before.

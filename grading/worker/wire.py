@@ -100,7 +100,7 @@ class Channel:
 
     def _read(self, size: int, deadline: float | None, at_start: bool = False) -> memoryview:
         # Memory that nobody has touched yet: what is announced need not come.
-        data = memoryview(torch.empty(size, dtype=torch.uint8).numpy())
+        data = memoryview(torch.empty(size, dtype=torch.uint8, device="cpu").numpy())
         n_read = 0
         while n_read < size:
             self._socket.settimeout(_left(deadline))

@@ -30,6 +30,11 @@ _GENERIC_HINTS = {
     "missing": "Keep the names of the functions as they were given: the check finds your answer by them.",
 }
 
+_DEADLOCK_HINT = (
+    "Each rank that is named waits for another: let one receive while the other sends, or start with isend or irecv "
+    "and wait afterwards."
+)
+
 
 def judge(
     exercise: Exercise,
@@ -111,12 +116,12 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
         measured, limit = run.measured.get(budget.name), _limit(budget, run)
         if measured is None:
             return _Failure("failed", (*case_row, ("problem", f"no measure of {budget.name} came back")), None)
-        if not measured <= limit:  # a measure that is NaN is over every budget
+        if not (measured >= limit if budget.at_least else measured <= limit):  # a measure that is NaN keeps no budget
             rows = (
                 *case_row,
-                ("problem", over_budget(budget.name)),
+                ("problem", over_budget(budget.name, budget.at_least)),
                 ("measured", amount(measured, budget.unit)),
-                ("budget", amount(limit, budget.unit)),
+                ("at least" if budget.at_least else "budget", amount(limit, budget.unit)),
                 *(("held", text) for text in run.held.get(budget.name, ())),
             )
             return _Failure("failed", rows, _specific_hint(oracle, run, expected) or budget.hint)
@@ -140,7 +145,8 @@ def _from_trouble(run: Observation) -> _Failure:
         rows += (("at", trouble.where),)
     if trouble.kind in ("raised", *_LIMITS) and fields(run.case):
         rows = (("case", describe(run.case)), *rows)
-    return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, _GENERIC_HINTS.get(trouble.kind))
+    hint = _DEADLOCK_HINT if trouble.text.startswith("deadlock:") else _GENERIC_HINTS.get(trouble.kind)
+    return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, hint)
 
 
 def _headline(exercise: Exercise, failure: _Failure, n_passed: int, n_cases: int) -> str:
@@ -238,13 +244,23 @@ def _generic_hint(found: Mismatch, got: Tree) -> str | None:
 
 
 def _tightest(oracle: Oracle, observations: Sequence[Observation]) -> tuple[tuple[str, float, float, str], ...]:
+    """What was spent, in the case where least was left of it. Of what there has to be at least, nothing is spent."""
     rows = []
     for budget in oracle.budgets:
+        if budget.at_least:
+            continue
         runs = [(run.measured[budget.name], _limit(budget, run)) for run in observations if budget.name in run.measured]
         if runs:
-            measured, limit = max(runs, key=lambda pair: pair[0] / pair[1] if pair[1] else float("inf"))
+            measured, limit = max(runs, key=lambda pair: _share(*pair))
             rows.append((budget.name, float(measured), float(limit), budget.unit))
     return tuple(rows)
+
+
+def _share(measured: float, limit: float) -> float:
+    """How much of a limit was used. A limit of nothing that was kept says less than any other."""
+    if limit:
+        return measured / limit
+    return float("inf") if measured else -1.0
 
 
 def _limit(budget, run: Observation) -> float:

@@ -42,14 +42,14 @@ def mark_of(verdict: Verdict) -> str:
 
 
 def _spent(verdict: Verdict) -> str:
-    """What the answer used of its budgets, for a line that passed."""
-    parts = [of_budget(*budget) for budget in verdict.budgets]
+    """What the answer used of its budgets, for a line that passed; of what may not be at all, nothing is said."""
+    parts = [of_budget(name, used, limit, unit) for name, used, limit, unit in verdict.budgets if limit]
     return f" Used: {'; '.join(parts)}." if parts else ""
 
 
-def over_budget(name: str) -> str:
-    """What is wrong where a budget is not kept."""
-    return f"over budget: {name.replace('_', ' ')}"
+def over_budget(name: str, at_least: bool = False) -> str:
+    """What is wrong where a budget is not kept, be it the most or the least of something."""
+    return f"{'too little' if at_least else 'over budget'}: {name.replace('_', ' ')}"
 
 
 def of_budget(name: str, measured: float, limit: float, unit: str) -> str:

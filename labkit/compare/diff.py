@@ -15,6 +15,9 @@ import torch
 from labkit.spec import EXACT, Tolerance, Tree
 from labkit.tree import Opaque
 
+_FLOAT_BITS = 1000
+"""Integers of more bits are near or beyond the largest float, and cannot be subtracted from one."""
+
 
 @dataclass(frozen=True)
 class Mismatch:
@@ -127,6 +130,9 @@ def _compare_numbers(expected: float, got: Tree, tolerance: Tolerance, path: str
         return _plain_mismatch(expected, got, path)
     if expected == got or (math.isnan(expected) and math.isnan(got)):
         return None
+    if isinstance(got, int) and got.bit_length() > _FLOAT_BITS:
+        have = f"an integer of {got.bit_length()} bits"
+        return Mismatch("value", path, _short(repr(expected)), have, n_bad=1, n_total=1)
     error = abs(expected - got)
     if math.isfinite(expected) and error <= tolerance.atol + tolerance.rtol * abs(expected):
         return None

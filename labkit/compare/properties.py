@@ -6,7 +6,7 @@ A property may carry a `hint`, shown when it fails. Comparing with an expected t
 from __future__ import annotations
 
 from labkit.spec import Observation, Tree
-from labkit.tree import leaves, same
+from labkit.tree import leaves, part_of, same
 
 
 def inputs_untouched(run: Observation) -> str | None:
@@ -20,8 +20,9 @@ def inputs_untouched(run: Observation) -> str | None:
     else:
         backs, where = [run.back], ""
     for rank, back in enumerate(backs):
-        if not same(run.tree, back):
-            return f"the input `{_first_change(run.tree, back)}` was changed in place{where.format(rank)}"
+        before = part_of(run.tree, rank) if where else run.tree
+        if not same(before, back):
+            return f"the input `{_first_change(before, back)}` was changed in place{where.format(rank)}"
     return None
 
 

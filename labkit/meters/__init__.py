@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from labkit.meters.comm import count_communication, track_comm
-from labkit.meters.compiled import compile_report
+from labkit.meters.compiled import compile_report, measure_compiled
 from labkit.meters.memory import (
     MemoryProfile,
     limit_memory,
@@ -17,6 +17,8 @@ from labkit.meters.memory import (
     track_memory,
 )
 from labkit.meters.ops import count_operations, track_ops
+from labkit.meters.tape import measure_kernels
+from labkit.meters.timing import Timing, bench
 from labkit.meters.traffic import guard_launches, measure_traffic, track_traffic
 
 METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], AbstractContextManager[None]]] = {
@@ -24,7 +26,8 @@ METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], Abstrac
     "saved": measure_saved,
     "ops": count_operations,
     "comm": count_communication,
-    "traffic": measure_traffic,
+    "traffic": measure_kernels,
+    "compiled": measure_compiled,
 }
 """Meter name -> context manager factory; the dicts that it is given receive, when the block ends, the measures and the
 names of what a measure consists of."""
@@ -32,11 +35,15 @@ names of what a measure consists of."""
 __all__ = [
     "METERS",
     "MemoryProfile",
+    "Timing",
+    "bench",
     "compile_report",
     "count_communication",
     "count_operations",
     "guard_launches",
     "limit_memory",
+    "measure_compiled",
+    "measure_kernels",
     "measure_memory",
     "measure_saved",
     "measure_step",

@@ -1,30 +1,24 @@
 """The communicator: one rank's end of the network, with the names of torch.distributed, whatever runs the ranks.
 
-This class checks what it is asked for, tells the meters, and leaves the transfer to a backend. There are two here,
-simulated ranks (`simulated.py`) and processes on gloo or NCCL (`real.py`). A third is the grader's to write:
+This class checks what it is asked for, tells the meters, and leaves the transfer to a backend. Two are beside it,
+simulated ranks (`simulated.py`) and processes on gloo or NCCL (`real.py`). The third is the grader's:
 
 *Routed.* Each rank is a process that may do nothing but read and write one channel, and a trusted router holds the
-other ends. Such a backend implements the five `_` methods below by one request on the channel each. The router keeps
-one `labkit.ranks.network.Network` and
-
-- on "send" and "receive" calls `Network.send` and `Network.post_receive` with the rank that *owns the channel*, never
-  one that a message names, and the tensor as it came (raw bytes, shape and dtype, all checked; nothing unpickled);
-- on "barrier" and on a collective calls `Network.enter_barrier` and `Network.enter`;
-- answers a "wait" as soon as each `Need` of the pending operation is ready, with the tensors of `Network.deliver` or
-  `Network.leave`; a rank whose need is not ready is left unanswered, which is all that blocking is;
-- when every rank that has not finished is left unanswered, raises `CommError(deadlock(...))` to all of them;
-- at the end calls `Network.check_nothing_left()` and judges by `Network.traffic()`.
-
-So bytes, rounds and deadlocks are counted by the code that the simulator uses, in a process the answer cannot reach.
+other ends. The backend implements the `_` methods below by requests on the channel. The router keeps one
+`labkit.ranks.network.Network`, calls it with the rank that *owns the channel*, never one that a message names, and
+answers a rank that waits as soon as its `Need`s are met. So bytes, rounds and deadlocks are counted by the code that
+the simulator uses, in a process the answer cannot reach.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.comm import quietly, started
 from labkit.ranks.collectives import Offer, form, op_name
@@ -75,7 +69,7 @@ class Comm(ABC):
     def barrier(self) -> None:
         """Wait until every rank has come here as often as this one."""
         done = started(self.rank, "barrier", ())
-        with quietly():
+        with _unseen():
             self._barrier()
         done()
 
@@ -112,8 +106,9 @@ class Comm(ABC):
 
     def compute(self, seconds: float) -> None:
         """Let this rank compute for so long on the virtual clock. Real ranks have a clock that moves by itself."""
+        seconds = float(seconds)
         if not seconds >= 0:
-            raise ValueError(f"a rank cannot compute for {seconds} seconds")
+            raise ValueError(f"a rank cannot compute for {seconds:g} seconds")
         self._compute(seconds)
 
     @abstractmethod
@@ -139,18 +134,18 @@ class Comm(ABC):
     def _send(self, name: str, tensor: torch.Tensor, dst: int) -> Work:
         dst = self._check_message(tensor, "send", "to", dst)
         done = started(self.rank, name, (tensor,), dst)
-        with quietly():
+        with _unseen():
             return _work(self._start_send(tensor, dst), done)
 
     def _recv(self, name: str, tensor: torch.Tensor, src: int) -> Work:
         src = self._check_message(tensor, "receive", "from", src)
         done = started(self.rank, name, (tensor,), src)
-        with quietly():
+        with _unseen():
             return _work(self._start_recv(tensor, src), done)
 
     def _meet(self, offer: Offer, async_op: bool) -> Work | None:
         done = started(self.rank, offer.name, offer.inputs, offer.src)
-        with quietly():
+        with _unseen():
             work = _work(self._start_collective(offer), done)
         if async_op:
             return work
@@ -193,9 +188,16 @@ class Comm(ABC):
                 )
 
 
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """What a communicator does to carry out a call is none of the rank's own operations: no meter sees it."""
+    with quietly(), _disable_current_modes():
+        yield
+
+
 def _work(finish: Callable[[], None], done: Callable[[], None]) -> Work:
     def both() -> None:
-        with quietly():
+        with _unseen():
             finish()
         done()
 

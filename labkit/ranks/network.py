@@ -20,6 +20,9 @@ from labkit.ranks.traffic import Traffic, Transfer
 
 _N_NAMED = 3
 """So many ranks of a deadlock are told one by one."""
+FREE_READS = 4
+"""So often a rank may read what others did to its clock and have nothing counted."""
+_CLOCK_BYTES = 8
 
 Depth = tuple[int, int]
 """The longest chain of messages up to a point: all of them, and those of it that leave their node."""
@@ -63,6 +66,10 @@ class Network:
         self._n_collectives = [0] * world_size
         self._busy_until_s = [0.0] * world_size
         self._left: set[tuple[int, int]] = set()
+        self._moved_by: list[int | None] = [None] * world_size
+        """Who has last moved a rank's clock, where that is another rank and the clock was not read since."""
+        self._n_reads = [0] * world_size
+        self._misfit: CommError | None = None
 
     def send(self, src: int, dst: int, tensor: torch.Tensor) -> tuple[int, Need]:
         """Put a tensor, as it is now, on the link; its number there, and what its sender waits for."""
@@ -76,7 +83,7 @@ class Network:
 
     def sent(self, src: int, dst: int, number: int) -> None:
         """The sender has waited: its clock is where the message has arrived."""
-        self.clock_s[src] = max(self.clock_s[src], self._links[src, dst].sent[number].end_s)
+        self._move(src, self._links[src, dst].sent[number].end_s, dst)
 
     def post_receive(self, dst: int, src: int) -> tuple[int, Need]:
         """Ask for the next message of the link; its number there, and what its receiver waits for."""
@@ -93,10 +100,27 @@ class Network:
         tensor, message.tensor = message.tensor, None
         link.n_delivered += 1
         self._depth[dst] = _deeper(self._depth[dst], message.depth)
-        self.clock_s[dst] = max(self.clock_s[dst], message.end_s)
+        self._move(dst, message.end_s, src)
         if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
-            raise CommError(f"rank {src} sends {form(tensor)} and rank {dst} receives it into {form(like)}")
+            error = CommError(f"rank {src} sends {form(tensor)} and rank {dst} receives it into {form(like)}")
+            # A shape says as much as its numbers are large, and costs no bytes: catching this does not undo it.
+            self._misfit = self._misfit or error
+            raise error
         return tensor
+
+    def read_clock(self, rank: int) -> float:
+        """The rank's clock. It says what others have let theirs be, so reading it again and again is counted: each
+        time as a message of 8 bytes from who has moved it.
+        """
+        src, self._moved_by[rank] = self._moved_by[rank], None
+        if src is not None:
+            self._n_reads[rank] += 1
+            if self._n_reads[rank] > FREE_READS:
+                # What is known of another's clock hangs on all that this one has done.
+                depth = self._next(_deeper(self._depth[rank], self._depth[src]), src, rank)
+                self._counted.append((src, rank, _CLOCK_BYTES, depth))
+                self._depth[rank] = depth
+        return self.clock_s[rank]
 
     def enter_barrier(self, rank: int) -> tuple[int, list[Need]]:
         """A rank has come to a barrier: its number, and what the rank waits for, one need after the other."""
@@ -109,10 +133,10 @@ class Network:
 
     def leave_barrier(self, rank: int, number: int) -> None:
         """Whatever is sent after a barrier depends on all that came before it."""
-        for theirs in self._barriers:
+        for other, theirs in enumerate(self._barriers):
             depth, time_s = theirs[number]
             self._depth[rank] = _deeper(self._depth[rank], depth)
-            self.clock_s[rank] = max(self.clock_s[rank], time_s)
+            self._move(rank, time_s, other)
 
     def enter(self, rank: int, offer: Offer) -> tuple[int, list[Need]]:
         """A rank has come to its next collective: the number of that, and the needs. Raises CommError on a misfit."""
@@ -137,11 +161,13 @@ class Network:
         meeting = self._meetings[number]
         self._left.add((rank, number))
         self._depth[rank] = _deeper(self._depth[rank], meeting.depth)
-        self.clock_s[rank] = max(self.clock_s[rank], meeting.end_s[rank])
+        self._move(rank, meeting.end_s[rank], (rank - 1) % self.world_size)
         return meeting.results[rank]
 
     def check_nothing_left(self) -> None:
-        """Raise CommError for what was started and never finished."""
+        """Raise CommError for what was started and never finished, and for a message that did not fit."""
+        if self._misfit is not None:
+            raise CommError(str(self._misfit))
         for (src, dst), link in sorted(self._links.items()):
             left = len(link.sent) - len(link.asked_s)
             if left > 0:
@@ -207,6 +233,13 @@ class Network:
             meeting.depth = _deeper(meeting.depth, one)
         meeting.end_s = self._busy_until_s = at_s
         meeting.offers = {rank: (Offer(offer.name, (), ()), 0.0) for rank, (offer, _) in meeting.offers.items()}
+
+    def _move(self, rank: int, time_s: float, by: int) -> None:
+        """The rank has waited for another one until `time_s`."""
+        self.clock_s[rank] = max(self.clock_s[rank], time_s)
+        if by != rank:
+            # Also a clock that was ahead says something: that the other's was not.
+            self._moved_by[rank] = by
 
     def _next(self, depth: Depth, src: int, dst: int) -> Depth:
         return depth[0] + 1, depth[1] + self.cluster.crosses(src, dst)

@@ -78,7 +78,7 @@ class Pool:
                 [sys.executable, "-c", f"from labkit.ranks.server import main; main({theirs.fileno()})"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env=_environment(),
+                env=environment(),
                 pass_fds=(theirs.fileno(),),
                 # An interrupt of the notebook goes to the kernel's whole group; this one is told by its owner.
                 start_new_session=True,
@@ -138,7 +138,7 @@ def _pool_of(pid: int) -> Pool:
     return Pool()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, with one thread (more would stay behind in no fork), and gloo kept inside of this machine."""
     known = os.environ.copy()
     known["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)

@@ -1,7 +1,7 @@
 """The virtual clock: when each command runs, by the machine's rates. No real time passes and none is read.
 
 The device has one engine for kernels and one for each direction of the link. An engine runs one thing at a time, and
-takes up what is ready in the order in which it was issued, filling gaps. What memory is touched is not its business.
+takes up what is ready in the order in which it was issued, filling gaps. Memory counts by what of it is in the cache.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from collections import defaultdict
 
+from labkit.simdevice.cache import Cache
 from labkit.simdevice.commands import ALL, Command
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.trace import HOST, Span
@@ -34,20 +35,31 @@ class Engine:
 
 
 class Clock:
-    """The host's time, and when the work queued so far on each stream will be done. All in virtual seconds."""
+    """The host's time, and when the work queued so far on each stream will be done. All in virtual seconds.
+
+    spans: what the device did and what the host waited for; launches: when the host handed the work over.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.host_s = 0.0
         self.spans: list[Span] = []
+        self.launches: list[Span] = []
         self._done_s: dict[int, float] = defaultdict(float)
         self._event_s: dict[int, float] = {}
         self._engines: dict[str, Engine] = defaultdict(Engine)
+        self._cache = Cache(machine.cache_bytes)
+        self._loaded: set[str] = set()
+        self._n_kernels = 0
 
     def run(self, command: Command) -> None:
         """Let one command take its time."""
+        cached_bytes = self._cache.run(command)
         if command.kind == "kernel":
-            self._launch(command, "kernel", self.machine.kernel_time_s(command.flops, command.nbytes))
+            self._load(command.name)
+            duration_s = self.machine.kernel_time_s(command.flops, command.nbytes, cached_bytes, self._n_kernels)
+            self._n_kernels += 1
+            self._launch(command, "kernel", duration_s)
         elif command.kind == "copy":
             to_device = command.place == "device"
             kind = "to device" if to_device else "to host"
@@ -76,8 +88,21 @@ class Clock:
         """When a recorded event happens; None if it was not recorded."""
         return self._event_s.get(event)
 
+    def call_driver(self, name: str, duration_s: float, device_first: bool) -> None:
+        """Let the host spend this time in the driver; device_first: only after all work queued so far is done."""
+        start_s = self.done_s() if device_first else self.host_s
+        self._wait_until(start_s + duration_s, name)
+
+    def _load(self, kernel: str) -> None:
+        """The first launch of a kernel loads its code, while the host waits."""
+        if kernel not in self._loaded:
+            self._loaded.add(kernel)
+            self._wait_until(self.host_s + self.machine.first_call_s, f"load {kernel}")
+
     def _launch(self, command: Command, kind: str, duration_s: float) -> float:
+        before_s = self.host_s
         self.host_s += self.machine.launch_s
+        self.launches.append(Span(HOST, command.name, before_s, self.host_s, "launch"))
         start_s = self._engines[kind].place(self.done_s(command.stream), duration_s)
         end_s = self._done_s[command.stream] = start_s + duration_s
         self.spans.append(Span(command.stream, command.name, start_s, end_s, kind, command.nbytes))

@@ -14,6 +14,7 @@ Kind = Literal[
     "alloc",  # block, nbytes, place, stream: the stream that the memory belongs to
     "free",  # block: nothing in the program refers to it any more
     "use",  # block, stream: record_stream
+    "empty",  # empty_cache: the allocator gives back to the driver what nobody uses
     "kernel",  # stream, name, reads, writes, flops, nbytes
     "copy",  # stream, name, reads, writes, nbytes, place: where it goes; blocking: the host waits for it
     "record",  # event, stream

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Self
 
 import torch
 
+from labkit.simdevice.allocator import CachingAllocator, Figures, NoRoom
 from labkit.simdevice.clock import Clock
 from labkit.simdevice.commands import ALL, Command, Place
 from labkit.simdevice.event import Event
@@ -36,6 +38,15 @@ DEVICE = torch.device("ipu")
 
 class OutOfMemory(torch.OutOfMemoryError):
     """The device has not that much memory; the message has the numbers. Caught as torch.cuda.OutOfMemoryError."""
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What `get_device_properties` tells, by the names that PyTorch gives it."""
+
+    name: str
+    total_memory: int
+    L2_cache_size: int
 
 
 class SimDevice:
@@ -103,14 +114,43 @@ class SimDevice:
         """Let the host wait until all work queued on every stream is done."""
         self.issue(Command("sync", stream=ALL))
 
+    def get_device_properties(self, device: object = None) -> Properties:
+        """The device's name, memory and cache, the latter two in bytes."""
+        return Properties(self.machine.name, self.machine.memory_bytes, self.machine.cache_bytes)
+
     def memory_allocated(self, device: object = None) -> int:
-        """Bytes of device memory in use."""
+        """Bytes of device memory in use: in blocks of the allocator where the machine has one, else by the byte."""
         self._replay.ledger.settle()
         return self._replay.ledger.live_bytes["device"]
 
     def max_memory_allocated(self, device: object = None) -> int:
         """The most bytes of device memory that were in use at once, since the last `reset_peak_memory_stats`."""
         return self._replay.ledger.peak_bytes["device"]
+
+    def memory_reserved(self, device: object = None) -> int:
+        """Bytes of device memory that the allocator has from the driver; what is in use where there is no allocator."""
+        return self._replay.ledger.live_bytes[self._held_in]
+
+    def max_memory_reserved(self, device: object = None) -> int:
+        """The most bytes that were reserved at once, since the last `reset_peak_memory_stats`."""
+        return self._replay.ledger.peak_bytes[self._held_in]
+
+    def memory_stats(self, device: object = None) -> dict[str, int]:
+        """The allocator's figures, by a few of PyTorch's names. Without an allocator, nothing was asked of a driver."""
+        figures = self.allocator.figures if self.allocator else Figures()
+        return {
+            "allocated_bytes.all.current": self.memory_allocated(),
+            "allocated_bytes.all.peak": self.max_memory_allocated(),
+            "reserved_bytes.all.current": self.memory_reserved(),
+            "reserved_bytes.all.peak": self.max_memory_reserved(),
+            "requested_bytes.all.current": figures.requested_bytes if self.allocator else self.memory_allocated(),
+            "num_device_alloc": figures.n_mallocs,
+            "num_device_free": figures.n_frees,
+        }
+
+    def empty_cache(self) -> None:
+        """Give the segments in which nothing is in use back to the driver, after all queued work is done."""
+        self.issue(Command("empty"))
 
     def reset_peak_memory_stats(self, device: object = None) -> None:
         """Forget the peaks so far."""
@@ -127,6 +167,16 @@ class SimDevice:
     def now_s(self) -> float:
         """The host's time, in virtual seconds."""
         return self.clock.host_s
+
+    @property
+    def allocator(self) -> CachingAllocator | None:
+        """The allocator, where the machine has one."""
+        return self._replay.ledger.allocator
+
+    @property
+    def launches(self) -> tuple[Span, ...]:
+        """When the host handed over each kernel and copy, so far."""
+        return tuple(self.clock.launches)
 
     @property
     def trace(self) -> tuple[Span, ...]:
@@ -170,7 +220,7 @@ class SimDevice:
 
     def allocated(self, tensor: torch.Tensor, place: Place) -> None:
         """Know new memory. Raises OutOfMemory where the device has not so much left."""
-        if place == "device":
+        if place == "device" and self.allocator is None:
             free_bytes = self.machine.memory_bytes - self.memory_allocated()
             if tensor.untyped_storage().nbytes() > free_bytes:
                 raise OutOfMemory(
@@ -179,7 +229,15 @@ class SimDevice:
                 )
         block = self.storages.add(tensor, place)
         stream = self._current.number if place == "device" else 0
-        self.issue(Command("alloc", block=block.number, nbytes=block.nbytes, place=place, stream=stream))
+        try:
+            self.issue(Command("alloc", block=block.number, nbytes=block.nbytes, place=place, stream=stream))
+        except NoRoom as error:
+            self.storages.drop(tensor)
+            raise OutOfMemory(f"{self.machine.name} is out of memory: {error}") from None
+
+    @property
+    def _held_in(self) -> str:
+        return "reserved" if self.allocator else "device"
 
     def copied(self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool) -> None:
         """A copy over the link. Only one that is non_blocking and whose host side is pinned lets the host go on."""

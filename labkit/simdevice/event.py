@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from labkit.simdevice.stream import Stream
 
 
+class NotReady(RuntimeError):
+    """A time was asked for that the device has not reached yet."""
+
+
 class Event:
     """One mark. Made by `sim.Event(enable_timing=False)`; only one made with `enable_timing=True` can tell times."""
 
@@ -46,5 +50,5 @@ class Event:
         if None in times_s:
             raise RuntimeError("both events must be recorded before the time between them can be asked")
         if not (self.query() and end_event.query()):
-            raise RuntimeError("the device is not there yet (not ready): synchronize before you ask for the time")
+            raise NotReady("the device is not there yet (not ready): synchronize before you ask for the time")
         return (times_s[1] - times_s[0]) * 1e3

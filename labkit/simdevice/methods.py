@@ -1,7 +1,8 @@
 """The methods of a tensor that ask where it is or take it elsewhere, while a simulated device is active.
 
 Its tensors are CPU tensors to PyTorch, so `x.device` would say "cpu" and `x.cpu()` would do nothing. Hooks of autograd
-are called below every mode, so the methods themselves are replaced, and put back when the block ends.
+are called below every mode, so the methods themselves are replaced, and put back when the block ends. So are
+`torch.tensor` and `torch.as_tensor`, which ask for a device before they dispatch anything.
 """
 
 from __future__ import annotations
@@ -36,23 +37,45 @@ def methods_of(sim: SimDevice) -> Iterator[None]:
     """Replace the methods for the length of a block."""
     if "record_stream" in torch.Tensor.__dict__:
         raise RuntimeError("a simulated device is already active: end its `with` block first")
-    replaced = _methods(sim)
-    before = {name: torch.Tensor.__dict__[name] for name in replaced if name in torch.Tensor.__dict__}
-    for name, method in replaced.items():
-        setattr(torch.Tensor, name, method)
+    replaced = [(torch.Tensor, name, method) for name, method in _methods(sim).items()]
+    replaced += [(torch, name, constructor) for name, constructor in _constructors(sim).items()]
+    before = {(owner, name): vars(owner)[name] for owner, name, _ in replaced if name in vars(owner)}
+    for owner, name, value in replaced:
+        setattr(owner, name, value)
     try:
         yield
     finally:
-        for name in replaced:
-            if name in before:
-                setattr(torch.Tensor, name, before[name])
+        for owner, name, _ in replaced:
+            if (owner, name) in before:
+                setattr(owner, name, before[owner, name])
             else:
-                delattr(torch.Tensor, name)
+                delattr(owner, name)
+
+
+def _constructors(sim: SimDevice) -> dict[str, object]:
+    """Tensors of the device from numbers of the host: made there and copied, for which the host waits, as on CUDA."""
+    on_device = sim.storages.on_device
+
+    def from_data(make, copies: bool):
+        def from_data(data, dtype=None, device=None, requires_grad=False, **kwargs):
+            is_tensor = isinstance(data, torch.Tensor)
+            there = torch.device(device) if device is not None else data.device if is_tensor else None
+            if not (is_tensor and on_device(data)) and (there is None or there.type in ("cpu", "meta")):
+                kwargs.update({"requires_grad": True} if requires_grad else {})
+                return make(data, dtype=dtype, device=device, **kwargs)
+            x = data if is_tensor else make(data, dtype=dtype)
+            x = (x.detach() if copies else x).to(device=there, dtype=dtype)
+            x = x.clone() if copies and is_tensor else x
+            return x.requires_grad_() if requires_grad else x
+
+        return from_data
+
+    return {"tensor": from_data(torch.tensor, True), "as_tensor": from_data(torch.as_tensor, False)}
 
 
 def _methods(sim: SimDevice) -> dict[str, object]:
     host, tensor_to, tensor_tolist = torch.device("cpu"), torch.Tensor.to, torch.Tensor.tolist
-    tensor_numpy = torch.Tensor.numpy
+    tensor_numpy, tensor_repr, tensor_new = torch.Tensor.numpy, torch.Tensor.__repr__, torch.Tensor.new_tensor
     on_device = sim.storages.on_device
 
     def where(x: torch.Tensor) -> torch.device:
@@ -87,6 +110,12 @@ def _methods(sim: SimDevice) -> dict[str, object]:
             raise RuntimeError("cannot pin a tensor of the device: only memory of the host can be pinned")
         return self if is_pinned(self) else torch.empty(self.shape, dtype=self.dtype, pin_memory=True).copy_(self)
 
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+        if device is None and not on_device(self):
+            return tensor_new(self, data, dtype=dtype, requires_grad=requires_grad)
+        device = self.device if device is None else device
+        return torch.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
     def record_stream(self, stream):
         sim.used_on(self, stream)
 
@@ -95,17 +124,25 @@ def _methods(sim: SimDevice) -> dict[str, object]:
             sim.wait_for_value("tolist")
         return tensor_tolist(self)
 
+    def __repr__(self, *, tensor_contents=None):
+        # PyTorch formats a tensor with all modes off, so the watch does not see the values being read.
+        if on_device(self):
+            sim.wait_for_value("print")
+        return tensor_repr(self, tensor_contents=tensor_contents)
+
     def numpy(self, *, force=False):
         if on_device(self) and not force:
             raise TypeError(_OFF_LIMITS)
         return tensor_numpy(self, force=force)
 
     return {
+        "__repr__": __repr__,
         "cpu": cpu,
         "cuda": cuda,
         "device": property(where),
         "is_cuda": property(on_device),
         "is_pinned": is_pinned,
+        "new_tensor": new_tensor,
         "numpy": numpy,
         "pin_memory": pin_memory,
         "record_stream": record_stream,

@@ -80,6 +80,8 @@ class Races:
             self._events[command.event] = self._all_of(command.stream)
         elif command.kind == "wait":
             self._learn(command.stream, self._events.get(command.event, {}))
+        elif command.kind == "empty":
+            return  # memory in use stays where it is, and nobody learns anything
         elif command.event != ALL:
             self._learn(HOST, self._events.get(command.event, {}))
         else:

@@ -41,6 +41,10 @@ class Storages:
         self._blocks[key] = block, weakref.ref(storage, lambda _, key=key: self._forget(key))
         return block
 
+    def drop(self, tensor: torch.Tensor) -> None:
+        """Know a storage no more, without a report."""
+        self._blocks.pop(tensor.untyped_storage()._cdata, None)
+
     def of(self, tensor: torch.Tensor) -> Block | None:
         """The block that a tensor lies in; None for memory that was there before and lies on the host."""
         if tensor.layout is not torch.strided:

@@ -147,6 +147,13 @@ def test_a_tolerance_per_key() -> None:
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
 
 
+@pytest.mark.parametrize("expected", [2.5, 7])
+@pytest.mark.parametrize("got", [10**400, -(10**5000)], ids=["large", "huge"])
+def test_an_integer_beyond_every_float_is_a_wrong_value(expected: float, got: int) -> None:
+    found = compare(expected, got, Tolerance(rtol=1e-3))
+    assert (found.kind, found.got) == ("value", f"an integer of {got.bit_length()} bits")
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, torch.bool], ids=str)
 def test_integers(dtype: torch.dtype) -> None:
     expected, got = torch.tensor([0, 1, 0]).to(dtype), torch.tensor([0, 1, 1]).to(dtype)

@@ -15,7 +15,7 @@ from labkit.check.api import CheckFailed, VerdictView, check, progress
 from labkit.exercises import UnknownExercise
 from labkit.limits import OverLimit, time_limit
 from labkit.observe import gather_answers, make_inputs, observe, public_seed
-from labkit.spec import Answer, Observation, Run, Trouble
+from labkit.spec import Answer, Observation, Oracle, Run, Trouble
 from tests.exercises.small import DOUBLE, ORACLE, Size, cell, examined
 
 
@@ -206,6 +206,26 @@ def test_an_answer_cannot_swallow_the_time_limit_by_accident() -> None:
     assert run(careful, run=Run(wall_s=0.2)).trouble.kind == "wall"
 
 
+def test_a_time_limit_is_told_where_leaving_a_block_fails_in_its_turn() -> None:
+    class Fails:
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *error: object) -> None:
+            raise RuntimeError("cannot stop what has not begun")
+
+    def endless(x):
+        try:
+            with Fails():
+                while True:
+                    pass
+        except RuntimeError as error:
+            raise ValueError("something else") from error
+
+    trouble = run(endless, run=Run(wall_s=0.2)).trouble
+    assert (trouble.kind, trouble.text) == ("wall", "it did not finish within 0.2 s of wall time")
+
+
 def test_the_limit_is_off_afterwards() -> None:
     with pytest.raises(OverLimit), time_limit(0.05):
         time.sleep(5)
@@ -267,6 +287,30 @@ def test_progress(capsys) -> None:
     assert capsys.readouterr().out.splitlines()[0].split() == ["✓", "00-warm-up", "1", "of", "1"]
     progress("00", {})
     assert capsys.readouterr().out.splitlines()[0].split() == ["✗", "00-warm-up", "0", "of", "1"]
+
+
+def test_progress_starts_no_script_again_that_has_passed(monkeypatch, capsys) -> None:
+    started = []
+
+    def drive(answers, case, tree, stage):
+        started.append(answers.script)
+        return {"out": answers.script == "good"}
+
+    exercise = replace(DOUBLE, id="90-script", answers=(Answer("script", kind="text"),), drive=drive)
+    exercise = replace(exercise, public=DOUBLE.public[:1], inputs=lambda case, generator: {})
+    oracle = Oracle("90-script", expect=lambda case, tree: {"out": True})
+    monkeypatch.setattr("labkit.exercises.find", lambda name: exercise)
+    monkeypatch.setattr("labkit.exercises.of_lab", lambda lab: {exercise.id: exercise})
+    monkeypatch.setattr("labkit.oracles.oracle_of", lambda name: oracle)
+    with pytest.raises(CheckFailed):
+        check("90-script", "bad")
+    progress("90", {"script": "bad"})
+    check("90-script", "good")
+    progress("90", {"script": "good"})
+    progress("90", {"script": "good "})
+    assert started == ["bad", "bad", "good", "good "]
+    shown = [line.split()[:3] for line in capsys.readouterr().out.splitlines() if " of " in line and "90-" in line]
+    assert shown == [["✗", "90-script", "0"], ["✓", "90-script", "2"], ["✗", "90-script", "0"]]
 
 
 def test_a_verdict_shows_as_text_and_as_html() -> None:

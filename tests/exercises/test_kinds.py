@@ -373,6 +373,7 @@ def test_what_goes_wrong_between_ranks_is_told() -> None:
         exercise,
         oracle,
         deadlock,
+        "let one receive while the other sends",
         "problem   deadlock: rank 0 waits for a message from rank 3, ",
         "line 2: comm.recv(x, (comm.rank - 1) % 4)",
     )

@@ -61,7 +61,10 @@ def test_a_clone_makes_threads_and_processes_but_no_namespace(machine: str) -> N
 def test_sockets_are_for_this_machine_and_loopback_where_granted(machine: str) -> None:
     families = range(46)
     assert [f for f in families if verdict(machine, SOCKET[machine], f) == ALLOW] == [1]
-    assert [f for f in families if verdict(machine, SOCKET[machine], f, loopback=True) == ALLOW] == [1, 2, 10]
+    assert [f for f in families if verdict(machine, SOCKET[machine], f, loopback=True) == ALLOW] == [1, 2, 10, 16]
+    # Of netlink, which interfaces and routes there are, and nothing else of the kernel's.
+    protocols = range(24)
+    assert [p for p in protocols if verdict(machine, SOCKET[machine], 16, 3, p, loopback=True) == ALLOW] == [0]
     assert verdict(machine, SOCKET[machine], 16) == errno.EACCES
 
 

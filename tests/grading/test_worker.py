@@ -83,7 +83,8 @@ for name in ("labkit.oracles", "grading.hidden", "grading.supervisor", "grading.
         print(name, importlib.util.find_spec(name) is not None)
     except ModuleNotFoundError:
         print(name, False)
-print("modules", [name for name in sys.modules if "oracle" in name or "hidden" in name or "supervisor" in name])
+secret = ("oracles", "grading.hidden", "supervisor")
+print("modules", [name for name in sys.modules if any(part in name for part in secret)])
 print("environment", sorted(name for name in os.environ if "GRAD" in name or "KEY" in name or "TOKEN" in name))
 """
     os.environ["A_SECRET_TOKEN"] = "x"

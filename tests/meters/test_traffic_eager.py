@@ -27,6 +27,8 @@ SIZE = 16 * 32 * 4
         (lambda: X @ Y.t(), [("mm", 2 * SIZE, 16 * 16 * 4)]),
         (lambda: torch.zeros(8), [("zeros", 0, 32)]),
         (lambda: torch.empty(8), []),
+        (lambda: X.new_full((8,), 2.0), [("new_full", 0, 32)]),
+        (lambda: torch.ones_like(X), [("ones_like", 0, SIZE)]),
         (lambda: X.clone().add_(Y), [("clone", SIZE, SIZE), ("add_", 2 * SIZE, SIZE)]),
         (lambda: torch.empty(16, 32).copy_(X), [("copy_", SIZE, SIZE)]),
         (lambda: torch.empty(16, 32).fill_(1.0), [("fill_", 0, SIZE)]),

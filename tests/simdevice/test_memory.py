@@ -68,6 +68,22 @@ def test_a_tensor_says_where_it_is_only_while_the_device_is_active() -> None:
     assert not {"to", "cpu", "device", "numpy", "record_stream"} & torch.Tensor.__dict__.keys()
 
 
+def test_numbers_of_the_host_become_tensors_of_the_device_by_a_copy_that_blocks() -> None:
+    tensor = torch.tensor
+    with SimDevice() as sim:
+        x = torch.tensor([1.0, 2.0], device=sim.device, requires_grad=True)
+        made = [x, torch.as_tensor([3], device="cuda"), x.new_tensor([4, 5]), torch.tensor(7.0, device=sim.device)]
+        assert all(one.is_cuda for one in made) and x.is_leaf and made[2].dtype == torch.float32
+        assert [one.blocking for one in sim.commands if one.kind == "copy"] == [True] * 4
+        assert torch.as_tensor(made[1]) is made[1] and made[0].tolist() == [1.0, 2.0]
+        copied = torch.tensor(made[3], dtype=torch.float64)
+        assert copied.is_cuda and copied.dtype == torch.float64 and copied.data_ptr() != made[3].data_ptr()
+        on_host = [torch.tensor([1]), torch.as_tensor([1.0], device="cpu"), torch.tensor(1.0, requires_grad=True)]
+        assert not any(one.is_cuda for one in on_host) and not torch.zeros(2).new_tensor([1]).is_cuda
+        assert torch.tensor(made[1], device="cpu").device == torch.device("cpu") and on_host[2].requires_grad
+    assert torch.tensor is tensor
+
+
 def test_tensors_of_two_memories_do_not_mix() -> None:
     with SimDevice() as sim:
         x = torch.zeros(3).to(sim.device)

@@ -14,10 +14,14 @@ MiB = 2**20
 
 @dataclass(frozen=True)
 class Place:
-    """One step in laying out the root that a worker sees: "bind" and "link" show a path, "cover" empties one."""
+    """One step in laying out the root that a worker sees: "bind" and "link" show a path, "cover" empties one.
+
+    source: what is shown at a "bind"'s path, where that is not the machine's own.
+    """
 
     how: Literal["bind", "link", "cover"]
     path: str
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ GRANTS = ("loopback", "files", "subprocess", "compiler")
 """What an exercise may declare under `Run.needs`."""
 NO_FILES = "no files"
 """The opposite of a grant: hardly any temporary space, for a job whose memory is watched."""
+
+RANK = "rank"
+"""Another opposite: a rank of an exercise that has several, which the others must not reach beside its channel."""
+MOST_RANKS = 16
 
 
 def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:

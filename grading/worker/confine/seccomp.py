@@ -20,7 +20,8 @@ _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 _NAMESPACES = 0x7E020080
 """Every CLONE_NEW* flag of clone(2)."""
-_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_NETLINK_ROUTE = 0
 
 # fmt: off
 # Name: number on x86_64, on aarch64 (None where that has no such call).
@@ -53,6 +54,11 @@ REFUSED = {
     "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None), "uselib": (134, None),
     "lookup_dcookie": (212, 18),
 }
+# Refused to ranks: by these one can tell what another does with a file that both may only read.
+REFUSED_TO_RANKS = {
+    "flock": (73, 32), "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
+    "mincore": (27, 232), "preadv2": (327, 286), "cachestat": (451, 451),
+}
 # Refused as if the kernel had none: callers fall back to a call that is allowed or to a file.
 ABSENT = {"clone3": (435, 435), "memfd_create": (319, 279)}
 # fmt: on
@@ -60,6 +66,9 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _SETSOCKOPT = {"x86_64": 54, "aarch64": 208}
 _MMAP = {"x86_64": 9, "aarch64": 222}
+_FCNTL = {"x86_64": 72, "aarch64": 25}
+_LOCKS_AND_WATCHES = (5, 6, 7, 36, 37, 38, 1024, 1025, 1026)
+"""F_GETLK, F_SETLK, F_SETLKW, the same for F_OFD_, F_SETLEASE, F_GETLEASE, F_NOTIFY."""
 _MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 _SOL_SOCKET = 1
 _BUFFER_SIZES = (7, 8, 32, 33)
@@ -70,16 +79,16 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
-def restrict(loopback: bool) -> None:
+def restrict(loopback: bool, is_rank: bool = False) -> None:
     """Install the filter for this process and its children. Raises OSError; no_new_privs must have been set."""
-    code = program(system.machine(), loopback)
+    code = program(system.machine(), loopback, is_rank)
     buffer = ctypes.create_string_buffer(code)
     filter_ = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
     zero = ctypes.c_ulong(0)
     system.call("prctl", system.PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), ctypes.byref(filter_), zero, zero)
 
 
-def program(machine: str, loopback: bool) -> bytes:
+def program(machine: str, loopback: bool, is_rank: bool = False) -> bytes:
     """The filter for a machine as BPF instructions. Raises OSError for one that it was not written for."""
     if machine not in _ARCH:
         raise OSError(errno.ENOSYS, f"seccomp: no table of system calls for {machine}")
@@ -92,7 +101,8 @@ def program(machine: str, loopback: bool) -> bytes:
         _instruction(_JUMP_ABOVE, _X32, 0, 1),
         _instruction(_RETURN, _KILL),
     ]
-    for table, number in ((REFUSED, errno.EPERM), (ABSENT, errno.ENOSYS)):
+    refused = REFUSED | (REFUSED_TO_RANKS if is_rank else {})
+    for table, number in ((refused, errno.EPERM), (ABSENT, errno.ENOSYS)):
         for numbers in table.values():
             if numbers[column] is not None:
                 code += [_instruction(_JUMP_EQUAL, numbers[column], 0, 1), _instruction(_RETURN, _ERRNO | number)]
@@ -103,6 +113,11 @@ def program(machine: str, loopback: bool) -> bytes:
         _instruction(_RETURN, _ERRNO | errno.EPERM),
         _instruction(_LOAD, _AT_NUMBER),
     ]
+    if is_rank:
+        checks = len(_LOCKS_AND_WATCHES)
+        code += [_instruction(_JUMP_EQUAL, _FCNTL[machine], 0, checks + 3), _instruction(_LOAD, _AT_ARG1)]
+        code += [_instruction(_JUMP_EQUAL, each, checks - at, 0) for at, each in enumerate(_LOCKS_AND_WATCHES)]
+        code += [_instruction(_RETURN, _ALLOW), _instruction(_RETURN, _ERRNO | errno.EPERM)]
     # Shared memory without a file keeps its pages when nobody has them mapped, and no limit counts those.
     code += [
         _instruction(_JUMP_EQUAL, _MMAP[machine], 0, 5),
@@ -125,9 +140,18 @@ def program(machine: str, loopback: bool) -> bytes:
         _instruction(_RETURN, _ERRNO | errno.EPERM),
     ]
     families = (_AF_UNIX, _AF_INET, _AF_INET6) if loopback else (_AF_UNIX,)
-    code += [_instruction(_JUMP_EQUAL, _SOCKET[machine], 0, len(families) + 2), _instruction(_LOAD, _AT_ARG0)]
+    # What interfaces there are is asked through a socket too: gloo does, before it binds to the loopback one.
+    asking = [
+        _instruction(_JUMP_EQUAL, _AF_NETLINK, 0, 2),
+        _instruction(_LOAD, _AT_ARG2),
+        _instruction(_JUMP_EQUAL, _NETLINK_ROUTE, 1, 0),
+    ]
+    asking = asking if loopback else []
+    n_left = len(families) + len(asking)
+    code += [_instruction(_JUMP_EQUAL, _SOCKET[machine], 0, n_left + 2), _instruction(_LOAD, _AT_ARG0)]
     for index, family in enumerate(families):
-        code.append(_instruction(_JUMP_EQUAL, family, len(families) - index, 0))
+        code.append(_instruction(_JUMP_EQUAL, family, n_left - index, 0))
+    code += asking
     code += [_instruction(_RETURN, _ERRNO | errno.EACCES), _instruction(_RETURN, _ALLOW)]
     return b"".join(code)
 

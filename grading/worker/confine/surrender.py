@@ -10,7 +10,7 @@ import resource
 from collections.abc import Sequence
 
 from grading.worker.confine import landlock, seccomp, system
-from grading.worker.confine.plan import Limits
+from grading.worker.confine.plan import RANK, Limits
 
 LIBRARIES_BYTES = 3 * 2**30
 """Addresses that libraries and threads' stacks take without using memory."""
@@ -48,4 +48,4 @@ def surrender(uid: int | None, limits: Limits, grants: Sequence[str]) -> None:
     system.prctl(system.PR_SET_DUMPABLE, 1)
     system.prctl(system.PR_SET_NO_NEW_PRIVS, 1)
     landlock.restrict("loopback" in grants)
-    seccomp.restrict("loopback" in grants)
+    seccomp.restrict("loopback" in grants, RANK in grants)

@@ -50,15 +50,18 @@ def _lay(root: str, place: Place) -> None:
     if place.how == "link":
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.symlink(os.readlink(place.path), target)
-    elif place.how == "cover":
+        return
+    if place.how == "cover":
         system.mount("none", target, "tmpfs", _SAFE & ~system.MS_RDONLY, "mode=755,size=1m")
-    elif os.path.isdir(place.path):
+        return
+    source = place.source or place.path
+    if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
-        system.mount(place.path, target, flags=system.MS_BIND | system.MS_REC)
+        system.mount(source, target, flags=system.MS_BIND | system.MS_REC)
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         Path(target).touch()
-        system.mount(place.path, target, flags=system.MS_BIND)
+        system.mount(source, target, flags=system.MS_BIND)
 
 
 def give_private_space(limits: Limits, places: Sequence[Place]) -> None:

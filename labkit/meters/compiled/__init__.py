@@ -4,6 +4,7 @@
 """
 
 from labkit.meters.compiled.build import CompileFailed, compile_report
+from labkit.meters.compiled.launched import ARCHS, compiled_figures, measure_compiled
 from labkit.meters.compiled.report import CompileReport
 
-__all__ = ["CompileFailed", "CompileReport", "compile_report"]
+__all__ = ["ARCHS", "CompileFailed", "CompileReport", "compile_report", "compiled_figures", "measure_compiled"]

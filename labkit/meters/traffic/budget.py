@@ -5,29 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from labkit.meters.traffic.profile import TrafficProfile
 from labkit.meters.traffic.track import track_traffic
 
 
-@contextmanager
-def measure_traffic(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
-    """Add what the block moved to `measured`: load_bytes, store_bytes, atomic_bytes, launches, out_of_bounds, races.
-
-    out_of_bounds counts lanes, races elements; sector_efficiency is the least of any launch. `held` receives one line
-    for each kind of fault, and one for each launch and operation under load_bytes and store_bytes.
-    """
-    with track_traffic() as traffic:
-        yield
-    counts = {
+def figures_of(traffic: TrafficProfile) -> dict[str, float]:
+    """What a budget can bound, by name; out_of_bounds counts lanes, races elements."""
+    return {
         "load_bytes": traffic.load_bytes,
         "store_bytes": traffic.store_bytes,
         "atomic_bytes": traffic.atomic_bytes,
         "launches": len(traffic.launches),
         "out_of_bounds": sum(one.lanes for one in traffic.out_of_bounds),
         "races": sum(one.elements for one in traffic.races),
+        "sector_efficiency": min((launch.sector_efficiency for launch in traffic.launches), default=1.0),
     }
-    for name, count in counts.items():
+
+
+@contextmanager
+def measure_traffic(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+    """Add what the block moved to `measured`: load_bytes, store_bytes, atomic_bytes, launches, out_of_bounds, races.
+
+    The figures of several blocks add up; of sector_efficiency the least of any launch counts. `held` receives one line
+    for each kind of fault, and one for each launch and operation under load_bytes and store_bytes.
+    """
+    with track_traffic() as traffic:
+        yield
+    add_figures(traffic, measured, held)
+
+
+def add_figures(
+    traffic: TrafficProfile, measured: dict[str, float], held: dict[str, Sequence[str]] | None = None
+) -> None:
+    """Add a profile's figures to `measured`, and what they consist of to `held`; see `measure_traffic`."""
+    figures = figures_of(traffic)
+    least = figures.pop("sector_efficiency")
+    for name, count in figures.items():
         measured[name] = measured.get(name, 0) + count
-    least = min((launch.sector_efficiency for launch in traffic.launches), default=1.0)
     measured["sector_efficiency"] = min(measured.get("sector_efficiency", 1.0), least)
     if held is None:
         return

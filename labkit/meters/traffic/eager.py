@@ -16,10 +16,16 @@ from labkit.meters.dispatch import Meter
 _NOT_READ = frozenset({"copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_"})
 """In-place operations that overwrite their target without reading it."""
 
+_SHAPED = frozenset(
+    {f"{kind}_like" for kind in ("zeros", "ones", "full", "rand", "randn", "randint")}
+    | {f"new_{kind}" for kind in ("zeros", "ones", "full")}
+)
+"""Operations that ask their input for its shape and type alone."""
+
 _PICKS = frozenset({"embedding", "index", "index_select", "gather", "take"})
 """Operations that read of their first input as many elements as they write."""
 
-_EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "set_", "resize_"})
+ALLOCATES = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "set_", "resize_"})
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class EagerTraffic(Meter):
                 return result
         result = func(*args, **kwargs)
         name = func._overloadpacket.__name__
-        if name not in _EMPTY:
+        if name not in ALLOCATES:
             load_bytes, store_bytes = _moved(func, name, args, kwargs, result)
             if load_bytes or store_bytes:
                 self._operations.append(Operation(name, load_bytes, store_bytes))
@@ -56,25 +62,27 @@ class EagerTraffic(Meter):
 
 
 def _moved(func, name: str, args: tuple, kwargs: dict, result: object) -> tuple[int, int]:
-    written = _written(func, args, kwargs)
+    written = written_by(func, args, kwargs)
     outputs = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
     inputs = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
     storages = {_storage(one) for one in inputs}
     fresh = [one for one in outputs if _storage(one) not in storages]
     if not written and outputs and not fresh:
         return 0, 0
-    store_bytes = sum(_bytes(one) for one in (*written, *fresh))
+    store_bytes = sum(distinct_bytes(one) for one in (*written, *fresh))
     if name in _PICKS:
-        picked = sum(_bytes(one) for one in fresh)
-        return picked + sum(_bytes(one) for one in inputs[1:]), store_bytes
+        picked = sum(distinct_bytes(one) for one in fresh)
+        return picked + sum(distinct_bytes(one) for one in inputs[1:]), store_bytes
+    if name in _SHAPED:
+        return 0, store_bytes
     overwritten = {id(one) for one in written} if name in _NOT_READ or "out" in func._overloadname else set()
     # The same tensor twice, as in x * x, is read once.
     read = {(_storage(one), one.storage_offset(), tuple(one.stride()), tuple(one.shape)): one for one in inputs}
-    load_bytes = sum(_bytes(one) for one in read.values() if id(one) not in overwritten)
+    load_bytes = sum(distinct_bytes(one) for one in read.values() if id(one) not in overwritten)
     return load_bytes, store_bytes
 
 
-def _written(func, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+def written_by(func, args: tuple, kwargs: dict) -> list[torch.Tensor]:
     """The tensors that the operation changes, by its schema."""
     found = []
     for i, argument in enumerate(func._schema.arguments):
@@ -88,7 +96,7 @@ def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
 
-def _bytes(tensor: torch.Tensor) -> int:
+def distinct_bytes(tensor: torch.Tensor) -> int:
     """Of the distinct elements: an expanded dimension, of stride 0, is in memory once."""
     count = 1
     for size, stride in zip(tensor.shape, tensor.stride()):

@@ -45,14 +45,17 @@ def metered(interpreter: ModuleType, profile: TrafficProfile) -> Iterator[None]:
     current = _Current()
     builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
     stock = executor._init_args_hst, interpreter._implicit_cvt
+    restore = executor._restore_args_dev
     try:
         executor._init_args_hst = _arguments(interpreter, stock[0], current)
+        executor._restore_args_dev = _finishing(restore, current)
         interpreter._implicit_cvt = _pointers(interpreter, stock[1], current)
         for name, hook in _memory(interpreter, current).items():
             setattr(builder, name, hook)
         yield
     finally:
         executor._init_args_hst, interpreter._implicit_cvt = stock
+        executor._restore_args_dev = restore
         for name in _MEMORY:
             vars(builder).pop(name, None)
         delattr(interpreter, _OPEN)
@@ -71,6 +74,14 @@ def _arguments(interpreter: ModuleType, stock, current: _Current):
         return args, named
 
     return _init_args_hst
+
+
+def _finishing(stock, current: _Current):
+    def _restore_args_dev(self, *args):
+        current.recorder.finish()
+        return stock(self, *args)
+
+    return _restore_args_dev
 
 
 def _tensors(interpreter: ModuleType, name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:

@@ -6,7 +6,10 @@ would have to fetch.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from labkit.meters.traffic.eager import Operation
 
@@ -85,15 +88,34 @@ class Race:
         return f"kernel {self.kernel}, {self.argument}[{self.index}]: {done}{more}"
 
 
+@dataclass(frozen=True)
+class Stored:
+    """Which units of an argument's storage one launch stored to, packed: profiles hold one for each launch."""
+
+    unit_bytes: int
+    n_units: int
+    packed: bytes
+
+    @classmethod
+    def of(cls, units: np.ndarray, unit_bytes: int) -> Stored:
+        return cls(unit_bytes, units.size, zlib.compress(np.packbits(units).tobytes(), 1))
+
+    def mask(self) -> np.ndarray:
+        """Of each byte of the storage whether it was stored to."""
+        bits = np.frombuffer(zlib.decompress(self.packed), np.uint8)
+        return np.repeat(np.unpackbits(bits, count=self.n_units).astype(bool), self.unit_bytes)
+
+
 @dataclass
 class Launch:
-    """One launch of a kernel; arguments are its tensors, by the parameter's name."""
+    """One launch of a kernel; arguments are its tensors, by the parameter's name, and `stored` those it wrote to."""
 
     kernel: str
     grid: tuple[int, ...] = ()
     arguments: dict[str, ArgumentTraffic] = field(default_factory=dict)
     out_of_bounds: list[OutOfBounds] = field(default_factory=list)
     races: list[Race] = field(default_factory=list)
+    stored: dict[str, Stored] = field(default_factory=dict, repr=False)
 
     @property
     def load_bytes(self) -> int:

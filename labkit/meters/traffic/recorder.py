@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.meters.traffic.addresses import AddressBook, Argument, offsets_in, shift_to_real
-from labkit.meters.traffic.profile import SECTOR_BYTES, ArgumentTraffic, Launch, OutOfBounds, Program, Race
+from labkit.meters.traffic.profile import SECTOR_BYTES, ArgumentTraffic, Launch, OutOfBounds, Program, Race, Stored
 from labkit.meters.traffic.races import Order, Touched
 
 NOWHERE = "(no argument)"
@@ -60,6 +60,13 @@ class LaunchRecorder:
     def start_program(self, program: Program) -> None:
         self.programs.append(program)
         self.order.start(len(self.programs) - 1)
+
+    def finish(self) -> None:
+        """After the last program."""
+        for argument in self.book.arguments:
+            units = self._seen.get((argument.number, "store"))
+            if units is not None:
+                self.launch.stored[argument.name] = Stored.of(units, self._storages[argument.storage].unit_bytes)
 
     def access(
         self, kind: str, addresses: np.ndarray, mask: np.ndarray, item_bytes: int, values: np.ndarray | None = None

@@ -1,0 +1,194 @@
+"""Run an answer's kernels again, in a job that holds nothing but their text, on inputs that the answer never saw.
+
+The launches are those that the student's process says it made; everything else is ours: the source, the inputs, the
+meters. So results that were computed anywhere else, and figures that were invented, do not come out again. What did
+come out is judged elsewhere, like any run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from grading.supervisor.conversation import GRACE_S, START_S, measured_of
+from grading.supervisor.forkserver import Forkserver, InfrastructureFault
+from grading.supervisor.kernels.clear import NotReplayable
+from grading.supervisor.kernels.extract import Extracted, Key, extract
+from grading.supervisor.kernels.names import names_of
+from grading.worker.wire import Channel, Closed, WireError, clean
+from labkit.meters.compiled import ARCHS
+from labkit.observe import make_inputs
+from labkit.spec import Exercise, Observation, Outcome, Tree
+from labkit.tree import leaves
+
+COMPILE_S = 5.0
+"""Wall time for compiling one kernel for one GPU, several times what a slow machine takes."""
+LOAD_S = 10.0
+"""Wall time for loading the kernels' text, which only defines functions and constants."""
+_MAX_KERNELS = 64
+
+
+@dataclass(frozen=True)
+class Replay:
+    """runs: the cases again, as observed in the replay; fewer, where it ended early.
+
+    outcome, problem, hint: why it ended early, for the instructor and for the student. lost: operations of PyTorch's
+    that took part in what the answer did and that are not replayed.
+    """
+
+    runs: tuple[Observation, ...] = ()
+    outcome: Outcome | None = None
+    problem: str = ""
+    hint: str | None = None
+    lost: tuple[str, ...] = ()
+
+
+def replay(
+    forkserver: Forkserver,
+    exercise: Exercise,
+    runs: Sequence[Observation],
+    tapes: Sequence[Tree],
+    cells: Sequence[str],
+    seed_of: Callable[[int], int],
+    compiled: bool = False,
+) -> Replay:
+    """Replay every run that has a tape. Raises InfrastructureFault where the trouble is ours.
+
+    cells: the notebook's code up to the exercise. seed_of: of the fresh inputs of the n-th run. compiled: whether the
+    figures of the compiler are wanted as well.
+    """
+    try:
+        if len(tapes) != len(runs):
+            raise ValueError(f"{len(tapes)} records of {len(runs)} runs")
+        keys = _kernels_of(tapes)
+        missing = [path for run, tape in zip(runs, tapes) for path in _tensors(run.got) if path not in tape["outputs"]]
+        n_left_out = sum(int(tape["left_out"]) for tape in tapes)
+    except Exception as error:
+        # Whatever a worker may send in place of a tape.
+        return Replay(outcome="suspected", problem=f"its record of launches cannot be read ({type(error).__name__})")
+    if missing:
+        return Replay(outcome="suspected", problem=f"its record of launches names no origin of {clean(missing[0], 40)}")
+    if n_left_out:
+        hint = "It launches far more kernels than it needs: let one launch do the work of many programs."
+        return Replay(outcome="limit", problem=f"{n_left_out:,} launches beyond what is recorded", hint=hint)
+    try:
+        extracted = extract(names_of(cells), keys)
+    except NotReplayable as error:
+        return Replay(outcome="failed", problem=str(error), hint=str(error))
+    fresh = [_fresh(run.tree, make_inputs(exercise, run.case, seed_of(n))) for n, run in enumerate(runs)]
+    channel = forkserver.open_job(("compiler",) if compiled else ())
+    try:
+        return _played(channel, exercise, extracted, runs, tapes, fresh, ARCHS if compiled else ())
+    finally:
+        channel.close()
+        forkserver.kill_job()
+
+
+def _played(
+    channel: Channel,
+    exercise: Exercise,
+    extracted: Extracted,
+    runs: Sequence[Observation],
+    tapes: Sequence[Tree],
+    fresh: Sequence[Tree],
+    archs: Sequence[int],
+) -> Replay:
+    kernels = [[*key, called] for key, called in extracted.kernels.items()]
+    started_by = time.monotonic() + START_S
+    done: list[Observation] = []
+    lost: dict[str, None] = {}
+    try:
+        job = {"source": extracted.source, "kernels": kernels, "archs": list(archs)}
+        channel.send("replay", job, started_by)
+        channel.receive(started_by)
+    except (TimeoutError, Closed) as error:
+        raise InfrastructureFault("the replay did not start") from error
+    try:
+        kind, said = channel.receive(time.monotonic() + LOAD_S)
+    except (TimeoutError, WireError):
+        hint = "Look for a constant of the kernels that takes long to compute, or much memory: write its value."
+        return Replay(outcome="limit", problem="its kernels' text could not be loaded in time or memory", hint=hint)
+    if kind != "loaded":
+        return Replay(outcome="suspected", problem=f"its kernels could not be loaded: {clean(said['failed'], 400)}")
+    limit_s = exercise.run.wall_s + GRACE_S + COMPILE_S * len(kernels) * len(archs) * len(runs)
+    deadline = time.monotonic() + limit_s
+    try:
+        for run, tape, tree in zip(runs, tapes, fresh):
+            channel.send("case", {"tape": tape, "tree": tree}, deadline)
+            _, said = channel.receive(deadline)
+            if "failed" in said:
+                return _failed(said, done, lost)
+            lost.update(dict.fromkeys(clean(name, 40) for name in said["lost"]))
+            measured = {**run.measured, **measured_of(said["measured"])}
+            got, back = _with_leaves(run.got, said["outputs"]), _with_leaves(tree, said["inputs"])
+            done.append(Observation(run.case, tree, got, back, measured))
+    except TimeoutError:
+        problem = f"its kernels did not finish within {limit_s:g} s when they were run again"
+        return Replay(tuple(done), "limit", problem, "Look for a loop in a kernel that hardly ends.", tuple(lost))
+    except (Closed, WireError) as error:
+        problem = f"the process that ran its kernels again ended ({clean(error, 100)})"
+        return Replay(tuple(done), "limit", problem, "Look for a kernel that needs far too much memory.", tuple(lost))
+    return Replay(tuple(done), lost=tuple(lost))
+
+
+def _failed(said: Mapping[str, Tree], done: Sequence[Observation], lost: Mapping[str, None]) -> Replay:
+    problem = clean(said["failed"], 400)
+    if said["by"] == "CompileFailed":
+        hint = "The kernel runs in the interpreter, but does not compile for a GPU: see `compile_report(kernel, ...)`."
+        return Replay(tuple(done), "failed", problem, hint, tuple(lost))
+    return Replay(tuple(done), "suspected", f"its kernels could not be run again: {problem}", None, tuple(lost))
+
+
+def _kernels_of(tapes: Sequence[Tree]) -> list[Key]:
+    """The kernels that the tapes launch or hand over, by name and digest. Raises on what is no tape."""
+    found: dict[Key, None] = {}
+
+    def add(key: Tree) -> None:
+        name, digest = key
+        found[clean(name, 100), clean(digest, 32)] = None
+
+    def look(said: Tree) -> None:
+        ((kind, value),) = said.items()
+        if kind == "kernel":
+            add(value)
+        elif kind == "tuple":
+            for item in value:
+                look(item)
+
+    for tape in tapes:
+        for entry in tape["entries"]:
+            if entry["do"] == "launch":
+                add(entry["kernel"])
+                for argument in entry["arguments"].values():
+                    look(argument)
+    if len(found) > _MAX_KERNELS:
+        raise ValueError("too many kernels")
+    return list(found)
+
+
+def _fresh(tree: Tree, drawn: Tree) -> Tree:
+    """The run's own inputs with the tensors drawn anew, where these have the same form; its numbers stay."""
+    new = dict(_tensors(drawn))
+    old = _tensors(tree)
+    same = {path: new[path] for path in old if path in new and _form(new[path]) == _form(old[path])}
+    return _with_leaves(tree, same)
+
+
+def _form(tensor: torch.Tensor) -> tuple:
+    return (tensor.dtype, tensor.shape)
+
+
+def _tensors(tree: Tree) -> dict[str, torch.Tensor]:
+    return {path: leaf for path, leaf in leaves(tree) if isinstance(leaf, torch.Tensor)}
+
+
+def _with_leaves(tree: Tree, new: Mapping[str, torch.Tensor], path: str = "") -> Tree:
+    """The tree with some of its tensors exchanged, by path."""
+    if isinstance(tree, dict):
+        return {key: _with_leaves(item, new, f"{path}.{key}" if path else str(key)) for key, item in tree.items()}
+    if isinstance(tree, list):
+        return [_with_leaves(item, new, f"{path}.{n}" if path else str(n)) for n, item in enumerate(tree)]
+    return new.get(path, tree) if isinstance(tree, torch.Tensor) else tree

@@ -1,0 +1,52 @@
+"""The verdict on a replay: its results are judged like any others, and its figures are the ones that budgets go by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace as changed
+from typing import Any
+
+from grading.supervisor.kernels.replay import Replay
+from grading.supervisor.witness import witness_of
+from labkit.check import Verdict, judge
+from labkit.spec import Exercise, Oracle, Tree
+
+
+def is_replayed(oracle: Oracle) -> bool:
+    """Whether a budget of the exercise is judged by what a replay measures."""
+    return any(witness_of(budget).how == "replay" for budget in oracle.budgets)
+
+
+def is_compiled(oracle: Oracle) -> bool:
+    """Whether a budget is on what the compiler makes of the kernels."""
+    return any(witness_of(budget).meter == "compiled" for budget in oracle.budgets)
+
+
+def without_compiled(oracle: Oracle) -> Oracle:
+    """The oracle without the budgets that only a replay has figures for, because no student's process compiles."""
+    kept = tuple(budget for budget in oracle.budgets if witness_of(budget).meter != "compiled")
+    return changed(oracle, budgets=kept)
+
+
+def judge_replay(
+    exercise: Exercise, oracle: Oracle, expect: Callable[[Any, Tree], Tree] | None, found: Replay, n_cases: int
+) -> Verdict:
+    """Pass or fail by the replay alone; expect: as for `judge`."""
+    if found.outcome is not None:
+        headline = f"{exercise.id}: its kernels were run again from their text, and that did not end well."
+        if found.outcome == "suspected":
+            headline = f"{exercise.id}: its kernels could not be run again, and a person will look at it."
+        return Verdict(exercise.id, found.outcome, 0.0, headline, (("problem", found.problem),), found.hint)
+    values = judge(exercise, changed(oracle, budgets=(), score=None), found.runs, expect, n_cases)
+    if values.score < 1:
+        headline = f"{exercise.id}: its kernels, run again from their text on other inputs, do not give the result."
+        hint = "Let the result come out of the kernels that the answer launches, computed from what they load."
+        if found.lost:
+            hint = f"The result rests on `{found.lost[0]}`, computed by PyTorch: compute it in the kernel instead."
+        lost = f"; not replayed: {', '.join(found.lost)}" if found.lost else ""
+        rows = (("problem", f"what it launched does not reproduce it{lost}"), *values.rows)
+        return changed(values, outcome="failed", headline=headline, rows=rows, hint=hint)
+    verdict = judge(exercise, oracle, found.runs, expect, n_cases)
+    if verdict.score > 0:
+        return verdict
+    return changed(verdict, headline=f"{exercise.id}: its kernels, run again, do not keep within their budgets.")

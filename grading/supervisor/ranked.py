@@ -1,0 +1,124 @@
+"""Which cells the ranks of an exercise run first, and when they are run a second time with more of them.
+
+Every rank runs the cells by itself, so first only those that the answer needs. Which these are is read from the text,
+which can be wrong: an answer that fails is run once more after all its cells, and only that counts against it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from grading.rebuild.needed import needed
+from grading.supervisor.conversation import run_steps
+from grading.supervisor.feeds import CELL_LIMITS, CellLimits, Fed, Step, Transcript
+from grading.supervisor.forkserver import Forkserver
+from grading.supervisor.routed import run_routed
+from labkit import exercises
+from labkit.check import Verdict
+from labkit.spec import Exercise, Observation, Trouble
+
+_NOTHING_TO_GAIN = ("passed", "unanswered", "limit")
+ONLY_TOGETHER = (
+    "It passes in a notebook, where all ranks are in one process, and not here, where each has one of its own. "
+    "Whatever a rank needs of another has to come through `comm`: not through a global variable, a class or a file."
+)
+
+
+def is_ranked(exercise: Exercise) -> bool:
+    """Whether the exercise runs as several ranks, also where a case of it has one alone."""
+    return exercise.run.ranks != 1
+
+
+def only_needed(steps: Sequence[Step], exercise: Exercise) -> list[Step]:
+    """The exercise, after the cells that its answers are made in and that those look names up in."""
+    cells = [(step["id"], step["source"]) for step in steps if step["do"] == "code"]
+    kept = needed(cells, [answer.name for answer in exercise.answers])
+    return [step for step in steps if step["id"] in kept or step.get("exercise") == exercise.id]
+
+
+def without_ranked(steps: Sequence[Step]) -> list[Step]:
+    """The steps less the exercises of several ranks, each of which is run by jobs of its own."""
+    return [step for step in steps if step["do"] != "exercise" or not is_ranked(exercises.find(step["exercise"]))]
+
+
+def run_all(forkserver: Forkserver, steps: Sequence[Step], fed: Mapping[str, Fed]) -> Transcript:
+    """As `run_steps`, for steps that may have exercises of several ranks among them; these run after all their cells.
+
+    Raises InfrastructureFault when the trouble is ours.
+    """
+    transcript = run_steps(forkserver, without_ranked(steps), fed)
+    in_ranks = Ranked(forkserver, steps, transcript)
+    for exercise in (exercises.find(step["exercise"]) for step in steps if step["do"] == "exercise"):
+        if is_ranked(exercise):
+            found = in_ranks.run(exercise, fed[exercise.id])
+            transcript.exercises |= found.exercises
+            transcript.seen |= found.seen
+    transcript.cpu_s += in_ranks.cpu_s
+    return transcript
+
+
+@dataclass
+class Ranked:
+    """Runs the exercises of several ranks of one submission, after its other steps were run.
+
+    first: what came of those; a cell that did not end is not run again. The ranks' time counts from `begin_again` on.
+    """
+
+    forkserver: Forkserver
+    steps: Sequence[Step]
+    first: Transcript
+    limits: CellLimits = CELL_LIMITS
+    cpu_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """The hidden cases have as much time as the public ones."""
+        self._ends_at = time.monotonic() + self.limits.submission_s
+
+    def verdict(self, exercise: Exercise, fed: Fed, judged: Callable[[Transcript], Verdict]) -> Verdict:
+        """Run an exercise and judge it, after the cells it needs or, where that does not do, after all cells.
+
+        An answer that fails only because its ranks are processes is told so.
+        """
+        every = self._until(exercise)
+        few = only_needed(every, exercise)
+        verdict = judged(self._run(few, exercise, fed))
+        if verdict.outcome not in _NOTHING_TO_GAIN and len(few) < len(every):
+            verdict = judged(self._run(every, exercise, fed))
+        if verdict.outcome == "failed":
+            # As the student has seen it: in a notebook the ranks are threads of one process.
+            together = run_steps(self.forkserver, few, {exercise.id: fed})
+            self.cpu_s += together.cpu_s
+            if judged(together).score > 0:
+                return replace(verdict, hint=ONLY_TOGETHER)
+        return verdict
+
+    def run(self, exercise: Exercise, fed: Fed) -> Transcript:
+        """Run an exercise after all its cells."""
+        return self._run(self._until(exercise), exercise, fed)
+
+    def _until(self, exercise: Exercise) -> list[Step]:
+        """The cells before the exercise that end, and the exercise."""
+        found = []
+        for step in self.steps:
+            if step.get("exercise") == exercise.id:
+                return [*found, step]
+            if step["do"] == "code" and not self.first.cells[step["id"]].skipped:
+                found.append(step)
+        raise LookupError(f"{exercise.id} is none of the steps")
+
+    def _run(self, steps: Sequence[Step], exercise: Exercise, fed: Fed) -> Transcript:
+        found = Transcript()
+        if time.monotonic() > self._ends_at:
+            text = f"the notebook used more than {self.limits.submission_s:g} s before this could be run"
+            trouble = Trouble("wall", text)
+            found.exercises[exercise.id] = [Observation(fed.feeds[0].case, fed.feeds[0].tree, trouble=trouble)]
+            return found
+        routed = run_routed(self.forkserver, steps, exercise, fed, self.limits)
+        self.cpu_s += routed.cpu_s
+        found.exercises[exercise.id], found.seen[exercise.id] = routed.runs, routed.seen
+        return found

@@ -1,0 +1,209 @@
+"""Run an exercise of several ranks: a job for each rank, which runs the cells and then is that rank in every case.
+
+Ranks are not forks of one process that has run the student's cells: what such forks still share (open files and pipes,
+a helper that a cell left running, one another's memory under /proc) could not be taken from them again. Each runs the
+cells by itself, in a box that nothing but its channel leads out of. What the runs are worth is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from grading.supervisor.conversation import GRACE_S, NO_MORE_CASES, START_S, LostUnderStudent, measured_of
+from grading.supervisor.feeds import CELL_LIMITS, CellLimits, Fed, Feed, Step
+from grading.supervisor.forkserver import Forkserver, InfrastructureFault
+from grading.supervisor.router import RankTrouble, Router
+from grading.supervisor.witness import Seen, probed
+from grading.worker.confine.plan import PLAIN
+from grading.worker.wire import Channel, Closed, WireError, case_to_tree, clean
+from labkit.observe import n_ranks
+from labkit.ranks import Cluster
+from labkit.ranks.traffic import figures
+from labkit.spec import Exercise, GiB, Observation, Tree, Trouble
+from labkit.tree import part_of
+
+TIMES_ALONE = 6
+"""So much longer than one process its ranks may take for all cases: at every call they wait for one another's turn on
+the machine's processors, too, and not only for one another. No rank may say nothing for longer than the exercise's own
+time."""
+CELLS_TIMES = 3
+"""So much longer than in one process a cell may take that all ranks run at the same time."""
+DISMISS_S = 5.0
+
+
+@dataclass
+class Routed:
+    """What happened: a run of each case that was reached, figures that were probed, CPU time of all ranks."""
+
+    runs: list[Observation] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    cpu_s: float = 0.0
+
+
+def run_routed(
+    forkserver: Forkserver, steps: Sequence[Step], exercise: Exercise, fed: Fed, limits: CellLimits = CELL_LIMITS
+) -> Routed:
+    """steps: the cells that each rank runs first, and the exercise as the last one.
+
+    Raises InfrastructureFault when the trouble is ours, and where memory or CPU time of ranks is to be watched from
+    outside, which nobody does.
+    """
+    if fed.is_sealed:
+        raise InfrastructureFault(f"{exercise.id}: the memory and CPU time of several ranks cannot be watched")
+    routed = Routed()
+    ranks = _Ranks(forkserver, exercise, fed, limits)
+    try:
+        ranks.run(steps, routed)
+    finally:
+        over = ranks.end(routed)
+    if over and routed.runs and routed.runs[-1].trouble and routed.runs[-1].trouble.kind == "died":
+        text = f"its ranks together used more than {PLAIN.memory_bytes / GiB:g} GiB of memory"
+        _give_reason(
+            routed, Trouble("memory", text if over == "memory" else f"it made more than {PLAIN.n_files:,} files")
+        )
+    return routed
+
+
+class _Ranks:
+    """The jobs of one exercise, from their first step to their end."""
+
+    def __init__(self, forkserver: Forkserver, exercise: Exercise, fed: Fed, limits: CellLimits) -> None:
+        self._forkserver = forkserver
+        self._exercise = exercise
+        self._fed = fed
+        self._limits = limits
+        self._has_begun = False
+        n = max(n_ranks(exercise, feed.case) for feed in fed.feeds)
+        self._channels = forkserver.open_ranks(n, exercise.run.needs)
+
+    def end(self, routed: Routed) -> str | None:
+        """End them all; the limit for which they had been ended before, or None. Raises InfrastructureFault."""
+        for channel in self._channels:
+            channel.close()
+        try:
+            ended = self._forkserver.kill_job()
+        except InfrastructureFault as error:
+            raise (LostUnderStudent(str(error)) if self._has_begun else error) from error
+        routed.cpu_s += ended.cpu_s
+        return ended.over
+
+    def run(self, steps: Sequence[Step], routed: Routed) -> None:
+        self._begin(steps)
+        try:
+            self._cells(steps[:-1])
+            limit_s = self._ready()
+        except Exception as error:
+            # Whatever a cell did to its process: it went well the first time, or it would not be here again.
+            trouble = Trouble("cell", f"a cell before it did not end well in a rank of its own ({_words(error)})")
+            routed.runs.append(Observation(self._fed.feeds[0].case, self._fed.feeds[0].tree, trouble=trouble))
+            return
+        for feed in self._fed.feeds:
+            began = time.monotonic()
+            run, can_go_on = self._case(feed, began + limit_s)
+            limit_s -= time.monotonic() - began
+            routed.runs.append(run)
+            if not can_go_on or (run.trouble and run.trouble.kind in NO_MORE_CASES):
+                return
+        self._probe(routed, limit_s)
+
+    def _begin(self, steps: Sequence[Step]) -> None:
+        """Hand every rank its job and let them go; until then it is our own code that takes the time."""
+        started_by = time.monotonic() + START_S
+        try:
+            for channel in self._channels:
+                channel.send("job", {"steps": [dict(step) for step in steps], "fork": False}, started_by)
+            for channel in self._channels:
+                _wait(channel, "begins", started_by)
+            self._has_begun = True
+            for channel in self._channels:
+                channel.send("go", deadline=started_by)
+        except (TimeoutError, Closed) as error:
+            words = self._forkserver.last_words()
+            raise InfrastructureFault(f"a rank's worker ended before it ran anything: {words}") from error
+
+    def _cells(self, cells: Sequence[Step]) -> None:
+        ends_at = time.monotonic() + CELLS_TIMES * self._limits.all_s
+        for _ in cells:
+            deadline = min(time.monotonic() + CELLS_TIMES * self._limits.one_s, ends_at)
+            for channel in self._channels:
+                _wait(channel, "at", deadline)
+                _wait(channel, "cell", deadline)
+
+    def _ready(self) -> float:
+        """Wait until each is; the time that is left for the cases."""
+        limit_s = TIMES_ALONE * self._exercise.run.wall_s + GRACE_S
+        began = time.monotonic()
+        for channel in self._channels:
+            _wait(channel, "at", began + limit_s)
+            _wait(channel, "ready", began + limit_s)
+        return limit_s - (time.monotonic() - began)
+
+    def _case(self, feed: Feed, deadline: float) -> tuple[Observation, bool]:
+        """A case's run, and whether the ranks are there for another."""
+        exercise, case = self._exercise, feed.case
+        channels = self._channels[: n_ranks(exercise, case)]
+        cluster = exercise.run.cluster(case) if exercise.run.cluster else Cluster()
+        router = Router(channels, cluster, deadline, patience_s=exercise.run.wall_s + GRACE_S)
+        blamed = None
+        try:
+            for rank, channel in enumerate(channels):
+                sent = {"case": case_to_tree(case), "tree": part_of(feed.tree, rank), "watched": False}
+                channel.send("case", {**sent, "rank": rank, "world_size": len(channels)}, deadline)
+            said = router.run()
+            return self._observation(feed, router, said), True
+        except RankTrouble as error:
+            trouble, blamed = error.trouble, error.blamed
+        except TimeoutError:
+            trouble = Trouble("wall", f"it did not finish within {exercise.run.wall_s:g} s of wall time")
+        except Closed:
+            trouble = Trouble("died", "the process of a rank ended")
+        except Exception as error:
+            # Whatever a worker may send: reading it must end no more than its own exercise.
+            trouble = Trouble("died", clean(f"what a rank sent back could not be read ({error})", 200))
+        where = router.dismiss(DISMISS_S)
+        if blamed is not None and where is not None:
+            trouble = Trouble(trouble.kind, trouble.text, where.get(blamed))
+        return Observation(case, feed.tree, trouble=trouble), where is not None
+
+    def _observation(self, feed: Feed, router: Router, said: Sequence[dict[str, Tree]]) -> Observation:
+        measured: dict[str, float] = {}
+        for one in said:
+            for name, value in measured_of(one["measured"]).items():
+                measured[name] = max(value, measured.get(name, value))
+        # Ours count, whatever a rank says of them.
+        measured.update(figures(router.traffic()))
+        # What is not sent back was not changed.
+        back = [one.get("back", part_of(feed.tree, rank)) for rank, one in enumerate(said)]
+        return Observation(feed.case, feed.tree, {"ranks": [one["got"] for one in said]}, {"ranks": back}, measured)
+
+    def _probe(self, routed: Routed, within_s: float) -> None:
+        """Try the meters of every rank on work of a secret size; one that does not answer has counted nothing."""
+        deadline = time.monotonic() + within_s
+        for meter, n in self._fed.probes:
+            for channel in self._channels:
+                try:
+                    channel.send("probe", {"meter": meter, "n": n}, deadline)
+                    said = measured_of(_wait(channel, "probed", deadline)["measured"])
+                except Exception:
+                    said = {}
+                routed.seen += probed(meter, n, said)
+
+
+def _wait(channel: Channel, kind: str, deadline: float) -> dict[str, Tree]:
+    got, said = channel.receive(deadline)
+    if got != kind:
+        raise WireError(f'"{got[:40]}" where "{kind}" was due')
+    return said
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    return "its process ended" if isinstance(error, Closed) else clean(str(error), 100)
+
+
+def _give_reason(routed: Routed, trouble: Trouble) -> None:
+    last = routed.runs[-1]
+    routed.runs[-1] = Observation(last.case, last.tree, trouble=trouble)

@@ -1,0 +1,304 @@
+"""The router between the ranks of one case: each is a process on a channel of its own, and this is all they share.
+
+It takes what a rank says, enters it into the books of `labkit.ranks.network.Network`, and answers. Whose channel it
+came on says which rank it is; nothing that a message claims does. Ranks have their turns as in the simulator: one is
+listened to until it has to wait, then the next that can go on. So the books of an honest run are the simulator's, entry
+by entry, however the processes are scheduled. Processes are started and ended elsewhere, and no result is judged here.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from grading.worker.raw import blank, pack, unpack
+from grading.worker.wire import Channel, Closed, WireError, trouble_from_tree
+from labkit.ranks import Cluster, CommError, Traffic
+from labkit.ranks.collectives import OPS, Offer
+from labkit.ranks.network import Need, Network, deadlock
+from labkit.spec import Tree, Trouble
+
+MAX_BYTES = 256 * 2**20
+"""What all ranks of a case together may hand to the router."""
+MAX_CALLS = 50_000
+"""How often all ranks of a case together may call it."""
+LATE_S = 3.0
+"""So long after its time what a rank has said already still counts: this machine may have stood still."""
+_COLLECTIVES = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
+
+
+class RankTrouble(Exception):
+    """A case ended without results, and why. blamed: the rank that is told where in its code it stood, if any."""
+
+    def __init__(self, trouble: Trouble, blamed: int | None = None) -> None:
+        super().__init__(trouble.text)
+        self.trouble = trouble
+        self.blamed = blamed
+
+
+class Router:
+    """Serves one case. channels: one for each rank, in order. deadline: as of time.monotonic(). patience_s: for how
+    long one rank may say nothing while it is its turn.
+    """
+
+    def __init__(
+        self, channels: Sequence[Channel], cluster: Cluster, deadline: float, patience_s: float = math.inf
+    ) -> None:
+        self._network = Network(len(channels), cluster)
+        self._seats = [_Seat(rank, channel) for rank, channel in enumerate(channels)]
+        self._deadline = deadline
+        self._patience_s = patience_s
+        self._n_bytes = 0
+        self._n_calls = 0
+
+    def run(self) -> list[Mapping[str, Tree]]:
+        """What each rank said at its end. Raises RankTrouble; then `dismiss` has to be called before another case."""
+        turn: int | None = 0
+        while turn is not None:
+            self._play(self._seats[turn])
+            turn = self._after(turn)
+        try:
+            self._network.check_nothing_left()
+        except CommError as error:
+            raise RankTrouble(Trouble("raised", str(error))) from error
+        return [seat.said for seat in self._seats]
+
+    def traffic(self) -> Traffic:
+        """What was sent, by our own books."""
+        return self._network.traffic()
+
+    def dismiss(self, within_s: float) -> dict[int, str | None] | None:
+        """End the ranks that have not ended: where in its code each stood. None where one of them would not end."""
+        deadline = time.monotonic() + within_s
+        where = {}
+        try:
+            for seat in self._seats:
+                if seat.said is None and seat.waits:
+                    seat.channel.send("over", deadline=deadline)
+            for seat in self._seats:
+                while seat.said is None:
+                    kind, parts = _hear(seat.channel, deadline)
+                    if kind == "observed":
+                        seat.said = parts
+                    elif kind in _ANSWERED:
+                        seat.channel.send("over", deadline=deadline)
+                if (trouble := trouble_from_tree(seat.said.get("trouble"))) and trouble.kind == "stopped":
+                    where[seat.rank] = trouble.where
+        except Exception:
+            # Whatever it sends or does not send: it cannot be used for another case.
+            return None
+        return where
+
+    def _play(self, seat: _Seat) -> None:
+        """Listen to a rank until it has to wait or has ended."""
+        while True:
+            if seat.waits:
+                while seat.needs and seat.needs[0].ready():
+                    seat.needs.pop(0)
+                if seat.needs:
+                    return
+                self._answer(seat)
+            kind, parts = self._next_call(seat)
+            if kind == "observed":
+                seat.said = parts
+                if trouble := trouble_from_tree(parts["trouble"]):
+                    raise RankTrouble(trouble)
+                return
+            self._take(seat, kind, parts)
+            self._answer_others(seat)
+
+    def _answer_others(self, seat: _Seat) -> None:
+        """Answer whoever now has all that it waits for, so that it works on while this one still has its turn.
+
+        An answer changes the books of its own rank alone, and what a rank says next is heard at its own turn.
+        """
+        for other in self._seats:
+            if other.waits and other is not seat and all(need.ready() for need in other.needs):
+                self._answer(other)
+
+    def _after(self, turn: int) -> int | None:
+        """The next rank that can go on, in the order of the simulator; None when all have ended."""
+        n = len(self._seats)
+        for other in [self._seats[(turn + step) % n] for step in range(1, n + 1)]:
+            if other.said is None and (not other.waits or other.needs[0].ready()):
+                return other.rank
+        waiting = [(seat.rank, seat.needs[0]) for seat in self._seats if seat.waits]
+        if waiting:
+            text = deadlock(waiting, [seat.said is not None for seat in self._seats])
+            raise RankTrouble(Trouble("raised", text), blamed=waiting[0][0])
+        return None
+
+    def _next_call(self, seat: _Seat) -> tuple[str, dict[str, Tree]]:
+        self._n_calls += 1
+        if self._n_calls > MAX_CALLS:
+            raise RankTrouble(Trouble("wall", f"its ranks called one another more than {MAX_CALLS:,} times"))
+        try:
+            return _hear(seat.channel, min(self._deadline, time.monotonic() + self._patience_s))
+        except Closed as error:
+            raise _ended(seat) from error
+
+    def _take(self, seat: _Seat, kind: str, parts: Mapping[str, Tree]) -> None:
+        """Enter what a rank says into the books. Raises WireError where that makes no sense."""
+        if kind not in _CALLS:
+            raise WireError(f'"{kind[:40]}" where a call was due')
+        try:
+            call = _CALLS[kind](self, seat, parts)
+        except KeyError as error:
+            raise WireError(f'"{kind}" without all its parts') from error
+        except CommError as error:
+            self._tell(seat, "refused", {"text": str(error)})
+            return
+        if call is not None:
+            seat.needs, seat.finish = call
+
+    def _answer(self, seat: _Seat) -> None:
+        finish, seat.finish, seat.needs = seat.finish, None, []
+        try:
+            kind, parts = "go on", finish()
+        except CommError as error:
+            kind, parts = "refused", {"text": str(error)}
+        self._tell(seat, kind, parts)
+
+    def _tell(self, seat: _Seat, kind: str, parts: dict[str, Tree]) -> None:
+        try:
+            seat.channel.send(kind, parts, self._deadline)
+        except Closed as error:
+            raise _ended(seat) from error
+
+    def _send(self, seat: _Seat, parts: Mapping[str, Tree]) -> None:
+        to, tensor = self._other(seat, parts["to"]), unpack(parts["tensor"])
+        self._weigh(tensor.nbytes)
+        number, need = self._network.send(seat.rank, to, tensor)
+        seat.under_way["sent", to, number] = [need]
+
+    def _receive(self, seat: _Seat, parts: Mapping[str, Tree]) -> None:
+        source = self._other(seat, parts["source"])
+        number, need = self._network.post_receive(seat.rank, source)
+        seat.under_way["received", source, number] = [need]
+
+    def _compute(self, seat: _Seat, parts: Mapping[str, Tree]) -> None:
+        seconds = parts["seconds"]
+        if type(seconds) is not float or not seconds >= 0:
+            raise WireError("a time that is none")
+        self._network.clock_s[seat.rank] += seconds
+
+    def _wait_sent(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
+        to, number = self._other(seat, parts["to"]), parts["number"]
+
+        def finish() -> dict[str, Tree]:
+            self._network.sent(seat.rank, to, number)
+            return {}
+
+        return seat.started("sent", to, number), finish
+
+    def _wait_received(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
+        source, number, like = self._other(seat, parts["source"]), parts["number"], blank(parts["like"])
+
+        def finish() -> dict[str, Tree]:
+            return {"tensor": pack(self._network.deliver(seat.rank, source, number, like))}
+
+        return seat.started("received", source, number), finish
+
+    def _barrier(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
+        number, needs = self._network.enter_barrier(seat.rank)
+
+        def finish() -> dict[str, Tree]:
+            self._network.leave_barrier(seat.rank, number)
+            return {}
+
+        return needs, finish
+
+    def _enter(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
+        offer = self._offer(parts)
+        self._weigh(sum(tensor.nbytes for tensor in offer.inputs))
+        try:
+            number, needs = self._network.enter(seat.rank, offer)
+        except RuntimeError as error:
+            # What PyTorch has no such operation for; of our own errors it is one already.
+            raise error if isinstance(error, CommError) else CommError(f"{offer.name}: {error}") from error
+        seat.under_way["collective", None, number] = needs
+        return [], dict
+
+    def _wait_collective(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
+        number = parts["number"]
+
+        def finish() -> dict[str, Tree]:
+            return {"tensors": [pack(tensor) for tensor in self._network.leave(seat.rank, number)]}
+
+        return seat.started("collective", None, number), finish
+
+    def _now(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
+        return [], lambda: {"seconds": self._network.read_clock(seat.rank)}
+
+    def _offer(self, parts: Mapping[str, Tree]) -> Offer:
+        name, inputs, op, src = parts["name"], parts["inputs"], parts["op"], parts["src"]
+        n = len(self._seats)
+        if name not in _COLLECTIVES or not isinstance(inputs, list):
+            raise WireError("a collective that nobody knows")
+        if len(inputs) != (n if name == "reduce_scatter" else 1):
+            raise WireError(f"{len(inputs)} tensors for {name} of {n} ranks")
+        if (op not in OPS) if name in ("all_reduce", "reduce_scatter") else op is not None:
+            raise WireError(f"{name} by an operation that it has not")
+        if (type(src) is not int or not 0 <= src < n) if name == "broadcast" else src is not None:
+            raise WireError(f"{name} from a rank that it has not")
+        return Offer(name, tuple(map(unpack, inputs)), (), op=op, src=src)
+
+    def _other(self, seat: _Seat, rank: Tree) -> int:
+        if type(rank) is not int or not 0 <= rank < len(self._seats) or rank == seat.rank:
+            raise WireError("a rank that there is not")
+        return rank
+
+    def _weigh(self, n_bytes: int) -> None:
+        self._n_bytes += n_bytes
+        if self._n_bytes > MAX_BYTES:
+            raise RankTrouble(Trouble("memory", f"its ranks sent one another more than {MAX_BYTES // 2**20} MiB"))
+
+
+_Call = tuple[list[Need], Callable[[], dict[str, Tree]]]
+"""What a rank that has called waits for, and what makes the answer once that is there."""
+_CALLS = {
+    "send": Router._send,
+    "receive": Router._receive,
+    "compute": Router._compute,
+    "wait sent": Router._wait_sent,
+    "wait received": Router._wait_received,
+    "barrier": Router._barrier,
+    "enter": Router._enter,
+    "wait collective": Router._wait_collective,
+    "now": Router._now,
+}
+_ANSWERED = set(_CALLS) - {"send", "receive", "compute"}
+
+
+def _hear(channel: Channel, deadline: float) -> tuple[str, dict[str, Tree]]:
+    """Its next frame. Raises TimeoutError also where one after the other is there already and there is no end to it."""
+    if time.monotonic() > deadline + LATE_S:
+        raise TimeoutError
+    return channel.receive(deadline)
+
+
+def _ended(seat: _Seat) -> RankTrouble:
+    return RankTrouble(Trouble("died", f"the process of rank {seat.rank} ended"))
+
+
+class _Seat:
+    """A rank: its channel, what it has started, and, while it waits for an answer, for what."""
+
+    def __init__(self, rank: int, channel: Channel) -> None:
+        self.rank = rank
+        self.channel = channel
+        self.under_way: dict[tuple[str, int | None, int], list[Need]] = {}
+        self.needs: list[Need] = []
+        self.finish: Callable[[], dict[str, Tree]] | None = None
+        self.said: Mapping[str, Tree] | None = None
+
+    @property
+    def waits(self) -> bool:
+        return self.finish is not None
+
+    def started(self, what: str, other: int | None, number: Tree) -> list[Need]:
+        """The needs of what it has started and not waited for yet. Raises WireError where there is no such thing."""
+        if type(number) is not int or (needs := self.under_way.pop((what, other, number), None)) is None:
+            raise WireError("a wait for what was not started")
+        return list(needs)

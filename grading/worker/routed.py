@@ -1,0 +1,131 @@
+"""One rank of an exercise that has several, in a process of its own: it says what it wants to the router, and waits.
+
+Nothing is counted here and no other rank is known: the channel is all there is. The other end is
+`grading.supervisor.router`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from grading.worker.raw import form_of, pack, unpack
+from grading.worker.wire import Channel, WireError
+from labkit.observe import observe_rank
+from labkit.ranks import Comm, CommError
+from labkit.ranks.collectives import Offer
+from labkit.ranks.turns import Stopped
+from labkit.spec import Case, Exercise, Observation, Tree
+
+
+def run_rank(
+    channel: Channel, exercise: Exercise, answers: SimpleNamespace, case: Case, parts: dict[str, Tree]
+) -> Observation:
+    """Drive the answer as the rank that `parts` names, on its part of the inputs."""
+    comm = RoutedComm(channel, parts["rank"], parts["world_size"])
+    return observe_rank(exercise, answers, case, parts["tree"], comm)
+
+
+class RoutedComm(Comm):
+    """One rank's end of a network whose books are the router's.
+
+    A start is only said; a wait, a barrier and whatever may be refused are answered. Messages of a link and collectives
+    go by their numbers, which both ends count.
+    """
+
+    def __init__(self, channel: Channel, rank: int, world_size: int) -> None:
+        super().__init__(rank, world_size)
+        self._channel = channel
+        self._n_sent: Counter[int] = Counter()
+        self._n_received: Counter[int] = Counter()
+        self._n_collectives = 0
+        self._is_over = False
+
+    @property
+    def now_s(self) -> float:
+        """This rank's virtual clock."""
+        # No meter of the rank's own operations sees what the channel does.
+        with _disable_current_modes():
+            return self._ask("now")["seconds"]
+
+    def _start_send(self, tensor: torch.Tensor, dst: int) -> Callable[[], None]:
+        self._say("send", to=dst, tensor=pack(tensor))
+        number = self._n_sent[dst]
+        self._n_sent[dst] += 1
+
+        def finish() -> None:
+            self._ask("wait sent", to=dst, number=number)
+
+        return finish
+
+    def _start_recv(self, tensor: torch.Tensor, src: int) -> Callable[[], None]:
+        self._say("receive", source=src)
+        number = self._n_received[src]
+        self._n_received[src] += 1
+
+        def finish() -> None:
+            said = self._ask("wait received", source=src, number=number, like=form_of(tensor))
+            tensor.detach().copy_(unpack(said["tensor"]))
+
+        return finish
+
+    def _barrier(self) -> None:
+        self._ask("barrier")
+
+    def _start_collective(self, offer: Offer) -> Callable[[], None]:
+        inputs = [pack(tensor) for tensor in offer.inputs]
+        number = self._n_collectives
+        # Also one that is refused has its number.
+        self._n_collectives += 1
+        self._ask("enter", name=offer.name, inputs=inputs, op=offer.op, src=offer.src)
+
+        def finish() -> None:
+            for into, result in zip(offer.outputs, self._ask("wait collective", number=number)["tensors"]):
+                into.detach().copy_(unpack(result))
+
+        return finish
+
+    def _compute(self, seconds: float) -> None:
+        self._say("compute", seconds=float(seconds))
+
+    def _say(self, kind: str, **parts: Any) -> None:
+        if self._is_over:
+            raise Stopped
+        self._channel.send(kind, parts)
+
+    def _ask(self, kind: str, **parts: Any) -> dict[str, Tree]:
+        """Say it and wait for the answer. Raises CommError where it is refused, Stopped where the run is over."""
+        self._say(kind, **parts)
+        # Nor does a frame's memory belong on the device that a program has chosen for its tensors.
+        with _not_timed(), torch.device("cpu"):
+            kind, said = self._channel.receive()
+        if kind == "over":
+            self._is_over = True
+            raise Stopped
+        if kind == "refused":
+            raise CommError(said["text"])
+        if kind != "go on":
+            raise WireError(f'"{kind[:40]}" where the router was to answer')
+        return said
+
+
+@contextmanager
+def _not_timed() -> Iterator[None]:
+    """The time limit of `labkit.limits` stands still: who waits for other ranks is not the one who is slow."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    left_s, every_s = signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        if left_s:
+            signal.setitimer(signal.ITIMER_REAL, left_s, every_s)

@@ -1,0 +1,74 @@
+"""Record an answer's kernel launches while its driver runs, for exercises whose budgets a replay is to judge.
+
+The driver itself does not know: it is handed a stage whose meters of kernels write a tape as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
+
+import torch
+
+from labkit.meters.tape import Tape
+from labkit.spec import Exercise, Tree
+from labkit.stage import Stage
+
+TAPED = frozenset({"traffic", "compiled"})
+"""The meters whose blocks are recorded."""
+
+
+@dataclass
+class TapedStage(Stage):
+    """A stage that records what its blocks launch. What the compiler makes of a kernel is found out elsewhere."""
+
+    tape: Tape | None = None
+
+    def meter(self, name: str) -> AbstractContextManager[None]:
+        if name == "compiled":
+            return self.tape.recording()
+        return self._recorded(name) if name in TAPED else super().meter(name)
+
+    @contextmanager
+    def _recorded(self, name: str) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(super().meter(name))
+            stack.enter_context(self.tape.recording())
+            yield
+
+
+class Taping:
+    """The exercise with a driver that is recorded, and what was recorded of its last run: None before it has ended."""
+
+    def __init__(self, exercise: Exercise) -> None:
+        self._drive = exercise.drive
+        self.exercise = replace(exercise, drive=self._taped)
+        self.told: Tree = None
+
+    def _taped(self, answers: object, case: object, tree: Tree, stage: Stage) -> Tree:
+        tape = Tape(dict(tensors_of(tree)))
+        taped = TapedStage(**{item.name: getattr(stage, item.name) for item in fields(Stage)}, tape=tape)
+        value = self._drive(answers, case, tree, taped)
+        self.told = tape.as_tree(dict(tensors_of(value)))
+        return value
+
+
+def taping_of(exercise: Exercise, watched: bool) -> Taping | None:
+    """None for an exercise of no kernels, and for a run whose memory is watched, which a tape could disturb."""
+    return Taping(exercise) if TAPED & set(exercise.meters) and exercise.run.ranks == 1 and not watched else None
+
+
+def tensors_of(tree: Tree, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """The strided tensors of what a driver was handed or returned, named as `labkit.tree.leaves` names them."""
+    if isinstance(tree, torch.Tensor):
+        if tree.layout is torch.strided:
+            yield path, tree
+        return
+    items: Sequence[tuple[object, object]] = ()
+    if isinstance(tree, dict):
+        items = list(tree.items())
+    elif isinstance(tree, list | tuple):
+        items = list(enumerate(tree))
+    for key, item in items:
+        yield from tensors_of(item, f"{path}.{key}" if path else str(key))

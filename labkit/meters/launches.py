@@ -1,0 +1,81 @@
+"""Be told of every launch of a kernel in a block, before its programs run: which kernel, with what, on which grid.
+
+Launches in Triton's interpreter alone; on a GPU nothing is told. What is made of a launch is the listener's business.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from labkit import interpreter
+
+_LISTENERS = "_labkit_listeners"
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch as it was asked for.
+
+    function: the plain function under the decorators. arguments: its parameters by name, defaults included. options:
+    what else was given, `num_warps` and the like. grid: 1 to 3 numbers of programs.
+    """
+
+    kernel: Callable
+    function: Callable
+    arguments: Mapping[str, object]
+    options: Mapping[str, object]
+    grid: tuple[int, ...]
+
+
+@contextmanager
+def listening(listener: Callable[[Launched], None]) -> Iterator[None]:
+    """Call `listener` at each launch of the block. Blocks may be nested; the outermost is told first."""
+    interpreter.enable()
+    from triton.runtime import interpreter as triton_interpreter
+
+    listeners = getattr(triton_interpreter, _LISTENERS, None)
+    if listeners is not None:
+        listeners.append(listener)
+        try:
+            yield
+        finally:
+            listeners.remove(listener)
+        return
+    setattr(triton_interpreter, _LISTENERS, [listener])
+    interpreted, builder = triton_interpreter.InterpretedFunction, triton_interpreter.interpreter_builder
+    run, set_grid_dim = interpreted.run, builder.set_grid_dim
+    waiting: list[tuple[object, tuple, dict]] = []
+
+    def run_and_tell(self, *args, grid, warmup, **kwargs):
+        waiting.append((self, args, kwargs))
+        try:
+            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        finally:
+            waiting.pop()
+
+    def tell(*sizes):
+        # The one place where the grid is known, also where it was given as a function.
+        launched = _launched(*waiting[-1], sizes)
+        for one in list(getattr(triton_interpreter, _LISTENERS)):
+            one(launched)
+        return set_grid_dim(*sizes)
+
+    interpreted.run, builder.set_grid_dim = run_and_tell, tell
+    try:
+        yield
+    finally:
+        interpreted.run = run
+        del builder.set_grid_dim
+        delattr(triton_interpreter, _LISTENERS)
+
+
+def _launched(kernel, args: tuple, kwargs: dict[str, object], grid: tuple[int, ...]) -> Launched:
+    signature = inspect.signature(kernel.fn)
+    named = {name: value for name, value in kwargs.items() if name in signature.parameters}
+    bound = signature.bind(*args, **named)
+    bound.apply_defaults()
+    options = {name: value for name, value in kwargs.items() if name not in signature.parameters}
+    return Launched(kernel, kernel.fn, dict(bound.arguments), options, tuple(grid))

@@ -1,0 +1,41 @@
+"""The meter of kernels as a driver opens it: their traffic, and whether PyTorch computes what they should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from labkit.meters.tape.origin import Origin
+from labkit.meters.tape.record import Tape
+from labkit.meters.traffic.budget import add_figures
+from labkit.meters.traffic.profile import TrafficProfile
+from labkit.meters.traffic.track import track_traffic
+
+BY_TORCH = "computed_by_torch"
+
+
+@contextmanager
+def measure_kernels(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+    """As `measure_traffic`, and `computed_by_torch`: operations that compute what is not made of kernels' results.
+
+    Such an operation is of no use in a graded answer: only kernels, and moves between them, are run again there.
+    """
+    tape = Tape({})
+    with track_traffic() as traffic, tape.recording():
+        yield
+    add_figures(traffic, measured, held)
+    foreign = _foreign(tape, traffic)
+    measured[BY_TORCH] = measured.get(BY_TORCH, 0) + len(foreign)
+    if held is not None:
+        held[BY_TORCH] = [*held.get(BY_TORCH, ()), *(f"torch.{name}" for name in dict.fromkeys(foreign))]
+
+
+def _foreign(tape: Tape, traffic: TrafficProfile) -> list[str]:
+    told = tape.as_tree({})
+    origin, launches, found = Origin([one["bytes"] for one in told["storages"]]), iter(traffic.launches), []
+    for entry in told["entries"]:
+        if entry["do"] == "launch":
+            origin.launched(entry, next(launches))
+        elif not origin.allows(entry):
+            found.append(entry["name"])
+    return found

@@ -1,0 +1,211 @@
+"""Play a tape: the same launches, with the same numbers, on other inputs, under the traffic meter.
+
+Memory that neither the inputs, nor a kernel, nor a move of the tape's vocabulary filled holds no number (NaN, -1), so a
+result that rests on anything else comes out wrong. PyTorch moves what it likes, but adds up, scales and adds only what
+kernels stored. Where kernels come from, and what the results are worth, is for others to say.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from labkit.meters.compiled.launched import compiled_figures
+from labkit.meters.launches import Launched
+from labkit.meters.tape.meter import BY_TORCH
+from labkit.meters.tape.moves import MAX_CONSTANTS
+from labkit.meters.tape.origin import DTYPES, Origin, read_by
+from labkit.meters.traffic.budget import figures_of
+from labkit.meters.traffic.eager import Operation, distinct_bytes
+from labkit.meters.traffic.profile import TrafficProfile
+from labkit.meters.traffic.track import track_traffic
+from labkit.spec import GiB, Tree
+
+MAX_BYTES = GiB // 2
+"""What the storages of one tape may hold together."""
+_OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
+_UNKNOWN = 0xFF
+"""The byte of memory that nobody filled: NaN in every format of floating point, -1 in every signed integer."""
+
+
+class UnplayableTape(Exception):
+    """The tape asks for what cannot be played; the text says for what."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """outputs: the tensors that the tape names as results, by path. inputs: how its inputs were left, by path.
+
+    measured: figures of the traffic, and of the compiler where it was asked. lost: names of PyTorch's operations whose
+    results were left out, because only kernels may compute.
+    """
+
+    outputs: dict[str, torch.Tensor]
+    inputs: dict[str, torch.Tensor]
+    measured: dict[str, float]
+    lost: tuple[str, ...]
+
+
+@dataclass
+class Player:
+    """kernels: by name and digest of their source. archs: what the launches are compiled for, if for anything."""
+
+    kernels: Mapping[tuple[str, str], Callable]
+    archs: tuple[int, ...] = ()
+    _buffers: list[torch.Tensor] = field(default_factory=list)
+    _origin: Origin = field(default_factory=lambda: Origin(()))
+    _lost: list[str] = field(default_factory=list)
+    _launched: list[Launched] = field(default_factory=list)
+
+    def play(self, tape: Tree, inputs: Mapping[str, torch.Tensor]) -> Played:
+        """Play a tape of `Tape.as_tree` on these inputs. Raises UnplayableTape; what a kernel raises passes through."""
+        self._lost, self._launched = [], []
+        if tape["left_out"]:
+            raise UnplayableTape(f"it launches and moves more than can be written down: {tape['left_out']:,} too many")
+        self._buffers = self._filled(tape["storages"], inputs)
+        self._origin = Origin([len(buffer) for buffer in self._buffers])
+        play = {"launch": self._launch, "lost": self._lose, "fill": self._fill, "constants": self._constants}
+        play |= {"copy": self._copy, "pad": self._pad, "sum": self._sum, **dict.fromkeys(_OPERATORS, self._elementwise)}
+        with track_traffic() as traffic:
+            for entry in tape["entries"]:
+                if entry["do"] not in play:
+                    raise UnplayableTape(f"an entry of no known kind: {str(entry['do'])[:40]}")
+                play[entry["do"]](entry, traffic)
+        measured = {**figures_of(traffic), BY_TORCH: len(self._lost)}
+        if self.archs:
+            measured |= compiled_figures(self._launched, self.archs)
+        paths = {described["input"]: n for n, described in enumerate(tape["storages"]) if "input" in described}
+        left = {path: self._typed(n, inputs[path].dtype).view(inputs[path].shape) for path, n in paths.items()}
+        outputs = {path: self._tensor(ref).contiguous() for path, ref in tape["outputs"].items()}
+        return Played(outputs, left, measured, tuple(dict.fromkeys(self._lost)))
+
+    def _filled(self, described: list, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        n_bytes = sum(max(int(one.get("bytes", 0)), 0) for one in described)
+        if n_bytes > MAX_BYTES:
+            raise UnplayableTape(f"it works in {n_bytes:,} bytes of memory; {MAX_BYTES:,} are the most")
+        paths = [one["input"] for one in described if "input" in one]
+        if len(set(paths)) < len(paths):
+            raise UnplayableTape("it names an input twice")
+        buffers = []
+        for one in described:
+            if "input" in one:
+                buffers.append(inputs[one["input"]].contiguous().clone().reshape(-1).view(torch.uint8))
+            else:
+                buffers.append(torch.full((int(one["bytes"]),), _UNKNOWN, dtype=torch.uint8))
+        return buffers
+
+    def _typed(self, number: int, dtype: torch.dtype) -> torch.Tensor:
+        if number < 0:
+            raise UnplayableTape("its storages are numbered from 0")
+        buffer = self._buffers[number]
+        return buffer[: len(buffer) // dtype.itemsize * dtype.itemsize].view(dtype)
+
+    def _tensor(self, ref: Tree) -> torch.Tensor:
+        dtype = DTYPES[ref["dtype"]]
+        # Refuses, other than a storage that would grow, whatever does not lie inside.
+        return self._typed(ref["storage"], dtype).as_strided(ref["shape"], ref["strides"], ref["offset"])
+
+    def _launch(self, entry: Tree, traffic: TrafficProfile) -> None:
+        name = entry["kernel"][0]
+        kernel = self._kernel(entry["kernel"])
+        arguments = {key: self._argument(name, key, value) for key, value in entry["arguments"].items()}
+        options = {str(key): int(value) for key, value in entry["options"].items()}
+        grid = tuple(entry["grid"])
+        n_before = len(traffic.launches)
+        kernel[grid](**arguments, **options)
+        if len(traffic.launches) != n_before + 1:
+            raise UnplayableTape(f"kernel {name} launches kernels itself")
+        self._origin.launched(entry, traffic.launches[-1])
+        if self.archs:
+            self._launched.append(Launched(kernel, kernel.fn, arguments, options, grid))
+
+    def _kernel(self, key: Tree) -> Callable:
+        name, digest = key
+        if (name, digest) not in self.kernels:
+            raise UnplayableTape(f"kernel {name} is not one that is known")
+        return self.kernels[name, digest]
+
+    def _argument(self, kernel: str, name: str, said: Tree) -> object:
+        import triton.language as tl
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        ((kind, value),) = said.items()
+        if kind == "tensor":
+            return self._tensor(value)
+        if kind == "plain" and (value is None or type(value) in (bool, int, float, str)):
+            return value
+        if kind == "dtype":
+            return next(one for one in vars(tl).values() if isinstance(one, tl.dtype) and one.name == value)
+        if kind == "tuple":
+            return tuple(self._argument(kernel, name, item) for item in value)
+        if kind == "descriptor":
+            layout = {key: list(value[key]) for key in ("shape", "strides", "block_shape")}
+            return TensorDescriptor(self._tensor(value["base"]), **layout, padding=value["padding"])
+        if kind == "kernel":
+            return self._kernel(value)
+        raise UnplayableTape(f"argument {name} of kernel {kernel} is of type {str(value)[:40]}, which cannot be sent")
+
+    def _lose(self, entry: Tree, traffic: TrafficProfile) -> None:
+        self._origin.allows(entry)
+        self._poison(entry["name"], entry["to"])
+
+    def _fill(self, entry: Tree, traffic: TrafficProfile) -> None:
+        self._origin.allows(entry)
+        self._tensor(entry["to"]).fill_(entry["value"])
+
+    def _constants(self, entry: Tree, traffic: TrafficProfile) -> None:
+        self._origin.allows(entry)
+        if len(entry["values"]) > MAX_CONSTANTS:
+            raise UnplayableTape(f"{len(entry['values'])} constants at once; {MAX_CONSTANTS} are the most")
+        to = self._tensor(entry["to"])
+        to.copy_(torch.tensor(entry["values"], dtype=to.dtype).view(to.shape))
+
+    def _copy(self, entry: Tree, traffic: TrafficProfile) -> None:
+        self._origin.allows(entry)
+        self._tensor(entry["to"]).copy_(self._tensor(entry["from"]))
+
+    def _pad(self, entry: Tree, traffic: TrafficProfile) -> None:
+        def result(to: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+            to.fill_(entry["value"])
+            self._tensor(entry["inner"]).copy_(source)
+            return to
+
+        self._compute(entry, traffic, result)
+
+    def _sum(self, entry: Tree, traffic: TrafficProfile) -> None:
+        def result(to: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+            add_up = torch.mean if entry["name"] == "mean" else torch.sum
+            return add_up(source, entry["dims"], dtype=to.dtype).view(to.shape)
+
+        self._compute(entry, traffic, result)
+
+    def _elementwise(self, entry: Tree, traffic: TrafficProfile) -> None:
+        def result(to: torch.Tensor, *tensors: torch.Tensor) -> torch.Tensor:
+            rest = iter(tensors)
+            left, right = (
+                next(rest) if "tensor" in entry[side] else entry[side]["plain"] for side in ("left", "right")
+            )
+            return _OPERATORS[entry["do"]](left, right if entry["times"] == 1 else right * entry["times"])
+
+        self._compute(entry, traffic, result)
+
+    def _compute(self, entry: Tree, traffic: TrafficProfile, result: Callable[..., torch.Tensor]) -> None:
+        if not self._origin.allows(entry):
+            self._poison(entry["name"], [entry["to"]])
+            return
+        with _disable_current_modes():
+            tensors = [self._tensor(ref) for ref in read_by(entry)]
+            to = self._tensor(entry["to"])
+            to.copy_(result(to, *tensors))
+        # Counted here, as one operation: PyTorch's own copy of the result into its place is not the answer's.
+        traffic.operations.append(Operation(entry["do"], sum(map(distinct_bytes, tensors)), distinct_bytes(to)))
+
+    def _poison(self, name: str, refs: list[Tree]) -> None:
+        self._lost.append(str(name)[:40])
+        with _disable_current_modes():
+            for ref in refs:
+                self._buffers[ref["storage"]].fill_(_UNKNOWN)

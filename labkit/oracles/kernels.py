@@ -1,0 +1,75 @@
+"""Budgets that exercises on kernels have in common, with the hint that goes with each: an oracle names its own limits.
+
+    budgets=(*moved(load=lambda case, tree: 4 * case.n, store=lambda case, tree: 4 * case.n), *SAFE)
+
+The driver opens `stage.meter("traffic")` around the answer, and `stage.meter("compiled")` where `compiled` is used.
+What the grader goes by is measured while the kernels run again from their text, on tensors drawn anew. So the driver
+returns tensors, all of them made inside of these blocks; inputs are tensors where they are data; and PyTorch may move
+what it likes between launches, and may add up or scale what kernels stored, which counts as traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from labkit.spec import Budget, Tree
+
+Limit = float | Callable[[Any, Tree], float]
+"""A number, or (case, tree) -> a number."""
+
+SAFE = (
+    Budget(
+        "out_of_bounds",
+        0,
+        "A program touches what lies outside of its tensors: mask the lanes that have nothing to do.",
+        "lanes",
+    ),
+    Budget(
+        "races",
+        0,
+        "Two programs touch the same element in no given order: give each its own, or use atomics.",
+        "elements",
+    ),
+)
+"""For every kernel: it touches nothing outside of its tensors, and leaves no element to chance."""
+
+BY_KERNELS = Budget(
+    "computed_by_torch",
+    0,
+    "PyTorch computes a part of the result: compute it in a kernel. Between kernels PyTorch may only move data.",
+    "operations",
+)
+"""The kernels do the computing. Whatever else a cheat breaks, this is the reason to name."""
+
+
+def moved(load: Limit, store: Limit, atomic: Limit = 0, launches: Limit | None = None) -> tuple[Budget, ...]:
+    """That kernels compute it, and the most bytes that all loads and stores, atomics and PyTorch's operations move."""
+    budgets = (
+        BY_KERNELS,
+        Budget(
+            "load_bytes", load, "Something is read more often than it has to be: keep it in registers, load it once."
+        ),
+        Budget("store_bytes", store, "More is written than the result: keep what is in between in registers."),
+        Budget("atomic_bytes", atomic, "Atomics move more than they have to: add up in registers first."),
+    )
+    if launches is None:
+        return budgets
+    return (*budgets, Budget("launches", launches, "More kernels are launched than it takes: fuse them.", "launches"))
+
+
+def compiled(
+    vector_width: Limit | None = None, matrix_instructions: Limit | None = None, spills: Limit = 0
+) -> tuple[Budget, ...]:
+    """What the compiler must make of every kernel, for an A100 and for an H100.
+
+    vector_width: bytes that one thread moves at once, at the least. matrix_instructions: at the least.
+    """
+    budgets = [Budget("spills", spills, "Its values do not fit into registers: smaller blocks, or more warps.")]
+    if vector_width is not None:
+        hint = "Threads move memory in narrow pieces: let neighbouring lanes have neighbouring, aligned addresses."
+        budgets.append(Budget("vector_width", vector_width, hint, "bytes at once", at_least=True))
+    if matrix_instructions is not None:
+        hint = "The product does not run on the matrix units: use `tl.dot`, with a type and precision they have."
+        budgets.append(Budget("matrix_instructions", matrix_instructions, hint, "matrix instructions", at_least=True))
+    return tuple(budgets)

@@ -1,0 +1,61 @@
+"""Lab 98, first half: any program on any number of ranks; copied into the worker's tree by the tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from labkit.ranks import UNIT, Cluster
+from labkit.spec import Answer, Case, Exercise, Run
+
+
+@dataclass(frozen=True)
+class Ranks(Case):
+    """n ranks, with per_node of them on a node; all on one node of textbook wires where that is 0."""
+
+    n: int = 3
+    per_node: int = 0
+    size: int = 5
+
+
+def _inputs(case, gen):
+    parts = [{"x": torch.randn(case.size, generator=gen)} for _ in range(case.n)]
+    return {"ranks": parts, "scale": 2.0}
+
+
+def _drive(ans, case, tree, stage):
+    with stage.meter("ops"), stage.meter("comm"):
+        out = ans.program(stage.comm, tree["mine"]["x"])
+    return {"out": out, "keys": sorted(tree), "rank": stage.rank, "world_size": stage.world_size}
+
+
+PROGRAM = Exercise(
+    id="98-program",
+    title="Any program",
+    points=1,
+    minutes=1,
+    difficulty=1,
+    answers=(Answer("program"),),
+    public=(Ranks(), Ranks(4)),
+    inputs=_inputs,
+    drive=_drive,
+    run=Run(
+        ranks=lambda case: case.n,
+        cluster=lambda case: Cluster(ranks_per_node=case.per_node) if case.per_node else UNIT,
+        wall_s=8.0,
+    ),
+    meters=("ops", "comm"),
+)
+SUM = Exercise(
+    id="98-sum",
+    title="A sum over the ranks, with little traffic",
+    points=1,
+    minutes=1,
+    difficulty=1,
+    answers=(Answer("total"),),
+    public=(Ranks(), Ranks(2)),
+    inputs=_inputs,
+    drive=lambda ans, case, tree, stage: {"out": ans.total(stage.comm, tree["mine"]["x"])},
+    run=Run(ranks=lambda case: case.n, wall_s=3.0),
+)

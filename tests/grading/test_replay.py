@@ -1,0 +1,101 @@
+"""Kernels are judged by what they do when they run again, from their text alone: honest ones pass, cheats do not."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
+
+from grading.isolation.plan import KERNELS, LIGHT
+from grading.isolation.probe import try_tier
+from grading.supervisor import Forkserver, Job
+from grading.supervisor.result import ExerciseResult
+from grading.supervisor.run import _preload
+from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, SILU, SOFTMAX, TOTAL, TOTAL_WITH_SUM
+from tests.grading.lab97.cheats import CHEATS, Cheat
+from tests.grading.test_worker import code, exercise, graded
+
+HALVES = {"labkit.exercises.lab97": "exercises", "labkit.oracles.lab97": "oracles", "grading.hidden.lab97": "hidden"}
+TIERS = [os.environ["LABS_ISOLATION"]] if "LABS_ISOLATION" in os.environ else ["kernel", "bwrap"]
+
+
+@pytest.fixture(scope="module")
+def lab97():
+    for registered, name in HALVES.items():
+        sys.modules[registered] = importlib.import_module(f"tests.grading.lab97.{name}")
+    yield
+    for registered in HALVES:
+        del sys.modules[registered]
+
+
+@pytest.fixture(scope="module", params=TIERS)
+def forkserver(lab97, request):
+    if request.param != "none" and not try_tier(request.param).works:
+        pytest.skip(f"tier {request.param} does not work on this machine")
+    with Forkserver(request.param, preload=(*LIGHT, *KERNELS)) as server:
+        declared = Path(__file__).parent / "lab97" / "exercises.py"
+        shutil.copy(declared, server.tree / "labkit" / "exercises" / "lab97.py")
+        yield server
+
+
+def found(forkserver: Forkserver, name: str, *cells: str) -> ExerciseResult:
+    """The result of an exercise; the last of the cells is its own."""
+    before = [code(f"c{n}", source) for n, source in enumerate((IMPORTS, *cells[:-1]))]
+    return graded(forkserver, *before, code(name, cells[-1]), exercise(name)).exercises[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, cells",
+    [
+        ("97-add", (ADD,)),
+        ("97-softmax", (SOFTMAX,)),
+        ("97-total", (TOTAL,)),
+        ("97-silu", (SILU,)),
+        # The last definition counts, wherever an earlier one of the same name stands.
+        ("97-add", (ADD_KERNEL.replace(" + tl.load(y", " - tl.load(y"), ADD)),
+        ("97-add", (ADD_KERNEL, ADD.replace(ADD_KERNEL, ""))),
+        # PyTorch may end a reduction, and may move what it likes.
+        ("97-total", (TOTAL_WITH_SUM,)),
+        ("97-add", (ADD.replace("torch.empty_like(x)", "x.new_empty(2, x.numel() + 3)[1, 3:]"),)),
+        # So may it where constants stand beside what kernels stored, in memory that grew.
+        ("97-total", (TOTAL_WITH_SUM.replace("partial.sum()", "torch.cat([partial, partial.new_zeros(3)]).sum()"),)),
+        ("97-total", (TOTAL_WITH_SUM.replace("partial.sum()", "torch.cat([partial], out=torch.empty(0)).sum()"),)),
+        (
+            "97-add",
+            (
+                ADD.replace("BLOCK_SIZE: tl.constexpr", "BLOCK_SIZE: tl.constexpr = 2**7").replace(
+                    ", BLOCK_SIZE=128", ""
+                ),
+            ),
+        ),
+    ],
+    ids=[
+        *("add", "compiled", "two kernels", "autotuned, backward", "twice", "elsewhere", "sum in PyTorch", "moves"),
+        *("sum with constants", "memory that grows", "a power"),
+    ],
+)
+def test_honest_kernels_pass(forkserver, name: str, cells: tuple[str, ...]) -> None:
+    result = found(forkserver, name, *cells)
+    assert (result.outcome, result.score) == ("passed", 1.0), result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cheat", CHEATS, ids=[cheat.tries for cheat in CHEATS])
+def test_a_cheat_earns_nothing(forkserver, cheat: Cheat) -> None:
+    result = found(forkserver, cheat.exercise, *cheat.cells)
+    assert (result.outcome, result.score) == (cheat.outcome, 0.0), result
+    deciding = result.deciding
+    told = str(deciding.rows) if cheat.outcome == "suspected" else str(deciding.redacted())
+    assert cheat.says in told, deciding
+
+
+@pytest.mark.parametrize("text, loaded", [(IMPORTS, True), ("import torch", False)])
+def test_triton_is_loaded_ahead_for_a_lab_that_names_it(text: str, loaded: bool) -> None:
+    assert (KERNELS[0] in _preload(Job("97_test", "ada", "1", (), (text,), (), b""))) == loaded

@@ -1,0 +1,82 @@
+"""The compiler as a meter: it sees what was launched, in figures that are worst over kernels, and compiles it once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
+
+from labkit import interpreter
+from labkit.meters import METERS
+from labkit.meters.compiled import compile_report, compiled_figures, launched
+from labkit.meters.launches import Launched, listening
+from tests.kernels.matmul import matmul
+from tests.kernels.softmax import softmax, softmax_kernel
+
+interpreter.enable()
+
+
+def seen(run, *args) -> list[Launched]:
+    found: list[Launched] = []
+    with listening(found.append):
+        run(*args)
+    return found
+
+
+def test_a_launch_is_told_as_it_was_asked_for() -> None:
+    (one,) = seen(
+        lambda x: softmax_kernel[lambda meta: (x.shape[0],)](x, x, 8, 8, n_cols=8, BLOCK_SIZE=8, num_warps=2),
+        torch.ones(3, 8),
+    )
+    assert (one.function.__name__, one.grid, one.options) == ("softmax_kernel", (3, 1, 1), {"num_warps": 2})
+    assert list(one.arguments) == ["out_ptr", "x_ptr", "stride_out", "stride_x", "n_cols", "BLOCK_SIZE"]
+
+
+def test_blocks_may_be_nested_and_leave_nothing_behind() -> None:
+    outer: list[Launched] = []
+    with listening(outer.append):
+        inner = seen(softmax, torch.ones(2, 8))
+        softmax(torch.ones(2, 8))
+    softmax(torch.ones(2, 8))
+    assert (len(outer), len(inner)) == (2, 1)
+
+
+def test_the_meter_says_what_the_report_says_at_the_worst() -> None:
+    x = torch.zeros(2, 256)
+    measured: dict[str, float] = {}
+    held: dict[str, list[str]] = {}
+    with METERS["compiled"](measured, held):
+        softmax(x)
+    reports = [
+        compile_report(softmax_kernel, x, x, 256, 256, 256, BLOCK_SIZE=256, arch=arch).figures() for arch in (80, 90)
+    ]
+    assert measured["registers"] == max(one["registers"] for one in reports)
+    assert (measured["vector_width"], measured["spills"], measured["matrix_instructions"]) == (8, 0, 0)
+    assert held["vector_width"] == ["softmax_kernel for sm_80: 8", "softmax_kernel for sm_90: 8"]
+
+
+def test_arguments_of_the_same_kind_are_compiled_once(monkeypatch) -> None:
+    compiled = []
+    monkeypatch.setattr(
+        launched, "compile_report", lambda *a, arch, **k: compiled.append(arch) or compile_report(*a, arch=arch, **k)
+    )
+    runs = [*seen(softmax, torch.zeros(2, 48)), *seen(softmax, torch.zeros(5, 48)), *seen(softmax, torch.zeros(2, 49))]
+    compiled_figures(runs, (90,))
+    assert len(compiled) == 2
+    compiled_figures(runs, (90,))
+    assert len(compiled) == 2
+
+
+@pytest.mark.slow
+def test_matrix_instructions_are_added_up_where_they_are_fewest() -> None:
+    a = torch.zeros(64, 64, dtype=torch.bfloat16)
+    figures = compiled_figures(seen(matmul, a, a), (80, 90))
+    each = [compiled_figures(seen(matmul, a, a), (arch,))["matrix_instructions"] for arch in (80, 90)]
+    assert figures["matrix_instructions"] == min(each) > 0
+
+
+def test_nothing_launched_is_nothing_measured() -> None:
+    assert compiled_figures([]) == {
+        **dict.fromkeys(("registers", "spills", "shared_bytes", "vector_width", "matrix_instructions"), 0)
+    }
