@@ -1,15 +1,17 @@
 """Ranks: start-up of our pool beside spawn, forkserver and torchrun; throughput; traffic against the formulas.
 
 Times are medians of the repeats, in seconds of the wall clock, until every rank has started, met the others over gloo
-and returned. Traffic is simulated for n = 2 … 16 and has no time in it. DDP's overlap is the meter's figure on gloo.
-Nothing here says anything about NCCL: one GPU has nobody to talk to, and a machine with several runs
-`make test-gpu`.
+and returned; "load" is the number of processes that wanted a core before and after it, by the system's own average,
+and beside other work every time here is too long. Traffic is simulated for n = 2 … 16 and has no time in it. DDP's
+overlap is the meter's figure. One GPU is enough for nothing here, because it has nobody to talk to: what is asked of
+NCCL is asked where there are two or more, and is skipped, with the reason, where there are not.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import statistics
 import subprocess
 import sys
@@ -38,13 +40,16 @@ def main(argv: list[str]) -> dict:
     parser.add_argument("--slow-repeats", type=int, default=3, help="runs of the others, which take seconds each")
     told = parser.parse_args(argv)
     torch.set_num_threads(1)
-    return {
+    load_before = os.getloadavg()[0]
+    found = {
         "start_s": starts(told.repeats, told.slow_repeats),
-        "throughput": throughput(told.repeats),
+        "throughput": [row for backend in ("simulated", "gloo") for row in throughput(told.repeats, backend, 4)],
         "traffic": traffic(),
-        "ddp": ddp_overlap(),
-        "nccl": f"not measured: {torch.cuda.device_count()} GPUs here, and it takes two",
+        "ddp": ddp_overlap("gloo", 2),
+        "nccl": nccl(told.repeats),
     }
+    load = {"before": round(load_before, 1), "after": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
+    return {"load": load, **found}
 
 
 def starts(repeats: int, slow_repeats: int) -> list[dict]:
@@ -69,25 +74,27 @@ def starts(repeats: int, slow_repeats: int) -> list[dict]:
     return rows
 
 
-def throughput(repeats: int) -> list[dict]:
-    """All-reduce of 1 MiB on 4 ranks, once they run: our ring and the library's call, on both backends."""
+def throughput(repeats: int, backend: str, n: int) -> list[dict]:
+    """All-reduce of 1 MiB on n ranks, once they run: our ring and the library's call."""
     rows = []
-    for backend in ("simulated", "gloo"):
-        for name, call in {"ring of send and receive": ring, "all_reduce": _all_reduce}.items():
+    for name, call in {"ring of send and receive": ring, "all_reduce": _all_reduce}.items():
 
-            def fn(comm: Comm, call=call) -> list[float]:
-                x, seconds = torch.ones(ELEMENTS), []
-                for _ in range(repeats + 1):
-                    comm.barrier()
-                    began = time.perf_counter()
-                    call(comm, x)
-                    comm.barrier()
-                    seconds.append(time.perf_counter() - began)
-                return seconds[1:]
+        def fn(comm: Comm, call=call) -> list[float]:
+            x, seconds = torch.ones(ELEMENTS, device=comm.device), []
+            for _ in range(repeats + 1):
+                comm.barrier()
+                began = time.perf_counter()
+                call(comm, x)
+                if x.is_cuda:
+                    torch.cuda.synchronize()
+                comm.barrier()
+                seconds.append(time.perf_counter() - began)
+            return seconds[1:]
 
-            median_s = statistics.median(run_ranks(fn, 4, backend)[0])
-            mib_per_s = ELEMENTS * 4 / 2**20 / median_s
-            rows.append({"backend": backend, "call": name, "median_s": median_s, "mib_per_s": round(mib_per_s, 1)})
+        median_s = statistics.median(run_ranks(fn, n, backend)[0])
+        mib_per_s = ELEMENTS * 4 / 2**20 / median_s
+        row = {"backend": backend, "ranks": n, "call": name, "median_s": round(median_s, 6)}
+        rows.append({**row, "mib_per_s": round(mib_per_s, 1)})
     texts = [(row["backend"], row["call"], f"{1e3 * row['median_s']:.2f}", f"{row['mib_per_s']:.0f}") for row in rows]
     print(table(("backend", "call", "median ms", "MiB/s"), texts))
     return rows
@@ -111,25 +118,37 @@ def traffic() -> list[dict]:
     return rows
 
 
-def ddp_overlap() -> dict:
+def ddp_overlap(backend: str, n: int) -> dict:
     """The share of DDP's bytes that were under way behind operations of backward, by the size of its buckets."""
     found = {}
     for cap_kib in (16, 64, 4096):
 
         def fn(comm: Comm, cap_kib=cap_kib) -> tuple[int, float]:
-            model = torch.nn.Sequential(*(torch.nn.Linear(64, 64, bias=False) for _ in range(8)))
+            device = comm.device
+            model = torch.nn.Sequential(*(torch.nn.Linear(64, 64, bias=False) for _ in range(8))).to(device)
+            x = torch.ones(2, 64, device=device)
             model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=cap_kib / 1024)
             # Its buckets are final in the third step.
             for _ in range(2):
-                model(torch.ones(2, 64)).sum().backward()
+                model(x).sum().backward()
             with track_comm() as log:
-                model(torch.ones(2, 64)).sum().backward()
+                model(x).sum().backward()
             return log.calls_by_name["all_reduce"], log.overlap
 
-        n_calls, overlap = run_ranks(fn, 2, "gloo")[0]
+        n_calls, overlap = run_ranks(fn, n, backend)[0]
         found[f"{cap_kib} KiB"] = {"all_reduces": n_calls, "overlap": round(overlap, 3)}
     print(table(("bucket cap", "all-reduces", "overlap"), [(cap, *one.values()) for cap, one in found.items()]))
     return found
+
+
+def nccl(repeats: int) -> dict:
+    """Throughput and overlap over NCCL, on all GPUs of a machine that has two or more; else why there is none."""
+    n = torch.cuda.device_count() if dist.is_nccl_available() else 0
+    if n < 2:
+        reason = f"a rank of NCCL needs a GPU of its own, and a collective two ranks: this machine has {n}"
+        print(f"NCCL: skipped; {reason}")
+        return {"skipped": reason}
+    return {"gpus": n, "throughput": throughput(repeats, "nccl", n), "ddp": ddp_overlap("nccl", n)}
 
 
 def _nothing(comm: Comm) -> None:

@@ -1,35 +1,60 @@
 """Figures drawn from the student's own results: a result goes in, a matplotlib Figure comes out."""
 
 from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_bytes, update_spectrum
+from labkit.figures.allocator import allocator_trace, segment_map
+from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
+from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
+from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
+from labkit.figures.kernels import launch_map, traffic_bars
+from labkit.figures.launch import killed_run
 from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
 from labkit.figures.mixed_precision import amp_memory, dtype_map, gradient_histogram, loss_scale_trace
+from labkit.figures.overlap import host_waits, overlap_gain
+from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.prompts import adaptation_losses, attention_map
 from labkit.figures.recomputation import backpropagation_memory, segment_tradeoff
 from labkit.figures.roofline import flops_against_time, roofline
+from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
+from labkit.figures.timing import timing_methods
 from labkit.figures.warmup import rms_over_scale
 
 __all__ = [
+    "Between",
     "Plan",
     "adaptation_losses",
+    "allocator_trace",
     "amp_memory",
     "attention_map",
     "backpropagation_memory",
+    "between_nodes",
+    "between_nodes_bars",
     "bit_fields",
     "bytes_by_method",
+    "bytes_by_rank",
     "code_usage",
+    "collective_player",
+    "collective_steps",
+    "cost_map",
+    "ddp_scaling",
+    "ddp_timeline",
     "depth_line",
+    "device_timeline",
     "dtype_map",
     "error_against_n",
     "flops_against_time",
     "gantt",
     "gradient_histogram",
+    "host_waits",
     "kept_per_token",
+    "kernel_bars",
+    "killed_run",
+    "launch_map",
     "loss_at_equal_bytes",
     "loss_scale_trace",
     "memory_bars",
@@ -37,13 +62,20 @@ __all__ = [
     "memory_sliders",
     "memory_timeline",
     "merging_cost",
+    "normalization_error",
     "number_line",
+    "overlap_gain",
     "quantization_error",
     "rms_over_scale",
     "roofline",
     "scaling_law",
+    "segment_map",
     "segment_tradeoff",
     "stalling_sum",
+    "time_against_size",
+    "timing_methods",
     "tiny_updates",
+    "traffic_bars",
     "update_spectrum",
+    "who_sees_what",
 ]

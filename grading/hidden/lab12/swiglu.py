@@ -1,0 +1,19 @@
+"""Lab 12: hidden cases of SwiGLU with its backward pass."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab12.shapes import Rows
+
+
+def swiglu_cases(rng: random.Random) -> tuple[Rows, ...]:
+    """A number of elements that no block divides, and an aligned one."""
+    return (
+        Rows(2 * rng.randrange(3, 6) + 1, 2 * rng.randrange(60, 90) + 1),
+        Rows(rng.randrange(2, 6), 16 * rng.randrange(9, 14), "float16"),
+    )
+
+
+SWIGLU = Hidden("12-swiglu", swiglu_cases)

@@ -1,0 +1,50 @@
+"""Lab 12: bias, GELU, dropout and a residual sum in one kernel, its mask never stored. What is asked, fed and run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from labkit.exercises.lab12.shapes import PATIENT, Rows, draw, kept_besides
+from labkit.spec import Answer, Exercise
+
+
+@dataclass(frozen=True)
+class Dropped(Rows):
+    """p: the probability that an element is dropped. seed: an odd number, so that all cases share a compiled kernel."""
+
+    p: float = 0.25
+    seed: int = 7
+
+
+def dropout_inputs(case: Dropped, gen: torch.Generator) -> dict:
+    """x, y and dout: (n_rows, n_cols); bias: (n_cols,)."""
+    matrices = {name: draw(case, gen, case.n_rows, case.n_cols) for name in ("x", "y", "dout")}
+    return {**matrices, "bias": draw(case, gen, case.n_cols)}
+
+
+def drive_dropout(ans, case: Dropped, tree: dict, stage) -> dict:
+    """Forward and backward with one seed, and forward with another one, in one count."""
+    x, bias, y = (tree[name].requires_grad_() for name in ("x", "bias", "y"))
+    with stage.meter("traffic"), stage.meter("compiled"):
+        out = ans.bias_gelu_dropout(x, bias, y, case.p, case.seed)
+        kept_bytes = kept_besides(out, x, bias, y)
+        dx, dbias, dy = torch.autograd.grad(out, (x, bias, y), tree["dout"])
+        other = ans.bias_gelu_dropout(x, bias, y, case.p, case.seed + 2)
+    return {"out": out, "other": other, "dx": dx, "dbias": dbias, "dy": dy, "kept_bytes": kept_bytes}
+
+
+BIAS_GELU_DROPOUT = Exercise(
+    id="12-bias-gelu-dropout",
+    title="Four operations in one, and a mask that nobody stores",
+    points=3,
+    minutes=30,
+    difficulty=3,
+    answers=(Answer("bias_gelu_dropout"),),
+    public=(Dropped(15, 150), Dropped(13, 190, p=0.5, seed=12345)),
+    inputs=dropout_inputs,
+    drive=drive_dropout,
+    run=PATIENT,
+    meters=("traffic", "compiled"),
+)

@@ -1,0 +1,50 @@
+"""Lab 12: RMSNorm with its backward pass. What is asked, fed and run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from labkit.exercises.lab12.shapes import PATIENT, Rows, draw, kept_besides
+from labkit.spec import Answer, Exercise
+
+
+@dataclass(frozen=True)
+class Norm(Rows):
+    eps: float = 1e-6
+
+
+def norm_inputs(case: Norm, gen: torch.Generator) -> dict:
+    """x and dout: (n_rows, n_cols); weight: (n_cols,). The rows have means and sizes of their own."""
+    sizes = torch.linspace(0.1, 2.0, case.n_rows)[:, None]
+    return {
+        "x": ((torch.randn(case.n_rows, case.n_cols, generator=gen) + 0.5) * sizes).to(getattr(torch, case.dtype)),
+        "weight": 1 + draw(case, gen, case.n_cols, scale=0.3),
+        "dout": draw(case, gen, case.n_rows, case.n_cols),
+    }
+
+
+def drive_rmsnorm(ans, case: Norm, tree: dict, stage) -> dict:
+    """Forward and backward in one count; what ctx holds is looked at in between."""
+    x, weight = (tree[name].requires_grad_() for name in ("x", "weight"))
+    with stage.meter("traffic"), stage.meter("compiled"):
+        out = ans.rmsnorm(x, weight, case.eps)
+        kept_bytes = kept_besides(out, x, weight)
+        dx, dweight = torch.autograd.grad(out, (x, weight), tree["dout"])
+    return {"out": out, "dx": dx, "dweight": dweight, "kept_bytes": kept_bytes}
+
+
+RMSNORM = Exercise(
+    id="12-rmsnorm",
+    title="RMSNorm, forward and backward",
+    points=4,
+    minutes=35,
+    difficulty=3,
+    answers=(Answer("rmsnorm"),),
+    public=(Norm(32, 100, eps=0.05), Norm(16, 256, "float16")),
+    inputs=norm_inputs,
+    drive=drive_rmsnorm,
+    run=PATIENT,
+    meters=("traffic", "compiled"),
+)

@@ -1,0 +1,63 @@
+"""Lab 12: the sizes that its kernels are run on, and tensors of these sizes. Nothing is run or judged here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from labkit.spec import Case, Run
+
+PATIENT = Run(wall_s=30.0)
+"""A check takes less than a second; the first one of a process also reads in Triton's compiler, which can take ten."""
+
+
+@dataclass(frozen=True)
+class Vector(Case):
+    """n numbers of a dtype, by its name in torch."""
+
+    n: int = 1000
+    dtype: str = "float32"
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of one such vector."""
+        return self.n * dtype_of(self).itemsize
+
+
+@dataclass(frozen=True)
+class Rows(Case):
+    """A matrix whose rows lie n_cols + gap elements apart, as in a slice of a wider one."""
+
+    n_rows: int = 6
+    n_cols: int = 96
+    dtype: str = "float32"
+    gap: int = 0
+
+    @property
+    def n_elements(self) -> int:
+        return self.n_rows * self.n_cols
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of the matrix, without the gaps."""
+        return self.n_elements * dtype_of(self).itemsize
+
+
+def dtype_of(case: Vector | Rows) -> torch.dtype:
+    return getattr(torch, case.dtype)
+
+
+def draw(case: Vector | Rows, gen: torch.Generator, *shape: int, scale: float = 1.0) -> Tensor:
+    """Normally distributed numbers in the case's dtype."""
+    return (scale * torch.randn(shape, generator=gen)).to(dtype_of(case))
+
+
+def kept_besides(out: Tensor, *inputs: Tensor) -> int:
+    """The bytes that an autograd Function keeps for its backward pass beyond its inputs, on ctx in whatever way."""
+    node = out.grad_fn
+    held = [*getattr(node, "saved_tensors", ()), *vars(node).values()] if node is not None else []
+    storages = {one.untyped_storage().data_ptr(): one.nbytes for one in held if isinstance(one, Tensor)}
+    given = {one.untyped_storage().data_ptr() for one in inputs}
+    return sum(n_bytes for address, n_bytes in storages.items() if address not in given)

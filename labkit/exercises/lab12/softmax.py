@@ -1,0 +1,40 @@
+"""Lab 12: softmax over the rows of a matrix in one pass. What is asked, fed and run."""
+
+from __future__ import annotations
+
+import torch
+
+from labkit.exercises.lab12.shapes import PATIENT, Rows, draw
+from labkit.spec import Answer, Exercise
+
+MASKED_FROM = 3
+"""In the second row, every element from this column on is minus infinity, as under a causal mask."""
+
+
+def softmax_inputs(case: Rows, gen: torch.Generator) -> dict:
+    """x: (n_rows, n_cols + gap), of which the answer gets the first n_cols columns; every second row is large."""
+    x = draw(case, gen, case.n_rows, case.n_cols + case.gap, scale=3.0)
+    x[::2] += 300
+    x[1, MASKED_FROM : case.n_cols] = -float("inf")
+    return {"x": x}
+
+
+def drive_softmax(ans, case: Rows, tree: dict, stage) -> dict:
+    x = tree["x"][:, : case.n_cols]
+    with stage.meter("traffic"), stage.meter("compiled"):
+        return {"out": ans.softmax(x)}
+
+
+SOFTMAX = Exercise(
+    id="12-softmax",
+    title="Softmax in one pass",
+    points=3,
+    minutes=20,
+    difficulty=2,
+    answers=(Answer("softmax"),),
+    public=(Rows(6, 100), Rows(4, 1024), Rows(5, 200, "float16", gap=24)),
+    inputs=softmax_inputs,
+    drive=drive_softmax,
+    run=PATIENT,
+    meters=("traffic", "compiled"),
+)

@@ -1,0 +1,82 @@
+"""Lab 14: the two halves of a ring as calls of their own, and an all-reduce made from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from labkit.exercises.lab14.group import SEVERAL_RANKS, tensors
+from labkit.spec import Answer, Case, Exercise
+
+UNTOUCHED = -7
+"""What an output is filled with before the call."""
+
+
+@dataclass(frozen=True)
+class Parts(Case):
+    """One of the three calls on n_ranks ranks; n_elements are split into a part for each, sizes differing by one."""
+
+    call: str
+    n_ranks: int = 4
+    n_elements: int = 24
+    dtype: str = "float32"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The elements of each rank's part, as torch.tensor_split cuts them."""
+        least, rest = divmod(self.n_elements, self.n_ranks)
+        return tuple(least + (rank < rest) for rank in range(self.n_ranks))
+
+    @property
+    def n_bytes(self) -> int:
+        """S: the bytes of all parts of one rank."""
+        return self.n_elements * getattr(torch, self.dtype).itemsize
+
+
+def parts_inputs(case: Parts, gen: torch.Generator) -> dict[str, Any]:
+    """For each rank: parts (one for each rank), its part, or x, as the call takes it."""
+    whole = tensors(case.n_ranks, (case.n_elements,), getattr(torch, case.dtype), gen)
+    if case.call == "reduce_scatter":
+        return {"ranks": [{"parts": list(x.split(case.sizes))} for x in whole]}
+    if case.call == "all_gather":
+        return {"ranks": [{"part": x[:size]} for x, size in zip(whole, case.sizes, strict=True)]}
+    return {"ranks": [{"x": x} for x in whole]}
+
+
+def drive_parts(ans, case: Parts, tree: dict, stage) -> dict[str, Any]:
+    """out: what the call wrote into its output, or returned."""
+    mine, dtype = tree["mine"], getattr(torch, case.dtype)
+    outputs = [torch.full((size,), UNTOUCHED, dtype=dtype) for size in case.sizes]
+    if case.call == "reduce_scatter":
+        output = outputs[stage.rank]
+        ans.reduce_scatter(stage.comm, output, mine["parts"])
+        return {"out": output}
+    if case.call == "all_gather":
+        # A list of its own: what counts is what is written into the tensors that the caller has.
+        ans.all_gather(stage.comm, list(outputs), mine["part"])
+        return {"out": outputs}
+    return {"out": ans.all_reduce(stage.comm, mine["x"])}
+
+
+CALLS = ("reduce_scatter", "all_gather", "all_reduce")
+
+REDUCE_SCATTER = Exercise(
+    id="14-reduce-scatter",
+    title="Reduce-scatter and all-gather",
+    points=3,
+    minutes=25,
+    difficulty=2,
+    answers=tuple(Answer(name) for name in CALLS),
+    public=(
+        *(Parts(call) for call in CALLS),
+        *(Parts(call, 3, 20, "int64") for call in CALLS),
+        *(Parts(call, 8, 75, "bfloat16") for call in CALLS),
+        *(Parts(call, 5, 3) for call in CALLS),
+        *(Parts(call, 1, 4) for call in CALLS),
+    ),
+    inputs=parts_inputs,
+    drive=drive_parts,
+    run=SEVERAL_RANKS,
+)

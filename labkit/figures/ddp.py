@@ -1,0 +1,111 @@
+"""Figures of data parallel training: what overlaps in one step, and what that makes of many ranks. Timed elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from labkit.exercises.lab15.timeline import Timeline
+from labkit.figures.canvas import DPI, TRUTH, LabFigure, new_figure
+
+COMPUTE, NETWORK = "#0072B2", "#D55E00"
+# Okabe and Ito's colours, told apart by every kind of colour vision, and a marker each.
+STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "D"), ("#CC79A7", "v"))
+PANEL_IN, REST_IN = 0.95, 0.75
+
+
+def ddp_timeline(steps: Mapping[str, Timeline]) -> Figure:
+    """One panel for each step, on a common time axis: the blocks' backward passes above, the all-reduces below.
+
+    steps: by title. Raises ValueError where there is none.
+    """
+    if not steps:
+        raise ValueError("there is nothing to draw: give at least one step")
+    height_in = PANEL_IN * len(steps) + REST_IN
+    figure = LabFigure(figsize=(8.0, height_in), dpi=DPI, layout="constrained", facecolor="white")
+    panels = figure.subplots(len(steps), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (title, step) in zip(panels, steps.items(), strict=True):
+        for start_s, end_s in step.backward:
+            _bar(axes, 0, start_s, end_s, COMPUTE)
+        for start_s, end_s, _ in step.reduces:
+            _bar(axes, 1, start_s, end_s, NETWORK)
+        n_calls = len(step.reduces)
+        calls = f"{n_calls} call" + "s" * (n_calls != 1)
+        axes.set_title(f"{title}: {calls}, {step.step_s:.0f} s", loc="left", fontsize=10)
+        axes.axvline(step.backward_s, color=TRUTH, linewidth=1, linestyle="--")
+        axes.set_yticks([0, 1], ["backward", "network"], fontsize=9)
+        axes.set_ylim(1.5, -0.5)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(True, axis="x", color="#e3e6ea", linewidth=0.8)
+        axes.set_axisbelow(True)
+    panels[-1].set_xlabel("seconds on the virtual clock (dashed: the backward pass alone)")
+    panels[-1].set_xlim(0, 1.02 * max(step.step_s for step in steps.values()))
+    handles = [Patch(color=COMPUTE, label="backward pass of a block"), Patch(color=NETWORK, label="all-reduce")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
+
+
+def ddp_scaling(
+    by_cap: Mapping[float, float], backward_s: float, by_ranks: Mapping[str, Mapping[int, float]]
+) -> Figure:
+    """Left: a step's time against the cap. Right: how many times the work of one rank n ranks get done.
+
+    by_cap: cap in blocks -> seconds of a step. backward_s: of such a step without any communication.
+    by_ranks: name -> number of ranks -> seconds of a step; what one rank takes is what the others are compared with.
+    """
+    figure = LabFigure(figsize=(8.0, 3.9), dpi=DPI, layout="constrained", facecolor="white")
+    left, right = figure.subplots(1, 2)
+    caps = sorted(by_cap)
+    left.plot(caps, [by_cap[cap] for cap in caps], color=COMPUTE, marker="o", markersize=4.5, linewidth=1.4)
+    left.axhline(backward_s, color=TRUTH, linewidth=1, linestyle="--", label="the backward pass alone")
+    left.set_xscale("log")
+    left.set_xticks(caps, [f"{cap:g}" for cap in caps])
+    left.minorticks_off()
+    left.set_ylim(0.85 * backward_s, 1.05 * max(by_cap.values()))
+    left.set_xlabel("cap of a bucket, in blocks")
+    left.set_title("one step, seconds", loc="left", fontsize=10)
+    left.legend(frameon=False, fontsize=9, loc="upper center")
+    most = max(n for times in by_ranks.values() for n in times)
+    right.plot([1, most], [1, most], color=TRUTH, linewidth=1, linestyle="--", label="as many times as ranks")
+    for (name, times), (colour, marker) in zip(by_ranks.items(), STYLES):
+        ranks = sorted(times)
+        speedups = [n * times[ranks[0]] / times[n] for n in ranks]
+        right.plot(ranks, speedups, color=colour, marker=marker, markersize=4.5, linewidth=1.4, label=name)
+    right.set_xlabel("ranks, each with as many rows as one has alone")
+    right.set_title("work done, one rank = 1", loc="left", fontsize=10)
+    right.set_xticks(sorted({n for times in by_ranks.values() for n in times}))
+    right.legend(frameon=False, fontsize=9, loc="upper left")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(True, color="#e3e6ea", linewidth=0.8)
+        axes.set_axisbelow(True)
+    return figure
+
+
+def _bar(axes: Axes, row: int, start_s: float, end_s: float, colour: str) -> None:
+    axes.barh(row, end_s - start_s, left=start_s, height=0.72, color=colour, edgecolor="white", lw=0.6)
+
+
+def normalization_error(by_rows: Mapping[str, Mapping[int, float]]) -> Figure:
+    """How far normalized rows lie from those of the whole batch, against the rows that one rank has.
+
+    by_rows: name -> rows a rank -> root mean square of the difference, in standard deviations.
+    """
+    figure, axes = new_figure(7.0, 3.4)
+    for (name, errors), (colour, marker) in zip(by_rows.items(), STYLES):
+        rows = sorted(errors)
+        axes.plot(
+            rows, [errors[n] for n in rows], color=colour, marker=marker, markersize=4.5, linewidth=1.4, label=name
+        )
+    ticks = sorted({n for errors in by_rows.values() for n in errors})
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(ticks, [str(n) for n in ticks])
+    axes.set_xlabel("rows a rank")
+    axes.set_ylabel("difference from the whole batch")
+    axes.legend(frameon=False, fontsize=9)
+    return figure

@@ -1,0 +1,94 @@
+"""What overlapping copies with kernels gains, and where a loop makes the host wait: from the student's own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, new_figure
+from labkit.simdevice import Span, busy_s
+from labkit.simdevice.trace import HOST
+
+CAUSES = {
+    ".item(), float(), if": "#D55E00",
+    "index by a mask": "#CC79A7",
+    "copy that blocks": "#E69F00",
+    "synchronize": "#009E73",
+}
+"""Why the host waits, in Okabe and Ito's colours."""
+BUSY = "#0072B2"
+_CAUSE_OF = {"index": "index by a mask", "nonzero": "index by a mask", "masked_select": "index by a mask"}
+
+
+def overlap_gain(predicted: Mapping[float, float], measured: Mapping[float, float]) -> Figure:
+    """Speed-up over the copy's time divided by the kernels': the student's formula as a line, their runs as points."""
+    if not predicted or not measured:
+        raise ValueError("there is nothing to draw: give at least one predicted and one measured speed-up")
+    figure, axes = new_figure(6.6, 3.4)
+    ratios = sorted(predicted)
+    axes.plot(ratios, [predicted[ratio] for ratio in ratios], color=TRUTH, lw=1.5, label="predicted: overlap_speedup")
+    axes.plot(list(measured), list(measured.values()), "o", color=YOURS, ms=7, label="measured: double_buffered")
+    axes.axhline(1.0, color=OTHER, lw=1, ls="--")
+    axes.annotate("no gain", (1.0, 1.0), xytext=(0, 4), textcoords="offset points", ha="center", color=OTHER)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(measured), [f"{ratio:g}" for ratio in measured])
+    axes.minorticks_off()
+    axes.set_ylim(0.95, max(2.0, *predicted.values(), *measured.values()) + 0.05)
+    axes.set_xlabel("time of a copy / time of its batch's kernels")
+    axes.set_ylabel("times as fast as one stream")
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=9)
+    return figure
+
+
+def host_waits(traces: Mapping[str, Sequence[Span]]) -> Figure:
+    """For each program a row in which the host waits, coloured by the cause, and one in which the device is busy."""
+    if not any(traces.values()):
+        raise ValueError("there is nothing to draw: none of the traces has a span")
+    size_in = (8.0, 1.25 * len(traces) + 0.75)
+    figure = LabFigure(figsize=size_in, dpi=DPI, layout="constrained", facecolor="white")
+    all_axes = figure.subplots(len(traces), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (title, spans) in zip(all_axes, traces.items(), strict=True):
+        _draw_waits(axes, title, spans)
+    end_us = max(1e6 * (span.end_s - _first_s(spans)) for spans in traces.values() for span in spans)
+    all_axes[-1].set_xlim(0, 1.01 * end_us)
+    all_axes[-1].set_xlabel("µs")
+    seen = {cause_of(span) for spans in traces.values() for span in spans if span.stream == HOST}
+    handles = [Patch(color=colour, label=cause) for cause, colour in CAUSES.items() if cause in seen]
+    handles.append(Patch(color=BUSY, label="the device works"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
+    return figure
+
+
+def cause_of(wait: Span) -> str:
+    """The cause of a wait of the host, from the name of what it waited for."""
+    if wait.name.startswith("copy"):
+        return "copy that blocks"
+    return _CAUSE_OF.get(wait.name, "synchronize" if wait.name == "synchronize" else ".item(), float(), if")
+
+
+def _draw_waits(axes: Axes, title: str, spans: Sequence[Span]) -> None:
+    first_s = _first_s(spans)
+    waits = [span for span in spans if span.stream == HOST]
+    work = [span for span in spans if span.stream != HOST]
+    for span in (*waits, *work):
+        on_host = span.stream == HOST
+        left_us, width_us = 1e6 * (span.start_s - first_s), 1e6 * (span.end_s - span.start_s)
+        colour = CAUSES[cause_of(span)] if on_host else BUSY
+        axes.barh(0 if on_host else 1, width_us, left=left_us, height=0.7, color=colour, edgecolor="white", lw=0.3)
+    length_s = max((span.end_s for span in spans), default=0.0) - first_s
+    busy = busy_s(work, "kernel", "to device", "to host") / length_s if length_s else 0.0
+    times = "1 wait" if len(waits) == 1 else f"{len(waits)} waits"
+    axes.set_title(
+        f"{title}: {1e6 * length_s:,.0f} µs, {times} of the host, device busy {busy:.0%}", loc="left", fontsize=10
+    )
+    axes.set_yticks([0, 1], ["host waits", "device"], fontsize=9)
+    axes.set_ylim(1.5, -0.5)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _first_s(spans: Sequence[Span]) -> float:
+    return min((span.start_s for span in spans), default=0.0)

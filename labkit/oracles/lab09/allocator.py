@@ -1,0 +1,203 @@
+"""Lab 09: the allocator's true figures on a trace, and which rule a wrong replay has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from labkit.exercises.lab09.allocator import Event, Trace
+from labkit.oracles.lab09 import other_rules
+from labkit.oracles.lab09.other_rules import Row, rounded_requests, rows_of
+from labkit.simdevice import CachingAllocator
+from labkit.spec import Hint, Observation, Oracle, Tree
+
+COLUMNS = ("allocated_bytes", "reserved_bytes", "cudaMallocs", "cudaFrees")
+RTOL = 1e-6
+N_STEPS = 3
+
+
+def true_rows(tree: Tree) -> list[Row]:
+    return rows_of(CachingAllocator(), tree["trace"])
+
+
+def driver_ms(case: Trace, tree: Tree, emptied: bool) -> float:
+    """What the driver takes in the third step, with or without emptying the cache at the end of each."""
+    step = [*tree["step"], *[("empty_cache", 0, 0)] * emptied]
+    rows = rows_of(CachingAllocator(), [*tree["before"], *step * N_STEPS])
+    before, after = rows[-1 - len(step)], rows[-1]
+    return case.malloc_ms * (after[2] - before[2]) + case.free_ms * (after[3] - before[3])
+
+
+def true_factor(case: Trace, tree: Tree) -> float:
+    """Both kinds of step take step_ms beside what the driver takes."""
+    with_ms, without_ms = (case.step_ms + driver_ms(case, tree, emptied) for emptied in (True, False))
+    return with_ms / without_ms
+
+
+def first_wrong(tree: Tree, got: Tree) -> tuple[int, int] | None:
+    """Event and column of the first figure that is wrong."""
+    for at, (mine, true) in enumerate(zip(got["rows"], true_rows(tree), strict=True)):
+        for column in range(len(COLUMNS)):
+            if mine[column] != true[column]:
+                return at, column
+    return None
+
+
+def right_rows(run: Observation) -> str | None:
+    rows, trace = run.got["rows"], run.tree["trace"]
+    if len(rows) != len(trace):
+        return f"replay_trace returned {len(rows)} rows for {len(trace)} events"
+    if any(len(row) != len(COLUMNS) for row in rows):
+        return f"each row should have {len(COLUMNS)} numbers: {', '.join(COLUMNS)}"
+    found = first_wrong(run.tree, run.got)
+    if found is None:
+        return None
+    at, column = found
+    kind, ticket, n_bytes = trace[at]
+    event = {"malloc": f"malloc of {n_bytes:,} bytes", "free": f"free of ticket {ticket}"}.get(kind, kind)
+    want = true_rows(run.tree)[at][column]
+    return f"after event {at} ({event}) {COLUMNS[column]} should be {want:,}, and is {rows[at][column]:,}"
+
+
+def right_factor(run: Observation) -> str | None:
+    if run.case.kind != "mixed":
+        return None
+    got, want = run.got["factor"], true_factor(run.case, run.tree)
+    if abs(got - want) <= RTOL * want:
+        return None
+    return f"slow_down returned {got:.6g}, and the third step with empty_cache takes {want:.6g} times as long"
+
+
+def follows(rules: type[CachingAllocator]) -> Callable[[Trace, Tree, Tree], bool]:
+    """Whether the rows are those of other rules as far as the first wrong one."""
+
+    def when(case: Trace, tree: Tree, got: Tree) -> bool:
+        found = first_wrong(tree, got)
+        if found is None:
+            return False
+        n = found[0] + 1
+        return [tuple(row) for row in got["rows"][:n]] == rows_of(rules(), tree["trace"][:n])
+
+    return when
+
+
+def by(rules: Sequence[str], text: str) -> tuple[Hint, ...]:
+    return tuple(Hint(follows(getattr(other_rules, name)), text) for name in rules)
+
+
+def columns_are(got: Tree, column: int, wanted: Sequence[int]) -> bool:
+    return [row[column] for row in got["rows"]] == list(wanted)
+
+
+def requested(trace: Sequence[Event]) -> list[int]:
+    live: dict[int, int] = {}
+    sums = []
+    for kind, ticket, n_bytes in trace:
+        live[ticket] = n_bytes if kind == "malloc" else 0
+        sums.append(sum(live.values()))
+    return sums
+
+
+def factor_with(case: Trace, tree: Tree, got: Tree, wanted: float) -> bool:
+    return first_wrong(tree, got) is None and abs(got["factor"] - wanted) <= RTOL * abs(wanted)
+
+
+def only(case: Trace, tree: Tree, column: int, cost_ms: float) -> float:
+    """The factor, if only the calls in this column took time."""
+    step = [*tree["step"], ("empty_cache", 0, 0)]
+    rows = rows_of(CachingAllocator(), [*tree["before"], *step * N_STEPS])
+    return (case.step_ms + cost_ms * (rows[-1][column] - rows[-1 - len(step)][column])) / case.step_ms
+
+
+def per_tensor_factor(case: Trace, tree: Tree) -> float:
+    """The factor, if the driver were asked for each tensor."""
+    n = sum(kind == "malloc" for kind, _, _ in tree["step"])
+    return (case.step_ms + n * (case.malloc_ms + case.free_ms)) / case.step_ms
+
+
+ALLOCATOR = Oracle(
+    id="09-allocator",
+    judge=(right_rows, right_factor),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: (
+                columns_are(got, 0, [row[1] for row in true_rows(tree)])
+                or columns_are(got, 1, [row[0] for row in true_rows(tree)])
+            ),
+            "Reserved is taken for allocated: allocated counts the blocks that are in use, reserved the segments that "
+            "the driver has given.",
+        ),
+        Hint(
+            lambda case, tree, got: first_wrong(tree, got)[1] == 0 and columns_are(got, 0, requested(tree["trace"])),
+            "Requests are rounded up to multiples of 512 bytes, and allocated counts whole blocks.",
+        ),
+        *by(["NotRounded"], "Requests are rounded up to multiples of 512 bytes before anything else happens."),
+        *by(
+            ["ExactSegments"],
+            "From 1 MiB up to 10 MiB a request that finds no block asks the driver for a segment of 20 MiB, not of its "
+            "own size.",
+        ),
+        *by(["UnroundedSegments"], "From 10 MiB on, a segment is the request rounded up to a multiple of 2 MiB."),
+        Hint(
+            lambda case, tree, got: (
+                follows(other_rules.SplitsAlways)(case, tree, got)
+                or (first_wrong(tree, got)[1] == 0 and columns_are(got, 0, rounded_requests(tree["trace"])))
+            ),
+            "In the large pool a rest of up to 1 MiB is not split off: it stays part of the block, and counts as "
+            "allocated.",
+        ),
+        *by(["NeverSplits"], "What a request leaves of a block becomes a free block of its own: split it off."),
+        *by(["KeepsEverything"], "empty_cache gives back, with a cudaFree each, the segments that are one free block."),
+        *by(
+            ["NeverJoins", "JoinsToTheRight"],
+            "A block that is freed joins the free blocks to its left and to its right in the same segment.",
+        ),
+        *by(
+            ["OnePool", "OnePoolSplitByRequest", "OnePoolOfSmall", "OnePoolOfLarge"],
+            "Requests of up to 1 MiB and larger ones never share a segment: keep two pools apart.",
+        ),
+        *by(["FirstFit", "WorstFit"], "Of the free blocks that are large enough, the smallest is taken: the best fit."),
+        *by(
+            ["LastOfEquals"],
+            "Of free blocks of the same size the one in the oldest segment is taken, and there the first: compare "
+            "with <, not with <=.",
+        ),
+        *by(
+            ["OneMiBIsLarge", "TenMiBShare", "LeavesSmallestRest"],
+            "Look at the limits in the table: exactly 1 MiB is small, exactly 10 MiB gets a segment of its own, and a "
+            "rest of exactly 512 bytes is split off.",
+        ),
+        *by(
+            ["CachesNothing"], "free gives nothing back to the driver: the segment stays reserved for requests to come."
+        ),
+        Hint(
+            lambda case, tree, got: (
+                first_wrong(tree, got)[1] in (1, 3) and tree["trace"][first_wrong(tree, got)[0]][0] == "empty_cache"
+            ),
+            "empty_cache gives back whole segments only: one with a single block in use stays, free parts and all.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                factor_with(case, tree, got, only(case, tree, 2, case.malloc_ms))
+                or factor_with(case, tree, got, only(case, tree, 3, case.free_ms))
+            ),
+            "A step that empties the cache pays twice: a cudaFree for each segment, and a cudaMalloc to have it again.",
+        ),
+        Hint(
+            lambda case, tree, got: factor_with(case, tree, got, 1 / true_factor(case, tree)),
+            "Upside down: the factor is the time with empty_cache over the time without, 1 or more.",
+        ),
+        Hint(
+            lambda case, tree, got: factor_with(case, tree, got, true_factor(case, tree) - 1),
+            "Return the factor itself, 1.25 for a step that takes a quarter longer.",
+        ),
+        Hint(
+            lambda case, tree, got: factor_with(case, tree, got, per_tensor_factor(case, tree)),
+            "The driver is asked for segments, not for tensors: count the cudaMallocs and cudaFrees of your replay.",
+        ),
+        Hint(
+            lambda case, tree, got: first_wrong(tree, got) is None,
+            "Replay `before` and then three steps, each with empty_cache at its end, and take the calls of the last "
+            "one; do the same without empty_cache.",
+        ),
+    ),
+)

@@ -1,0 +1,128 @@
+"""Lab 09: what a call takes by the device's own log, and what the usual ways to mistime it read."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+
+import torch
+
+from labkit.exercises.lab09.bench import LAUNCH_S, Timed, function_of, machine_of
+from labkit.simdevice import SimDevice
+from labkit.spec import Hint, Observation, Oracle
+
+N_LOGGED = 200
+RTOL = 0.035
+"""Of a median of 50 calls; the mean and the fastest call are 8 % away from it."""
+
+
+@functools.lru_cache(maxsize=64)
+def logged_ms(case: Timed, cold: bool) -> tuple[float, ...]:
+    """How long each call occupied the device, from the log and by no clock or event, sorted. The code is loaded."""
+    with SimDevice(machine_of(case)) as sim:
+        fn = function_of(case, sim.device)
+        flusher = torch.empty(2 * sim.get_device_properties().L2_cache_size, dtype=torch.int8, device=sim.device)
+        flusher.zero_()
+        fn()
+        sim.synchronize()
+        n_before = len(sim.trace)
+        for _ in range(N_LOGGED):
+            if cold:
+                flusher.zero_()
+            fn()
+        kernels = [span for span in sim.trace[n_before:] if span.kind == "kernel"]
+    mine = [span for span in kernels if not span.name.startswith("zero")]
+    calls = [mine[at : at + case.n_kernels] for at in range(0, len(mine), case.n_kernels)]
+    return tuple(sorted(1e3 * (call[-1].end_s - call[0].start_s) for call in calls))
+
+
+def true_ms(case: Timed) -> float:
+    return statistics.median(logged_ms(case, cold=True))
+
+
+def warm_ms(case: Timed) -> float:
+    return statistics.median(logged_ms(case, cold=False))
+
+
+def close(got_ms: float, wanted_ms: float) -> bool:
+    # A method that is right may count a launch beside the kernels.
+    return abs(got_ms - wanted_ms) <= RTOL * wanted_ms + 2e3 * LAUNCH_S
+
+
+def asked_in_time(run: Observation) -> str | None:
+    return f"a time was asked for too early: {run.got['refused']}" if run.got["refused"] is not None else None
+
+
+def reads_the_time(run: Observation) -> str | None:
+    got_ms, wanted_ms = run.got["ms"], true_ms(run.case)
+    if isinstance(got_ms, bool) or not isinstance(got_ms, int | float):
+        return f"bench should return a number of milliseconds, and returned {type(got_ms).__name__}"
+    if close(got_ms, wanted_ms):
+        return None
+    return f"bench reads {got_ms:.4g} ms, and by the device's own log a call takes {wanted_ms:.4g} ms"
+
+
+def near(got_ms: float, wanted_ms: float, rtol: float = 0.04) -> bool:
+    return abs(got_ms - wanted_ms) <= rtol * wanted_ms
+
+
+def spoilt_by_first_call(case: Timed, tree: dict, got: dict) -> bool:
+    """At least half a first call too much, in the reading or in a sum that was divided by the repeats."""
+    return got["ms"] >= true_ms(case) + 0.5 * case.first_call_ms / case.n_repeats
+
+
+BENCH = Oracle(
+    id="09-bench",
+    judge=(asked_in_time, reads_the_time),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: got["refused"] is not None,
+            "Events are marks that the device has yet to pass. Call cuda.synchronize() before elapsed_time.",
+        ),
+        Hint(
+            lambda case, tree, got: near(1e3 * got["ms"], true_ms(case), 0.1),
+            "That is in seconds: elapsed_time tells milliseconds already, and a clock's seconds times 1000 are some.",
+        ),
+        Hint(
+            lambda case, tree, got: got["ms"] <= 3e3 * LAUNCH_S * case.n_kernels,
+            "Only the launch was timed: the call returns long before the device is done. Synchronize before the second "
+            "reading, or record events.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.n_repeats > 1 and near(got["ms"], case.n_repeats * statistics.mean(logged_ms(case, True)), 0.15)
+            ),
+            "That is the time of all repeats together: time each call on its own.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.n_repeats == 1 and got["ms"] > true_ms(case) + case.first_call_ms + 2 * case.one_ms
+            ),
+            "More than fn was timed: what overwrites the cache, and the loading of its code. It has to stand before "
+            "the first mark.",
+        ),
+        Hint(
+            spoilt_by_first_call,
+            "The first call is among what was timed, and it loads the kernel's code. Call fn at least once, and "
+            "synchronize, before the first reading.",
+        ),
+        Hint(
+            lambda case, tree, got: got["ms"] < 0.98 * true_ms(case) and near(got["ms"], warm_ms(case), 0.08),
+            "The data was still in the cache from the call before. Write over a buffer of twice L2_cache_size bytes "
+            "before each repeat.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["ms"], statistics.mean(logged_ms(case, True))),
+            "That is the mean, which a few slow calls pull up. Return the median of the repeats.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["ms"], min(logged_ms(case, True))),
+            "That is the fastest call: on this device it is luck. Return the median of the repeats.",
+        ),
+        Hint(
+            lambda case, tree, got: got["ms"] > true_ms(case),
+            "More than fn was timed: the flush, or what is queued from before, must be outside. Record the first event "
+            "behind the flush, or synchronize before you read the clock.",
+        ),
+    ),
+)

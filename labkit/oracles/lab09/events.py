@@ -1,0 +1,150 @@
+"""Lab 09: what each job takes by the device's own log, and what the usual ways to place events read."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+from labkit.exercises.lab09.events import LAUNCH_S, MACHINE, STREAM_OF, Jobs, make_jobs
+from labkit.simdevice import Command, SimDevice, Span, from_plain
+from labkit.spec import Hint, Observation, Oracle, Tree
+
+ATOL_MS = 1.1e3 * LAUNCH_S
+"""On an idle stream the first event comes before the launch of what follows it."""
+
+
+@functools.lru_cache(maxsize=64)
+def logged(case: Jobs) -> tuple[tuple[Span, ...], ...]:
+    """The spans of each job, issued one after the other and never waited for; no event is involved."""
+    with SimDevice(MACHINE) as sim:
+        jobs = make_jobs(case, sim)
+        sim.synchronize()
+        n_before = len(sim.trace)
+        for run, stream in jobs:
+            with sim.stream(stream):
+                run()
+        spans = sim.trace[n_before:]
+    # The trace is in the order of issue.
+    ends = itertools.accumulate(job.n_calls for job in case.jobs)
+    return tuple(spans[end - job.n_calls : end] for job, end in zip(case.jobs, ends, strict=True))
+
+
+def true_ms(case: Jobs) -> list[float]:
+    return [1e3 * (spans[-1].end_s - spans[0].start_s) for spans in logged(case)]
+
+
+def since_the_start_ms(case: Jobs) -> list[float]:
+    """What one event at the very start, for all jobs, makes of it."""
+    return [1e3 * (spans[-1].end_s - logged(case)[0][0].start_s) for spans in logged(case)]
+
+
+def off(got: list[float], wanted: list[float], atol_ms: float = ATOL_MS) -> list[int]:
+    """Which of the times are not these."""
+    return [at for at, pair in enumerate(zip(got, wanted, strict=True)) if not abs(pair[0] - pair[1]) <= atol_ms]
+
+
+def issued(got: Tree) -> list[Command]:
+    return list(from_plain(got["commands"]))
+
+
+def work(got: Tree) -> list[tuple[str, int]]:
+    """What ran, and on which stream."""
+    return [(one.name, one.stream) for one in issued(got) if one.kind in ("kernel", "copy")]
+
+
+def wanted_work(case: Jobs) -> list[tuple[str, int]]:
+    return [
+        (span.name, STREAM_OF[job.kind]) for job, spans in zip(case.jobs, logged(case), strict=True) for span in spans
+    ]
+
+
+def n_waits_between(got: Tree) -> int:
+    """How often the host waited before the last job was issued."""
+    commands = issued(got)
+    last = max(at for at, one in enumerate(commands) if one.kind in ("kernel", "copy"))
+    return sum(one.kind == "sync" or one.blocking for one in commands[:last])
+
+
+def asked_in_time(run: Observation) -> str | None:
+    return f"a time was asked for too early: {run.got['refused']}" if run.got["refused"] is not None else None
+
+
+def each_once_on_its_stream(run: Observation) -> str | None:
+    got, wanted = work(run.got), wanted_work(run.case)
+    if got == wanted:
+        return None
+    if sorted(name for name, _ in got) != sorted(name for name, _ in wanted):
+        return f"{len(got)} kernels and copies were issued, and the jobs have {len(wanted)}: call each job once"
+    return "the jobs did not run on their streams, in the order of the list"
+
+
+def never_waits_between(run: Observation) -> str | None:
+    n = n_waits_between(run.got)
+    return f"the host waited {n} time{'s' * (n > 1)} before the last job was issued" if n else None
+
+
+def reads_the_times(run: Observation) -> str | None:
+    got, wanted = run.got["ms"], true_ms(run.case)
+    if not isinstance(got, list) or len(got) != len(wanted):
+        return f"time_jobs should return a list of {len(wanted)} times in milliseconds"
+    wrong = off(got, wanted)
+    if not wrong:
+        return None
+    at = wrong[0]
+    return f"job {at} reads {got[at]:.4g} ms, and by the device's own log it takes {wanted[at]:.4g} ms"
+
+
+def stream_of_records(got: Tree) -> set[int]:
+    return {one.stream for one in issued(got) if one.kind == "record"}
+
+
+EVENTS = Oracle(
+    id="09-events",
+    judge=(asked_in_time, each_once_on_its_stream, never_waits_between, reads_the_times),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: got["refused"] is not None and any(one.kind == "sync" for one in issued(got)),
+            "Waiting for one stream says nothing about the others: call cuda.synchronize(), or wait for every job's "
+            "last event.",
+        ),
+        Hint(
+            lambda case, tree, got: got["refused"] is not None,
+            "Events are marks that the device has yet to pass. When all jobs are issued, call cuda.synchronize(), and "
+            "only then elapsed_time.",
+        ),
+        Hint(
+            lambda case, tree, got: {stream for _, stream in work(got)} != {stream for _, stream in wanted_work(case)},
+            "A job runs on the stream that is current when it is called: call it under `with cuda.stream(stream):`.",
+        ),
+        Hint(
+            lambda case, tree, got: n_waits_between(got) > 0,
+            "Waiting between the jobs takes away what streams are for. Record all events first, wait once at the end, "
+            "then read.",
+        ),
+        Hint(
+            lambda case, tree, got: not off([-ms for ms in got["ms"]], true_ms(case)),
+            "start.elapsed_time(end) is the time from start to end; the other way round it is negative.",
+        ),
+        Hint(
+            lambda case, tree, got: not off([1e3 * ms for ms in got["ms"]], true_ms(case)),
+            "elapsed_time tells milliseconds already.",
+        ),
+        Hint(
+            lambda case, tree, got: stream_of_records(got) < {stream for _, stream in wanted_work(case)},
+            "An event marks a place in one stream, and these are not all in the stream of their job. Record both "
+            "inside `with cuda.stream(stream):`, or give record the stream.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                not off(got["ms"], since_the_start_ms(case), 3 * len(case.jobs) * ATOL_MS)
+                or any(ms > 1.2 * true for ms, true in zip(got["ms"], true_ms(case), strict=True))
+            ),
+            "These times contain the jobs before. Each job needs a first event of its own, recorded on its stream "
+            "right before it is issued.",
+        ),
+        Hint(
+            lambda case, tree, got: all(ms < 1.2 * ATOL_MS for ms in got["ms"]),
+            "There is nothing between these two events: record one before the job is issued and one behind it.",
+        ),
+    ),
+)

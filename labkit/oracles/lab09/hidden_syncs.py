@@ -1,0 +1,254 @@
+"""Lab 09: what is true of a training loop that never waits, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import torch
+from torch.nn import functional as F
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab09.hidden_syncs import IGNORED, MACHINE, Loop
+from labkit.oracles.lab05.programs import Program, program
+from labkit.oracles.lab09.logs import host_waits, own_bounds, own_commands
+from labkit.simdevice import Command, from_plain
+from labkit.spec import Hint, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
+FETCHES = {
+    "_local_scalar_dense": ".item() or the like",
+    "tolist": "tolist()",
+    "index": "an index by a mask",
+    "nonzero": "nonzero",
+    "masked_select": "masked_select",
+    "equal": "torch.equal",
+    "": "synchronize",
+}
+
+
+def reference(tree: dict, lr: float) -> tuple[float, float, int, torch.Tensor]:
+    """Mean loss, accuracy, skipped steps and the weight, by the plain loop on the host."""
+    weight = tree["weight"].clone().requires_grad_()
+    losses, n_right, n_labels, n_skipped = [], 0, 0, 0
+    for x, y in zip(tree["xs"], tree["ys"], strict=True):
+        logits = F.linear(x, weight)
+        loss = F.cross_entropy(logits, y, ignore_index=IGNORED)
+        if not math.isfinite(loss.item()):
+            n_skipped += 1
+            continue
+        losses.append(loss.item())
+        counts = y != IGNORED
+        n_right += int((logits.argmax(-1) == y)[counts].sum())
+        n_labels += int(counts.sum())
+        (grad,) = torch.autograd.grad(loss, weight)
+        with torch.no_grad():
+            weight -= lr * grad
+    return sum(losses) / len(losses), n_right / n_labels, n_skipped, weight.detach()
+
+
+def told(case: Loop, got: dict) -> Program:
+    return program(got, MACHINE)
+
+
+def forwards(case: Loop, got: dict) -> list[int]:
+    """Where in the list of commands a matrix product reads the weight, which is the first memory of the device."""
+    commands = from_plain(got["commands"])
+    weight = next(one.block for one in commands if one.kind == "alloc" and one.place == "device")
+    span = range(*own_bounds(got))
+    return [at for at in span if commands[at].kind == "kernel" and commands[at].flops and weight in commands[at].reads]
+
+
+def waits(case: Loop, got: dict) -> list[Command]:
+    """Of the host, before the last step's forward pass is launched."""
+    return host_waits(own_commands(got, until=max(forwards(case, got), default=None)))
+
+
+def kinds_of_waits(case: Loop, got: dict) -> Counter[str]:
+    return Counter(FETCHES.get(one.name, one.name or "synchronize") for one in waits(case, got))
+
+
+def right_metrics(run: Observation) -> str | None:
+    got, (loss, accuracy, n_skipped, _) = run.got["metrics"], reference(run.tree, run.case.lr)
+    if type(got) is not list or len(got) != 3 or any(type(value) not in (int, float) for value in got):
+        return "train should return three Python numbers: the mean loss, the accuracy and the number of skipped steps"
+    wanted = {"mean loss": loss, "accuracy": accuracy, "number of skipped steps": n_skipped}
+    for (name, true), value in zip(wanted.items(), got, strict=True):
+        if not math.isclose(value, true, rel_tol=1e-4, abs_tol=1e-5):
+            return f"the {name} is {true:.5g}, and {value:.5g} was returned"
+    return None
+
+
+def right_weight(run: Observation) -> str | None:
+    found = compare(reference(run.tree, run.case.lr)[3], run.got["weight"], CLOSE)
+    return None if found is None else f"wrong weight at the end: expected {found.expected}, got {found.got}"
+
+
+def trained_on_the_device(run: Observation) -> str | None:
+    skippable = len({*run.case.empty, *run.case.overflow})
+    n_forwards = len(forwards(run.case, run.got))
+    if n_forwards >= run.case.n_steps - skippable:
+        return None
+    return f"the device saw {n_forwards} forward passes in {run.case.n_steps} steps"
+
+
+def no_races(run: Observation) -> str | None:
+    races = told(run.case, run.got).races
+    return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
+
+
+def never_waits(run: Observation) -> str | None:
+    found = kinds_of_waits(run.case, run.got)
+    if not found:
+        return None
+    total, listed = found.total(), ", ".join(f"{n} x {name}" for name, n in found.most_common(3))
+    return f"the host waits {total} time{'s' * (total > 1)} before the last step: {listed}"
+
+
+def metric(at: int, wrong: Callable[[Loop, dict, float], bool]):
+    """Whether this metric is a number, and wrong in this way."""
+    return lambda case, tree, got: wrong(case, tree, float(got["metrics"][at]))
+
+
+def close(value: float, to: float) -> bool:
+    return math.isclose(value, to, rel_tol=1e-4)
+
+
+def n_labels_of(tree: dict) -> tuple[int, int]:
+    """Labels that count, and all of them, in the steps that are not skipped."""
+    kept = [y for x, y in zip(tree["xs"], tree["ys"], strict=True) if x.isfinite().all() and bool((y != IGNORED).any())]
+    return sum(int((y != IGNORED).sum()) for y in kept), sum(y.numel() for y in kept)
+
+
+def mean_over_all_steps(case: Loop, tree: dict, value: float) -> bool:
+    loss, _, n_skipped, _ = reference(tree, case.lr)
+    return n_skipped > 0 and close(value * case.n_steps, loss * (case.n_steps - n_skipped))
+
+
+def over_ignored_too(case: Loop, tree: dict, value: float) -> bool:
+    right = reference(tree, case.lr)[1]
+    n_labels, n_rows = n_labels_of(tree)
+    whole = case.n_steps * case.n_rows
+    return right > 0 and any(close(value * n, right * n_labels) for n in {n_rows, whole} if n != n_labels)
+
+
+def counts_skipped_steps(case: Loop, tree: dict, value: float) -> bool:
+    """Right answers or labels of all steps, an overflowing one's too, in the place of those of the others."""
+    right = reference(tree, case.lr)[1]
+    n_labels = n_labels_of(tree)[0]
+    n_all = sum(int((y != IGNORED).sum()) for y in tree["ys"])
+    most = n_all - n_labels + 1e-3
+    divided_by_all = n_all > n_labels and 0 <= value * n_all - right * n_labels <= most
+    return divided_by_all or 1 - 1e-3 <= (value - right) * n_labels <= most
+
+
+def waits_by(*names: str):
+    return lambda case, tree, got: any(one.name in names and one.kind == "sync" for one in waits(case, got))
+
+
+def blocking_copy(to_device: bool):
+    return lambda case, tree, got: any(
+        one.kind == "copy" and one.blocking and (one.place == "device") == to_device for one in waits(case, got)
+    )
+
+
+def from_pageable(case: Loop, tree: dict, got: dict) -> bool:
+    """Whether the host waits for a copy from memory that nobody has pinned: it has no block of its own."""
+    return any(one.kind == "copy" and one.place == "device" and not one.reads for one in waits(case, got))
+
+
+def from_pinned(commands: Sequence[Command]) -> bool:
+    """Whether a copy to the device among them reads pinned memory."""
+    return any(one.kind == "copy" and one.place == "device" and one.reads for one in commands)
+
+
+HIDDEN_SYNCS = Oracle(
+    id="09-hidden-syncs",
+    judge=(inputs_untouched, right_weight, right_metrics, trained_on_the_device, no_races, never_waits),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: bool(got["weight"].isnan().any()),
+            "NaN reached the weight: NaN times 0 is NaN, so a factor cannot take it out. Choose with "
+            "torch.where(finite, grad, 0.0).",
+        ),
+        Hint(
+            lambda case, tree, got: right_weight(Observation(case, tree, got)) is not None,
+            "Each step is weight -= lr * grad, in place and without recording it; a step whose loss is not finite "
+            "leaves the weight as it is.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                len(got["metrics"]) == 3 and any(isinstance(value, torch.Tensor) for value in got["metrics"])
+            ),
+            "Tensors came back. Behind the loop a wait does no harm: fetch the three numbers there with .item().",
+        ),
+        Hint(
+            metric(0, lambda case, tree, value: math.isnan(value) or math.isinf(value)),
+            "A loss that is not finite got into the sum, where it stays. Add torch.where(finite, loss, 0.0).",
+        ),
+        Hint(
+            metric(0, mean_over_all_steps),
+            "The mean is over the steps that were not skipped: count those, on the device too.",
+        ),
+        Hint(
+            metric(1, over_ignored_too),
+            "The accuracy is over the labels that count: leave those of -100 out of the number that you divide by.",
+        ),
+        Hint(
+            metric(1, counts_skipped_steps),
+            "A skipped step counts nowhere: neither its right answers nor its labels are in the accuracy.",
+        ),
+        Hint(
+            metric(2, lambda case, tree, value: 0 < value == case.n_steps - reference(tree, case.lr)[2]),
+            "That is the number of steps that count. The third number is that of the skipped ones: "
+            "len(batches) less these.",
+        ),
+        Hint(
+            lambda case, tree, got: right_metrics(Observation(case, tree, got)) is not None,
+            "Keep running sums over the steps that are not skipped: of losses, of steps, of right answers, of labels "
+            "that count. Divide at the end.",
+        ),
+        Hint(
+            lambda case, tree, got: trained_on_the_device(Observation(case, tree, got)) is not None,
+            "Copy each batch to `device` and run F.linear(x, weight) there.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(told(case, got).races),
+            "A non_blocking copy to the host is read before it has arrived. Keep the sums on the device and fetch them "
+            "behind the loop.",
+        ),
+        Hint(
+            waits_by("index", "nonzero", "masked_select"),
+            "How many elements a mask selects is a value that only the device knows, so the host waits for it. Leave "
+            "them in: ignore_index=-100 in the loss, `&` and .sum() for the counts.",
+        ),
+        Hint(
+            waits_by("_local_scalar_dense", "tolist", "equal"),
+            ".item(), float(...), print(...) and an `if` on a tensor of the device fetch a value. Add up on the "
+            "device, choose with torch.where, and fetch behind the loop.",
+        ),
+        Hint(
+            blocking_copy(to_device=False),
+            ".cpu() and .to('cpu') wait for the value as .item() does: add up on the device, fetch behind the loop.",
+        ),
+        Hint(
+            lambda case, tree, got: from_pageable(case, tree, got) and from_pinned(own_commands(got)),
+            "Not all that is copied is pinned: x and y need it both. torch.tensor(...) on the device is such a copy "
+            "too; torch.zeros(..., device=device) is none.",
+        ),
+        Hint(
+            from_pageable,
+            "The host waits for each copy of a batch. x.pin_memory().to(device, non_blocking=True) returns at once.",
+        ),
+        Hint(
+            lambda case, tree, got: from_pinned(waits(case, got)),
+            "The batches are pinned, and still the host waits for every copy: give `to` non_blocking=True.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(waits(case, got)),
+            "Something makes the host wait: before the loop is over, ask for no value and no size that only the device "
+            "knows.",
+        ),
+    ),
+)

@@ -1,0 +1,159 @@
+"""Lab 09: caching allocators with one rule changed, each a mistake by which a wrong replay is recognized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from labkit.exercises.lab09.allocator import Event
+from labkit.simdevice import CachingAllocator, rounded, segment_size
+from labkit.spec import MiB
+
+Row = tuple[int, int, int, int]
+"""allocated_bytes, reserved_bytes, n_mallocs, n_frees."""
+
+
+class NotRounded(CachingAllocator):
+    rounded = staticmethod(lambda n_bytes: n_bytes)
+
+
+class ExactSegments(CachingAllocator):
+    """No segments of 20 MiB."""
+
+    segment_size = staticmethod(lambda n_bytes: max(2 * MiB, -(-n_bytes // (2 * MiB)) * 2 * MiB))
+
+
+class UnroundedSegments(CachingAllocator):
+    """A segment of its own is exactly as large as the request."""
+
+    segment_size = staticmethod(lambda n_bytes: segment_size(n_bytes) if n_bytes < 10 * MiB else n_bytes)
+
+
+class OneMiBIsLarge(CachingAllocator):
+    is_small = staticmethod(lambda n_bytes: n_bytes < MiB)
+    segment_size = staticmethod(lambda n_bytes: 20 * MiB if n_bytes == MiB else segment_size(n_bytes))
+
+
+class TenMiBShare(CachingAllocator):
+    """A request of exactly 10 MiB gets a segment of 20."""
+
+    segment_size = staticmethod(lambda n_bytes: 20 * MiB if n_bytes == 10 * MiB else segment_size(n_bytes))
+
+
+class OnePool(CachingAllocator):
+    """Whoever comes gets the best block of all; what is split off depends on the segment."""
+
+    def fitting(self, wanted: int, stream: int) -> list:
+        return [
+            block
+            for segment in self.segments.values()
+            for block in segment.blocks
+            if block.requested_bytes is None and block.nbytes >= wanted
+        ]
+
+
+class OnePoolSplitByRequest(OnePool):
+    """The same, and what is split off depends on the request."""
+
+    _wanted = 0
+
+    def find(self, wanted: int, stream: int) -> object:
+        self._wanted = wanted
+        return super().find(wanted, stream)
+
+    def splits(self, small: bool, rest_bytes: int) -> bool:
+        return super().splits(self.is_small(self._wanted), rest_bytes)
+
+
+class OnePoolOfSmall(CachingAllocator):
+    is_small = staticmethod(lambda n_bytes: True)
+
+
+class OnePoolOfLarge(CachingAllocator):
+    is_small = staticmethod(lambda n_bytes: False)
+
+
+class SplitsAlways(CachingAllocator):
+    def splits(self, small: bool, rest_bytes: int) -> bool:
+        return rest_bytes > 0
+
+
+class LeavesSmallestRest(CachingAllocator):
+    """Splits off more than 512 bytes of the small pool, not just as many."""
+
+    def splits(self, small: bool, rest_bytes: int) -> bool:
+        return super().splits(small, rest_bytes) and not (small and rest_bytes == 512)
+
+
+class NeverSplits(CachingAllocator):
+    def splits(self, small: bool, rest_bytes: int) -> bool:
+        return False
+
+
+class NeverJoins(CachingAllocator):
+    def join(self, blocks: list, block: object) -> None:
+        pass
+
+
+class JoinsToTheRight(CachingAllocator):
+    def join(self, blocks: list, block: object) -> None:
+        after = blocks.index(block) + 1
+        if after < len(blocks) and blocks[after].requested_bytes is None:
+            block.nbytes += blocks.pop(after).nbytes
+
+
+class FirstFit(CachingAllocator):
+    def find(self, wanted: int, stream: int) -> object:
+        return next(iter(self.fitting(wanted, stream)), None)
+
+
+class LastOfEquals(CachingAllocator):
+    """The best fit, and of equals the youngest."""
+
+    def find(self, wanted: int, stream: int) -> object:
+        return min(reversed(self.fitting(wanted, stream)), key=lambda block: block.nbytes, default=None)
+
+
+class WorstFit(CachingAllocator):
+    def find(self, wanted: int, stream: int) -> object:
+        return max(self.fitting(wanted, stream), key=lambda block: block.nbytes, default=None)
+
+
+class CachesNothing(CachingAllocator):
+    """A segment goes back to the driver with its last block."""
+
+    def free(self, ticket: int) -> None:
+        super().free(ticket)
+        self.empty_cache()
+
+
+class KeepsEverything(CachingAllocator):
+    def empty_cache(self) -> int:
+        return 0
+
+
+def rows_of(allocator: CachingAllocator, trace: Sequence[Event]) -> list[Row]:
+    """The figures after each event."""
+    tickets, rows = {}, []
+    for kind, ticket, n_bytes in trace:
+        if kind == "malloc":
+            tickets[ticket] = allocator.malloc(n_bytes)
+        elif kind == "free":
+            allocator.free(tickets.pop(ticket))
+        else:
+            allocator.empty_cache()
+        one = allocator.figures
+        rows.append((one.allocated_bytes, one.reserved_bytes, one.n_mallocs, one.n_frees))
+    return rows
+
+
+def rounded_requests(trace: Sequence[Event]) -> list[int]:
+    """The sum of the rounded requests in use after each event: allocated, if every block were split to size."""
+    live: dict[int, int] = {}
+    sums = []
+    for kind, ticket, n_bytes in trace:
+        if kind == "malloc":
+            live[ticket] = rounded(n_bytes)
+        elif kind == "free":
+            live.pop(ticket)
+        sums.append(sum(live.values()))
+    return sums

@@ -1,0 +1,330 @@
+"""Lab 09: what is true of a trace, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab09.profile import Session, recording_of, steady_events
+from labkit.oracles.lab09.traces import (
+    after_the_step_began,
+    by_time,
+    gaps_to_the_one_before,
+    idle_us,
+    kernels_in,
+    launched_by,
+    launched_from,
+    on_device,
+    on_the_main_stream,
+    share,
+    share_of_all_work,
+    share_of_window,
+    true_table,
+    true_work,
+    window_us,
+    without_overlap,
+)
+from labkit.spec import Hint, Observation, Oracle
+
+KEYS = ("kernels", "idle_us", "tensor_core_share")
+EXACT_TO = 1e-6
+MOST_TIMES = 20
+"""The right number of events; the whole trace has some ten times as many. More are not looked at one by one."""
+
+
+def found_work(got: dict) -> list[list]:
+    return sorted(got["work"], key=by_time)
+
+
+def right_work(run: Observation) -> str | None:
+    wanted = true_work(run.case, run.tree)
+    if len(run.got["work"]) > MOST_TIMES * len(wanted):
+        return f"gpu_work found {len(run.got['work']):,} events, and {len(wanted)} are to be found"
+    got = found_work(run.got)
+    if got == wanted:
+        return None
+    extra, missing = [one for one in got if one not in wanted], [one for one in wanted if one not in got]
+    if not extra and not missing:
+        return f"gpu_work found {len(got)} events, some of them twice; there are {len(wanted)}"
+    which = f"it has {_shown(extra[0])}" if extra else f"{_shown(missing[0])} is missing"
+    return f"gpu_work found {len(got)} events, and {len(wanted)} were launched from step {run.case.n_cold} on: {which}"
+
+
+def _shown(work: list) -> str:
+    return f"the {work[0]} {str(work[1])[:44]} at {work[2]:g} µs"
+
+
+def right_form(run: Observation) -> str | None:
+    report = run.got["report"]
+    if type(report) is not dict or set(report) != set(KEYS):
+        return f"gpu_report should return a dict with the keys {', '.join(KEYS)}"
+    return None
+
+
+def right_table(run: Observation) -> str | None:
+    rows, wanted = run.got["report"]["kernels"], true_table(run.case, run.tree)
+    names = [name for name, _, _ in rows]
+    if sorted(names) != sorted(wanted):
+        odd = sorted(set(names) ^ set(wanted))
+        told = f"; one of them: {odd[0][:50]}" if odd else ""
+        return f"the kernel table has {len(names)} rows, and {len(wanted)} kernels ran{told}"
+    for name, n_calls, total_us in rows:
+        if n_calls != wanted[name][0] or not math.isclose(total_us, wanted[name][1], rel_tol=EXACT_TO):
+            told = f"{wanted[name][0]} calls and {wanted[name][1]:g} µs, and the row says {n_calls} and {total_us:g}"
+            return f"{name[:50]} has {told}"
+    totals = [total_us for _, _, total_us in rows]
+    return None if totals == sorted(totals, reverse=True) else "the rows are not in order: the longest total first"
+
+
+def right_idle(run: Observation) -> str | None:
+    got, wanted = run.got["report"]["idle_us"], idle_us(steady_events(run.case, run.tree))
+    if math.isclose(got, wanted, rel_tol=EXACT_TO, abs_tol=1e-3):
+        return None
+    return f"the device was idle for {wanted:g} µs, and idle_us is {got:g}"
+
+
+def right_share(run: Observation) -> str | None:
+    got, wanted = run.got["report"]["tensor_core_share"], share(run.case, run.tree)
+    if math.isclose(got, wanted, rel_tol=EXACT_TO):
+        return None
+    return f"kernels on tensor cores take {wanted:.4g} of all kernels' time, and tensor_core_share is {got:.4g}"
+
+
+def right_profile(run: Observation) -> str | None:
+    case, own = run.case, run.got["own"]
+    asked = f"profile_steps(step, {case.n_unsteady}, {case.n_active})"
+    if own["recorded"] is None:
+        return f"{asked} should return the torch.profiler.profile that recorded the steps"
+    wanted = list(range(case.n_unsteady, case.n_unsteady + case.n_active))
+    if own["recorded"] != wanted:
+        return f"{asked} recorded the calls {own['recorded']}, and should have recorded {wanted}"
+    if own["calls"] != case.n_unsteady + case.n_active:
+        return f"{asked} called step {own['calls']} times; {case.n_unsteady + case.n_active} are needed"
+    if own["actions"][case.n_unsteady - 1] != "WARMUP":
+        return f"{asked}: the profiler is switched on in the first step that it records"
+    return None
+
+
+def wrong(*holds: Callable[[Observation], str | None]):
+    """Whether one of these properties fails or cannot be asked."""
+
+    def found(case: Session, tree: dict, got: dict) -> bool:
+        for one in holds:
+            try:
+                if one(Observation(case, tree, got)) is not None:
+                    return True
+            except Exception:
+                # What cannot be read is wrong too, as for the judge.
+                return True
+        return False
+
+    return found
+
+
+def work_is(chosen: Callable[[Session, dict], list]):
+    return lambda case, tree, got: found_work(got) == sorted(chosen(case, tree), key=by_time) != true_work(case, tree)
+
+
+def has_categories(*cats: str):
+    return lambda case, tree, got: any(one[0] in cats for one in got["work"])
+
+
+def lacks(keeps: Callable[[list], bool]):
+    """Whether all right work for which this holds is missing, and nothing else."""
+
+    def holds(case: Session, tree: dict, got: dict) -> bool:
+        wanted = true_work(case, tree)
+        return found_work(got) == [one for one in wanted if not keeps(one)] != wanted
+
+    return holds
+
+
+def main_thread_only(case: Session, tree: dict, got: dict) -> bool:
+    threads = {one.op.thread for one in recording_of(case, tree).work}
+    return any(
+        found_work(got) == sorted(launched_by(case, tree, thread), key=by_time) != true_work(case, tree)
+        for thread in threads
+    )
+
+
+def idle_is(formula: Callable[[list[dict]], float]):
+    """Whether the idle time is wrong and follows this formula on the events of the device."""
+
+    def holds(case: Session, tree: dict, got: dict) -> bool:
+        events = steady_events(case, tree)
+        value = got["report"]["idle_us"]
+        return right_idle(Observation(case, tree, got)) is not None and math.isclose(
+            value, formula(events), rel_tol=EXACT_TO, abs_tol=1e-3
+        )
+
+    return holds
+
+
+def share_is(formula: Callable[[Session, dict], float]):
+    def holds(case: Session, tree: dict, got: dict) -> bool:
+        value = got["report"]["tensor_core_share"]
+        off = right_share(Observation(case, tree, got)) is not None
+        return off and math.isclose(value, formula(case, tree), rel_tol=EXACT_TO)
+
+    return holds
+
+
+WORK, TABLE = wrong(right_work), wrong(right_form, right_table)
+
+
+PROFILE = Oracle(
+    id="09-profile",
+    judge=(inputs_untouched, right_work, right_form, right_table, right_idle, right_share, right_profile),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: has_categories("cuda_runtime", "cuda_driver", "cpu_op")(case, tree, got),
+            "Calls of the host are among them. A launch takes microseconds of the host's time whatever the kernel "
+            "does: only kernel, gpu_memcpy and gpu_memset ran on the device.",
+        ),
+        Hint(
+            has_categories("gpu_user_annotation", "user_annotation"),
+            "An annotation is a label around other events, not work, on the device's rows too. Choose by category: "
+            "kernel, gpu_memcpy, gpu_memset.",
+        ),
+        Hint(
+            work_is(on_device),
+            "The warm-up is still in it. Keep what was launched inside a ProfilerStep#n with n >= first_step.",
+        ),
+        Hint(
+            work_is(lambda case, tree: launched_from(case, tree, case.n_cold + 1)),
+            "The first of the steps that count is missing: n >= first_step includes first_step itself.",
+        ),
+        Hint(
+            work_is(after_the_step_began),
+            "The device runs behind the host: work that starts in a step may have been launched in the one before. "
+            "Go by the time of the launch with the same correlation.",
+        ),
+        Hint(
+            lacks(lambda one: one[0] != "kernel"),
+            "Copies and memsets occupy the device as well: gpu_memcpy and gpu_memset.",
+        ),
+        Hint(
+            lacks(lambda one: one[1].startswith("triton_")),
+            "Some kernels have no launch in cuda_runtime: Triton launches through the driver, category cuda_driver.",
+        ),
+        Hint(
+            main_thread_only,
+            "Autograd launches the backward pass from a thread of its own, so do not compare threads: a step's bounds "
+            "in time hold for all of them.",
+        ),
+        Hint(
+            lambda case, tree, got: WORK(case, tree, got) and all(type(one) is list for one in got["work"]),
+            "Two look-ups: the ProfilerStep of category user_annotation in whose time a launch lies, and the launch "
+            "with the same args['correlation'] as the event of the device.",
+        ),
+        Hint(WORK, "gpu_work returns a list of the trace's own events, unchanged."),
+        Hint(
+            lambda case, tree, got: (
+                TABLE(case, tree, got)
+                and any(name.startswith(("Memcpy", "Memset")) for name, _, _ in got["report"]["kernels"])
+            ),
+            "The table is of kernels: leave copies and memsets to the idle time.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                TABLE(case, tree, got)
+                and {(name, n) for name, n, _ in got["report"]["kernels"]}
+                == {(name, n) for name, (n, _) in true_table(case, tree).items()}
+                and any(
+                    math.isclose(us, true_table(case, tree)[name][1] / n, rel_tol=EXACT_TO)
+                    for name, n, us in got["report"]["kernels"]
+                    if n > 1
+                )
+            ),
+            "The time in the table is the total of all calls, not the mean.",
+        ),
+        Hint(
+            TABLE,
+            "One row (name, calls, total microseconds) for each name of a kernel, the longest total first. Durations "
+            "are in `dur`.",
+        ),
+        Hint(
+            idle_is(without_overlap),
+            "What overlaps was counted twice: while two streams run, one microsecond passes, not two. Take the union "
+            "of the intervals.",
+        ),
+        Hint(
+            idle_is(lambda events: window_us(events) - window_us(kernels_in(events)) + idle_us(kernels_in(events))),
+            "Copies were left out: idle is the time in which nothing runs on the device, no kernel and no copy.",
+        ),
+        Hint(
+            idle_is(lambda events: idle_us(kernels_in(events))),
+            "Copies were left out: idle is the time in which nothing runs on the device, no kernel and no copy.",
+        ),
+        Hint(
+            idle_is(lambda events: without_overlap(kernels_in(events))),
+            "What overlaps was counted twice, and copies were left out: idle is the time in which nothing at all runs.",
+        ),
+        Hint(
+            idle_is(lambda events: idle_us(on_the_main_stream(events))),
+            "That is the idle time of one stream. Another may run meanwhile: take the events of all streams together.",
+        ),
+        Hint(
+            idle_is(gaps_to_the_one_before),
+            "A gap begins when the last of *all* earlier events has ended, not the one just before: keep the latest "
+            "end so far.",
+        ),
+        Hint(
+            wrong(right_idle),
+            "Sort by start and keep the latest end so far. Where the next start lies behind it, the difference is idle "
+            "time.",
+        ),
+        Hint(
+            share_is(lambda case, tree: share(case, tree, "calls")),
+            "That is the share of the calls. Weigh every kernel with its time.",
+        ),
+        Hint(
+            share_is(lambda case, tree: share(case, tree, "names")),
+            "That is the share of the names in the table. Weigh every kernel with its time.",
+        ),
+        Hint(
+            share_is(lambda case, tree: 100 * share(case, tree)),
+            "A share is between 0 and 1, not a percentage.",
+        ),
+        Hint(
+            share_is(share_of_window),
+            "Divide by the time of all kernels, not by the time from the first to the last event.",
+        ),
+        Hint(
+            share_is(share_of_all_work),
+            "Divide by the time of the kernels alone, without copies and memsets.",
+        ),
+        Hint(
+            wrong(right_share),
+            "A kernel counts if any of the marks is in its name: the summed time of those, divided by that of all "
+            "kernels.",
+        ),
+        Hint(
+            lambda case, tree, got: got["own"]["recorded"] == list(range(case.n_unsteady + case.n_active)),
+            "The unsteady steps are recorded too: give `profile` a schedule that begins with them.",
+        ),
+        Hint(
+            lambda case, tree, got: got["own"]["recorded"] == [] and got["own"]["calls"] > 0,
+            "Nothing is recorded at the end. Call `prof.step()` behind every step, and let the schedule have repeat=1: "
+            "else it begins anew and drops what it has.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["own"]["recorded"] == list(range(case.n_unsteady, case.n_unsteady + case.n_active))
+                and got["own"]["calls"] == case.n_unsteady + case.n_active
+            ),
+            "Switching the profiler on takes time, which falls into the first recorded step. Take warmup=1 for the "
+            "last unsteady step, and wait for those before.",
+        ),
+        Hint(
+            lambda case, tree, got: got["own"]["recorded"] is None,
+            "Return the profiler itself, after its `with` block has ended.",
+        ),
+        Hint(
+            wrong(right_profile),
+            "wait + warmup are the n_unsteady steps, active the n_active ones. Call step() and then prof.step() that "
+            "many times altogether.",
+        ),
+    ),
+)

@@ -1,0 +1,105 @@
+"""Lab 09: what is true of a trace, and what the usual mistakes make of it. Nothing is judged here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+from labkit.exercises.lab09.profile import ON_DEVICE, Session, identity, recording_of, steady_events
+from labkit.exercises.lab09.traces import COMPUTE, TENSOR_CORE_MARKS, as_events
+from labkit.simdevice import Span, busy_s
+
+
+def true_work(case: Session, tree: dict) -> list[list]:
+    """By construction: the work of the steps that count. In the order of time."""
+    return sorted(launched_from(case, tree, case.n_cold), key=by_time)
+
+
+def launched_from(case: Session, tree: dict, step: int) -> list[list]:
+    """The work of this step and of all behind it."""
+    return [[one.op.cat, one.op.name, one.start_us] for one in recording_of(case, tree).work if one.step >= step]
+
+
+def by_time(work: list) -> tuple:
+    return work[2], work[0], work[1]
+
+
+def true_table(case: Session, tree: dict) -> dict[str, tuple[int, float]]:
+    """Calls and microseconds by the name of a kernel."""
+    return table([one for one in steady_events(case, tree) if one["cat"] == "kernel"])
+
+
+def table(events: Sequence[dict]) -> dict[str, tuple[int, float]]:
+    times = defaultdict(list)
+    for one in events:
+        times[one["name"]].append(one["dur"])
+    return {name: (len(all_us), math.fsum(all_us)) for name, all_us in times.items()}
+
+
+def window_us(events: Sequence[dict]) -> float:
+    return max(one["ts"] + one["dur"] for one in events) - min(one["ts"] for one in events)
+
+
+def idle_us(events: Sequence[dict]) -> float:
+    """The window without what the simulated device's own busy_s counts."""
+    # In microseconds throughout, which busy_s does not mind: whole eighths of them add up exactly.
+    spans = [Span(0, one["name"], one["ts"], one["ts"] + one["dur"]) for one in events]
+    return window_us(events) - busy_s(spans, "kernel")
+
+
+def share(case: Session, tree: dict, of: str = "time") -> float:
+    """Of tensor cores in the time of kernels, in their calls, or in their names."""
+    weight = {"time": lambda row: row[1], "calls": lambda row: row[0], "names": lambda row: 1}[of]
+    rows = true_table(case, tree)
+    with_tensor_cores = [row for name, row in rows.items() if any(mark in name for mark in TENSOR_CORE_MARKS)]
+    return math.fsum(map(weight, with_tensor_cores)) / math.fsum(map(weight, rows.values()))
+
+
+def on_device(case: Session, tree: dict) -> list[list]:
+    """All steps."""
+    return [identity(one) for one in as_events(recording_of(case, tree)) if one.get("cat") in ON_DEVICE]
+
+
+def after_the_step_began(case: Session, tree: dict) -> list[list]:
+    """By the device's own time, not by that of the launch."""
+    begin_us = recording_of(case, tree).steps[case.n_cold][0]
+    return [one for one in on_device(case, tree) if one[2] >= begin_us]
+
+
+def launched_by(case: Session, tree: dict, thread: int) -> list[list]:
+    work = [one for one in recording_of(case, tree).work if one.step >= case.n_cold and one.op.thread == thread]
+    return [[one.op.cat, one.op.name, one.start_us] for one in work]
+
+
+def kernels_in(events: list[dict]) -> list[dict]:
+    return [one for one in events if one["cat"] == "kernel"]
+
+
+def summed_us(events: list[dict]) -> float:
+    return math.fsum(one["dur"] for one in events)
+
+
+def without_overlap(events: list[dict]) -> float:
+    return window_us(events) - summed_us(events)
+
+
+def gaps_to_the_one_before(events: list[dict]) -> float:
+    """Gaps between neighbours in the order of their starts, whatever an earlier one still runs."""
+    ordered = sorted(events, key=lambda one: one["ts"])
+    pairs = itertools.pairwise(ordered)
+    return math.fsum(max(0.0, later["ts"] - earlier["ts"] - earlier["dur"]) for earlier, later in pairs)
+
+
+def on_the_main_stream(events: list[dict]) -> list[dict]:
+    return [one for one in events if one["args"]["stream"] == COMPUTE]
+
+
+def share_of_window(case: Session, tree: dict) -> float:
+    return share(case, tree) * summed_us(kernels_in(steady_events(case, tree))) / window_us(steady_events(case, tree))
+
+
+def share_of_all_work(case: Session, tree: dict) -> float:
+    events = steady_events(case, tree)
+    return share(case, tree) * summed_us(kernels_in(events)) / summed_us(events)

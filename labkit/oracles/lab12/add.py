@@ -1,0 +1,69 @@
+"""Lab 12: what is true of a masked sum, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab12.shapes import Vector, dtype_of
+from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.spec import Budget, Hint, Oracle
+
+MANY = 200
+"""From so many elements on, the last, shorter piece of memory is a small part of all."""
+
+
+def is_wide(case: Vector) -> bool:
+    """Whether threads can take several elements at once: whole blocks, at addresses that 16 bytes divide."""
+    return case.n % 1024 == 0
+
+
+def only_the_end(case: Vector, tree: dict, got: dict) -> bool:
+    """The elements up to some place are right, and of those behind it many are not."""
+    right = got["out"] == tree["x"] + tree["y"]
+    first = int(right.int().argmin())
+    return first > 0 and right[first:].double().mean() < 0.5
+
+
+def nothing_written(case: Vector, tree: dict, got: dict) -> bool:
+    return bool((got["out"] != tree["x"] + tree["y"]).double().mean() > 0.9)
+
+
+ADD = Oracle(
+    id="12-add",
+    expect=lambda case, tree: {"out": torch.add(tree["x"], tree["y"])},
+    judge=(inputs_untouched,),
+    budgets=(
+        *SAFE,
+        *moved(load=lambda case, tree: 2 * case.n_bytes, store=lambda case, tree: case.n_bytes, launches=1),
+        Budget(
+            "sector_efficiency",
+            lambda case, tree: 0.9 if case.n >= MANY else 0,
+            "Memory comes in pieces of 32 bytes, and most of each piece goes to waste: give a program neighbouring "
+            "elements.",
+            "of each sector",
+            at_least=True,
+        ),
+        *compiled(),
+        Budget(
+            "vector_width",
+            lambda case, tree: 2 * dtype_of(case).itemsize if is_wide(case) else 0,
+            "Each thread moves a single element at a time. Give it several: 4 warps are 128 threads, so take a block "
+            "of 512 or 1024 neighbouring elements.",
+            "bytes at once",
+            at_least=True,
+        ),
+    ),
+    diagnose=(
+        Hint(
+            only_the_end,
+            "The beginning is right and the rest is not. Either there are too few programs (round up: triton.cdiv), or "
+            "all take the same block (tl.program_id).",
+        ),
+        Hint(
+            nothing_written,
+            "Hardly any element is right. Look at what is stored, and that the grid has at least one program where n "
+            "is smaller than a block.",
+        ),
+    ),
+)

@@ -1,0 +1,36 @@
+"""Lab 12: how close a kernel's results have to be, by dtype, and small questions that several hints ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from labkit.exercises.lab12.shapes import Rows, dtype_of
+from labkit.spec import Observation, Tolerance, Tree
+
+
+def rounded_once(case: Rows, tree: Tree) -> Tolerance:
+    """Computed in float32 and rounded to the dtype at the end; the least subnormals of float16 come on top."""
+    eps = torch.finfo(dtype_of(case)).eps
+    return Tolerance(rtol=max(1.01 * eps, 2e-5), atol=max(eps / 1000, 1e-6))
+
+
+def near(case: Rows, got: Tensor, expected: Tensor) -> bool:
+    """Whether a result is this (wrong) one, more or less."""
+    rtol = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)
+    return torch.allclose(got.double(), expected.double(), rtol=rtol, atol=rtol)
+
+
+def keeps_at_most(limit_bytes: Callable[[Rows], int], hint: str) -> Callable[[Observation], str | None]:
+    """The property that ctx holds no more than this beside the inputs."""
+
+    def holds(run: Observation) -> str | None:
+        kept, limit = run.got["kept_bytes"], limit_bytes(run.case)
+        if kept <= limit:
+            return None
+        return f"{kept:,} bytes are kept for the backward pass beside the inputs, where {limit:,} suffice"
+
+    holds.hint = hint
+    return holds

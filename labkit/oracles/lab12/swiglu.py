@@ -1,0 +1,93 @@
+"""Lab 12: what is true of SwiGLU and its gradients, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab12.shapes import Rows, dtype_of
+from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.lab12.close import keeps_at_most, near
+from labkit.spec import Hint, Oracle, Tolerance
+
+
+def expected(case: Rows, tree: dict) -> dict:
+    """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
+    gate, up = (tree[name].double().requires_grad_() for name in ("gate", "up"))
+    out = F.silu(gate) * up
+    dgate, dup = torch.autograd.grad(out, (gate, up), tree["dout"].double())
+    tensors = {"out": out.detach(), "dgate": dgate, "dup": dup}
+    return {**{name: one.to(dtype_of(case)) for name, one in tensors.items()}, "kept_bytes": 0}
+
+
+def tolerances(case: Rows, tree: dict) -> dict[str, Tolerance]:
+    """float32 inside, and the activation rounded to the dtype once more, as PyTorch's two operations do."""
+    eps = torch.finfo(dtype_of(case)).eps
+    close = Tolerance(rtol=max(2 * eps, 2e-5), atol=max(2 * eps, 1e-5))
+    kept = Tolerance(atol=float("inf"), check_dtype=False)
+    return {"out": close, "dgate": close, "dup": close, "kept_bytes": kept}
+
+
+def parts(tree: dict) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """gate, up, dout and sigmoid(gate), in float64."""
+    gate, up, dout = (tree[name].double() for name in ("gate", "up", "dout"))
+    return gate, up, dout, torch.sigmoid(gate)
+
+
+def swapped(case: Rows, tree: dict, got: dict) -> bool:
+    gate, up, _, _ = parts(tree)
+    return near(case, got["out"], F.silu(up) * gate)
+
+
+def sigmoid_alone(case: Rows, tree: dict, got: dict) -> bool:
+    _, up, _, sigmoid = parts(tree)
+    return near(case, got["out"], sigmoid * up)
+
+
+def derivative_in_halves(case: Rows, tree: dict, got: dict) -> bool:
+    gate, up, dout, sigmoid = parts(tree)
+    halves = (sigmoid, gate * sigmoid * (1 - sigmoid), sigmoid * (1 - sigmoid))
+    return any(near(case, got["dgate"], dout * up * half) for half in halves)
+
+
+def up_without_activation(case: Rows, tree: dict, got: dict) -> bool:
+    gate, _, dout, sigmoid = parts(tree)
+    return any(near(case, got["dup"], dout * wrong) for wrong in (gate, sigmoid))
+
+
+def gate_without_up(case: Rows, tree: dict, got: dict) -> bool:
+    gate, _, dout, sigmoid = parts(tree)
+    return near(case, got["dgate"], dout * sigmoid * (1 + gate * (1 - sigmoid)))
+
+
+SWIGLU = Oracle(
+    id="12-swiglu",
+    expect=expected,
+    tolerance=tolerances,
+    judge=(
+        inputs_untouched,
+        keeps_at_most(
+            lambda case: 0,
+            "Keep the two inputs and no third tensor: sigmoid(gate) costs nothing to compute again, while memory and "
+            "its traffic cost.",
+        ),
+    ),
+    budgets=(
+        *SAFE,
+        *moved(load=lambda case, tree: 5 * case.n_bytes, store=lambda case, tree: 3 * case.n_bytes, launches=2),
+        *compiled(),
+    ),
+    diagnose=(
+        Hint(swapped, "The activation is on the wrong input: silu(gate) * up."),
+        Hint(sigmoid_alone, "silu(x) is x * sigmoid(x): the factor x is missing."),
+        Hint(
+            derivative_in_halves,
+            "The derivative of x * sigmoid(x) has two terms, by the product rule: s + x * s * (1 - s) with "
+            "s = sigmoid(x).",
+        ),
+        Hint(gate_without_up, "dgate lacks the factor up: the activation was multiplied with it."),
+        Hint(up_without_activation, "dup is dout times what up was multiplied with in the forward pass: silu(gate)."),
+    ),
+)

@@ -1,0 +1,207 @@
+"""Lab 14: what the simulated network takes for each all-reduce, and what the usual mistakes look like.
+
+The times of the public cases are stored: they are those of programs that send and receive on the simulator. Students
+have this file, so neither the programs nor the formulas stand here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from labkit.exercises.lab14.cost_model import ALGORITHMS, Links
+from labkit.exercises.lab14.cost_model import COST_MODEL as EXERCISE
+from labkit.spec import Hint, Oracle, Tolerance
+
+CLOSE = 1e-9
+"""Relative. The simulator adds up the same numbers one by one."""
+
+MEASURED_US = (
+    (44_940.0, 19_260.0, 9_630.0, 5_740.0),
+    (144.48, 61.92, 30.96, 140.56),
+    (400.0, 300.0, 200.0, 144.0),
+    (272.8, 99.2, 62.0, 224.4),
+    (12_200.0, 12_200.0, 9_150.0, 4_200.0),
+    (100.0, 100.0, 50.0, 60.0),
+    (0.0, 0.0, 0.0, 0.0),
+)
+"""Microseconds on the simulator's clock, a row for each public case, in the order of `ALGORITHMS`."""
+
+
+def expect(case: Links, tree: dict) -> dict[str, Any]:
+    """What was measured in a public case."""
+    row = MEASURED_US[EXERCISE.public.index(case)]
+    return expected(case, {name: 1e-6 * time_us for name, time_us in zip(ALGORITHMS, row, strict=True)})
+
+
+def expected(case: Links, times_s: dict[str, float]) -> dict[str, Any]:
+    """The times, and the name of the smallest; a single rank has nothing to choose."""
+    return {"times_s": times_s, "fastest": min(times_s, key=times_s.__getitem__) if case.n > 1 else None}
+
+
+def is_close(a: float, b: float) -> bool:
+    """The same time, if it is none of no seconds."""
+    return b > 0 and math.isclose(a, b, rel_tol=1e-6)
+
+
+def takes(name: str, formula: Callable[[int, float, float], float], n_from: int = 3) -> Callable[..., bool]:
+    """The answer's time of an algorithm is that of a wrong formula in n, α and Sβ, which is wrong from some n on."""
+    return lambda case, tree, got: (
+        case.n >= n_from and is_close(got["times_s"][name], formula(case.n, case.alpha_s, case.n_bytes * case.beta_s))
+    )
+
+
+def any_takes(formula: Callable[[Links, float], float]) -> Callable[..., bool]:
+    """The answer's time of some algorithm is a wrong function of the case and of the rounds of a tree's way up."""
+    return lambda case, tree, got: any(
+        is_close(time_s, formula(case, rounds))
+        for time_s in got["times_s"].values()
+        for rounds in {1, 2, case.n - 1, 2 * (case.n - 1), *_levels(case.n)}
+        if case.n > 1
+    )
+
+
+def one_alpha(n_chunks: int) -> Callable[[Links, float], float]:
+    """Many rounds, each with a chunk of the tensor, and the latency of one."""
+    return lambda case, rounds: case.alpha_s + rounds * case.n_bytes / n_chunks * case.beta_s
+
+
+def _levels(n: int) -> set[float]:
+    """Counts of rounds that come from halving: rounded down, up, with two more, and back again."""
+    down, up = math.floor(math.log2(n)), math.ceil(math.log2(n))
+    return {down, up, down + 2, 2 * down, 2 * up}
+
+
+def is_power_of_two(n: int) -> bool:
+    """Whether halving n comes to 1 without a rest."""
+    return n & (n - 1) == 0
+
+
+def chosen(case: Links, tree: dict, got: dict, which: Callable) -> bool:
+    """The name is the one that `which` (min or max) finds by the answer's own times."""
+    return got["fastest"] == which(got["times_s"], key=got["times_s"].__getitem__)
+
+
+COST_MODEL = Oracle(
+    id="14-cost-model",
+    expect=expect,
+    tolerance=Tolerance(rtol=CLOSE),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: None in got["times_s"].values(),
+            "For some algorithm nothing is returned: there are four names, and a time for each.",
+        ),
+        Hint(
+            any_takes(lambda case, rounds: rounds * (case.alpha_s + case.n_bytes / max(case.beta_s, 1e-30))),
+            "β is in seconds per byte: multiply the bytes by it. A bandwidth, in bytes per second, would divide.",
+        ),
+        Hint(
+            any_takes(lambda case, rounds: rounds * (case.alpha_s + 4 * case.n_bytes * case.beta_s)),
+            "n_bytes are bytes already: there is no size of an element to multiply with.",
+        ),
+        Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + bytes_s)),
+            "In a round of the ring a rank sends one of n chunks, not the whole tensor.",
+        ),
+        Hint(
+            takes("ring", lambda n, alpha, bytes_s: (n - 1) * (alpha + bytes_s / n)),
+            "The ring goes round twice: once to add up, once to hand the sums to everybody.",
+        ),
+        Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) / n * (alpha + bytes_s)),
+            "Cutting the tensor makes the messages smaller, not fewer: only the bytes are divided by n, and α is paid "
+            "in full in every round.",
+        ),
+        Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * alpha + 2 * (n - 1) / n * bytes_s),
+            "α is paid for every message, so in every round, and not once for each way round the ring.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.n > 2
+                and case.alpha_s > 0
+                and any(any_takes(one_alpha(n_chunks))(case, tree, got) for n_chunks in (1, case.n))
+            ),
+            "α is paid for every message, so in every round, and not once for the whole all-reduce.",
+        ),
+        Hint(
+            takes("naive", lambda n, alpha, bytes_s: (n - 1) * (alpha + bytes_s)),
+            "In the naive way rank 0 receives from all others and then sends to all others: it is a round for each.",
+        ),
+        Hint(
+            takes("naive", lambda n, alpha, bytes_s: 2 * (alpha + bytes_s)),
+            "Rank 0 has one port in and one port out: the messages of the others queue there, one after the other.",
+        ),
+        Hint(
+            takes("naive", lambda n, alpha, bytes_s: 2 * n * (alpha + bytes_s)),
+            "Rank 0 does not send to itself: the others are n - 1.",
+        ),
+        Hint(
+            takes("tree", lambda n, alpha, bytes_s: math.ceil(math.log2(n)) * (alpha + bytes_s)),
+            "A tree is gone up to add and down again to tell everybody: its height counts twice.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                not is_power_of_two(case.n)
+                and is_close(got["times_s"]["tree"], 2 * math.floor(math.log2(case.n)) * message_s(case))
+            ),
+            "A tree over a number of ranks that is no power of two has one level more, not less: round log2(n) up.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                not is_power_of_two(case.n)
+                and any_takes(lambda case, rounds: rounds * math.log2(case.n) * message_s(case))(case, tree, got)
+            ),
+            "Rounds are whole numbers, and log2(n) is not whole for every n. Which way is it to be rounded?",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                not is_power_of_two(case.n)
+                and any(
+                    is_close(got["times_s"]["butterfly"], rounds * message_s(case))
+                    for rounds in (math.floor(math.log2(case.n)), math.ceil(math.log2(case.n)))
+                )
+            ),
+            "Where n is no power of two, some ranks have no partner. They hand their numbers in before the exchanges "
+            "and are told the sum after them, each a round.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                is_power_of_two(case.n)
+                and is_close(got["times_s"]["butterfly"], (math.log2(case.n) + 2) * message_s(case))
+            ),
+            "Where n is a power of two every rank has a partner in every round, and nobody is left over: no more "
+            "rounds than log2(n).",
+        ),
+        Hint(
+            takes("butterfly", lambda n, alpha, bytes_s: 2 * math.ceil(math.log2(n)) * (alpha + bytes_s), n_from=2),
+            "Both partners add, so after the last exchange every rank has the sum: a butterfly has no way down.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.alpha_s > 0
+                and any_takes(lambda case, rounds: rounds * case.n_bytes * case.beta_s)(case, tree, got)
+            ),
+            "Where is α? Every message costs it before its first byte arrives.",
+        ),
+        Hint(
+            lambda case, tree, got: chosen(case, tree, got, max),
+            "That is the slowest. The times are right: take the name of the smallest.",
+        ),
+        Hint(
+            lambda case, tree, got: got["fastest"] not in ALGORITHMS and case.n > 1,
+            'fastest returns one of the four names: "naive", "tree", "butterfly" or "ring".',
+        ),
+        Hint(
+            lambda case, tree, got: case.n > 1 and not chosen(case, tree, got, min),
+            "By the times that your own all_reduce_time returns another one is faster here. There is no size of tensor "
+            "from which one always wins: it depends on n, α and β. Compare the four times.",
+        ),
+    ),
+)
+
+
+def message_s(case: Links) -> float:
+    """The time of a message with the whole tensor."""
+    return case.alpha_s + case.n_bytes * case.beta_s

@@ -1,0 +1,172 @@
+"""Lab 14: what is true of reduce-scatter, of all-gather, and of an all-reduce made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab14.reduce_scatter import UNTOUCHED, Parts
+from labkit.oracles.lab14.sums import closeness, messages_only, outs, over_the_wire, replicas_identical, total
+from labkit.spec import EXACT, Budget, Hint, Observation, Oracle, Tolerance
+
+
+def what_each_gets(case: Parts, tree: dict) -> dict[str, Any]:
+    """By the call: each rank's part of the sum, all parts on all ranks, the sum on all ranks."""
+    ranks = tree["ranks"]
+    if case.call == "reduce_scatter":
+        return {"ranks": [{"out": total([one["parts"][rank] for one in ranks])} for rank in range(case.n_ranks)]}
+    if case.call == "all_gather":
+        return {"ranks": [{"out": [one["part"] for one in ranks]}] * case.n_ranks}
+    return {"ranks": [{"out": total([one["x"] for one in ranks])}] * case.n_ranks}
+
+
+def near(case: Parts, tree: dict) -> Tolerance:
+    """What was gathered has been copied and has to be exact."""
+    return EXACT if case.call == "all_gather" else closeness(case.n_ranks, getattr(torch, case.dtype))
+
+
+def same_bits(run: Observation) -> str | None:
+    """All ranks of the all-reduce have the same bits."""
+    return replicas_identical(run) if run.case.call == "all_reduce" else None
+
+
+same_bits.hint = replicas_identical.hint
+
+
+def halves(case: Parts) -> int:
+    """How many passes around the ring a call is worth."""
+    return 2 if case.call == "all_reduce" else 1
+
+
+def most_bytes(case: Parts, tree: dict) -> int:
+    """n-1 parts for each pass, at most of the longest kind."""
+    item_bytes = getattr(torch, case.dtype).itemsize
+    return max(halves(case) * (case.n_ranks - 1) * max(case.sizes) * item_bytes, 1)
+
+
+def all_bytes(case: Parts) -> int:
+    """Over all ranks: each part travels n-1 times a pass."""
+    return halves(case) * (case.n_ranks - 1) * case.n_bytes
+
+
+def rounds(case: Parts, tree: dict) -> int:
+    return max(halves(case) * (case.n_ranks - 1), 1)
+
+
+def first_call(name: str, when: Callable[[Parts, dict, dict], Any]) -> Callable[[Parts, dict, dict], Any]:
+    """A hint's condition that asks only where the case makes this call."""
+    return lambda case, tree, got: case.call == name and case.n_ranks > 1 and when(case, tree, got)
+
+
+def sums_by_part(case: Parts, tree: dict) -> list[torch.Tensor]:
+    return [one["out"] for one in what_each_gets(case, tree)["ranks"]]
+
+
+def another_part(case: Parts, tree: dict, got: dict) -> bool:
+    """Every rank has the sum of a part that is not its own."""
+    right, rtol = sums_by_part(case, tree), near(case, tree).rtol
+
+    def found(out: torch.Tensor) -> set[int]:
+        fits = [index for index, part in enumerate(right) if part.shape == out.shape]
+        return {index for index in fits if torch.allclose(out.double(), right[index].double(), rtol=rtol, atol=0)}
+
+    places = [found(out) for out in outs(got)]
+    return all(places) and all(rank not in place for rank, place in enumerate(places))
+
+
+def own_part(case: Parts, tree: dict, got: dict) -> bool:
+    """Nothing was added: each output is the rank's own part."""
+    return all(torch.equal(out, one["parts"][rank]) for rank, (out, one) in enumerate(zip(outs(got), tree["ranks"])))
+
+
+def wrong_sum(case: Parts, tree: dict, got: dict) -> bool:
+    """Some rank has not the sum, within its tolerance."""
+    rtol, right = near(case, tree).rtol, what_each_gets(case, tree)["ranks"][0]["out"].double()
+    fine = [out.shape == right.shape and torch.allclose(out.double(), right, rtol=rtol, atol=0) for out in outs(got)]
+    return not all(fine)
+
+
+def untouched(tensors: list[torch.Tensor]) -> bool:
+    return all(bool((tensor == UNTOUCHED).all()) for tensor in tensors)
+
+
+def reordered(case: Parts, tree: dict, got: dict) -> bool:
+    """All parts are there, and not in the order of the ranks."""
+    parts = [one["part"] for one in tree["ranks"]]
+    if all(torch.equal(one, part) for gathered in outs(got) for one, part in zip(gathered, parts)):
+        return False
+    return all(
+        all(any(torch.equal(one, part) for one in gathered) for part in parts) and len(gathered) == len(parts)
+        for gathered in outs(got)
+    )
+
+
+REDUCE_SCATTER = Oracle(
+    id="14-reduce-scatter",
+    expect=what_each_gets,
+    tolerance=near,
+    judge=(inputs_untouched, same_bits, messages_only, over_the_wire(all_bytes)),
+    budgets=(
+        Budget(
+            "bytes_sent",
+            most_bytes,
+            "Each of reduce-scatter and all-gather lets a rank send n-1 parts, (n-1)/n of S bytes. A whole "
+            "all-reduce inside reduce-scatter, or one rank that serves all the others, sends more.",
+        ),
+        Budget(
+            "bytes_total",
+            lambda case, tree: max(all_bytes(case), 1),
+            "Each of reduce-scatter and all-gather sends (n-1) times S bytes over all ranks.",
+        ),
+        Budget(
+            "seconds",
+            rounds,
+            "Each of the two takes n-1 rounds, in which every rank sends one part and receives one. Where all send to "
+            "rank 0 first, and then to rank 1, they queue.",
+            unit="rounds",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            first_call("reduce_scatter", lambda case, tree, got: untouched(outs(got))),
+            "`output` is as it was before the call. Write into the tensor itself: output.copy_(...) does, and "
+            "output = ... only gives the name to another tensor.",
+        ),
+        Hint(
+            first_call("all_gather", lambda case, tree, got: all(untouched(out) for out in outs(got))),
+            "The tensors of `output_list` are as they were before the call. Write into them, with copy_ (the rank's "
+            "own part, before it is sent) or recv; an assignment to output_list[r] puts another tensor there.",
+        ),
+        Hint(
+            first_call(
+                "all_gather",
+                lambda case, tree, got: all(bool((out[r] == UNTOUCHED).all()) for r, out in enumerate(outs(got))),
+            ),
+            "A rank's own part is missing from its list: nobody sends it to itself, so copy it. An assignment to "
+            "output_list[r] only puts another tensor there, and what the caller has stays as it was.",
+        ),
+        Hint(
+            first_call("reduce_scatter", own_part),
+            "Every rank has its own part and nothing has been added to it. Part r has to come to rank r last, after "
+            "all the others: rank r begins with part r-1.",
+        ),
+        Hint(
+            first_call("reduce_scatter", another_part),
+            "Every rank has a finished part, but another rank's. Start with the part before your own: it then takes "
+            "n-1 steps until yours arrives.",
+        ),
+        Hint(
+            first_call("all_gather", reordered),
+            "The parts have all arrived and stand in the wrong places: part r belongs at output_list[r]. In step k the "
+            "part that comes from rank r-1 is that of rank r-1-k.",
+        ),
+        Hint(
+            first_call("all_reduce", wrong_sum),
+            "The two halves are right, and their combination is not: split x, reduce-scatter, all-gather into a list, "
+            "join the list, and give it the shape of x.",
+        ),
+    ),
+)

@@ -1,0 +1,283 @@
+"""Lab 15: what is true of data parallel training: one process's weights, few calls, and time that they do not take."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import torch
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab15.ddp import BLOCK_S, Job, Net, cluster_of
+from labkit.oracles.lab15.one_process import replicas_with, whole_batch
+from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=2e-5, rtol=1e-4)
+"""A few steps in float32, whose sums run in another order."""
+ROOM = 1.5
+"""Buckets may be cut otherwise than in the schedule below: what stands out of the backward pass may last so much."""
+
+
+def as_in_one_process(run: Observation) -> str | None:
+    """Parameters and buffer of every rank are those of one process that had the whole batch."""
+    model = whole_batch(run.case, run.tree)
+    right = {"parameters": [p.detach() for p in model.parameters()], "temperature": model.temperature}
+    for rank, got in enumerate(run.got["ranks"]):
+        names = [name for name, _ in model.named_parameters()]
+        named = {"parameters": dict(zip(names, got["parameters"], strict=True)), "temperature": got["temperature"]}
+        wanted = {**right, "parameters": dict(zip(names, right["parameters"], strict=True))}
+        if found := compare(wanted, named, CLOSE):
+            place = f"{found.path}{list(found.index) if found.index else ''}"
+            return (
+                f"rank {rank}: wrong {found.kind} at {place}: one process gets {found.expected}, this rank {found.got}"
+            )
+    return None
+
+
+def identical(run: Observation) -> str | None:
+    """All ranks hold the same bits."""
+    first, *others = (got["parameters"] for got in run.got["ranks"])
+    for rank, parameters in enumerate(others, 1):
+        if not all(torch.equal(one, other) for one, other in zip(first, parameters, strict=True)):
+            return f"the weights of rank 0 and rank {rank} are close, but not the same bits"
+    return None
+
+
+def bucket_bytes(case: Job) -> list[int]:
+    """The buckets of a network whose parameters are dealt from the last to the first."""
+    sizes, total = [], 0
+    for parameter in reversed(list(Net(case, 0).parameters())):
+        total += parameter.nbytes
+        if total >= case.cap_bytes:
+            sizes.append(total)
+            total = 0
+    return sizes + [total] * bool(total)
+
+
+def reduce_s(case: Job, n_bytes: int) -> float:
+    """A ring: 2(n-1) steps, in each of which an n-th of the bytes goes over every wire."""
+    wire = cluster_of(case).within
+    return 2 * (case.n_ranks - 1) * wire.time_s(n_bytes / case.n_ranks)
+
+
+def after_backward_s(case: Job) -> float:
+    """How long the last bucket ends after the backward pass, if every bucket leaves when its last block is done."""
+    until_s = ready = 0.0
+    backward_s = BLOCK_S * case.n_layers
+    for n_bytes, total in zip(bucket_bytes(case), itertools.accumulate(bucket_bytes(case))):
+        ready = min(math.ceil(total / case.block_bytes) * BLOCK_S, backward_s)
+        until_s = max(until_s, ready) + reduce_s(case, n_bytes)
+    return until_s - backward_s
+
+
+def start_bytes(case: Job) -> list[int]:
+    """What has to be broadcast. The shared weight has two names in state_dict(), and may go twice."""
+    return [tensor.nbytes for tensor in Net(case, 0).state_dict().values()]
+
+
+def start_s(case: Job) -> float:
+    """A broadcast for each, one after the other."""
+    hops, wire = math.ceil(math.log2(case.n_ranks)), cluster_of(case).within
+    return sum(hops * wire.time_s(n_bytes) for n_bytes in start_bytes(case))
+
+
+def most_seconds(case: Job, tree: dict) -> float:
+    """Where a block is missing on some ranks, its bucket and those behind it may wait for the end."""
+    step_s = BLOCK_S * case.n_layers + ROOM * after_backward_s(case)
+    if case.away is not None:
+        step_s += sum(reduce_s(case, n_bytes) for n_bytes in bucket_bytes(case))
+    return start_s(case) + case.n_steps * step_s
+
+
+def least_seconds(case: Job) -> float:
+    """Every weight leaves rank 0 once; every step has a backward pass, and a last bucket behind it."""
+    if case.n_ranks == 1:
+        return case.n_steps * BLOCK_S * case.n_layers
+    wire = cluster_of(case).within
+    n_bytes = sum(tensor.nbytes for tensor in (*Net(case, 0).parameters(), *Net(case, 0).buffers()))
+    backward_s = BLOCK_S * (case.n_layers - (case.away is not None))
+    return n_bytes / wire.bytes_per_s + case.n_steps * (backward_s + reduce_s(case, 0))
+
+
+def takes_its_time(run: Observation) -> str | None:
+    """The clock of the network has seen the backward passes."""
+    least_s, seconds = least_seconds(run.case), run.measured["seconds"]
+    if seconds < least_s * (1 - 1e-6):
+        return f"broadcast and backward passes take at least {least_s:.0f} s, and all was over in {seconds:.0f} s"
+    return None
+
+
+def most_calls(case: Job, tree: dict) -> int:
+    """One broadcast for every tensor at the start, then a call for every full bucket and one for the rest."""
+    return len(start_bytes(case)) + case.n_steps * calls_a_step(case)
+
+
+def calls_a_step(case: Job) -> int:
+    return max(math.ceil(sum(bucket_bytes(case)) / case.cap_bytes), 1)
+
+
+def most_bytes(case: Job, tree: dict) -> float:
+    """The root of a tree sends every tensor to ⌈log₂ n⌉ others; a ring's chunks are rounded up to whole numbers."""
+    n = case.n_ranks
+    at_start = math.ceil(math.log2(n)) * sum(start_bytes(case))
+    chunks = 2 * (n - 1) * (sum(bucket_bytes(case)) / n + 4 * calls_a_step(case))
+    return at_start + case.n_steps * chunks + 4
+
+
+def twice(case: Job) -> list[int]:
+    """The gradients' bytes, that of the shared weight under both of its names."""
+    return [parameter.nbytes for _, parameter in Net(case, 0).named_parameters(remove_duplicate=False)]
+
+
+def well_filled(run: Observation) -> str | None:
+    """No bucket takes another parameter after it has reached its cap."""
+    case = run.case
+    most = case.cap_bytes + max(parameter.nbytes for parameter in Net(case, 0).parameters())
+    for got in run.got["ranks"]:
+        largest = max(got["calls"]["bytes"], default=0)
+        if largest >= most:
+            return f"a bucket of {largest:,} bytes: with a cap of {case.cap_bytes:,} it closes below {most:,}"
+    return None
+
+
+well_filled.hint = (
+    "Close a bucket as soon as its gradients have reached the cap, begin the next, and send gradients in their own "
+    "dtype."
+)
+
+
+def looks_like(mistake: str) -> Any:
+    """A diagnosis: every rank ended where this mistake alone would have brought it, and not where it should be."""
+
+    def when(case: Job, tree: dict, got: dict) -> bool:
+        wrong = replicas_with(mistake, case, tree)
+        ranks = zip(wrong, got["ranks"], strict=True)
+        if not all(compare(replica, one["parameters"], CLOSE) is None for replica, one in ranks):
+            return False
+        right = [parameter.detach() for parameter in whole_batch(case, tree).parameters()]
+        return any(compare(right, replica, CLOSE) for replica in wrong)
+
+    return when
+
+
+def calls(got: dict) -> dict[str, list]:
+    return got["ranks"][0]["calls"]
+
+
+def late_from_the_second_step_on(case: Job, in_backward: list[bool]) -> bool:
+    """Whether all-reduces of the first step alone began inside of a backward pass."""
+    n_calls = len(in_backward) // case.n_steps
+    return case.n_steps > 1 and any(in_backward[:n_calls]) and not any(in_backward[n_calls:])
+
+
+DDP = Oracle(
+    id="15-ddp",
+    judge=(inputs_untouched, as_in_one_process, identical, takes_its_time, well_filled),
+    budgets=(
+        Budget(
+            "collectives",
+            most_calls,
+            "Too many calls: one all-reduce for each bucket and step. Fill a bucket until it reaches its cap, and only "
+            "then begin the next.",
+            unit="calls",
+        ),
+        Budget(
+            "bytes_sent",
+            most_bytes,
+            "Too many bytes: every gradient goes through one all-reduce a step, once, in its own dtype.",
+        ),
+        Budget(
+            "seconds",
+            most_seconds,
+            "The buckets leave too late. A bucket's all-reduce starts in the hook of the gradient that completes it, "
+            "and the buckets begin at the last layer, whose gradients come first.",
+            unit="seconds",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            looks_like("own weights"),
+            "Every rank kept the weights that it was born with. Broadcast parameters and buffers from rank 0 before "
+            "the first step.",
+        ),
+        Hint(
+            looks_like("own buffers"),
+            "The parameters are the same everywhere and the buffers are not: broadcast module.buffers() as well.",
+        ),
+        Hint(
+            looks_like("never talks"),
+            "Every rank trained by itself: what the all-reduce brought never came back into .grad.",
+        ),
+        Hint(
+            looks_like("clips first"),
+            "Each rank clipped its own gradient before the average. The norm that counts is that of the averaged "
+            "gradient: wait for all buckets, then clip.",
+        ),
+        Hint(
+            looks_like("sums"),
+            "The gradients are sums over the ranks: divide by the number of ranks, or reduce with op='avg'.",
+        ),
+        Hint(
+            lambda case, tree, got: any(
+                looks_like(mistake)(case, tree, got) for mistake in ("never clips", "clips what is left")
+            ),
+            "Nothing was clipped: clip_grad_norm_ comes after the wait and before the step. What is clipped earlier is "
+            "replaced by the average.",
+        ),
+        Hint(
+            looks_like("adds up"),
+            "The gradients of earlier steps are still in .grad: clear them once the optimizer has stepped.",
+        ),
+        Hint(
+            looks_like("mixes"),
+            "Gradients of different layers were added up: the ranks sent their buckets in different orders. A "
+            "complete bucket waits until all buckets before it have left.",
+        ),
+        Hint(
+            lambda case, tree, got: any(
+                torch.equal(one["parameters"][0], part["parameters"][0])
+                and not torch.equal(one["parameters"][0], tree["ranks"][0]["parameters"][0])
+                for one, part in zip(got["ranks"], tree["ranks"])
+            ),
+            "A layer that nobody calls was never broadcast: send every parameter from rank 0, whether it will get a "
+            "gradient or not.",
+        ),
+        Hint(
+            lambda case, tree, got: case.n_steps > 1 and sum(calls(got)["bytes"]) == sum(bucket_bytes(case)),
+            "Only the first step's gradients travelled. At the end of a step, finish() sets back the counts of missing "
+            "gradients and the number of the next bucket.",
+        ),
+        Hint(
+            lambda case, tree, got: sum(calls(got)["bytes"]) < case.n_steps * sum(bucket_bytes(case)),
+            "Some gradients never travelled: a bucket in which one is missing does not leave by itself. finish() sends "
+            "it, with zeros where .grad is None.",
+        ),
+        Hint(
+            lambda case, tree, got: sum(calls(got)["bytes"]) == case.n_steps * sum(twice(case)),
+            "The weight that two layers share travels twice. It is one parameter: module.parameters() lists it once.",
+        ),
+        Hint(
+            lambda case, tree, got: len(calls(got)["bytes"]) > case.n_steps * calls_a_step(case),
+            "Too many calls: one all-reduce for each bucket and step. Fill a bucket until it reaches its cap, and only "
+            "then begin the next.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                not any(calls(got)["in_backward"]) and as_in_one_process(Observation(case, tree, got)) is None
+            ),
+            "Every all-reduce starts after the last gradient. Start a bucket's in the hook of the gradient that "
+            "completes it; the buckets begin at the last layer, whose gradients come first.",
+        ),
+        Hint(
+            lambda case, tree, got: late_from_the_second_step_on(case, calls(got)["in_backward"]),
+            "In the first step the buckets leave in time, in the next ones only at the end: finish() has to set back "
+            "the counts of missing gradients.",
+        ),
+        Hint(
+            lambda case, tree, got: any(calls(got)["in_backward"]) and not any(calls(got)["hides"]),
+            "Each all-reduce is waited for where it starts, so the backward pass stands still. Start it with "
+            "async_op=True in the hook, and call wait() after the backward pass.",
+        ),
+    ),
+)

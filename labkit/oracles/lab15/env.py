@@ -1,0 +1,234 @@
+"""Lab 15: where a process is by its launcher's variables, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab15.env import EXPORTED_ADDR, EXPORTED_PORT, PLACE, SPEAK_FOR_THEMSELVES, Launched
+from labkit.spec import Hint, Observation, Oracle
+
+FIRST_PORT, N_PORTS = 15_000, 10_000
+"""A Slurm job's own port: the first one and the job's number modulo so many."""
+
+
+def place(case: Launched) -> dict[str, Any]:
+    """Where the case has put its process."""
+    told = case.exported or case.launcher in SPEAK_FOR_THEMSELVES
+    return {
+        "rank": case.rank,
+        "local_rank": case.local_rank,
+        "world_size": case.world_size,
+        "master_addr": EXPORTED_ADDR if told else case.first_host,
+        "master_port": EXPORTED_PORT if told else FIRST_PORT + case.job_id % N_PORTS,
+    }
+
+
+def missing(case: Launched, tree: dict) -> set[str]:
+    """The variables that have to be named, because the environment has neither them nor what could replace them."""
+    env = tree["env"]
+    gone = {name for name in PLACE[case.launcher] if name not in env}
+    if "MASTER_ADDR" not in env and "SLURM_JOB_NODELIST" not in env:
+        gone.add("MASTER_ADDR")
+    if "MASTER_PORT" not in env and "SLURM_JOB_ID" not in env:
+        gone.add("MASTER_PORT")
+    return gone
+
+
+def named(message: str) -> set[str]:
+    """What looks like an environment variable in a message."""
+    return set(re.findall(r"[A-Z][A-Z0-9_]{3,}", message))
+
+
+def right_place(run: Observation) -> str | None:
+    """The five values, where the environment has all that is needed."""
+    if missing(run.case, run.tree):
+        return None
+    if run.got["error"]:
+        return f"nothing is missing, but the answer raised {run.got['error']}: {run.got['message'][:80]}"
+    if found := compare(place(run.case), run.got["place"]):
+        what = f" of {found.path}" if found.path else ""
+        return f"wrong {found.kind}{what}: expected {found.expected}, got {found.got}"
+    return None
+
+
+def names_what_is_missing(run: Observation) -> str | None:
+    """A ValueError that names each missing variable, and none that is set."""
+    gone = missing(run.case, run.tree)
+    if not gone:
+        return None
+    if not run.got["error"]:
+        return f"{_list(gone)} not set, but the answer returned {str(run.got['place'])[:80]}"
+    if run.got["error"] != "ValueError":
+        return f"{_list(gone)} not set; asked for is a ValueError, but the answer raised {run.got['error']}"
+    if silent := gone - named(run.got["message"]):
+        return f"the message does not name {', '.join(sorted(silent))}, and {_list(silent)} not set"
+    if innocent := named(run.got["message"]) & run.tree["env"].keys():
+        return f"the message names {', '.join(sorted(innocent))}, which the environment has"
+    return None
+
+
+def _list(names: set[str]) -> str:
+    return f"{', '.join(sorted(names))} {'is' if len(names) == 1 else 'are'}"
+
+
+def values(got: dict) -> dict[str, Any]:
+    """What came back, if it has names at all."""
+    return got["place"] if isinstance(got["place"], dict) else {}
+
+
+def wrong(name: str, value: Callable[[Launched], object], when: Callable[[Launched], bool] = lambda case: True):
+    """A diagnosis where one of the five values is this wrong one."""
+
+    def holds(case: Launched, tree: dict, got: dict) -> bool:
+        found = values(got)[name]
+        return when(case) and found != place(case)[name] and str(found) == str(value(case))
+
+    return holds
+
+
+def raised(kind: str) -> Callable[[Launched, dict, dict], bool]:
+    """A diagnosis where the answer raised this kind of error."""
+    return lambda case, tree, got: got["error"] == kind
+
+
+ENV = Oracle(
+    id="15-env",
+    judge=(inputs_untouched, right_place, names_what_is_missing),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: (
+                got["error"] == "KeyError" and bool(missing(case, tree) or named(got["message"]) & _of_others(case))
+            ),
+            "A lookup with [...] stops at the first name that is not there. Find out with `in` which launcher it is, "
+            "collect the names of all that is missing, and raise one ValueError with them.",
+        ),
+        Hint(
+            raised("KeyError"),
+            "The function should read the mapping that it is given and nothing else: not os.environ, and no variable "
+            "that this launcher does not set.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(missing(case, tree)) and not got["error"],
+            "A default in place of a missing variable makes every process rank 0, or alone, and the job hangs or "
+            "trains as often as there are ranks. Raise a ValueError that names what is missing.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(missing(case, tree) - named(got["message"])),
+            "Collect all names that are missing before raising: whoever starts the job wants to mend it once.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(missing(case, tree)),
+            "Name what is missing, and only that: a list of everything that could be set does not tell what to do.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(got["error"]) and case.pmi,
+            "PMI_RANK alone does not make it Hydra: `srun --mpi=pmi2` sets it, too. Take the first launcher of which "
+            "all three variables are there.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(got["error"]) and case.around == "slurm" and "MASTER_" in got["message"],
+            "SLURM_JOB_NODELIST and SLURM_JOB_ID replace MASTER_ADDR and MASTER_PORT under every launcher: an mpirun "
+            "inside of a Slurm job sees them, too.",
+        ),
+        Hint(
+            lambda case, tree, got: any(
+                isinstance(values(got)[name], str) and values(got)[name] == str(place(case)[name])
+                for name in ("rank", "local_rank", "world_size", "master_port")
+            ),
+            "Environment variables are strings: convert ranks, world size and port to int.",
+        ),
+        Hint(
+            wrong("rank", lambda case: case.rank // case.per_node, lambda case: case.around is not None),
+            "That is the place of the outer launcher, which started one process a node. The inner one, which started "
+            "this process, comes first in the table.",
+        ),
+        Hint(
+            wrong("rank", lambda case: case.local_rank),
+            "That is the local rank, which is the same on every node. The rank counts over all nodes.",
+        ),
+        Hint(
+            wrong("rank", lambda case: case.rank // case.per_node),
+            "That is the number of the node. A node has several ranks.",
+        ),
+        Hint(
+            wrong("local_rank", lambda case: case.rank),
+            "That is the rank over all nodes. The local rank counts on the process's own node: it chooses the GPU.",
+        ),
+        Hint(
+            wrong("world_size", lambda case: case.n_nodes),
+            "That is the number of nodes. The world size is the number of ranks on all of them.",
+        ),
+        Hint(
+            wrong("world_size", lambda case: case.per_node),
+            "Those are the ranks of one node. The world size is the number of ranks on all of them.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.exported and (values(got)["master_addr"], values(got)["master_port"]) != _told(case)
+            ),
+            "MASTER_ADDR and MASTER_PORT, where somebody has set them, come before anything that could be worked out.",
+        ),
+        Hint(
+            wrong("master_addr", lambda case: case.nodelist),
+            "That is the whole list of nodes. The rendezvous is one host, and the same one for all: the first.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                values(got)["master_addr"] != case.first_host and any(c in values(got)["master_addr"] for c in "[],")
+            ),
+            "A list is split at its commas, but not at those inside of brackets: node[01-04,7] is node01 to node04 and "
+            "node7.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                values(got)["master_addr"] != case.first_host
+                and _without_zeros(values(got)["master_addr"]) == _without_zeros(case.first_host)
+            ),
+            "The zeros in front belong to the name: node01 is another host than node1. Keep the number as text.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                values(got)["master_addr"] != case.first_host and case.first_host.startswith(values(got)["master_addr"])
+            ),
+            "The end of the name is lost: after the bracket more of it may follow, and without a bracket the number is "
+            "a part of it.",
+        ),
+        Hint(
+            lambda case, tree, got: values(got)["master_addr"] in ("localhost", "127.0.0.1", tree["env"]["HOSTNAME"]),
+            "Every rank would look for the rendezvous on its own machine. All have to name the same host: the first of "
+            "the job's list.",
+        ),
+        Hint(
+            wrong("master_port", lambda case: 29_500),
+            "With one port for all, two jobs on the same node meet each other. Take 15000 and the job's number modulo "
+            "10000.",
+        ),
+        Hint(
+            wrong("master_port", lambda case: FIRST_PORT + case.job_id),
+            "There is no port above 65535: take the job's number modulo 10000.",
+        ),
+        Hint(
+            lambda case, tree, got: values(got)["master_port"] == place(case)["master_port"] - FIRST_PORT,
+            "Ports below 1024 are not for users, and low ones are often taken: add 15000.",
+        ),
+        Hint(
+            lambda case, tree, got: values(got)["master_addr"] != place(case)["master_addr"],
+            "The rendezvous is the *first* host of the list, as it is written there.",
+        ),
+    ),
+)
+
+
+def _told(case: Launched) -> tuple[str, int]:
+    return place(case)["master_addr"], place(case)["master_port"]
+
+
+def _of_others(case: Launched) -> set[str]:
+    return {name for launcher, names in PLACE.items() if launcher != case.launcher for name in names}
+
+
+def _without_zeros(host: str) -> str:
+    return re.sub(r"0+(?=\d)", "", host)

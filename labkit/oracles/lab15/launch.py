@@ -1,0 +1,376 @@
+"""Lab 15: what is true of a training that was cut short twice, and what the usual mistakes look like.
+
+The training is done over in one process, with torch's own sampler and optimizer: the curve, and the checkpoint that
+has to lie there at each kill. The inputs may hold a checkpoint with drawn numbers, whose curve nobody can know who did
+not read it. How many steps each start took, and to which files it saved, is what the student's processes say
+themselves: it chooses a hint, and what it cannot show is in the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+from torch.utils.data import DistributedSampler
+
+from labkit.exercises.lab15.launch import N_RANKS, Training
+from labkit.spec import Hint, Observation, Oracle
+
+ATOL, RTOL = 1e-5, 1e-4
+"""float32: the two ranks' gradients are averaged in another order than here."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A training in one process. at: by step, what a checkpoint after that step holds."""
+
+    losses: list[float]
+    at: dict[int, dict[str, Any]]
+
+
+def course(case: Training, tree: dict, begin: dict | None = None, slip: str = "") -> Course:
+    """The training from the checkpoint `begin` (from the inputs' own, or from nothing, without it) to its end.
+
+    slip: "model", "momentum" or "generators" forgotten at the beginning; "rank 0's generator" for all; the "epoch"
+    begun again for its first step; the order of epoch 0 there ("set_epoch"), or in every epoch ("never set_epoch");
+    "own loss" of rank 0 on the curve.
+    """
+    job = tree["job"]
+    begin = begin or tree["begun"] or {"step": 0, "model": job["model"], "losses": []}
+    model = nn.Linear(case.n_features, 1)
+    weights = job["model"] if slip == "model" else begin["model"]
+    model.load_state_dict({name: value.clone() for name, value in weights.items()})
+    optimizer = torch.optim.SGD(model.parameters(), lr=job["lr"], momentum=job["momentum"])
+    if "momentum" in begin and slip != "momentum":
+        for parameter, buffer in zip(model.parameters(), begin["momentum"], strict=True):
+            optimizer.state[parameter]["momentum_buffer"] = buffer.clone()
+    generators = [torch.Generator().manual_seed(job["seed"] + rank) for rank in range(N_RANKS)]
+    if "generators" in begin and slip != "generators":
+        for rank, generator in enumerate(generators):
+            generator.set_state(begin["generators"][0 if slip == "rank 0's generator" else rank])
+    first, losses, at = begin["step"], list(begin["losses"]), {}
+    for step in range(first, case.n_steps):
+        epoch, within = divmod(step, case.steps_per_epoch)
+        if slip == "epoch" and step == first:
+            within = 0
+        if slip == "never set_epoch" or (slip == "set_epoch" and step == first):
+            epoch = 0
+        each = []
+        for rank, generator in enumerate(generators):
+            x, y = _batch(case, job, rank, epoch, within)
+            x = x + job["noise"] * torch.randn(x.shape, generator=generator)
+            each.append(mse_loss(model(x), y))
+        loss = sum(each) / N_RANKS
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float((each[0] if slip == "own loss" else loss).detach()))
+        at[step + 1] = {
+            "step": step + 1,
+            "model": {name: value.clone() for name, value in model.state_dict().items()},
+            "momentum": [optimizer.state[parameter]["momentum_buffer"].clone() for parameter in model.parameters()],
+            "generators": [generator.get_state() for generator in generators],
+            "losses": list(losses),
+        }
+    return Course(losses, at)
+
+
+def _batch(case: Training, job: dict, rank: int, epoch: int, within: int) -> tuple[Tensor, Tensor]:
+    sampler = DistributedSampler(job["x"], num_replicas=N_RANKS, rank=rank, seed=job["seed"])
+    sampler.set_epoch(epoch)
+    rows = list(sampler)[within * case.batch : (within + 1) * case.batch]
+    return job["x"][rows], job["y"][rows]
+
+
+def close(got: Tensor, expected: Tensor) -> bool:
+    """Equal within float32's rounding, in shape too."""
+    return got.shape == expected.shape and torch.allclose(got.double(), expected.double(), rtol=RTOL, atol=ATOL)
+
+
+def flat(tensors: Any) -> Tensor:
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def first_departure(right: Course, got: dict) -> int | None:
+    """The first step, from 0, whose loss is not that of the undisturbed training."""
+    losses = torch.tensor(right.losses, dtype=torch.float64)
+    apart = ~((got["losses"] - losses).abs() <= ATOL + RTOL * losses.abs())
+    return int(apart.nonzero()[0]) if bool(apart.any()) else None
+
+
+def began_at_zero(case: Training, tree: dict, got: dict) -> bool:
+    """A start went on from step 0 although there was a checkpoint."""
+    first_saves = (case.kill_steps // case.every * case.every, (case.kill_saves - 1) * case.every)
+    at_zero = (
+        left["step"] == zero and zero != right
+        for left, zero, right in zip(got["left"], first_saves, case.kept_at, strict=False)
+    )
+    longest = max((steps for start in got["steps"][1:] for steps in start), default=0)
+    return any(at_zero) or longest > case.n_steps - case.kept_at[0]
+
+
+def kept_other(name: str, wrong: Callable[[Any, dict], bool]) -> Callable[[Training, dict, dict], bool]:
+    """Whether a checkpoint that lay there at a kill is wrong in one of its parts."""
+
+    def when(case: Training, tree: dict, got: dict) -> bool:
+        right = course(case, tree).at
+        return any(
+            left["state"] == "whole" and wrong(left[name], right[step])
+            for left, step in zip(got["left"], case.kept_at, strict=False)
+        )
+
+    return when
+
+
+def slipped(slip: str, n_steps: int) -> Callable[[Training, dict, dict], bool]:
+    """Whether the `n_steps` losses after the first resumption are those of a training with this slip there."""
+
+    def when(case: Training, tree: dict, got: dict) -> bool:
+        right = course(case, tree)
+        first = case.begun_steps or case.kept_at[0]
+        wrong = course(case, tree, None if case.begun_steps else right.at[first], slip).losses
+        span = slice(first, first + n_steps)
+        expected = torch.tensor(wrong[span], dtype=torch.float64)
+        differs = not close(expected, torch.tensor(right.losses[span], dtype=torch.float64))
+        return differs and close(got["losses"][span], expected)
+
+    return when
+
+
+def from_the_start(slip: str) -> Callable[[Training, dict, dict], bool]:
+    """Whether the losses before the first kill are those of a training with this slip all along."""
+
+    def when(case: Training, tree: dict, got: dict) -> bool:
+        span = slice(case.begun_steps, case.kept_at[0])
+        expected = torch.tensor(course(case, tree, slip=slip).losses[span], dtype=torch.float64)
+        return first_departure(course(case, tree), got) in range(span.start, span.stop) and close(
+            got["losses"][span], expected
+        )
+
+    return when
+
+
+def went_on_alone(case: Training, tree: dict, got: dict) -> bool:
+    """The rank that was not killed took more than the step that was under way, which ended with the other one."""
+    return len(got["left"]) > 0 and got["steps"][0][1 - case.kill_rank] > case.kill_steps + 1
+
+
+Fault = tuple[Callable[[Training, dict, dict], Any], str, str | None]
+"""Whether a run has it (an exception counts as no), the problem in words, the hint."""
+
+GENERATORS = (
+    "Each rank draws noise of its own, so 'generators' is a list with the state of every rank's generator: rank 0 has "
+    "to be sent the others'."
+)
+CONDUCT: tuple[Fault, ...] = (
+    (
+        lambda case, tree, got: set(got["saves"][0]) & set(got["saves"][1]),
+        "both ranks wrote to the same file",
+        "Two processes that write one file at the same time leave a mixture of both. Let rank 0 alone write the "
+        "checkpoint, after it has been sent what the others have to add.",
+    ),
+    (
+        went_on_alone,
+        "after one rank was killed, the other one trained on without it",
+        "A rank whose collective fails has lost the others: let the error end it, or the lone rank goes on with its "
+        "own half of the data. torchrun then starts all ranks again.",
+    ),
+    (
+        lambda case, tree, got: (
+            "loading state_dict" in str(got["error"])
+            or any(name.startswith("module.") for left in got["left"] for name in left["names"])
+        ),
+        "'model' in checkpoint.pt is the state dict of the nn.Linear itself, and was taken for another one",
+        "DistributedDataParallel puts `module.` before each name: keep, and load, the state dict of the nn.Linear "
+        "itself.",
+    ),
+    (
+        began_at_zero,
+        "a start began at step 0, although there was a checkpoint",
+        "It restarts from zero: where folder/checkpoint.pt exists when the script starts, load it and go on with the "
+        "step it holds.",
+    ),
+)
+"""What can be wrong although all numbers are right."""
+
+FAULTS: tuple[Fault, ...] = (
+    *CONDUCT[:3],
+    (
+        lambda case, tree, got: not got["left"] and got["error"],
+        "the script failed before any rank was killed",
+        "That line of your script raised the error. What a script prints is not shown here: to see a value, raise an "
+        "error with it in the text.",
+    ),
+    (
+        lambda case, tree, got: not got["left"],
+        "the ranks did not come to the step at which one is killed",
+        "Each rank takes every step of the training by step() of its own torch.optim.SGD: the killed rank is counted "
+        "there.",
+    ),
+    (
+        lambda case, tree, got: (
+            got["left"][0]["state"] == "none" or (case.begun_steps and got["left"][0]["step"] == case.begun_steps)
+        ),
+        "no checkpoint.pt had been written when a rank was killed",
+        "Nothing was there to go on from: write folder/checkpoint.pt after every job['every'] steps.",
+    ),
+    (
+        lambda case, tree, got: any(left["state"] == "torn" for left in got["left"]),
+        "a rank was killed while it wrote, and left a checkpoint.pt that cannot be read",
+        "The old checkpoint is gone before the new one is whole. Write to another name in the same folder, then "
+        "os.replace it onto checkpoint.pt: that happens at once or not at all.",
+    ),
+    CONDUCT[3],
+    (
+        kept_other("step", lambda kept, right: kept != right["step"]),
+        "checkpoint.pt held another step than the last one that is a multiple of job['every']",
+        "'step' is the number of steps done, an int, and a checkpoint is written whenever it is a multiple of "
+        "job['every'].",
+    ),
+    (
+        kept_other("momentum", lambda kept, right: kept is None),
+        "checkpoint.pt held no momentum under 'optimizer'",
+        "SGD's momentum is part of the training's state: keep optimizer.state_dict() under 'optimizer', and load it.",
+    ),
+    (
+        lambda case, tree, got: (
+            len(got["left"][0]["generators"]) != N_RANKS
+            or (not case.begun_steps and torch.equal(*got["left"][0]["generators"]))
+        ),
+        "checkpoint.pt did not hold each rank's own generator",
+        GENERATORS,
+    ),
+    (
+        slipped("rank 0's generator", 1),
+        "from the restart on, all ranks draw the noise of rank 0",
+        "Every rank takes its own state out of the checkpoint: kept['generators'][rank].",
+    ),
+    (
+        kept_other("generators", lambda kept, right: len(kept) != N_RANKS or torch.equal(*kept)),
+        "checkpoint.pt did not hold each rank's own generator",
+        GENERATORS,
+    ),
+    (
+        kept_other("losses", lambda kept, right: kept is None or len(kept) != len(right["losses"])),
+        "checkpoint.pt did not hold one loss for each step done",
+        "The losses so far are part of the state: a restarted process knows only those that the checkpoint tells it.",
+    ),
+    (
+        lambda case, tree, got: got["ended"] is None,
+        "the launch had to be ended, because its ranks did not",
+        "Some rank waits for another one for ever. Every rank has to call every collective, also one whose result only "
+        "rank 0 wants.",
+    ),
+    (
+        lambda case, tree, got: len(got["left"]) == 1 and not got["error"],
+        "after the restart, rank 0 did not come to the save in which it is killed",
+        "A restarted script goes on writing checkpoints, by torch.save on rank 0.",
+    ),
+    (
+        # A start that failed by itself, and was followed by one that did not, is what restarts are for.
+        lambda case, tree, got: got["error"] and got["ended"] != 0,
+        "the script failed in a start in which no rank was killed",
+        None,
+    ),
+    (
+        lambda case, tree, got: got["losses"] is None or got["model"] is None,
+        "there is no result.pt with 'losses' and 'model'",
+        "At the end rank 0 saves {'losses': the list of all losses, 'model': model.state_dict()} to folder/result.pt.",
+    ),
+    (
+        lambda case, tree, got: len(got["losses"]) != case.n_steps,
+        "the losses are not one for each step of the training",
+        "The curve has to hold one loss for each of the n_epochs epochs' steps, those before the kills included.",
+    ),
+    (
+        slipped("model", 1),
+        "after the restart, the model was that of the beginning",
+        "The steps go on and the model does not: load kept['model'] into it before the first step.",
+    ),
+    (
+        slipped("momentum", 3),
+        "from the restart on, the curve is that of an optimizer without its momentum",
+        "The model was restored, but not the optimizer: load its state_dict too, or momentum begins at zero again.",
+    ),
+    (
+        slipped("generators", 1),
+        "from the restart on, the noise is that of the first steps",
+        "The generators begin again from their seed: set_state what the checkpoint holds for this rank.",
+    ),
+    (
+        from_the_start("never set_epoch"),
+        "every epoch has the order of the first one",
+        "The sampler shuffles by seed + epoch: without set_epoch every epoch has the order of epoch 0.",
+    ),
+    (
+        slipped("epoch", 1),
+        "after the restart, the epoch began again with its first batch",
+        "The checkpoint lies in the middle of an epoch: skip the batches of it that were done, step % steps per epoch.",
+    ),
+    (
+        slipped("set_epoch", 1),
+        "after the restart, the batches came in the order of epoch 0",
+        "A new sampler is at epoch 0: call set_epoch with the epoch that the step lies in, also after a restart.",
+    ),
+    (
+        from_the_start("own loss"),
+        "the curve is that of rank 0's own loss",
+        "The curve holds the mean of both ranks' losses: all-reduce a detached copy of the loss, and divide by the "
+        "number of ranks.",
+    ),
+)
+
+
+def undisturbed(run: Observation) -> str | None:
+    """Curve, model, and the checkpoints at the kills are those of a training that nobody disturbed."""
+    case, tree, got = run.case, run.tree, run.got
+    try:
+        apart = departure(case, tree, got)
+    except Exception as error:
+        # What came back may be of any kind, and a fault may say why; else it is for a person to look at.
+        apart = error
+    for when, problem, _ in FAULTS if apart else CONDUCT:
+        try:
+            found = bool(when(case, tree, got))
+        except Exception:
+            found = False
+        if found:
+            return f"{problem} ({got['error']})" if got["error"] else problem
+    if isinstance(apart, Exception):
+        raise apart
+    return apart
+
+
+def departure(case: Training, tree: dict, got: dict) -> str | None:
+    """Where the numbers leave those of the undisturbed training first: the curve, the model, a checkpoint at a kill."""
+    right = course(case, tree)
+    step = first_departure(right, got)
+    if step is not None:
+        return f"the loss of step {step + 1} is {got['losses'][step]:.5g}; undisturbed it is {right.losses[step]:.5g}"
+    if not close(got["model"], flat(right.at[case.n_steps]["model"].values())):
+        return "the final model is not that of the undisturbed training"
+    if len(got["left"]) != 2 or got["ended"] != 0:
+        return f"{len(got['left'])} of 2 kills took place, and torchrun ended with {got['ended']}"
+    for left, step in zip(got["left"], case.kept_at, strict=True):
+        kept = right.at[step]
+        same = (
+            (left["state"], left["step"]) == ("whole", step)
+            and close(left["model"], flat(kept["model"].values()))
+            and close(left["momentum"], flat(kept["momentum"]))
+            and close(left["losses"], torch.tensor(kept["losses"], dtype=torch.float64))
+            and all(map(torch.equal, left["generators"], kept["generators"]))
+        )
+        if not same:
+            return f"the checkpoint of step {step} is not the state of the training after that step"
+    return None
+
+
+LAUNCH = Oracle(
+    id="15-launch",
+    judge=(undisturbed,),
+    diagnose=tuple(Hint(when, hint) for when, _, hint in FAULTS if hint is not None),
+)

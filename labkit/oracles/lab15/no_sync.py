@@ -1,0 +1,166 @@
+"""Lab 15: what is true of accumulated gradients: one process's on the large batch, for one round of communication."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab15.no_sync import MicroBatches, network
+from labkit.spec import Budget, Hint, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
+
+
+def gradients(case: MicroBatches, tree: dict, ranks: Sequence[int], weigh: Any = None) -> list[list[Tensor]]:
+    """The gradient of each step, of one process that has the rows of these ranks.
+
+    weigh: (number of rows of a micro-batch, case) -> what its mean loss is multiplied with; the rank's share without.
+    """
+    weigh = weigh or (lambda n_rows, case: n_rows / sum(case.rows))
+    steps = []
+    for step in range(case.n_steps):
+        model = network(case, tree["weights"])
+        for rank in ranks:
+            part = tree["ranks"][rank]
+            for x, y in zip(part["x"][step], part["y"][step], strict=True):
+                (F.mse_loss(model(x), y) * weigh(len(x), case) / len(ranks)).backward()
+        steps.append([parameter.grad for parameter in model.parameters()])
+    return steps
+
+
+def large_batch(case: MicroBatches, tree: dict) -> dict[str, Any]:
+    """All rows in one batch, and a switch that is off inside and as before outside."""
+    steps = []
+    for step in range(case.n_steps):
+        model = network(case, tree["weights"])
+        x, y = (torch.cat([piece for part in tree["ranks"] for piece in part[name][step]]) for name in "xy")
+        F.mse_loss(model(x), y).backward()
+        steps.append([parameter.grad for parameter in model.parameters()])
+    n_micro = len(case.rows)
+    one = {
+        "grads": steps,
+        "most_open": 1,
+        "talked": [n_micro * (step + 1) for step in range(case.n_steps)],
+        "flags": [False, False, False, True, True],
+    }
+    return {"ranks": [one] * case.n_ranks}
+
+
+def weighed(weigh: Any) -> Any:
+    """A diagnosis: the micro-batches' losses were multiplied with this."""
+    return lambda case, tree, got: all(
+        compare(gradients(case, tree, range(case.n_ranks), weigh), one["grads"], CLOSE) is None for one in got["ranks"]
+    )
+
+
+def alone(case: MicroBatches, tree: dict, got: dict) -> bool:
+    """In the last step each rank has the gradient of its own rows."""
+    return case.n_ranks > 1 and all(
+        compare(gradients(case, tree, [rank])[-1], one["grads"][-1], CLOSE) is None
+        for rank, one in enumerate(got["ranks"])
+    )
+
+
+def first(got: dict) -> dict[str, Any]:
+    return got["ranks"][0]
+
+
+def last_steps(case: MicroBatches) -> list[int]:
+    return [len(case.rows) * (step + 1) for step in range(case.n_steps)]
+
+
+NO_SYNC = Oracle(
+    id="15-no-sync",
+    expect=large_batch,
+    tolerance=lambda case, tree: CLOSE,
+    judge=(inputs_untouched,),
+    budgets=(
+        Budget(
+            "collectives",
+            lambda case, tree: case.n_steps * len(tree["weights"]),
+            "Gradients travelled in more than one micro-step. Only the last one of a step may talk.",
+            unit="calls",
+        ),
+        Budget(
+            "bytes_sent",
+            lambda case, tree: (
+                case.n_steps
+                * sum(
+                    2 * (case.n_ranks - 1) * 4 * math.ceil(weight.numel() / case.n_ranks) for weight in tree["weights"]
+                )
+                + 4
+            ),
+            "Gradients travelled in more than one micro-step. Only the last one of a step may talk.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: any(grad is None for grads in first(got)["grads"] for grad in grads),
+            "`.grad` is empty after accumulate, which leaves the gradient there: clearing it is the training loop's.",
+        ),
+        Hint(
+            lambda case, tree, got: first(got)["most_open"] > 1,
+            "Several forward passes were open at once, so the activations of all micro-batches were held. Call "
+            "backward for each micro-batch before the next one goes forward.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                compare(large_batch(case, tree)["ranks"][0]["grads"], first(got)["grads"], CLOSE) is None
+                and len(first(got)["talked"]) > case.n_steps
+            ),
+            "The values are right and the silence is missing: gradients travelled in more than one micro-step. The "
+            "wrapper decides in forward, so forward and backward both belong into no_sync.",
+        ),
+        Hint(
+            lambda case, tree, got: first(got)["flags"][4] is False and first(got)["flags"][3] is True,
+            "After an error inside, the switch stayed off, and no gradient would ever travel again: put it back in a "
+            "`finally`.",
+        ),
+        Hint(
+            lambda case, tree, got: first(got)["flags"][:3] == [False, False, True],
+            "The inner one of two contexts switched the sending on while the outer was still open: put back what was "
+            "there before, not True.",
+        ),
+        Hint(
+            lambda case, tree, got: first(got)["flags"][:2] == [True, True],
+            "no_sync does not switch anything off: set ddp.require_backward_grad_sync to False inside.",
+        ),
+        Hint(
+            lambda case, tree, got: first(got)["flags"][3] is not True,
+            "The switch stays off after the context, so no gradient ever travels again: put back what was "
+            "there before.",
+        ),
+        Hint(
+            alone,
+            "Nothing travelled, and every rank has the gradient of its own rows. The last micro-step belongs outside "
+            "of no_sync.",
+        ),
+        Hint(
+            weighed(lambda n_rows, case: 1.0),
+            "The micro-batches' mean losses were added up, not averaged: multiply each with its share of the rows.",
+        ),
+        Hint(
+            weighed(lambda n_rows, case: 1 / len(case.rows)),
+            "A mean of means is the mean only of equal parts. A micro-batch counts by its rows: len(x) / all rows.",
+        ),
+        Hint(
+            weighed(lambda n_rows, case: n_rows),
+            "The losses were weighed with their rows and never divided by all rows of the step.",
+        ),
+        Hint(
+            weighed(lambda n_rows, case: n_rows / sum(case.rows) / case.n_ranks),
+            "The gradients are divided by the number of ranks, too. The wrapper averages over the ranks already.",
+        ),
+        Hint(
+            lambda case, tree, got: first(got)["talked"] and first(got)["talked"][0] < len(case.rows),
+            "Gradients travelled before the last micro-step, and what was added later stayed at home. The last one "
+            "talks, for all that has been accumulated.",
+        ),
+    ),
+)

@@ -1,0 +1,200 @@
+"""Lab 15: what is true of a sampler for ranks, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import chain, pairwise
+
+from torch.utils.data import DistributedSampler
+
+from labkit.exercises.lab15.sampler import Split
+from labkit.spec import Hint, Observation, Oracle
+
+ENOUGH = 20
+"""From so many samples on, two shuffles that agree are no accident."""
+
+
+def counts(epoch: list[list[int]]) -> Counter:
+    """How often each index comes, over all ranks."""
+    return Counter(chain.from_iterable(epoch))
+
+
+def torchs(case: Split) -> list[list[int]]:
+    """What torch.utils.data.DistributedSampler deals in an epoch. How often each comes counts, not which."""
+    return [
+        list(DistributedSampler(range(case.n_samples), case.world_size, rank, drop_last=case.drop_last))
+        for rank in range(case.world_size)
+    ]
+
+
+def equal_lengths(run: Observation) -> str | None:
+    """Every rank gets as many as torch's sampler deals, and len() says so."""
+    wanted = len(torchs(run.case)[0])
+    for epoch in (*run.got["epochs"], run.got["other"]):
+        for rank, order in enumerate(epoch):
+            if len(order) != wanted:
+                return f"rank {rank} gets {len(order)} samples, and should get {wanted}, like every other"
+    for rank, length in enumerate(run.got["lengths"]):
+        if length != wanted:
+            return f"len() of rank {rank}'s sampler is {length}; it yields {wanted} indices"
+    return None
+
+
+def complete(run: Observation) -> str | None:
+    """Each sample comes once. Where ranks are filled up some come again, and with drop_last a few do not come."""
+    case = run.case
+    wanted = counts(torchs(case))
+    for number, epoch in enumerate(run.got["epochs"]):
+        found = counts(epoch)
+        if strange := [index for index in found if not 0 <= index < case.n_samples]:
+            return f"index {strange[0]} in epoch {number}; there are samples 0 to {case.n_samples - 1}"
+        most = max(wanted.values(), default=0)
+        often = [index for index in found if found[index] > most]
+        absent = [index for index in range(case.n_samples) if index not in found]
+        if len(absent) > case.n_samples - len(wanted):
+            return f"epoch {number}: {_some(absent)} not seen by any rank"
+        if often:
+            return f"epoch {number}: {_some(often)} seen {found[often[0]]} times; no more than {most} is needed"
+    return None
+
+
+def shuffled(run: Observation) -> str | None:
+    """The order is not that of the dataset, changes with epoch and seed, and is the same again for the same epoch."""
+    case, got = run.case, run.got
+    if got["again"] != got["epochs"][-1]:
+        return "iterated a second time in the same epoch, the sampler yields another order"
+    if got["resumed"] != got["epochs"][-1]:
+        return "a new sampler with set_epoch(2) does not yield what the old one yielded in epoch 2"
+    if got["seeded"]:
+        return f"after iterating on rank {got['seeded'][0]}, torch's own random numbers go on from another state"
+    if len(counts(got["epochs"][0])) < ENOUGH:
+        return None
+    if any(_steps_alike(order) for epoch in got["epochs"] for order in epoch):
+        return "the indices come in the order of the dataset"
+    if got["epochs"][0] == got["epochs"][1] or got["epochs"][1] == got["epochs"][2]:
+        return "two epochs have the same order"
+    if case.world_size > 1 and len({str([sorted(order) for order in epoch]) for epoch in got["epochs"]}) == 1:
+        return "each rank gets the same samples in every epoch, only in another order"
+    if got["other"] == got["epochs"][0]:
+        return "another seed gives the same order"
+    return None
+
+
+def _steps_alike(order: list[int]) -> bool:
+    """Most steps from one index to the next are equal."""
+    steps = Counter(b - a for a, b in pairwise(order))
+    return len(order) > 4 and max(steps.values()) > len(order) // 2
+
+
+def _some(indices: list[int]) -> str:
+    return f"sample {indices[0]} is" if len(indices) == 1 else f"{len(indices)} samples are"
+
+
+def fails(holds: Callable, when: Callable[[Split, dict], object] = lambda case, got: True) -> Callable[..., bool]:
+    """A diagnosis where a property does not hold."""
+    return lambda case, tree, got: holds(Observation(case, tree, got)) is not None and when(case, got)
+
+
+def lengths(got: dict) -> set[int]:
+    """How many samples the ranks got in the first epoch."""
+    return {len(order) for order in got["epochs"][0]}
+
+
+def n_seen(got: dict) -> int:
+    """The fewest different samples of an epoch."""
+    return min(len(counts(epoch)) for epoch in got["epochs"])
+
+
+def n_dealt(case: Split) -> int:
+    """How many different samples an epoch has to have."""
+    return len(counts(torchs(case)))
+
+
+SAMPLER = Oracle(
+    id="15-sampler",
+    judge=(equal_lengths, complete, shuffled),
+    diagnose=(
+        Hint(
+            fails(equal_lengths, lambda case, got: len(lengths(got)) > 1),
+            "Some ranks get more samples than others. The one with a batch more calls an all-reduce that nobody else "
+            "comes to, and all wait for ever: fill up, or drop, so that all have the same number.",
+        ),
+        Hint(
+            fails(
+                equal_lengths,
+                lambda case, got: (
+                    not case.drop_last
+                    and case.n_samples % case.world_size > 0
+                    and lengths(got) == {case.n_samples // case.world_size}
+                ),
+            ),
+            "The rest is dropped, and drop_last is False: repeat some indices from the start until the ranks divide "
+            "the number.",
+        ),
+        Hint(
+            fails(
+                equal_lengths,
+                lambda case, got: case.drop_last and lengths(got) == {-(-case.n_samples // case.world_size)},
+            ),
+            "With drop_last nothing is repeated: leave out the few samples at the end of the shuffled order that do "
+            "not go round.",
+        ),
+        Hint(
+            fails(equal_lengths, lambda case, got: lengths(got) == {case.n_samples} and case.world_size > 1),
+            "Every rank gets the whole dataset: each batch would be seen by all. A rank takes every "
+            "world_size-th index.",
+        ),
+        Hint(
+            fails(equal_lengths, lambda case, got: len(lengths(got)) == 1 and set(got["lengths"]) != lengths(got)),
+            "len() is what one rank yields, not the size of the dataset: the DataLoader and the learning-rate schedule "
+            "count their steps by it.",
+        ),
+        Hint(
+            fails(
+                complete,
+                lambda case, got: case.world_size > 1 and n_seen(got) < n_dealt(case),
+            ),
+            "Some samples are seen by several ranks and others by none: the ranks do not draw the same permutation. "
+            "Seed a generator with the seed and the epoch, the same on all ranks, and only then take the rank's share.",
+        ),
+        Hint(
+            fails(complete, lambda case, got: not case.drop_last and n_seen(got) == n_dealt(case)),
+            "All samples are there, but some come again too often: fill up from the start of the order, with each "
+            "sample once before any comes a third time.",
+        ),
+        Hint(
+            fails(shuffled, lambda case, got: bool(got["seeded"])),
+            "Iterating draws from, or seeds, torch's global random numbers, and then all ranks drop the same units. "
+            "Use a `torch.Generator()` of the sampler's own.",
+        ),
+        Hint(
+            fails(shuffled, lambda case, got: got["again"] != got["epochs"][-1] or got["resumed"] != got["again"]),
+            "The order depends on how often the sampler was iterated, so a run that resumes from a checkpoint sees "
+            "another one. Make and seed the generator anew in __iter__, from the seed and the epoch.",
+        ),
+        Hint(
+            fails(
+                shuffled, lambda case, got: got["epochs"][0] == got["epochs"][1] and got["epochs"][0] != got["other"]
+            ),
+            "Every epoch has the same order: what set_epoch is told has to go into the generator's seed.",
+        ),
+        Hint(
+            fails(shuffled, lambda case, got: any(_steps_alike(order) for order in got["epochs"][0])),
+            "The samples come in the order of the dataset, which is often sorted by label: shuffle with "
+            "torch.randperm.",
+        ),
+        Hint(
+            fails(shuffled, lambda case, got: got["other"] == got["epochs"][0]),
+            "The seed makes no difference: it belongs into the generator's seed, together with the epoch.",
+        ),
+        Hint(
+            fails(shuffled),
+            "A rank's samples are the same in every epoch. Shuffle all of them first and take the share afterwards.",
+        ),
+        Hint(
+            fails(complete),
+            "Every sample has to come once over all ranks. Look at the indices of all ranks together, sorted.",
+        ),
+    ),
+)

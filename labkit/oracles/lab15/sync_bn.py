@@ -1,0 +1,254 @@
+"""Lab 15: what is true of batch normalization over all ranks: PyTorch's on all rows, for one collective each way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab15.sync_bn import EPS, MOMENTUM, Rows
+from labkit.spec import Budget, Hint, Oracle, Tolerance
+
+
+def one_process(case: Rows, tree: dict) -> dict[str, Any]:
+    """All rows in one batch, in float64; each rank's share of the gradient of weight and bias is that of its rows."""
+    x = torch.cat([part["x"] for part in tree["ranks"]]).double().requires_grad_()
+    names = ("weight", "bias", "running_mean", "running_var")
+    weight, bias, running_mean, running_var = (tree[name].double() for name in names)
+    weights, biases = ([value.clone().requires_grad_() for _ in tree["ranks"]] for value in (weight, bias))
+    normalized = F.batch_norm(x, running_mean, running_var, None, None, True, MOMENTUM, EPS)
+    outs = [
+        rows * one + other for rows, one, other in zip(normalized.split(list(case.rows)), weights, biases, strict=True)
+    ]
+    torch.autograd.backward(outs, [part["grad"].double() for part in tree["ranks"]])
+    return {
+        "ranks": [
+            {
+                "out": out.detach().float(),
+                "x_grad": x_grad.float(),
+                "weight_grad": one.grad.float(),
+                "bias_grad": other.grad.float(),
+                "running_mean": running_mean.float(),
+                "running_var": running_var.float(),
+            }
+            for out, x_grad, one, other in zip(outs, x.grad.split(list(case.rows)), weights, biases, strict=True)
+        ]
+    }
+
+
+def close(case: Rows, tree: dict) -> Tolerance:
+    """float32 rounds mean and x alike, and the mean may be thousands of standard deviations."""
+    error = 1e-4 + 5e-6 * abs(case.mean)
+    return Tolerance(atol=error, rtol=error)
+
+
+def outs_with(case: Rows, tree: dict, mean: Tensor | list[Tensor], var: Tensor | list[Tensor]) -> list[Tensor]:
+    """The outputs, had these been the statistics; of each rank, or one for all."""
+    n = case.n_ranks
+    means, vars_ = (value if isinstance(value, list) else [value] * n for value in (mean, var))
+    return [
+        (part["x"] - mean) / (var + EPS).sqrt() * tree["weight"] + tree["bias"]
+        for part, mean, var in zip(tree["ranks"], means, vars_, strict=True)
+    ]
+
+
+def out_is(statistics: Any) -> Any:
+    """A diagnosis: the outputs are what they would be with these mean and variance, and wrong."""
+
+    def when(case: Rows, tree: dict, got: dict) -> bool:
+        wrong = outs_with(case, tree, *statistics(tree))
+        right = one_process(case, tree)["ranks"]
+        tolerance = close(case, tree)
+        return all(
+            compare(out, one["out"], tolerance) is None for out, one in zip(wrong, got["ranks"], strict=True)
+        ) and any(compare(good["out"], one["out"], tolerance) for good, one in zip(right, got["ranks"]))
+
+    return when
+
+
+def each(tree: dict, statistic: Any) -> list[Tensor]:
+    return [statistic(part["x"]) for part in tree["ranks"]]
+
+
+def mean(x: Tensor) -> Tensor:
+    return x.mean(0)
+
+
+def var(x: Tensor) -> Tensor:
+    return (x - x.mean(0)).square().mean(0)
+
+
+def all_rows(tree: dict) -> Tensor:
+    return torch.cat([part["x"] for part in tree["ranks"]])
+
+
+def averaged(tree: dict, statistic: Any) -> Tensor:
+    """Every rank counts alike."""
+    return torch.stack(each(tree, statistic)).mean(0)
+
+
+def weighed(tree: dict, statistic: Any) -> Tensor:
+    """Every rank counts by its rows."""
+    parts = [(len(part["x"]), statistic(part["x"])) for part in tree["ranks"]]
+    return sum(n_rows * value for n_rows, value in parts) / sum(n_rows for n_rows, _ in parts)
+
+
+def by_squares(tree: dict) -> tuple[Tensor, Tensor]:
+    """The mean and the mean of squares, every rank alike."""
+    centre = averaged(tree, mean)
+    return centre, averaged(tree, lambda x: x.square().mean(0)) - centre.square()
+
+
+def about_the_means(tree: dict) -> tuple[Tensor, Tensor]:
+    """The mean of the ranks' means, every rank alike, and the mean square of all rows' distances from it."""
+    centre = averaged(tree, mean)
+    return centre, (all_rows(tree) - centre).square().mean(0)
+
+
+def eps_outside(tree: dict) -> tuple[Tensor, Tensor]:
+    """What with eps under the root looks like eps added to the root."""
+    x = all_rows(tree)
+    return mean(x), (var(x).sqrt() + EPS).square() - EPS
+
+
+def values_of(got: dict, name: str) -> list[Any]:
+    return [one[name] for one in got["ranks"]]
+
+
+def only_wrong(case: Rows, tree: dict, got: dict) -> list[str]:
+    """The names of what is wrong on some rank."""
+    tolerance = close(case, tree)
+    pairs = list(zip(one_process(case, tree)["ranks"], got["ranks"], strict=True))
+    return [name for name in pairs[0][0] if any(compare(good[name], one[name], tolerance) for good, one in pairs)]
+
+
+def summed(case: Rows, tree: dict, got: dict, name: str) -> bool:
+    """Each rank has the sum over all ranks of this gradient."""
+    right = one_process(case, tree)["ranks"]
+    total = sum(one[name] for one in right)
+    return case.n_ranks > 1 and all(compare(total, one, close(case, tree)) is None for one in values_of(got, name))
+
+
+def as_if_constant(case: Rows, tree: dict, got: dict) -> bool:
+    """The gradient of x without what goes through mean and variance."""
+    x = all_rows(tree)
+    factor = tree["weight"] / (var(x) + EPS).sqrt()
+    return all(
+        compare(part["grad"] * factor, one, close(case, tree)) is None
+        for part, one in zip(tree["ranks"], values_of(got, "x_grad"), strict=True)
+    )
+
+
+def own_rows_only(case: Rows, tree: dict, got: dict) -> bool:
+    """The gradient of x whose two means were taken over the rank's own rows."""
+    x = all_rows(tree)
+    scale = (var(x) + EPS).sqrt()
+    for part, one in zip(tree["ranks"], values_of(got, "x_grad"), strict=True):
+        normalized, grad = (part["x"] - mean(x)) / scale, part["grad"] * tree["weight"]
+        wrong = (grad - grad.mean(0) - normalized * (grad * normalized).mean(0)) / scale
+        if compare(wrong, one, close(case, tree)):
+            return False
+    return case.n_ranks > 1
+
+
+SYNC_BN = Oracle(
+    id="15-sync-bn",
+    expect=one_process,
+    tolerance=close,
+    judge=(inputs_untouched,),
+    budgets=(
+        Budget(
+            "collectives",
+            2,
+            "One collective each way is enough: put what a rank has to tell into one tensor with torch.cat.",
+            unit="calls",
+        ),
+        Budget(
+            "bytes_sent",
+            # Gathered statistics go through n - 1 hands, and three numbers a channel are plenty; doubles are fine.
+            lambda case, tree: 2 * 8 * case.n_ranks * (3 * case.n_channels + 1),
+            "Too many bytes: what travels are a few numbers for each channel, never the rows.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: 0 in case.rows and any(bool(out.isnan().any()) for out in values_of(got, "out")),
+            "One rank has no rows, and its mean 0/0 spoils everybody's. Sums do not need a case of their own: divide "
+            "after they have been added up.",
+        ),
+        Hint(
+            out_is(lambda tree: (each(tree, mean), each(tree, var))),
+            "Every rank normalized with the statistics of its own rows.",
+        ),
+        Hint(
+            out_is(lambda tree: (averaged(tree, mean), averaged(tree, var))),
+            "The variances were averaged. Each is about its own rank's mean, so how far the means lie apart is lost: "
+            "combine sums, or add the squares of those distances.",
+        ),
+        Hint(
+            out_is(lambda tree: (weighed(tree, mean), weighed(tree, var))),
+            "The variances were averaged, by rows. Each is about its own rank's mean, so how far the means lie apart "
+            "is lost: add the squares of those distances.",
+        ),
+        Hint(
+            lambda case, tree, got: out_is(by_squares)(case, tree, got) or out_is(about_the_means)(case, tree, got),
+            "Every rank counted alike, and they have different numbers of rows: the counts have to travel, too.",
+        ),
+        Hint(
+            out_is(lambda tree: (mean(all_rows(tree)), all_rows(tree).var(0, unbiased=True))),
+            "The rows are normalized with the biased variance (divided by n). The unbiased one is for running_var.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                out_is(eps_outside)(case, tree, got)
+                or out_is(lambda tree: (mean(all_rows(tree)), var(all_rows(tree)) - EPS))(case, tree, got)
+            ),
+            "eps is missing, or stands beside the root: it is added to the variance, under the root.",
+        ),
+        Hint(
+            lambda case, tree, got: abs(case.mean) > 100 and bool(only_wrong(case, tree, got)),
+            "Where the mean is large, E[x^2] - E[x]^2 cancels: nearly all digits are gone (lab 02). Let squares of "
+            "distances from the rank's own mean travel, or add up in float64.",
+        ),
+        Hint(
+            as_if_constant,
+            "The gradient of x treats mean and variance as constants. They depend on every row of every rank.",
+        ),
+        Hint(
+            own_rows_only,
+            "The two sums of the backward pass run over the rank's own rows. They have to go over all rows of all "
+            "ranks, which is the second collective.",
+        ),
+        Hint(
+            lambda case, tree, got: summed(case, tree, got, "weight_grad") or summed(case, tree, got, "bias_grad"),
+            "The gradient of weight or bias is summed over the ranks already. It stays local, as that of any other "
+            "parameter: data parallel training averages it later.",
+        ),
+        Hint(
+            lambda case, tree, got: set(only_wrong(case, tree, got)) == {"weight_grad", "bias_grad"},
+            "The gradient of weight is the sum of grad * x_hat over the own rows, that of bias the sum of grad. "
+            "backward returns them in the order of forward's arguments.",
+        ),
+        Hint(
+            lambda case, tree, got: only_wrong(case, tree, got) == ["running_var"],
+            "running_var follows the unbiased variance, n / (n - 1) times the other, and n counts the rows of all "
+            "ranks.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                {"running_mean", "running_var"} & set(only_wrong(case, tree, got))
+                and "out" not in only_wrong(case, tree, got)
+            ),
+            "The running statistics are wrong: running = (1 - momentum) * running + momentum * new, written into the "
+            "tensors that were given.",
+        ),
+        Hint(
+            lambda case, tree, got: only_wrong(case, tree, got) == ["x_grad"],
+            "The outputs are right and the gradient of x is not. With g = grad * weight it is "
+            "(g - mean(g) - x_hat * mean(g * x_hat)) / sqrt(var + eps), both means over all rows of all ranks.",
+        ),
+    ),
+)

@@ -1,0 +1,1024 @@
+# %% [markdown]
+# # Lab 12: Triton, and when to fuse
+#
+# RMSNorm in a Llama model does two multiplications and an addition per number. At 2 TB/s, the memory of an A100 needs
+# 34 µs to read its bfloat16 input for 4096 tokens of width 4096 and to write its output; the arithmetic units could do
+# the sums in a tenth of that. Yet the module of `transformers`, run operation by operation, takes about nine times
+# as long. **Where does the time go, if not into arithmetic?**
+#
+# You will write kernels that move each byte once: a masked sum, softmax, RMSNorm and SwiGLU with their backward passes,
+# dropout without a stored mask, and the step of an optimizer. No GPU is needed: each kernel is checked for its values,
+# for lanes out of bounds and races, for the bytes that it moves, and by compiling it for an A100 and an H100.
+#
+# Plan three sittings of about 60 minutes: up to softmax; RMSNorm and SwiGLU; the rest. You need arithmetic intensity
+# (lab 01), autograd functions with `ctx` (lab 05), and Linux, since Triton has builds for nothing else.
+
+# %% nbgrader={"grade": false, "grade_id": "12-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import labkit.figures
+from labkit import check, has_gpu, interpreter, progress
+from labkit.meters import bench, compile_report, guard_launches, track_traffic
+from labkit.units import in_bytes
+
+# Says what to do where Triton is missing; without a GPU, kernels run in Triton's interpreter from here on.
+interpreter.enable()
+# A lane out of bounds raises an error instead of ending the notebook's process.
+guard_launches()
+
+import triton
+import triton.language as tl
+
+# %% [markdown]
+# First the question, measured. `track_traffic` counts the bytes that a block must read from device memory and write to
+# it: each operation reads its inputs once and writes its outputs once.
+
+# %%
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+tokens = torch.randn(256, 512).bfloat16()
+llama_norm = LlamaRMSNorm(512).bfloat16()
+with torch.no_grad(), track_traffic() as eager_norm:
+    llama_norm(tokens)
+print(eager_norm)
+ideal_bytes = 2 * tokens.nbytes + llama_norm.weight.nbytes
+print(
+    f"ideal: {in_bytes(ideal_bytes)}; moved: {in_bytes(eager_norm.total_bytes)}, "
+    f"{eager_norm.total_bytes / ideal_bytes:.1f} times as much"
+)
+
+# %% [markdown]
+# Each line is one kernel on a GPU, and what is between two kernels makes a round trip through memory, half of them in
+# float32. An A100 does 9.6 float32 operations in the time that a byte takes (19.5 TFLOP/s over 2039 GB/s, lab
+# 01), and none of these lines comes near that, so bytes are time. *Fusing* means to read the input once, keep what is in between in registers, and write the
+# result once.
+
+# %% [markdown]
+# ## First rule: don't
+#
+# A kernel of your own has to be right for every shape, dtype and stride, has no backward pass unless you write it, and
+# has to be kept alive through every new GPU. Go through this list first, and stop at the first yes.
+#
+# | ask | for example |
+# |---|---|
+# | 1. Is it slow at all? | profile (lab 09): below 5 % of the step, leave it |
+# | 2. Does it exist? | `F.scaled_dot_product_attention`, `F.rms_norm`, `AdamW(fused=True)`; Liger Kernel, FlashAttention |
+# | 3. Can eager PyTorch say it better? | `torch.addcmul`, in-place operations, `torch._foreach_...`, `out=` |
+# | 4. Does `torch.compile` fuse it? | chains of elementwise operations and reductions: nearly always |
+# | 5. Triton | the compiler does not find the algorithm: softmax in blocks, a loss in place (lab 13), a new layout |
+# | 6. CUDA C++ | single threads, asynchronous copies or instructions that Triton does not show |
+#
+# Most of what you write below stops at 2 or 4 in real life. It is written here because a kernel is the only way to see
+# what these libraries do, and because lab 13 begins where they end.
+
+# %% [markdown]
+# ## Blocks, programs and masks
+#
+# In Triton you write what one *program* does with one *block* of elements, and launch many programs. A program asks for
+# its number with `tl.program_id(0)`, computes which elements are its own, and loads, computes and stores all of them at
+# once. How the lanes of the block are dealt out to 128 threads is the compiler's business.
+#
+# The vector's length $n$ is rarely a multiple of the block's, so $\lceil n/B \rceil$ programs have more lanes than there
+# are elements. A *mask* says which lanes are to touch memory. Without one, the last program reads and writes whatever
+# lies behind the vector: on a GPU another tensor's numbers, and no error.
+
+# %% [markdown]
+# **Predict:** how many programs does a vector of 1000 elements take in blocks of 256, and how many lanes of the last
+# one are masked? In blocks of 1024?
+#
+# [[exercise 12-add]]
+#
+# Write `add(x, y)`, the sum of two contiguous vectors of the same length and dtype, as a kernel under `@triton.jit` and
+# the function that launches it. Each input is read once and the output is written once, in a single launch. In a vector
+# of 4096 elements a thread should move at least two elements at once.
+#
+# The check counts bytes and lanes out of bounds, and compiles the kernel. Nothing but the kernel may compute.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# If a block has 4 elements, program 2 has the elements 8, 9, 10 and 11. Write that as a formula of the program's number
+# and of `tl.arange(0, 4)`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A kernel gets a tensor as a pointer to its first element. A pointer plus a block of offsets is a block of pointers,
+# which `tl.load` and `tl.store` take, together with `mask=offs < n`. The block's size is a `tl.constexpr`, a power of
+# two.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)`, then two masked loads and a masked store. The
+# launch is `add_kernel[(triton.cdiv(n, BLOCK_SIZE),)](x, y, out, n, BLOCK_SIZE=1024)` with `out = torch.empty_like(x)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "12-add", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    ### BEGIN SOLUTION
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    y = tl.load(y_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, x + y, mask=mask)
+    ### END SOLUTION
+
+
+def add(x: Tensor, y: Tensor) -> Tensor:
+    """x + y for two contiguous vectors, by one launch of add_kernel."""
+    ### BEGIN SOLUTION
+    out = torch.empty_like(x)
+    n = x.numel()
+    block_size = 1024
+    add_kernel[(triton.cdiv(n, block_size),)](x, y, out, n, BLOCK_SIZE=block_size)
+    return out
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "12-add-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("12-add", add)
+
+# %% tags=["figure"]
+n = 2600
+labkit.figures.launch_map(lambda: add(torch.ones(n), torch.ones(n)), n)
+
+# %% [markdown]
+# Your own launch on 2600 elements: one row for each program, from its first lane to its last. The masked lanes do no
+# harm and cost next to nothing; without the mask they would be writes into somebody else's memory.
+#
+# A kernel of the interpreter has to compile, too. This is what the compiler makes of one with blocks of 1024 and of 128
+# elements, each for 4 warps of 32 threads.
+
+
+# %%
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offs, 2 * tl.load(x_ptr + offs, mask=offs < n), mask=offs < n)
+
+
+for arch in (80, 90):
+    for block_size in (1024, 128):
+        x = torch.empty(4096)
+        report = compile_report(
+            scale_kernel, x_ptr=x, out_ptr=x, n=4096, BLOCK_SIZE=block_size, arch=arch
+        )
+        print(
+            f"sm_{arch}, block of {block_size:4}: {report.registers} registers a thread, "
+            f"{report.spill_bytes} bytes spilled, {report.load_width_bytes} bytes a load"
+        )
+
+# %% [markdown]
+# With 8 elements for each thread, loads of 16 bytes are what a GPU can do at most; with one element a thread, a load has
+# 4 bytes, and four times as many instructions are under way for the same data. Try `n=4095`: the compiler no longer
+# knows that groups of four lanes are masked together, and goes back to 4 bytes.
+
+# %% [markdown]
+# ## Softmax in one pass
+#
+# With a reduction in it, the order of reading matters. Written as operations, softmax finds the maximum of each row,
+# subtracts it, exponentiates, sums up and divides: every step goes over the whole matrix. A row of a few thousand
+# numbers fits into the registers of one program, and a program that has its row needs memory only twice.
+#
+# $$\text{softmax}(x)_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j$$
+#
+# For any $m$ this is the same number; with $m = \max x$ no exponent is above 0, so nothing overflows. A float32 `exp`
+# overflows from 89 on, in float16 from 12.
+
+# %% [markdown]
+# **Predict:** a matrix of $S$ bytes. How many bytes do the five operations above move, and how many does one pass?
+#
+# [[exercise 12-softmax]]
+#
+# Write `softmax(x)` over the rows of a matrix `x` of shape (n_rows, n_cols), in float32 or float16. A row has at most
+# 4096 elements and fits into a block. Within a row, elements are neighbours; the rows may lie further apart than
+# `n_cols`, as in a slice. The result is contiguous and of x's dtype, computed in float32. One launch, every element
+# read once and written once. Some elements are $-\infty$, never a whole row.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# One program for each row. The block is a power of two, so it is mostly longer than the row. Which value must the lanes
+# behind the row's end have so that they change neither the maximum nor the sum?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `tl.load(..., mask=mask, other=-float("inf"))` gives the lanes behind the end a value whose exponential is 0. Row $r$
+# begins at `x_ptr + r * stride`, with `x.stride(0)`; the output has a stride of its own. `tl.max(block, axis=0)` and
+# `tl.sum(block, axis=0)` reduce a block to a number.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `cols = tl.arange(0, BLOCK_SIZE)`, `mask = cols < n_cols`, load and `.to(tl.float32)`, `e = tl.exp(x - tl.max(x,
+# axis=0))`, store `e / tl.sum(e, axis=0)`. The launcher's grid is `(n_rows,)`, its block
+# `triton.next_power_of_2(n_cols)`, its output `torch.empty(x.shape, dtype=x.dtype, device=x.device)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "12-softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
+    ### BEGIN SOLUTION
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * stride_out + cols, e / tl.sum(e, axis=0), mask=mask)
+    ### END SOLUTION
+
+
+def softmax(x: Tensor) -> Tensor:
+    """Softmax over the rows of x (n_rows, n_cols), by one launch with a program for each row."""
+    ### BEGIN SOLUTION
+    n_rows, n_cols = x.shape
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    block_size = triton.next_power_of_2(n_cols)
+    softmax_kernel[(n_rows,)](out, x, out.stride(0), x.stride(0), n_cols, BLOCK_SIZE=block_size)
+    return out
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "12-softmax-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("12-softmax", softmax)
+
+
+# %%
+def softmax_by_operations(x: Tensor) -> Tensor:
+    e = torch.exp(x - x.max(dim=1, keepdim=True).values)
+    return e / e.sum(dim=1, keepdim=True)
+
+
+matrix = torch.randn(32, 1000)
+traffic = {}
+for name, call in {
+    "operation by operation": softmax_by_operations,
+    "torch.softmax": lambda x: torch.softmax(x, dim=1),
+    "your kernel": softmax,
+}.items():
+    with track_traffic() as traffic[name]:
+        call(matrix)
+
+# %% tags=["figure"]
+labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
+
+# %% [markdown]
+# The chain moves eight matrices, a row of numbers for each reduction beside them. One pass moves two, and so does
+# `torch.softmax`, which has been one kernel for many years: question 2 of the list above. Where the bars of two programs
+# differ by four, so will their times on a GPU, as long as both use the full rate of the memory.
+#
+# With fewer and longer rows a block no longer fits into registers, and the row has to come in pieces. How to do that
+# without reading it three times is the first idea of lab 13.
+
+# %% [markdown]
+# ## A kernel with a backward pass
+#
+# A kernel is a hole in autograd: PyTorch cannot look inside. `torch.autograd.Function` closes it with a `backward` of
+# your own, and what that one needs is yours to choose. For each tensor it could keep there are three ways: keep it,
+# compute it again, or find that it is not needed. For RMSNorm, with a row $x$ of $n$ elements and the weight $w$:
+#
+# $$r = \frac{1}{\sqrt{\frac1n \sum_j x_j^2 + \varepsilon}}, \qquad \hat x = r\,x, \qquad y = w \odot \hat x$$
+#
+# With $g = w \odot \partial L / \partial y$, the gradient of the row and that of the weight are
+#
+# $$\frac{\partial L}{\partial x} = r\left(g - \hat x \cdot \frac1n \sum_j g_j \hat x_j\right), \qquad
+# \frac{\partial L}{\partial w} = \sum_{\text{rows}} \frac{\partial L}{\partial y} \odot \hat x$$
+#
+# The second term of the first one is there because each $x_i$ is also in $r$, and through it in every output of its row.
+
+# %% [markdown]
+# **Predict:** the backward pass needs $\hat x$, $w$ and $r$. In bfloat16 and with rows of 4096, how many bytes a row
+# does a kernel keep that saves $x$ and $r$, and how many more is it if it saves $\hat x$ beside $x$?
+#
+# [[exercise 12-rmsnorm]]
+#
+# Write `rmsnorm(x, weight, eps)` for contiguous `x` of shape (n_rows, n_cols) and `weight` of shape (n_cols,) with the
+# same dtype, float32 or float16, in such a way that gradients flow to both. A row fits into a block. Compute in float32.
+#
+# Keep x and 4 bytes a row. Forward is one launch, backward at most two. The rows share the weight's gradient: two
+# programs must not write the same element, so let each program of the backward pass take several rows, at least 4 of
+# them, and write a partial sum of its own. PyTorch may add these up: what kernels stored, `.sum(0)` and `.to` may touch.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write the forward pass first: softmax's kernel with another formula in the middle, and one float32 a row stored beside
+# the result. Lanes behind the end of a row have to add 0 to the sums.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In the backward kernel, a program loads the weight once and starts with `dw = tl.zeros((BLOCK_SIZE,), tl.float32)`.
+# Then it loops over its rows, `for row in range(first, tl.minimum(first + ROWS, n_rows))`; in each it computes $\hat x$ from x
+# and the kept r, stores dx, and adds to dw. After the loop it stores dw as one row of a matrix (n_programs, n_cols).
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `r = tl.load(scale_ptr + row)`, `normal = x * r`, `g = dout * w`,
+# `dx = r * (g - normal * (tl.sum(g * normal, axis=0) / n_cols))`, `dw += dout * normal`. In `forward`:
+# `ctx.save_for_backward(x, weight, scale)`. In `backward`: `partial.sum(0).to(weight.dtype)`, and `None` as the gradient
+# of eps.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "12-rmsnorm", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def rmsnorm_forward_kernel(
+    x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr
+):
+    ### BEGIN SOLUTION
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0).to(tl.float32)
+    weight = tl.load(weight_ptr + cols, mask=mask, other=0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(x * x, axis=0) / n_cols + eps)
+    tl.store(scale_ptr + row, scale)
+    tl.store(out_ptr + row * n_cols + cols, x * scale * weight, mask=mask)
+    ### END SOLUTION
+
+
+@triton.jit
+def rmsnorm_backward_kernel(
+    x_ptr,
+    weight_ptr,
+    scale_ptr,
+    dout_ptr,
+    dx_ptr,
+    partial_ptr,
+    n_rows,
+    n_cols,
+    ROWS: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+):
+    ### BEGIN SOLUTION
+    first = tl.program_id(0) * ROWS
+    cols = tl.arange(0, BLOCK_SIZE)
+    mask = cols < n_cols
+    weight = tl.load(weight_ptr + cols, mask=mask, other=0).to(tl.float32)
+    dweight = tl.zeros((BLOCK_SIZE,), tl.float32)
+    for row in range(first, tl.minimum(first + ROWS, n_rows)):
+        x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0).to(tl.float32)
+        dout = tl.load(dout_ptr + row * n_cols + cols, mask=mask, other=0).to(tl.float32)
+        scale = tl.load(scale_ptr + row)
+        normal = x * scale
+        dnormal = dout * weight
+        dx = scale * (dnormal - normal * (tl.sum(dnormal * normal, axis=0) / n_cols))
+        tl.store(dx_ptr + row * n_cols + cols, dx, mask=mask)
+        dweight += dout * normal
+    tl.store(partial_ptr + tl.program_id(0) * n_cols + cols, dweight, mask=mask)
+    ### END SOLUTION
+
+
+class RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """The normalised rows times the weight; keeps x and one float32 a row."""
+        ### BEGIN SOLUTION
+        n_rows, n_cols = x.shape
+        out, scale = torch.empty_like(x), x.new_empty(n_rows, dtype=torch.float32)
+        block_size = triton.next_power_of_2(n_cols)
+        rmsnorm_forward_kernel[(n_rows,)](x, weight, out, scale, n_cols, eps, BLOCK_SIZE=block_size)
+        ctx.save_for_backward(x, weight, scale)
+        return out
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, dout: Tensor) -> tuple:
+        """The gradients of x and weight, and None for eps."""
+        ### BEGIN SOLUTION
+        x, weight, scale = ctx.saved_tensors
+        n_rows, n_cols = x.shape
+        # As many programs as an H100 has multiprocessors keep it busy; each has a partial sum to write.
+        rows = max(4, triton.cdiv(n_rows, 132))
+        n_programs = triton.cdiv(n_rows, rows)
+        dx, partial = torch.empty_like(x), x.new_empty(n_programs, n_cols, dtype=torch.float32)
+        block_size = triton.next_power_of_2(n_cols)
+        rmsnorm_backward_kernel[(n_programs,)](
+            *(x, weight, scale, dout, dx, partial, n_rows, n_cols),
+            ROWS=rows,
+            BLOCK_SIZE=block_size,
+        )
+        return dx, partial.sum(0).to(weight.dtype), None
+        ### END SOLUTION
+
+
+def rmsnorm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x / sqrt(mean of x's squares + eps) * weight, row by row, with gradients for x and weight."""
+    ### BEGIN SOLUTION
+    return RMSNorm.apply(x, weight, eps)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "12-rmsnorm-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("12-rmsnorm", rmsnorm)
+
+# %% [markdown]
+# For the prediction: x, which is alive anyway, and 4 bytes; the normalised row would be 8192 bytes more, 2048 times as
+# much. Now forward and backward beside the module from the beginning of the lab.
+
+
+# %%
+def norm_step(call) -> tuple:
+    """(traffic, output) of a forward and a backward pass."""
+    x = tokens.float().requires_grad_()
+    weight = torch.full((512,), 1.5, requires_grad=True)
+    dout = torch.ones_like(x)
+    with track_traffic() as moved:
+        out = call(x, weight)
+        torch.autograd.grad(out, (x, weight), dout)
+    return moved, out
+
+
+def llama_rmsnorm(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.func.functional_call(LlamaRMSNorm(512, eps=1e-6), {"weight": weight}, x)
+
+
+traffic_of_norm, outputs = {}, {}
+for name, call in {
+    "LlamaRMSNorm": llama_rmsnorm,
+    "your kernels": lambda x, weight: rmsnorm(x, weight, 1e-6),
+}.items():
+    traffic_of_norm[name], outputs[name] = norm_step(call)
+difference = (outputs["your kernels"] - outputs["LlamaRMSNorm"]).abs().max()
+print(f"largest difference to LlamaRMSNorm: {difference:.1e}")
+
+# %% tags=["figure"]
+labkit.figures.traffic_bars(traffic_of_norm, 5 * 4 * tokens.numel())
+
+# %% [markdown]
+# The ideal is two reads and a write for the gradients and one of each for the forward pass, five matrices. Yours loads
+# the weight once for each row of the forward pass, which counts here and which a GPU serves from its cache. A library
+# does it in the same way: Liger Kernel's RMSNorm keeps x and the same 4 bytes a row, gives each multiprocessor one
+# program in the backward pass, and lets PyTorch add the partial sums. `F.rms_norm` is one kernel
+# on a GPU in recent versions of PyTorch, and the same chain as the module's on a CPU.
+
+# %% [markdown]
+# ## What not to keep
+#
+# In a Llama model, the feed-forward layer is $W_\text{down}\,(\text{silu}(W_\text{gate}\,x) \odot W_\text{up}\,x)$ with
+# $\text{silu}(a) = a\,\sigma(a)$. Its inner width is about 3.5 times the model's, so these are the largest activations
+# of the layer. Operation by operation, PyTorch keeps three of them for what stands in the parentheses: both inputs, and
+# silu of the first, which the product needs.
+#
+# The third one costs one `exp` and a few operations an element to compute again. In the time in which an A100 loads one
+# bfloat16 number from memory, it does about 20 of these. With $s = \sigma(a)$ for gate $a$, up $b$ and the incoming gradient $g$:
+#
+# $$\text{out} = a\,s\,b, \qquad \frac{\partial L}{\partial a} = g\,b\,\bigl(s + a\,s\,(1 - s)\bigr), \qquad
+# \frac{\partial L}{\partial b} = g\,a\,s$$
+
+# %% [markdown]
+# **Predict:** counted in matrices, how much do the forward and the backward pass move in the best case? And how much do
+# PyTorch's two operations with their backward passes move?
+#
+# [[exercise 12-swiglu]]
+#
+# Write `swiglu(gate, up)`, that is `silu(gate) * up`, for two contiguous tensors of the same shape and dtype, float32
+# or float16, with gradients for both. One launch forward and one backward. Keep the two inputs and nothing else; compute
+# in float32.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Nothing here knows of rows: it is the vector sum with another formula. Look at the last formula above for what the
+# backward pass loads, and count the stores.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A forward kernel with two loads and a store, a backward kernel with three loads and two stores, both over blocks of
+# `gate.numel()` elements. The incoming gradient may be of any layout: `dout.contiguous()` costs nothing where it is
+# contiguous already.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `s = tl.sigmoid(gate)` after `.to(tl.float32)`; the backward kernel stores `dout * up * (s + gate * s * (1 - s))` and
+# `dout * gate * s`. `ctx.save_for_backward(gate, up)` in `forward`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "12-swiglu", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def swiglu_forward_kernel(gate_ptr, up_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    ### BEGIN SOLUTION
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    gate = tl.load(gate_ptr + offs, mask=mask).to(tl.float32)
+    up = tl.load(up_ptr + offs, mask=mask).to(tl.float32)
+    tl.store(out_ptr + offs, gate * tl.sigmoid(gate) * up, mask=mask)
+    ### END SOLUTION
+
+
+@triton.jit
+def swiglu_backward_kernel(
+    gate_ptr, up_ptr, dout_ptr, dgate_ptr, dup_ptr, n, BLOCK_SIZE: tl.constexpr
+):
+    ### BEGIN SOLUTION
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    gate = tl.load(gate_ptr + offs, mask=mask).to(tl.float32)
+    up = tl.load(up_ptr + offs, mask=mask).to(tl.float32)
+    dout = tl.load(dout_ptr + offs, mask=mask).to(tl.float32)
+    s = tl.sigmoid(gate)
+    tl.store(dgate_ptr + offs, dout * up * (s + gate * s * (1 - s)), mask=mask)
+    tl.store(dup_ptr + offs, dout * gate * s, mask=mask)
+    ### END SOLUTION
+
+
+class SwiGLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, gate: Tensor, up: Tensor) -> Tensor:
+        """silu(gate) * up; keeps the two inputs."""
+        ### BEGIN SOLUTION
+        ctx.save_for_backward(gate, up)
+        out = torch.empty_like(gate)
+        n, block_size = gate.numel(), 512
+        swiglu_forward_kernel[(triton.cdiv(n, block_size),)](
+            gate, up, out, n, BLOCK_SIZE=block_size
+        )
+        return out
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, dout: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradients of gate and up."""
+        ### BEGIN SOLUTION
+        gate, up = ctx.saved_tensors
+        dgate, dup = torch.empty_like(gate), torch.empty_like(up)
+        n, block_size = gate.numel(), 512
+        swiglu_backward_kernel[(triton.cdiv(n, block_size),)](
+            gate, up, dout.contiguous(), dgate, dup, n, BLOCK_SIZE=block_size
+        )
+        return dgate, dup
+        ### END SOLUTION
+
+
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    """silu(gate) * up, with gradients for both; keeps gate and up alone."""
+    ### BEGIN SOLUTION
+    return SwiGLU.apply(gate, up)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "12-swiglu-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("12-swiglu", swiglu)
+
+
+# %%
+def swiglu_step(call) -> tuple:
+    """(traffic, bytes that autograd keeps) of a forward and a backward pass."""
+    gate, up = (torch.randn(64, 512, requires_grad=True) for _ in range(2))
+    dout, kept = torch.ones_like(gate), {}
+
+    def keep(saved: Tensor) -> Tensor:
+        kept[saved.untyped_storage().data_ptr()] = saved.nbytes
+        return saved
+
+    with (
+        track_traffic() as moved,
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved),
+    ):
+        out = call(gate, up)
+        torch.autograd.grad(out, (gate, up), dout)
+    return moved, sum(kept.values())
+
+
+traffic_of_swiglu = {}
+for name, call in {
+    "operation by operation": lambda gate, up: F.silu(gate) * up,
+    "your kernels": swiglu,
+}.items():
+    traffic_of_swiglu[name], kept_bytes = swiglu_step(call)
+    print(f"{name:24} keeps {in_bytes(kept_bytes)}")
+
+# %% tags=["figure"]
+labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
+
+# %% [markdown]
+# Eight matrices: three forward, five backward. What PyTorch keeps beyond yours is a third of the largest activations in
+# a transformer layer. With $h = 4096$, an inner width of 14336 and 32 layers in bfloat16, it is 0.9 MB for each token.
+
+# %% [markdown]
+# ## Random numbers that nobody stores
+#
+# The general form of a fused kernel is $z = h(f(x), g(y))$: two streams come in, everything between happens in
+# registers, one stream goes out. A transformer layer has this everywhere, as an activation, dropout and a residual sum:
+#
+# $$z = y + \frac{m \odot \text{gelu}(x + b)}{1 - p}, \qquad m_i = 1 \text{ with probability } 1 - p, \text{ else } 0$$
+#
+# PyTorch's dropout writes the mask $m$ to memory, one byte an element, and reads it in the backward pass. A kernel does
+# not have to. Triton's `tl.rand(seed, offset)` is a *counter-based* generator (Philox): it has no state that moves on,
+# and returns a number from 0 to 1 that depends on its two arguments alone. Whoever knows the seed can have the mask
+# again, element by element and in any order.
+
+# %% [markdown]
+# **Predict:** beside x, y and z in float32, what part of the traffic is the mask's byte an element? And what part of the
+# memory that is kept between the passes?
+#
+# [[exercise 12-bias-gelu-dropout]]
+#
+# Write `bias_gelu_dropout(x, bias, y, p, seed)`, that is z as above, for contiguous float32 tensors: `x` and `y` of
+# shape (n_rows, n_cols), `bias` of shape (n_cols,). GELU is the exact one, $\text{gelu}(a) = a\,\Phi(a)$ with
+# $\Phi(a) = \frac12\bigl(1 + \text{erf}(a/\sqrt2)\bigr)$ and the derivative $\Phi(a) + a\,e^{-a^2/2}/\sqrt{2\pi}$.
+# Gradients flow to x, bias and y.
+#
+# One launch forward and one backward, each input read once, nothing kept but the inputs and the two numbers. Which
+# random numbers you take is yours, as long as every element has its own and the seed decides. The gradient of the bias
+# is the sum of that of x over the rows; PyTorch may do this sum.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# An element needs a number that no other element has, and that both passes can compute. It has one already.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# With blocks over all `x.numel()` elements, `offs` numbers the elements through the whole matrix, and the bias of an
+# element is at `bias_ptr + offs % n_cols`. `keep = tl.rand(seed, offs) >= p` is the same line in both kernels.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `a = x + bias`, `phi = 0.5 * (1 + tl.erf(a * 0.7071067811865476))`, store `y + tl.where(keep, a * phi / (1 - p), 0)`.
+# Backward: `dout * (phi + a * 0.3989422804014327 * tl.exp(-a * a / 2)) / (1 - p)` where kept. `backward` returns `dx,
+# dx.sum(0), dout, None, None`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "12-bias-gelu-dropout", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def bias_gelu_dropout_forward_kernel(
+    x_ptr, y_ptr, bias_ptr, out_ptr, n, n_cols, p, seed, BLOCK_SIZE: tl.constexpr
+):
+    ### BEGIN SOLUTION
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    y = tl.load(y_ptr + offs, mask=mask)
+    a = tl.load(x_ptr + offs, mask=mask) + tl.load(bias_ptr + offs % n_cols, mask=mask)
+    phi = 0.5 * (1 + tl.erf(a * 0.7071067811865476))
+    gelu = a * phi
+    keep = tl.rand(seed, offs) >= p
+    tl.store(out_ptr + offs, y + tl.where(keep, gelu / (1 - p), 0), mask=mask)
+    ### END SOLUTION
+
+
+@triton.jit
+def bias_gelu_dropout_backward_kernel(
+    x_ptr, dout_ptr, bias_ptr, dx_ptr, n, n_cols, p, seed, BLOCK_SIZE: tl.constexpr
+):
+    ### BEGIN SOLUTION
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    dout = tl.load(dout_ptr + offs, mask=mask)
+    a = tl.load(x_ptr + offs, mask=mask) + tl.load(bias_ptr + offs % n_cols, mask=mask)
+    phi = 0.5 * (1 + tl.erf(a * 0.7071067811865476))
+    slope = phi + a * 0.3989422804014327 * tl.exp(-a * a / 2)
+    keep = tl.rand(seed, offs) >= p
+    tl.store(dx_ptr + offs, tl.where(keep, dout * slope / (1 - p), 0), mask=mask)
+    ### END SOLUTION
+
+
+class BiasGeluDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, bias: Tensor, y: Tensor, p: float, seed: int) -> Tensor:
+        """y + dropout(gelu(x + bias)); keeps x, bias, p and seed."""
+        ### BEGIN SOLUTION
+        ctx.save_for_backward(x, bias)
+        ctx.p, ctx.seed = p, seed
+        out = torch.empty_like(x)
+        n, block_size = x.numel(), 512
+        bias_gelu_dropout_forward_kernel[(triton.cdiv(n, block_size),)](
+            x, y, bias, out, n, x.shape[1], p, seed, BLOCK_SIZE=block_size
+        )
+        return out
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, dout: Tensor) -> tuple:
+        """The gradients of x, bias and y, and None for p and seed."""
+        ### BEGIN SOLUTION
+        x, bias = ctx.saved_tensors
+        dx = torch.empty_like(x)
+        n, block_size = x.numel(), 512
+        bias_gelu_dropout_backward_kernel[(triton.cdiv(n, block_size),)](
+            x, dout.contiguous(), bias, dx, n, x.shape[1], ctx.p, ctx.seed, BLOCK_SIZE=block_size
+        )
+        return dx, dx.sum(0), dout, None, None
+        ### END SOLUTION
+
+
+def bias_gelu_dropout(x: Tensor, bias: Tensor, y: Tensor, p: float, seed: int) -> Tensor:
+    """y + dropout(gelu(x + bias), p), the mask drawn from seed; gradients for x, bias and y."""
+    ### BEGIN SOLUTION
+    return BiasGeluDropout.apply(x, bias, y, p, seed)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "12-bias-gelu-dropout-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("12-bias-gelu-dropout", bias_gelu_dropout)
+
+
+# %%
+def dropout_step(call) -> tuple:
+    """(traffic, bytes kept beside the inputs) of a forward and a backward pass."""
+    torch.manual_seed(0)
+    inputs = [torch.randn(shape, requires_grad=True) for shape in ((64, 512), (512,), (64, 512))]
+    known = {one.data_ptr() for one in inputs}
+    dout, kept = torch.ones(64, 512), {}
+
+    def keep(saved: Tensor) -> Tensor:
+        if saved.data_ptr() not in known:
+            kept[saved.data_ptr()] = saved.nbytes
+        return saved
+
+    with (
+        track_traffic() as moved,
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved),
+    ):
+        out = call(*inputs)
+        torch.autograd.grad(out, inputs, dout)
+    return moved, sum(kept.values())
+
+
+traffic_of_dropout = {}
+for name, call in {
+    "operation by operation": lambda x, bias, y: y + F.dropout(F.gelu(x + bias), 0.1),
+    "your kernels": lambda x, bias, y: bias_gelu_dropout(x, bias, y, 0.1, 0),
+}.items():
+    traffic_of_dropout[name], kept_bytes = dropout_step(call)
+    print(f"{name:24} keeps {in_bytes(kept_bytes)} beside its inputs")
+
+# %% tags=["figure"]
+labkit.figures.traffic_bars(traffic_of_dropout, 6 * 4 * 64 * 512)
+
+# %% [markdown]
+# The ideal is six matrices: x and y in, z out; x and dz in, dx out. The gradient of y is dz as it is. Yours also reads
+# the bias for each element, which a cache serves on a GPU, and dx once more for the sum.
+#
+# For the prediction: the mask is one byte written and one read, beside 24 bytes in all. What counts more is that it
+# would be kept, with the argument of the GELU, until the backward pass comes. `torch.compile` does as you did.
+#
+# Two things to know in practice. Philox takes about a hundred integer operations and makes four numbers, of which
+# `tl.rand` throws three away; `tl.rand4x` gives all four. And a training loop draws a fresh seed for each call from
+# PyTorch's generator, or every step drops the same elements.
+
+# %% [markdown]
+# ## An optimizer's step
+#
+# After the backward pass, AdamW goes over every parameter with its gradient $g$ and two moments. Nothing is multiplied
+# with a matrix, so it is all memory: for a model of 8 billion parameters in float32, one read of one such tensor is 32 GB.
+#
+# $$\theta \leftarrow (1 - \eta\lambda)\,\theta, \quad m \leftarrow \beta_1 m + (1-\beta_1)\,g, \quad
+# v \leftarrow \beta_2 v + (1-\beta_2)\,g^2, \quad
+# \theta \leftarrow \theta - \eta\,\frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \varepsilon}$$
+#
+# Step $t$ counts from 1. Everything on the right is there once the four tensors have been read.
+
+# %% [markdown]
+# **Predict:** how many bytes a parameter must a step move in float32? How many milliseconds is that for a billion
+# parameters at 2 TB/s?
+#
+# [[exercise 12-adamw]]
+#
+# Write `adamw_step(param, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_decay)`, which takes the step
+# in place. The four tensors are contiguous float32 vectors of the same length; `step` is an int, the others are floats.
+# One launch: four reads and three writes an element. The gradient stays as it is.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# A kernel may store where it has loaded. No other program touches these elements, so the order does not matter.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The two corrections are the same for all elements: compute them once in Python, in double precision, and hand them over
+# as numbers. In the kernel, the formulas above line by line.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `correction1, correction2 = 1 - beta1**step, 1 - beta2**step` in the launcher. In the kernel, `denominator =
+# tl.sqrt(exp_avg_sq) / tl.sqrt(correction2) + eps`, and the parameter loses `lr / correction1 * exp_avg / denominator`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "12-adamw", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def adamw_kernel(
+    param_ptr,
+    grad_ptr,
+    exp_avg_ptr,
+    exp_avg_sq_ptr,
+    n,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay,
+    correction1,
+    correction2,
+    BLOCK_SIZE: tl.constexpr,
+):
+    ### BEGIN SOLUTION
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offs < n
+    param = tl.load(param_ptr + offs, mask=mask)
+    grad = tl.load(grad_ptr + offs, mask=mask)
+    exp_avg = tl.load(exp_avg_ptr + offs, mask=mask)
+    exp_avg_sq = tl.load(exp_avg_sq_ptr + offs, mask=mask)
+    exp_avg = beta1 * exp_avg + (1 - beta1) * grad
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+    param = param * (1 - lr * weight_decay)
+    param = param - lr / correction1 * exp_avg / (tl.sqrt(exp_avg_sq) / tl.sqrt(correction2) + eps)
+    tl.store(param_ptr + offs, param, mask=mask)
+    tl.store(exp_avg_ptr + offs, exp_avg, mask=mask)
+    tl.store(exp_avg_sq_ptr + offs, exp_avg_sq, mask=mask)
+    ### END SOLUTION
+
+
+def adamw_step(
+    param: Tensor,
+    grad: Tensor,
+    exp_avg: Tensor,
+    exp_avg_sq: Tensor,
+    step: int,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+) -> None:
+    """One step of AdamW in place, the step-th from 1 on, by one launch."""
+    ### BEGIN SOLUTION
+    n, block_size = param.numel(), 512
+    correction1, correction2 = 1 - beta1**step, 1 - beta2**step
+    adamw_kernel[(triton.cdiv(n, block_size),)](
+        *(param, grad, exp_avg, exp_avg_sq, n, lr, beta1, beta2, eps, weight_decay),
+        *(correction1, correction2),
+        BLOCK_SIZE=block_size,
+    )
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "12-adamw-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("12-adamw", adamw_step)
+
+
+# %%
+def optimizer_traffic(**options):
+    param = nn.Parameter(torch.randn(8192))
+    optimizer = torch.optim.AdamW([param], **options)
+    param.grad = torch.randn(8192)
+    # The first step makes the moments.
+    optimizer.step()
+    with track_traffic() as moved:
+        optimizer.step()
+    return moved
+
+
+traffic_of_adamw = {"AdamW(foreach=False)": optimizer_traffic(foreach=False)}
+traffic_of_adamw["AdamW(fused=True)"] = optimizer_traffic(fused=True)
+state = [torch.randn(8192).abs() for _ in range(4)]
+with track_traffic() as traffic_of_adamw["your kernel"]:
+    adamw_step(*state, 2, 1e-3, 0.9, 0.999, 1e-8, 0.01)
+
+# %% tags=["figure"]
+labkit.figures.traffic_bars(traffic_of_adamw, 7 * 4 * 8192)
+
+# %% [markdown]
+# 28 bytes a parameter, so 14 ms for a billion of them at 2 TB/s; nearly three times as much operation by operation.
+# `AdamW(fused=True)` is question 2 of the list: it exists. By its signature it may also write the gradient (to undo a loss
+# scale), which the meter counts. Besides, it takes all tensors of a model in a few launches, which for a thousand small
+# tensors matters more than the bytes.
+
+# %% [markdown]
+# ## What is still missing to speed
+#
+# Bytes are what a memory-bound kernel can be judged by without a GPU. Two more things are decided on the card.
+#
+# **Autotuning.** The best block and number of warps depend on the GPU and on the size. `@triton.autotune(configs=[
+# triton.Config({"BLOCK_SIZE": 512}, num_warps=4), ...], key=["n"])` above `@triton.jit` times each configuration once
+# for each new `n` and keeps the fastest. The first call is therefore slow, and a kernel that writes in place is run
+# several times, unless `restore_value=["param_ptr"]` says what to put back. In the interpreter nothing is timed and the
+# first configuration is taken.
+#
+# **libdevice.** `tl.exp`, `tl.sqrt` and `tl.erf` are Triton's own. `triton.language.extra.libdevice` has NVIDIA's whole
+# library, `tanh`, `log1p`, `erfinv` or `pow`, each in a precise and some in a fast version. A memory-bound kernel waits
+# for memory anyway, so take the precise one.
+
+# %% tags=["varies"]
+if has_gpu():
+    n = 2**26
+    x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
+    copied_ms = bench(lambda: y.copy_(x)).median_ms
+    added_ms = bench(lambda: add(x, y)).median_ms
+    print(f"copy: {8 * n / copied_ms / 1e6:,.0f} GB/s, add: {12 * n / added_ms / 1e6:,.0f} GB/s")
+else:
+    print("No GPU here, so nothing is timed: bytes against the ideal are the measure.")
+
+# %% [markdown]
+# ## Summary
+#
+# Your own measurements: bytes against the ideal, and how many kernels a GPU would launch.
+
+
+# %%
+def summary_row(name: str, moved, ideal: float) -> None:
+    kernels = len(moved.launches) + len(moved.operations)
+    print(f"{name:44}{kernels:>8}{moved.total_bytes / ideal:>9.2f}x")
+
+
+print(f"{'':44}{'kernels':>8}{'bytes':>10}")
+summary_row("softmax, operation by operation", traffic["operation by operation"], 2 * matrix.nbytes)
+summary_row("softmax, yours", traffic["your kernel"], 2 * matrix.nbytes)
+for name, moved in traffic_of_norm.items():
+    summary_row(f"RMSNorm with gradients, {name}", moved, 5 * 4 * tokens.numel())
+for name, moved in traffic_of_swiglu.items():
+    summary_row(f"SwiGLU with gradients, {name}", moved, 8 * 4 * 64 * 512)
+for name, moved in traffic_of_dropout.items():
+    summary_row(f"bias, GELU, dropout, {name}", moved, 6 * 4 * 64 * 512)
+for name, moved in traffic_of_adamw.items():
+    summary_row(f"step of AdamW, {name}", moved, 7 * 4 * 8192)
+
+# %%
+progress("12", globals())
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 2 points. A person reads them, so no check answers at once, and `progress` does not count them. A
+# few sentences each; numbers count more than words.
+#
+# **A.** (2 points, read by a person) Fusing the activation into the matrix product before it saves a write and a read of
+# the product's result. Why does nobody fuse a whole transformer layer into one kernel? Name two things that set a limit,
+# and say for one of them at which size it does.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "12-open-one-kernel", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Registers and shared memory: a program can keep what fits on one multiprocessor, 64 Ki registers of 4 bytes (256 KiB)
+# and up to 227 KiB of shared memory on an H100. A row of 4096 float32 is 16 KiB and fits; the inner row of a feed-forward
+# layer for a tile of 128 tokens, 128 x 14336 x 2 bytes = 3.7 MB, does not. More live values also mean fewer programs on
+# a multiprocessor, or spills.
+# Dependence between programs: a matrix product needs whole rows, which many programs compute; they can wait for one
+# another only at the end of a launch (or through atomics on global memory). So a kernel ends where every output needs
+# all inputs.
+# Also right: what is computed again by each program that needs it grows; products are compute-bound, so that there is
+# little to gain; a kernel for each shape and dtype has to be kept alive.
+#
+# Marks: 1/2 for each of two limits; 1 for a number with its unit (a factor of 2 is fine).
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (2 points, read by a person) `softmax` of this lab reads each element once as long as a row fits into a block. A
+# colleague measures on an A100 and finds your kernel at 90 % of the memory's rate for rows of 4096, at 20 % for rows of
+# 64, and slow again for rows of 100,000. Explain both ends, and say what you would change for each.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "12-open-both-ends", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Rows of 64: a program with 4 warps has 128 threads for 64 elements, half of them idle, and each loads 4 bytes; the cost
+# of starting a program and of its two reductions is spread over 256 bytes. Change: several rows a program (a block of
+# rows x 64), or one warp a program.
+# Rows of 100,000: the block is 131,072 lanes, 24 % of them masked; in float32 it is 512 KiB, more than the 256 KiB of
+# registers of a multiprocessor, so that values spill to memory and are read again. Change: more warps up to some size,
+# then a loop over pieces of the row with a running maximum and sum (two reads instead of one), or several programs a
+# row that combine their statistics.
+#
+# Marks: 1/2 for each explanation, 1/2 for each change. "Cache misses" alone explains neither.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Triton's own tutorials: *Vector Addition*, *Fused Softmax*, *Low-Memory Dropout* and *Layer Normalization*.
+# - Sasha Rush's *Triton Puzzles*, twelve small kernels with pictures.
+# - Horace He, *Making Deep Learning Go Brrrr From First Principles* (2022): compute, memory and overhead.
+# - Liger Kernel's folder `ops`, for RMSNorm, SwiGLU and more as they are used in training.
+#
+# **Sources.** The texts above and PyTorch's documentation of `torch.autograd.Function`. Triton: Philippe Tillet, H. T.
+# Kung and David Cox, *Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations* (2019).
+# RMSNorm: Biao Zhang and Rico Sennrich (2019). GLU variants: Noam Shazeer (2020). Philox: John Salmon and others,
+# *Parallel Random Numbers: As Easy as 1, 2, 3* (2011). AdamW: Ilya Loshchilov and Frank Hutter (2019). Pin-Lun Hsu and
+# others, *Liger Kernel: Efficient Triton Kernels for LLM Training* (2024).

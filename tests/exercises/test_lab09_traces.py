@@ -1,0 +1,84 @@
+"""Lab 09: the model's trace has the form and the order of a real one, and the figures that the notebook quotes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from labkit.exercises.lab09 import traces
+from labkit.exercises.lab09.profile import ON_DEVICE, Session, identity, recording_of, session_inputs, steady_events
+from labkit.oracles.lab09.traces import idle_us, share, true_work, window_us, without_overlap
+from tests.exercises.harness import answers_in, solution_of
+
+LAGS = Session()
+STARVES = Session(n_cold=1, launch_us=40.0, waits=True)
+
+
+def one_generator() -> torch.Generator:
+    return torch.Generator().manual_seed(1)
+
+
+@pytest.fixture
+def no_shipped_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a clone without a recording of a GPU."""
+    monkeypatch.setattr(traces, "SHIPPED", tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("case", [LAGS, STARVES])
+def test_the_device_never_runs_ahead_and_each_stream_runs_in_order(case: Session) -> None:
+    work = recording_of(case, session_inputs(case, one_generator())).work
+    assert all(one.launch_us + one.launch_took_us < one.start_us < one.end_us for one in work)
+    assert len({one.correlation for one in work}) == len(work)
+    for stream in {one.op.stream for one in work}:
+        mine = [one for one in work if one.op.stream == stream]
+        assert all(earlier.end_us <= later.start_us for earlier, later in itertools.pairwise(mine))
+    assert all(8 * time == int(8 * time) for one in work for time in (one.start_us, one.end_us))
+
+
+def test_the_cases_have_the_traps_that_the_hints_are_about() -> None:
+    """The device lags behind its step, streams overlap, kernels come from autograd's thread and from Triton."""
+    tree = session_inputs(LAGS, one_generator())
+    recording = recording_of(LAGS, tree)
+    ends = [one.start_us > recording.steps[one.step][1] for one in recording.work]
+    assert any(ends) and not all(ends)
+    assert {one.op.thread for one in recording.work} == {traces.MAIN_THREAD, traces.AUTOGRAD_THREAD}
+    calls = {event["cat"] for event in traces.as_events(recording) if event.get("cat", "").startswith("cuda")}
+    assert calls == {"cuda_runtime", "cuda_driver"}
+    events = steady_events(LAGS, tree)
+    assert idle_us(events) - without_overlap(events) > 50
+    tree = session_inputs(STARVES, one_generator())
+    assert idle_us(steady_events(STARVES, tree)) > 0.15 * window_us(steady_events(STARVES, tree))
+    assert len(true_work(STARVES, tree)) == 2 * len(traces.step_ops(2, warm=True, reduces=True))
+
+
+def test_the_quoted_figures_of_the_models_trace(no_shipped_trace: None) -> None:
+    trace = traces.load_trace()
+    assert trace.origin.startswith("No GPU") and "times are made up" in trace.origin
+    answers = answers_in("09-profile", solution_of("09-profile"))
+    work = answers["gpu_work"](trace.events, trace.first_step)
+    report = answers["gpu_report"](work, traces.TENSOR_CORE_MARKS)
+    assert report["idle_us"] / window_us(work) == pytest.approx(0.28, abs=0.01)
+    assert report["tensor_core_share"] == pytest.approx(0.68, abs=0.005)
+    assert sum(event["cat"] == "kernel" for event in work) == 3 * 29
+    all_steps = answers["gpu_report"](answers["gpu_work"](trace.events, 0), traces.TENSOR_CORE_MARKS)
+    assert all_steps["tensor_core_share"] < report["tensor_core_share"]
+
+
+def test_a_shipped_trace_is_loaded_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [{"ph": "X", "cat": "kernel", "name": "k", "ts": 0, "dur": 1, "args": {"stream": 7, "correlation": 1}}]
+    file = tmp_path / "gpu_trace.json"
+    file.write_text(json.dumps({"traceEvents": events, "first_step": 3, "origin": "A real GPU: one"}))
+    monkeypatch.setattr(traces, "SHIPPED", file)
+    assert traces.load_trace() == traces.Trace(events, 3, "A real GPU: one")
+
+
+def test_the_steady_part_has_no_tuning_and_nothing_of_the_host() -> None:
+    events = steady_events(LAGS, session_inputs(LAGS, one_generator()))
+    assert {event["cat"] for event in events} == set(ON_DEVICE)
+    assert traces.TUNING not in {event["name"] for event in events}
+    assert 0 < share(LAGS, session_inputs(LAGS, one_generator())) < 1
+    assert identity(events[0]) == [events[0]["cat"], events[0]["name"], events[0]["ts"]] and identity("x") == "x"

@@ -1,0 +1,53 @@
+"""Lab 14's all-reduce over nodes graded in earnest, up to twelve ranks as processes: what crosses nodes is the router's
+own count, on the nodes of the case."""
+
+from __future__ import annotations
+
+import pytest
+
+from grading.supervisor import Job, grade_job
+from grading.supervisor.result import ExerciseResult
+from labkit.check.text import as_text
+from tests.exercises.harness import TESTS, solution_of
+from tests.grading.ranks import ranks_server
+
+EXERCISE = "14-hierarchical"
+IMPORTS = (
+    "from collections.abc import Sequence\n\nimport torch\nfrom torch import Tensor\n\nfrom labkit.ranks import Comm\n"
+)
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ranks_server() as found:
+        yield found
+
+
+def graded(server, source: str) -> ExerciseResult:
+    steps = (
+        {"id": "setup", "do": "code", "source": IMPORTS},
+        {"id": EXERCISE, "do": "code", "source": source},
+        {"id": f"{EXERCISE}-check", "do": "exercise", "exercise": EXERCISE, "texts": {}},
+    )
+    result = grade_job(server, Job("14_collectives", "ada", "1", steps, (IMPORTS, source), (), b"key"))
+    return result.exercises[EXERCISE]
+
+
+def answer(folder: str, name: str) -> str:
+    return (TESTS / folder / f"{EXERCISE}__{name}.py").read_text()
+
+
+@pytest.mark.parametrize("source", [solution_of(EXERCISE), answer("right", "leaders")], ids=["solution", "leaders"])
+def test_right_answers_pass(server, source: str) -> None:
+    result = graded(server, source)
+    for verdict in (result.public, result.hidden):
+        assert verdict.outcome == "passed", as_text(verdict)
+
+
+@pytest.mark.parametrize("name", ["flat-ring", "one-part-after-the-other", "own-node-only"])
+def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
+    source = answer("wrong", name)
+    verdict = graded(server, source).public
+    hint = source.splitlines()[0].removeprefix("#").strip()
+    assert verdict.score == 0 and hint in (verdict.hint or ""), as_text(verdict)

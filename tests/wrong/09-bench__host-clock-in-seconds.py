@@ -1,0 +1,13 @@
+# That is in seconds
+def bench(fn, cuda, device, now_s, n_repeats):
+    buffer = torch.empty(2 * cuda.get_device_properties(device).L2_cache_size, dtype=torch.int8, device=device)
+    fn()
+    times = []
+    for _ in range(n_repeats):
+        buffer.zero_()
+        cuda.synchronize()
+        before_s = now_s()
+        fn()
+        cuda.synchronize()
+        times.append(now_s() - before_s)
+    return statistics.median(times)

@@ -1,0 +1,13 @@
+# These times contain the jobs before
+def time_jobs(jobs, cuda):
+    start = cuda.Event(enable_timing=True)
+    start.record()
+    ends = []
+    for fn, stream in jobs:
+        end = cuda.Event(enable_timing=True)
+        with cuda.stream(stream):
+            fn()
+            end.record()
+        ends.append(end)
+    cuda.synchronize()
+    return [start.elapsed_time(end) for end in ends]

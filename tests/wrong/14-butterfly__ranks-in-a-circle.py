@@ -1,0 +1,22 @@
+# The ranks added up in different orders
+def butterfly_all_reduce(comm, x):
+    rank, n = comm.rank, comm.world_size
+    inner = 1 << (n.bit_length() - 1)
+    total, got = x.clone(), torch.empty_like(x)
+    if rank >= inner:
+        comm.send(total, rank - inner)
+        comm.recv(total, rank - inner)
+        return total
+    if rank + inner < n:
+        comm.recv(got, rank + inner)
+        total += got
+    distance = 1
+    while distance < inner:
+        work = comm.isend(total, (rank + distance) % inner)
+        comm.recv(got, (rank - distance) % inner)
+        work.wait()
+        total += got
+        distance *= 2
+    if rank + inner < n:
+        comm.send(total, rank + inner)
+    return total

@@ -1,0 +1,16 @@
+# fastest returns one of the four names
+def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
+    up, down = math.ceil(math.log2(n)), math.floor(math.log2(n))
+    whole = alpha_s + n_bytes * beta_s
+    chunk = alpha_s + n_bytes / n * beta_s
+    if algorithm == "naive":
+        return 2 * (n - 1) * whole
+    if algorithm == "tree":
+        return 2 * up * whole
+    if algorithm == "butterfly":
+        return (up if up == down else down + 2) * whole
+    return 2 * (n - 1) * chunk
+
+
+def fastest(n, n_bytes, alpha_s, beta_s):
+    return min(all_reduce_time(name, n, n_bytes, alpha_s, beta_s) for name in ("tree", "butterfly", "ring"))

@@ -1,0 +1,27 @@
+# Only the sum of a whole node has to leave it
+def hierarchical_all_reduce(comm, x, nodes):
+    size = len(nodes[0])
+    nodes = [list(range(first, first + size)) for first in range(0, comm.world_size, size)]
+    node = next(ranks for ranks in nodes if comm.rank in ranks)
+    place = node.index(comm.rank)
+    peers = [ranks[place] for ranks in nodes]
+    total = x.clone()
+    chunks = list(total.tensor_split(len(node)))
+    pieces = list(chunks[place].tensor_split(len(peers)))
+    pass_round(comm, chunks, node, adds=True)
+    pass_round(comm, pieces, peers, adds=True)
+    pass_round(comm, pieces, peers, adds=False)
+    pass_round(comm, chunks, node, adds=False)
+    return total
+
+
+def pass_round(comm, chunks, ranks, adds):
+    n, place = len(ranks), ranks.index(comm.rank)
+    for step in range(n - 1):
+        out = (place - step - adds) % n
+        sent, mine = chunks[out], chunks[out - 1]
+        got = torch.empty_like(mine)
+        work = comm.isend(sent, ranks[(place + 1) % n])
+        comm.recv(got, ranks[place - 1])
+        work.wait()
+        mine.copy_(mine + got if adds else got)

