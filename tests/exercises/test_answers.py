@@ -21,14 +21,16 @@ USE_UP_THEIR_TIME = ("the-lectures-loop", "the-lectures-loop-on-a-sorted-list", 
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 
 
-LAUNCH = ("15-launch",)
-"""Exercises whose check starts processes from nothing, which takes seconds each time."""
+TAKE_THEIR_TIME = tuple(name for name in ALL if name == "15-launch" or "compiled" in exercises.find(name).meters)
+"""Exercises whose check starts processes from nothing or compiles kernels, which takes seconds each time."""
 
 
 def _cases(folder: str) -> list:
     return [
         pytest.param(
-            path, id=path.stem, marks=_marks(path.stem.startswith(LAUNCH) or path.stem.endswith(USE_UP_THEIR_TIME))
+            path,
+            id=path.stem,
+            marks=_marks(path.stem.startswith(TAKE_THEIR_TIME) or path.stem.endswith(USE_UP_THEIR_TIME)),
         )
         for path in answer_files(folder)
     ]
@@ -38,7 +40,7 @@ def _marks(is_slow: bool) -> list:
     return [pytest.mark.slow] if is_slow else []
 
 
-@pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=_marks(name in LAUNCH)) for name in ALL])
+@pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=_marks(name in TAKE_THEIR_TIME)) for name in ALL])
 def test_the_solution_gets_full_marks(exercise_id: str) -> None:
     source = solution_of(exercise_id)
     for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):

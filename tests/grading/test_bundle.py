@@ -27,13 +27,14 @@ def bundle(tmp_path_factory) -> Path:
 
 
 def solution_passages() -> set[str]:
-    """Every three consecutive lines of a solution; a hint may quote one, and an oracle may need the same two."""
+    """Every three consecutive lines of a solution, of 60 characters or more: a hint may quote one line, an oracle may
+    need the same two, and three short ones are everybody's (`try:`, `yield`, `finally:`)."""
     passages: set[str] = set()
     for source in (REPOSITORY / "solutions").glob("[0-9]*.py"):
         for region in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", source.read_text(), re.DOTALL):
             lines = [line.strip() for line in region.splitlines() if line.strip()]
             passages |= {" ".join(lines[at : at + 3]) for at in range(len(lines) - 2)}
-    return passages
+    return {passage for passage in passages if len(passage) >= 60}
 
 
 def test_no_solution_and_nothing_of_the_grader_is_in_it(bundle) -> None:

@@ -252,7 +252,7 @@ def test_what_a_cell_has_opened(server, name: str) -> None:
 
 
 LOOKS = """
-import ctypes, fcntl, json, os
+import ctypes, fcntl, json, os, sys
 def total(comm, x):
     found = []
     libc = ctypes.CDLL(None, use_errno=True)
@@ -272,7 +272,8 @@ def total(comm, x):
     names = open('/proc/net/unix').read().splitlines()[1:] if os.path.exists('/proc/net/unix') else []
     if any('@' in name for name in names): found.append(f'names {names}')
     for folder in ('/tmp', '/dev/shm'):
-        left = [name for name in os.listdir(folder) if not name.startswith(('job-', 'grading-', 'ipython', 'fontlist'))]
+        left = [name for name in os.listdir(folder) if not name.startswith(('job-', 'grading-', 'ipython', 'fontlist'))
+                and not any(path.startswith(f'{folder}/{name}/') for path in sys.path)]
         if left: found.append(f'{folder} {left}')
     file = os.open(os.__file__, os.O_RDONLY)
     for name, call in {

@@ -50,6 +50,16 @@ def test_a_meter_reports_and_nothing_is_raised() -> None:
     assert len(traffic.launches) == 1
 
 
+def test_a_guard_inside_of_another() -> None:
+    x = torch.ones(300)
+    with guarded(triton_interpreter), guarded(triton_interpreter):
+        with pytest.raises(LaunchOutOfBounds):
+            add(x, x, kernel=add_without_mask_kernel)
+        with track_traffic() as traffic:
+            add(x, x, kernel=add_without_mask_kernel)
+    assert traffic.out_of_bounds
+
+
 def test_everything_is_given_back() -> None:
     before = triton_interpreter.GridExecutor.__call__, set(vars(triton_interpreter))
     with guarded(triton_interpreter):

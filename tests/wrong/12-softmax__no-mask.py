@@ -1,4 +1,4 @@
-# mask the lanes that have nothing to do
+# lanes behind the end of the row take part
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)
