@@ -80,6 +80,15 @@ def follows(rules: type[CachingAllocator]) -> Callable[[Trace, Tree, Tree], bool
     return when
 
 
+def is_all_of(rules: type[CachingAllocator], tree: Tree, got: Tree) -> bool:
+    """Whether the rows are those of other rules to the end, and wrong somewhere."""
+    rows = [tuple(row) for row in got["rows"]]
+    return first_wrong(tree, got) is not None and rows == rows_of(rules(), tree["trace"])
+
+
+BEST_FIT = "Of the free blocks that are large enough, the smallest is taken: the best fit."
+
+
 def by(rules: Sequence[str], text: str) -> tuple[Hint, ...]:
     return tuple(Hint(follows(getattr(other_rules, name)), text) for name in rules)
 
@@ -137,6 +146,13 @@ ALLOCATOR = Oracle(
             "own size.",
         ),
         *by(["UnroundedSegments"], "From 10 MiB on, a segment is the request rounded up to a multiple of 2 MiB."),
+        # Up to the first wrong row, another fit may look as if the rest were at fault.
+        Hint(
+            lambda case, tree, got: (
+                is_all_of(other_rules.FirstFit, tree, got) or is_all_of(other_rules.WorstFit, tree, got)
+            ),
+            BEST_FIT,
+        ),
         Hint(
             lambda case, tree, got: (
                 follows(other_rules.SplitsAlways)(case, tree, got)
@@ -155,7 +171,7 @@ ALLOCATOR = Oracle(
             ["OnePool", "OnePoolSplitByRequest", "OnePoolOfSmall", "OnePoolOfLarge"],
             "Requests of up to 1 MiB and larger ones never share a segment: keep two pools apart.",
         ),
-        *by(["FirstFit", "WorstFit"], "Of the free blocks that are large enough, the smallest is taken: the best fit."),
+        *by(["FirstFit", "WorstFit"], BEST_FIT),
         *by(
             ["LastOfEquals"],
             "Of free blocks of the same size the one in the oldest segment is taken, and there the first: compare "
