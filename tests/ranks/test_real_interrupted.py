@@ -15,9 +15,12 @@ from tests.ranks.test_real import gone
 ROOT = Path(__file__).resolve().parents[2]
 
 OWNER = """
-import os, sys, time, torch
+import os, signal, sys, time, torch
 from labkit.ranks import run_ranks
 from labkit.ranks.pool import shared_pool
+
+# As in a notebook, also where these tests were started with the signal ignored, which is inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def stuck(comm):
     print(os.getpid())
