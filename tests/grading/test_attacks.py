@@ -210,7 +210,7 @@ def test_the_matrix_fails_where_nothing_holds_a_submission(tmp_path, capsys) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_attack_gets_through(tier: str) -> None:
     try:
