@@ -24,7 +24,7 @@ from labkit.exercises.lab15 import launch as launching
 from labkit.exercises.lab15.launch import Training, launch, without_magic
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
-from labkit.oracles.lab15.launch import course, flat
+from labkit.oracles.lab15.launch_training import course, flat
 from labkit.spec import Observation
 from tests.exercises.harness import answers_in, solution_of
 from tests.lanes import require_tier

@@ -1,7 +1,7 @@
 """Lab 15: what is true of a training that was cut short twice, and what the usual mistakes look like.
 
-The training is done over in one process, with torch's own sampler and optimizer: the curve, and the checkpoint that
-has to lie there at each kill. The inputs may hold a checkpoint with drawn numbers, whose curve nobody can know who did
+The training is done over in one process (`launch_training`): the curve, and the checkpoint that has to lie there at
+each kill. The inputs may hold a checkpoint with drawn numbers, whose curve nobody can know who did
 not read it. How many steps each start took, and to which files it saved, is what the student's processes say
 themselves: it chooses a hint, and what it cannot show is in the numbers.
 """
@@ -9,97 +9,13 @@ themselves: it chooses a hint, and what it cannot show is in the numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import mse_loss
-from torch.utils.data import DistributedSampler
 
 from labkit.exercises.lab15.launch import N_RANKS, Training
+from labkit.oracles.lab15.launch_training import close, course, first_departure, flat
 from labkit.spec import Hint, Observation, Oracle
-
-ATOL, RTOL = 1e-5, 1e-4
-"""float32: the two ranks' gradients are averaged in another order than here."""
-
-
-@dataclass(frozen=True)
-class Course:
-    """A training in one process. at: by step, what a checkpoint after that step holds."""
-
-    losses: list[float]
-    at: dict[int, dict[str, Any]]
-
-
-def course(case: Training, tree: dict, begin: dict | None = None, slip: str = "") -> Course:
-    """The training from the checkpoint `begin` (from the inputs' own, or from nothing, without it) to its end.
-
-    slip: "model", "momentum" or "generators" forgotten at the beginning; "rank 0's generator" for all; the "epoch"
-    begun again for its first step; the order of epoch 0 there ("set_epoch"), or in every epoch ("never set_epoch");
-    "own loss" of rank 0 on the curve.
-    """
-    job = tree["job"]
-    begin = begin or tree["begun"] or {"step": 0, "model": job["model"], "losses": []}
-    model = nn.Linear(case.n_features, 1)
-    weights = job["model"] if slip == "model" else begin["model"]
-    model.load_state_dict({name: value.clone() for name, value in weights.items()})
-    optimizer = torch.optim.SGD(model.parameters(), lr=job["lr"], momentum=job["momentum"])
-    if "momentum" in begin and slip != "momentum":
-        for parameter, buffer in zip(model.parameters(), begin["momentum"], strict=True):
-            optimizer.state[parameter]["momentum_buffer"] = buffer.clone()
-    generators = [torch.Generator().manual_seed(job["seed"] + rank) for rank in range(N_RANKS)]
-    if "generators" in begin and slip != "generators":
-        for rank, generator in enumerate(generators):
-            generator.set_state(begin["generators"][0 if slip == "rank 0's generator" else rank])
-    first, losses, at = begin["step"], list(begin["losses"]), {}
-    for step in range(first, case.n_steps):
-        epoch, within = divmod(step, case.steps_per_epoch)
-        if slip == "epoch" and step == first:
-            within = 0
-        if slip == "never set_epoch" or (slip == "set_epoch" and step == first):
-            epoch = 0
-        each = []
-        for rank, generator in enumerate(generators):
-            x, y = _batch(case, job, rank, epoch, within)
-            x = x + job["noise"] * torch.randn(x.shape, generator=generator)
-            each.append(mse_loss(model(x), y))
-        loss = sum(each) / N_RANKS
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(float((each[0] if slip == "own loss" else loss).detach()))
-        at[step + 1] = {
-            "step": step + 1,
-            "model": {name: value.clone() for name, value in model.state_dict().items()},
-            "momentum": [optimizer.state[parameter]["momentum_buffer"].clone() for parameter in model.parameters()],
-            "generators": [generator.get_state() for generator in generators],
-            "losses": list(losses),
-        }
-    return Course(losses, at)
-
-
-def _batch(case: Training, job: dict, rank: int, epoch: int, within: int) -> tuple[Tensor, Tensor]:
-    sampler = DistributedSampler(job["x"], num_replicas=N_RANKS, rank=rank, seed=job["seed"])
-    sampler.set_epoch(epoch)
-    rows = list(sampler)[within * case.batch : (within + 1) * case.batch]
-    return job["x"][rows], job["y"][rows]
-
-
-def close(got: Tensor, expected: Tensor) -> bool:
-    """Equal within float32's rounding, in shape too."""
-    return got.shape == expected.shape and torch.allclose(got.double(), expected.double(), rtol=RTOL, atol=ATOL)
-
-
-def flat(tensors: Any) -> Tensor:
-    return torch.cat([tensor.reshape(-1) for tensor in tensors])
-
-
-def first_departure(right: Course, got: dict) -> int | None:
-    """The first step, from 0, whose loss is not that of the undisturbed training."""
-    losses = torch.tensor(right.losses, dtype=torch.float64)
-    apart = ~((got["losses"] - losses).abs() <= ATOL + RTOL * losses.abs())
-    return int(apart.nonzero()[0]) if bool(apart.any()) else None
 
 
 def began_at_zero(case: Training, tree: dict, got: dict) -> bool:
