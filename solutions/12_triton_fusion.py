@@ -31,6 +31,8 @@ guard_launches()
 import triton
 import triton.language as tl
 
+torch.manual_seed(0)
+
 # %% [markdown]
 # First the question, measured. `track_traffic` counts the bytes that a block must read from device memory and write to
 # it: each operation reads its inputs once and writes its outputs once.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -27,6 +28,13 @@ def run(notebook: NotebookNode, folder: Path) -> NotebookNode:
     return notebook
 
 
+def fresh(folder: Path) -> Path:
+    """An empty folder of that very name: some cells show it, some say whether the file that they write was there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
 def texts(notebook: NotebookNode) -> dict[str, str]:
     """What a reader sees as text, cell by cell; a stream may arrive in any number of pieces.
 
@@ -47,14 +55,10 @@ def texts(notebook: NotebookNode) -> dict[str, str]:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_a_solved_notebook_says_the_same_twice_and_is_quick(source: Path, tmp_path: Path) -> None:
     began = time.monotonic()
-    # In folders of their own: a cell that writes a file says whether there was one.
-    folders = [tmp_path / "first", tmp_path / "second"]
-    for folder in folders:
-        folder.mkdir()
-    first = run(build(source).solution, folders[0])
+    first = run(build(source).solution, fresh(tmp_path / "work"))
     seconds = time.monotonic() - began
     assert seconds < MAX_S
-    assert texts(first) == texts(run(build(source).solution, folders[1]))
+    assert texts(first) == texts(run(build(source).solution, fresh(tmp_path / "work")))
     stderr = [output for cell in first.cells for output in cell.get("outputs", ()) if output.get("name") == "stderr"]
     assert not stderr
 
