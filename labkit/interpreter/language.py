@@ -5,6 +5,7 @@ The stock interpreter looks the whole language up again at every nested call, of
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import ModuleType
 
@@ -32,6 +33,10 @@ class Language:
             scope.restore()
         self._missing = interpreter._MISSING
         self._changes += [(tl.tensor, *change) for change in _methods(tl.tensor)]
+        self._changes = [
+            (target, name, original, _truth if (target, name) == (tl.tensor, "__bool__") else ours)
+            for target, name, original, ours in self._changes
+        ]
 
     def put(self) -> None:
         for target, name, _, ours in self._changes:
@@ -43,6 +48,20 @@ class Language:
                 delattr(target, name)
             else:
                 setattr(target, name, original)
+
+
+def _truth(self) -> bool:
+    """`if` and `while` decide by one value. The stock interpreter takes every block for true; the compiler refuses."""
+    values = self.handle.data
+    if values.size == 1:
+        return bool(values)
+    if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
+        # Triton's own functions ask in this way whether they were given an operand.
+        return True
+    raise TypeError(
+        f"a block of {values.size} values is neither true nor false: choose with tl.where(condition, x, y), and join "
+        "masks with &, | and ~"
+    )
 
 
 def _methods(tensor: type) -> list[tuple[str, object, Callable]]:

@@ -7,19 +7,15 @@ is Python code, so an interrupt or `labkit.limits` ends it.
 from __future__ import annotations
 
 import linecache
-import operator
 import threading
 from collections.abc import Callable
 from types import ModuleType, TracebackType
 
 import numpy as np
-import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from labkit.interpreter.arguments import check_arguments, checked_grid
 from labkit.interpreter.language import Language
-
-MAX_GRID = (2**31 - 1, 65535, 65535)
-"""Programs along each axis: CUDA's limits, so that a grid that works here works there."""
 
 
 class Gate:
@@ -49,8 +45,9 @@ def _patch_executor(interpreter: ModuleType, gate: Gate) -> None:
 
     def launch(self, *args, **kwargs):
         name = self.fn.__name__
-        _check_tensors(name, {**dict(zip(self.arg_names, args)), **kwargs})
-        self.grid = _checked_grid(name, self.grid)
+        given = {**dict(zip(self.arg_names, args)), **kwargs}
+        check_arguments(name, given, self.arg_names, self.constexprs)
+        self.grid = checked_grid(name, self.grid)
         with gate.lock:
             if gate.running:
                 raise RuntimeError(f"kernel {name} is launched inside a kernel: call it without a grid, {name}(...)")
@@ -63,8 +60,8 @@ def _patch_executor(interpreter: ModuleType, gate: Gate) -> None:
                     return stock(self, *args, **kwargs)
             except interpreter.InterpreterError as error:
                 cause = _innermost(error, interpreter.InterpreterError)
-                where = _place(name, self.fn.__code__.co_filename, interpreter.interpreter_builder.grid_idx, cause)
-                raise interpreter.InterpreterError(f"{where}\n{type(cause).__name__}: {cause}") from cause
+                program = interpreter.interpreter_builder.grid_idx
+                raise interpreter.InterpreterError(_told(self.fn, program, cause, given)) from cause
             finally:
                 gate.running = False
                 language.take_back()
@@ -84,7 +81,12 @@ def _patch_calls(interpreter: ModuleType, gate: Gate) -> None:
         if not gate.running:
             name = self.fn.__name__
             raise RuntimeError(f"{name} is a Triton kernel and was called without a grid: {name}[grid](...)")
-        return call_interpreted(self, *args, **kwargs)
+        try:
+            return call_interpreted(self, *args, **kwargs)
+        except interpreter.InterpreterError as error:
+            cause = _innermost(error, interpreter.InterpreterError)
+        # Unwrapped: each wrapping quotes the one inside, which doubles its backslashes, and 30 calls deep fills memory.
+        raise cause
 
     def twin(function):
         known = vars(function)
@@ -100,33 +102,6 @@ def _patch_calls(interpreter: ModuleType, gate: Gate) -> None:
     JITFunction.__call__ = lambda self, *args, **kwargs: call(twin(self), *args, **kwargs)
 
 
-def _checked_grid(kernel: str, grid: object) -> Callable[[dict], tuple[int, ...]]:
-    def checked(args: dict) -> tuple[int, ...]:
-        value = grid(args) if callable(grid) else grid
-        if not isinstance(value, tuple | list) or not 1 <= len(value) <= 3:
-            raise ValueError(f"the grid of kernel {kernel} must be a tuple of 1 to 3 integers, not {value!r}")
-        try:
-            sizes = tuple(operator.index(size) for size in value)
-        except TypeError:
-            raise ValueError(
-                f"the grid of kernel {kernel} must be of integers, not {value!r}; triton.cdiv(n, BLOCK_SIZE) rounds up"
-            ) from None
-        if any(not 0 <= size <= most for size, most in zip(sizes, MAX_GRID)):
-            raise ValueError(f"the grid of kernel {kernel} is {sizes}; each axis has 0 to {MAX_GRID[: len(sizes)]}")
-        return sizes
-
-    return checked
-
-
-def _check_tensors(kernel: str, arguments: dict[str, object]) -> None:
-    for name, value in arguments.items():
-        if isinstance(value, torch.Tensor) and value.device.type not in ("cpu", "cuda"):
-            raise ValueError(
-                f"argument {name} of kernel {kernel} is on device {value.device}, which holds no data to load: "
-                "give it a tensor on the CPU"
-            )
-
-
 def _innermost(error: BaseException, wrapper: type) -> BaseException:
     """What was raised in the kernel, below one wrapping for each function that it passed through."""
     while isinstance(error, wrapper) and error.__cause__ is not None:
@@ -134,10 +109,17 @@ def _innermost(error: BaseException, wrapper: type) -> BaseException:
     return error
 
 
-def _place(kernel: str, file: str, program: tuple[int, ...], cause: BaseException) -> str:
-    line = _last_line_in(file, cause.__traceback__)
-    text = linecache.getline(file, line).strip() if line else ""
-    return f"kernel {kernel} failed in program {program}" + (f", line {line}: {text}" if line else "")
+def _told(kernel: Callable, program: tuple[int, ...], cause: BaseException, given: dict[str, object]) -> str:
+    """Where and why on the first line, which is the one that a check shows; below it, the kernel's own line."""
+    file = kernel.__code__.co_filename
+    number = _last_line_in(file, cause.__traceback__)
+    where = f"kernel {kernel.__name__} failed in program {program}" + (f", line {number}" if number else "")
+    what, _, more = f"{type(cause).__name__}: {cause}".partition("\n")
+    nothing = ", ".join(name for name, value in given.items() if value is None)
+    if nothing and isinstance(cause, AttributeError):
+        what += f" (None was given for {nothing})"
+    line = linecache.getline(file, number).strip() if number else ""
+    return "\n".join(part for part in (f"{where}: {what}", f"    {line}" if line else "", more) if part)
 
 
 def _last_line_in(file: str, traceback: TracebackType | None) -> int | None:

@@ -18,15 +18,17 @@ class TritonMissing(ImportError):
     """Triton is not installed, or has no build for this system; the text says what to do."""
 
 
-def enable() -> bool:
+def enable(*, beside_gpu: bool = False) -> bool:
     """Let Triton kernels run on the CPU of this machine; false where there is a GPU to run them, and nothing is done.
 
-    May be called again, at no cost. Warns (RuntimeWarning) when the installed Triton differs from those that the
-    patches were written for, naming the functions. Raises TritonMissing.
+    beside_gpu: also where there is a GPU. Launches that have a tensor on the GPU are then compiled and run there, and
+    all others are interpreted; it is to be asked for first, since nothing is undone. May be called again, at no cost.
+    Warns (RuntimeWarning) when the installed Triton differs from those that the patches were written for, naming the
+    functions. Raises TritonMissing.
     """
     if importlib.util.find_spec("triton") is None:
         raise TritonMissing(how_to_get_triton(sys.platform))
-    if has_gpu():
+    if has_gpu() and not (beside_gpu or enabled_beside_gpu()):
         return False
     if enabled():
         return True
@@ -36,6 +38,7 @@ def enable() -> bool:
         arithmetic,
         atomics,
         autotune,
+        beside,
         canary,
         launch,
         libdevice,
@@ -54,9 +57,12 @@ def enable() -> bool:
             RuntimeWarning,
             stacklevel=2,
         )
+    before = beside.stock()
     for room in (arithmetic, products, atomics, reductions, libdevice, rewrite, launch):
         room.patch(interpreter)
     autotune.patch()
+    if has_gpu():
+        beside.patch(interpreter, before)
     setattr(interpreter, _MARK, True)
     return True
 
@@ -65,6 +71,13 @@ def enabled() -> bool:
     """Whether this process has the patched interpreter."""
     module = sys.modules.get("triton.runtime.interpreter")
     return module is not None and getattr(module, _MARK, False)
+
+
+def enabled_beside_gpu() -> bool:
+    """Whether this process has the patched interpreter for tensors of the CPU, and a GPU for its own."""
+    from labkit.interpreter import beside
+
+    return beside.chosen(sys.modules.get("triton.runtime.interpreter"))
 
 
 def how_to_get_triton(platform: str) -> str:

@@ -19,9 +19,10 @@ from typing import Self
 
 import torch
 
-from labkit.simdevice.allocator import CachingAllocator, Figures, NoRoom
+from labkit.simdevice.allocator import NoRoom
 from labkit.simdevice.clock import Clock
 from labkit.simdevice.commands import ALL, Command, Place
+from labkit.simdevice.counters import MemoryCounters
 from labkit.simdevice.event import Event
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.methods import methods_of
@@ -49,12 +50,13 @@ class Properties:
     L2_cache_size: int
 
 
-class SimDevice:
+class SimDevice(MemoryCounters):
     """One asynchronous device with a virtual clock, to be used in a `with` block, once or several times in a row."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()
         self.device = DEVICE
+        self.makes_on_device = False
         self.commands: list[Command] = []
         self.storages = Storages(on_free=lambda number: self.issue(Command("free", block=number)))
         self._replay = Replay(self.machine)
@@ -79,6 +81,18 @@ class SimDevice:
     def is_available(self) -> bool:
         """True, as on a machine that has a device."""
         return True
+
+    def device_count(self) -> int:
+        """1."""
+        return 1
+
+    def current_device(self) -> int:
+        """0, the number of the only device."""
+        return 0
+
+    def get_device_name(self, device: object = None) -> str:
+        """The name of the machine."""
+        return self.machine.name
 
     def Stream(self, device: object = None, priority: int = 0) -> Stream:
         """A new stream."""
@@ -118,43 +132,9 @@ class SimDevice:
         """The device's name, memory and cache, the latter two in bytes."""
         return Properties(self.machine.name, self.machine.memory_bytes, self.machine.cache_bytes)
 
-    def memory_allocated(self, device: object = None) -> int:
-        """Bytes of device memory in use: in blocks of the allocator where the machine has one, else by the byte."""
-        self._replay.ledger.settle()
-        return self._replay.ledger.live_bytes["device"]
-
-    def max_memory_allocated(self, device: object = None) -> int:
-        """The most bytes of device memory that were in use at once, since the last `reset_peak_memory_stats`."""
-        return self._replay.ledger.peak_bytes["device"]
-
-    def memory_reserved(self, device: object = None) -> int:
-        """Bytes of device memory that the allocator has from the driver; what is in use where there is no allocator."""
-        return self._replay.ledger.live_bytes[self._held_in]
-
-    def max_memory_reserved(self, device: object = None) -> int:
-        """The most bytes that were reserved at once, since the last `reset_peak_memory_stats`."""
-        return self._replay.ledger.peak_bytes[self._held_in]
-
-    def memory_stats(self, device: object = None) -> dict[str, int]:
-        """The allocator's figures, by a few of PyTorch's names. Without an allocator, nothing was asked of a driver."""
-        figures = self.allocator.figures if self.allocator else Figures()
-        return {
-            "allocated_bytes.all.current": self.memory_allocated(),
-            "allocated_bytes.all.peak": self.max_memory_allocated(),
-            "reserved_bytes.all.current": self.memory_reserved(),
-            "reserved_bytes.all.peak": self.max_memory_reserved(),
-            "requested_bytes.all.current": figures.requested_bytes if self.allocator else self.memory_allocated(),
-            "num_device_alloc": figures.n_mallocs,
-            "num_device_free": figures.n_frees,
-        }
-
     def empty_cache(self) -> None:
         """Give the segments in which nothing is in use back to the driver, after all queued work is done."""
         self.issue(Command("empty"))
-
-    def reset_peak_memory_stats(self, device: object = None) -> None:
-        """Forget the peaks so far."""
-        self._replay.ledger.reset_peak()
 
     # What only a simulated device can tell.
 
@@ -167,11 +147,6 @@ class SimDevice:
     def now_s(self) -> float:
         """The host's time, in virtual seconds."""
         return self.clock.host_s
-
-    @property
-    def allocator(self) -> CachingAllocator | None:
-        """The allocator, where the machine has one."""
-        return self._replay.ledger.allocator
 
     @property
     def launches(self) -> tuple[Span, ...]:
@@ -187,16 +162,6 @@ class SimDevice:
     def races(self) -> tuple[Race, ...]:
         """Missing waits found so far."""
         return tuple(self._replay.races.found)
-
-    @property
-    def host_bytes(self) -> int:
-        """Bytes of host memory in use, pinned or not, that were made for or by copies."""
-        return sum(self._replay.ledger.live_bytes[place] for place in ("pinned", "pageable"))
-
-    @property
-    def max_host_bytes(self) -> int:
-        """The most pinned and the most pageable bytes of the host that were in use at once, added."""
-        return sum(self._replay.ledger.peak_bytes[place] for place in ("pinned", "pageable"))
 
     # What the other modules of this package report.
 
@@ -234,10 +199,6 @@ class SimDevice:
         except NoRoom as error:
             self.storages.drop(tensor)
             raise OutOfMemory(f"{self.machine.name} is out of memory: {error}") from None
-
-    @property
-    def _held_in(self) -> str:
-        return "reserved" if self.allocator else "device"
 
     def copied(self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool) -> None:
         """A copy over the link. Only one that is non_blocking and whose host side is pinned lets the host go on."""

@@ -1,22 +1,37 @@
 """The methods of a tensor that ask where it is or take it elsewhere, while a simulated device is active.
 
 Its tensors are CPU tensors to PyTorch, so `x.device` would say "cpu" and `x.cpu()` would do nothing. Hooks of autograd
-are called below every mode, so the methods themselves are replaced, and put back when the block ends. So are
-`torch.tensor` and `torch.as_tensor`, which ask for a device before they dispatch anything.
+are called below every mode, so the methods themselves are replaced, and put back when the block ends. So are the
+functions that make tensors, `torch.tensor` and `torch.zeros` and their like, which ask for a device, and look for its
+driver where that is "cuda", before they dispatch anything.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn import functional as F
+
+from labkit.simdevice.storages import tensors_in
 
 if TYPE_CHECKING:
     from labkit.simdevice.device import SimDevice
 
 _OFF_LIMITS = "can't convert a tensor of the simulated device to numpy: copy it to the host first, with x.cpu()"
+
+
+_MAKERS = (
+    *("arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "logspace", "ones"),
+    *("ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "scalar_tensor"),
+    *("tril_indices", "triu_indices", "zeros", "zeros_like"),
+)
+
+
+_COMPOSED = ((F, "one_hot"), (F, "scaled_dot_product_attention"), (torch, "quantile"))
+"""Functions of PyTorch that make tensors of their own, where PyTorch believes their arguments to be: on the CPU."""
 
 
 class Move(torch.autograd.Function):
@@ -39,6 +54,7 @@ def methods_of(sim: SimDevice) -> Iterator[None]:
         raise RuntimeError("a simulated device is already active: end its `with` block first")
     replaced = [(torch.Tensor, name, method) for name, method in _methods(sim).items()]
     replaced += [(torch, name, constructor) for name, constructor in _constructors(sim).items()]
+    replaced += [(owner, name, _made_there(sim, getattr(owner, name))) for owner, name in _COMPOSED]
     before = {(owner, name): vars(owner)[name] for owner, name, _ in replaced if name in vars(owner)}
     for owner, name, value in replaced:
         setattr(owner, name, value)
@@ -50,6 +66,21 @@ def methods_of(sim: SimDevice) -> Iterator[None]:
                 setattr(owner, name, before[owner, name])
             else:
                 delattr(owner, name)
+
+
+def _made_there(sim: SimDevice, function: Callable) -> Callable:
+    """The function, with what it makes on the device where one of its arguments is there."""
+
+    def call(*args, **kwargs):
+        if not any(map(sim.storages.on_device, tensors_in(args, kwargs))):
+            return function(*args, **kwargs)
+        sim.makes_on_device = True
+        try:
+            return function(*args, **kwargs)
+        finally:
+            sim.makes_on_device = False
+
+    return call
 
 
 def _constructors(sim: SimDevice) -> dict[str, object]:
@@ -70,7 +101,19 @@ def _constructors(sim: SimDevice) -> dict[str, object]:
 
         return from_data
 
-    return {"tensor": from_data(torch.tensor, True), "as_tensor": from_data(torch.as_tensor, False)}
+    def on_named(make):
+        def made(*args, device=None, **kwargs):
+            if isinstance(device, str | torch.device) and torch.device(device).type == "cuda":
+                device = sim.device
+            return make(*args, device=device, **kwargs)
+
+        return made
+
+    return {
+        "tensor": from_data(torch.tensor, True),
+        "as_tensor": from_data(torch.as_tensor, False),
+        **{name: on_named(getattr(torch, name)) for name in _MAKERS},
+    }
 
 
 def _methods(sim: SimDevice) -> dict[str, object]:

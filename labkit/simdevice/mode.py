@@ -43,6 +43,8 @@ class Watch(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         device, pinned = kwargs.pop("device", None), kwargs.pop("pin_memory", None)
         packet = func._overloadpacket
+        if device is not None and self._sim.makes_on_device:
+            device = self._sim.device
         if packet is aten._to_copy and device is not None:
             return self._moved(func, args, kwargs, to_device=device.type != "cpu")
         if packet is aten.copy_ and self._on_device(args[0]) != self._on_device(args[1]):

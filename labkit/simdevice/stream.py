@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from labkit.simdevice.commands import Command
 from labkit.simdevice.event import Event
@@ -17,6 +17,16 @@ class Stream:
     def __init__(self, sim: SimDevice, number: int) -> None:
         self._sim = sim
         self.number = number
+        self._before: list[Stream] = []
+
+    def __enter__(self) -> Self:
+        """`with stream:` is `with cuda.stream(stream):`."""
+        self._before.append(self._sim.current_stream())
+        self._sim.set_stream(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._sim.set_stream(self._before.pop())
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event (a new one, if none is given) behind the work queued so far, and return it."""

@@ -94,6 +94,36 @@ def casts_between_narrow_types_and_integers():
     same(cast(small, torch.int32), small.int())
 
 
+def doubles():
+    """Singles, patterns that no single has, and sums that lie beyond float32's reach of a tie."""
+    gen = torch.Generator().manual_seed(7)
+    random = torch.randint(-(2**63), 2**63 - 1, (4096,), generator=gen).view(torch.float64)
+    near_ties = torch.tensor([1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8 - 2.0**-40, 1e300, 1e-320], dtype=torch.float64)
+    return torch.cat([singles(4096).double(), random, near_ties])
+
+
+@check
+def casts_between_narrow_types_and_other_floats():
+    for dtype in NARROW:
+        same(cast(doubles(), dtype), doubles().to(dtype))
+        same(cast(patterns(dtype), torch.float64), patterns(dtype).double())
+        same(cast(patterns(torch.float16), dtype), patterns(torch.float16).to(dtype))
+
+
+@check
+def casts_between_bf16_and_every_integer():
+    gen = torch.Generator().manual_seed(8)
+    bits = patterns(torch.bfloat16)
+    for dtype in (torch.int8, torch.int16, torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.bool):
+        wide = torch.randint(-(2**62), 2**62, (4096,), generator=gen).to(dtype)
+        same(cast(wide, torch.bfloat16), wide.bfloat16())
+        if dtype != torch.bool:
+            # Beyond what the integer holds, the result is the processor's.
+            held = torch.iinfo(dtype)
+            inside = bits[(bits.double() > float(held.min) - 1) & (bits.double() < float(held.max))]
+            assert torch.equal(cast(inside, dtype), inside.float().to(dtype)), dtype
+
+
 @check
 def bf16_rounded_toward_zero():
     @triton.jit
@@ -182,14 +212,25 @@ def _add_arithmetic_checks():
 _add_arithmetic_checks()
 
 
-@check
-def fp8_addition_rounds_once():
-    for dtype in NARROW[1:]:
-        x = patterns(dtype)
-        x, y = x.repeat(256), x.repeat_interleave(256)
-        out = torch.zeros(x.shape, dtype=dtype)
-        binary_kernel[(1,)](x, y, out, "add", len(x), BLOCK_SIZE=len(x))
-        same(out, (x.float() + y.float()).to(dtype))
+def _add_fp8_checks():
+    def of(op):
+        def run():
+            for dtype in NARROW[1:]:
+                x = patterns(dtype)
+                x, y = x.repeat(256), x.repeat_interleave(256)
+                want = TORCH[op](x.float(), y.float())
+                want = want if want.dtype == torch.bool else want.to(dtype)
+                out = torch.zeros_like(want)
+                binary_kernel[(1,)](x, y, out, op, len(x), BLOCK_SIZE=len(x))
+                same(out, want)
+
+        return run
+
+    for op in ("add", "sub", "mul", "div", "less", "equal", "maximum", "abs"):
+        ALL[f"fp8_{op}"] = of(op)
+
+
+_add_fp8_checks()
 
 
 @check
@@ -406,5 +447,5 @@ def the_language_is_given_back():
     assert {name: getattr(tl, name) for name in dir(tl)} == before
 
 
-STOCK_PASSES = {"the_language_is_given_back", "bf16_negative", "bf16_abs"}
+STOCK_PASSES = {"the_language_is_given_back", "bf16_negative", "bf16_abs", "fp8_abs"}
 """What the stock interpreter does right, in some version at least; kept because our patches could break it."""

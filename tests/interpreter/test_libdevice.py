@@ -57,8 +57,10 @@ def test_double_precision() -> None:
 def test_a_type_that_the_library_has_no_function_for() -> None:
     with pytest.raises(InterpreterError) as error:
         tanh_kernel[(1,)](torch.zeros(16, dtype=torch.float16), torch.zeros(16), 16)
-    assert str(error.value).splitlines()[-1] == (
-        "TypeError: libdevice.tanh takes no fp16: convert first, x.to(tl.float32)"
+    assert (
+        str(error.value)
+        .splitlines()[0]
+        .endswith(": TypeError: libdevice.tanh takes no fp16: convert first, x.to(tl.float32)")
     )
 
 
@@ -66,9 +68,5 @@ def test_a_function_that_is_not_there() -> None:
     with pytest.raises(InterpreterError) as error:
         bessel_kernel[(1,)](torch.zeros(16), torch.zeros(16), 16)
     assert (
-        str(error.value)
-        .splitlines()[-1]
-        .startswith(
-            "NotImplementedError: libdevice function __nv_j0f is not available on a CPU; these are: abs, acos, "
-        )
-    )
+        ": NotImplementedError: libdevice function __nv_j0f is not available on a CPU; these are: abs, acos, "
+    ) in str(error.value).splitlines()[0]

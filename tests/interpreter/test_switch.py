@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LATE = """
 import os
 os.environ.pop("TRITON_INTERPRET", None)
+FIRST
 import torch, triton, triton.language as tl
 from triton.language.extra.libdevice import tanh
 
@@ -58,9 +59,20 @@ def run(tmp_path: Path, source: str) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.slow
-def test_late_after_triton_and_kernels(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "needed"),
+    [
+        ("", "triton"),
+        ("import torch._inductor.runtime.triton_heuristics, torch._inductor.codegen.triton", "torch._inductor"),
+        ("from transformers import LlamaForCausalLM, MixtralForCausalLM", "transformers"),
+    ],
+    ids=["triton", "inductor", "transformers"],
+)
+def test_late_after_triton_and_kernels(tmp_path: Path, first: str, needed: str) -> None:
     pytest.importorskip("triton", reason="Triton is not installed; the interpreter is its")
-    done = run(tmp_path, LATE)
+    if importlib.util.find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed; what is tested is that it was imported before")
+    done = run(tmp_path, LATE.replace("FIRST", first))
     assert done.stdout == "241.0\n", done.stderr
     assert done.stderr == ""
 

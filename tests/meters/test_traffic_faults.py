@@ -208,3 +208,45 @@ def test_a_launch_on_a_gpu_is_refused(monkeypatch) -> None:
         "and give it tensors on the CPU"
     )
     assert JITFunction.run is before
+
+
+def test_what_lies_between_the_elements_of_a_view() -> None:
+    """A kernel that takes its argument for contiguous reads neighbours that the view does not have."""
+    x, out = torch.arange(30.0).view(10, 3)[:, 1], torch.full((10,), 7.0)
+    with track_traffic() as traffic:
+        gather_kernel[(1,)](x, out[:8], 1, 0, BLOCK_SIZE=8)
+    assert texts(traffic.out_of_bounds) == [
+        "kernel gather_kernel, program (0, 0, 0): load of x_ptr[1], which lies between the elements of a tensor of "
+        "strides (3,), and 4 more lanes"
+    ]
+    assert out.tolist() == [*range(1, 9), 7, 7], "a meter changes no value where memory is there"
+    assert traffic.launches[0].load_bytes == 8 * 4
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.arange(30.0).view(10, 3)[:, 1],
+        torch.arange(10.0).expand(4, 10)[2],
+        torch.arange(20.0).view(10, 2).t()[1],
+        torch.arange(10.0)[::3],
+    ],
+    ids=["column", "expanded", "transposed", "every-third"],
+)
+def test_a_kernel_that_is_given_the_strides_of_a_view(x: torch.Tensor) -> None:
+    n = 1 << (len(x).bit_length() - 1)
+    out = torch.zeros(n)
+    with track_traffic() as traffic:
+        gather_kernel[(1,)](x, out, x.stride(0), 0, BLOCK_SIZE=n)
+    assert texts(traffic.out_of_bounds) == []
+    assert torch.equal(out, x[:n])
+    assert traffic.launches[0].arguments["x_ptr"].load_bytes == 4 * n
+
+
+def test_both_faults_of_a_view_are_told_apart() -> None:
+    with track_traffic() as traffic:
+        gather_kernel[(1,)](torch.arange(9.0).view(3, 3)[:, 0], torch.zeros(16), 1, 0, BLOCK_SIZE=16)
+    assert [(one.index, one.lanes, one.n_elements, one.strides) for one in traffic.out_of_bounds] == [
+        (7, 9, 7, ()),
+        (1, 4, 0, (3,)),
+    ]

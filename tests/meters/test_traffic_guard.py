@@ -34,6 +34,16 @@ def test_a_launch_out_of_bounds() -> None:
     assert last == "Mask the lanes that have nothing to do: tl.load(..., mask=offs < n)"
 
 
+def test_a_view_that_is_taken_for_contiguous() -> None:
+    with guarded(triton_interpreter), pytest.raises(LaunchOutOfBounds) as error:
+        gather_kernel[(1,)](torch.zeros(10, 3)[:, 1], torch.zeros(8), 1, 0, BLOCK_SIZE=8)
+    assert str(error.value).splitlines() == [
+        "kernel gather_kernel, program (0, 0, 0): load of x_ptr[1], which lies between the elements of a tensor of "
+        "strides (3,), and 4 more lanes",
+        "Give the kernel the tensor's strides and use them, or give it x.contiguous()",
+    ]
+
+
 def test_an_address_that_would_end_the_process() -> None:
     with guarded(triton_interpreter), pytest.raises(LaunchOutOfBounds):
         gather_kernel[(1,)](torch.zeros(8), torch.zeros(8), 2**20, 2**30, BLOCK_SIZE=8)

@@ -84,6 +84,57 @@ def test_numbers_of_the_host_become_tensors_of_the_device_by_a_copy_that_blocks(
     assert torch.tensor is tensor
 
 
+def test_cuda_by_its_name_is_the_simulated_device_wherever_tensors_are_made() -> None:
+    makers = {name: getattr(torch, name) for name in ("zeros", "randn", "arange", "full_like")}
+    with SimDevice() as sim:
+        here = torch.ones(3)
+        made = [
+            torch.zeros(2, 3, device="cuda"),
+            torch.randn(4, device=torch.device("cuda", 0), requires_grad=True),
+            torch.arange(5, device="cuda:0"),
+            torch.full_like(here, 2.0, device="cuda"),
+            torch.nn.Linear(3, 2, device="cuda").weight,
+            torch.empty(2, dtype=torch.int8, device=sim.device),
+        ]
+        assert all(one.is_cuda and one.device == sim.device for one in made) and made[1].requires_grad
+        assert not any(one.is_cuda for one in (here, torch.zeros_like(made[0], device="cpu"), torch.eye(2)))
+        assert torch.zeros_like(made[0]).is_cuda and torch.empty(3, pin_memory=True).is_pinned()
+        assert not sim.races
+    assert makers == {name: getattr(torch, name) for name in makers}
+
+
+def test_what_functions_of_pytorch_make_for_themselves_lies_with_their_arguments() -> None:
+    q, labels = torch.randn(1, 2, 4, 8), torch.tensor([0, 2])
+    with SimDevice() as sim:
+        x, on_device = q.to(sim.device), labels.to(sim.device)
+        found = [
+            F.scaled_dot_product_attention(x, x, x, is_causal=True).cpu(),
+            F.one_hot(on_device).cpu(),
+            torch.quantile(x, 0.5).cpu(),
+        ]
+        assert not F.one_hot(labels).is_cuda and not torch.zeros(2).is_cuda and not sim.races
+    want = [F.scaled_dot_product_attention(q, q, q, is_causal=True), F.one_hot(labels), torch.quantile(q, 0.5)]
+    assert all(torch.allclose(one, other) for one, other in zip(found, want, strict=True))
+
+
+def test_a_training_step_as_it_is_written_for_a_gpu() -> None:
+    torch.manual_seed(0)
+    with SimDevice() as sim:
+        model = torch.nn.Sequential(torch.nn.Linear(8, 16, device="cuda"), torch.nn.GELU(), torch.nn.LayerNorm(16))
+        model.to("cuda")
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(2):
+            x = torch.randn(4, 8).pin_memory().to("cuda", non_blocking=True)
+            loss = F.cross_entropy(model(x), torch.randint(0, 16, (4,), device="cuda"))
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        sim.synchronize()
+        assert loss.is_cuda and loss.item() > 0 and not sim.races
+        assert all(one.is_cuda for state in optimizer.state.values() for one in state.values() if one.dim() > 0)
+
+
 def test_tensors_of_two_memories_do_not_mix() -> None:
     with SimDevice() as sim:
         x = torch.zeros(3).to(sim.device)

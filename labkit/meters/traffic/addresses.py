@@ -6,6 +6,7 @@ like. The real address is put in when memory is touched. Nothing is copied.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,10 @@ _ALL = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor argument. offset_bytes: of its first element in its storage; extent_bytes: to the end of its last."""
+    """A tensor argument. offset_bytes: of its first element in its storage; extent_bytes: to the end of its last.
+
+    held: which elements of that extent are the tensor's; None where all are. strides: in elements.
+    """
 
     name: str
     number: int
@@ -28,6 +32,8 @@ class Argument:
     extent_bytes: int
     item_bytes: int
     storage: int
+    strides: tuple[int, ...] = ()
+    held: np.ndarray | None = None
 
     @property
     def address(self) -> int:
@@ -57,6 +63,8 @@ class AddressBook:
             extent_bytes=span * item_bytes if tensor.numel() else 0,
             item_bytes=item_bytes,
             storage=tensor.untyped_storage().data_ptr(),
+            strides=tuple(tensor.stride()),
+            held=_held(tensor, span),
         )
         self.arguments.append(argument)
         self._by_tensor[id(tensor)] = argument
@@ -77,6 +85,14 @@ class AddressBook:
     def numbers(self, addresses: np.ndarray) -> np.ndarray:
         """The region of each address; addresses of no region have numbers of no argument."""
         return addresses >> np.uint64(_SHIFT)
+
+
+def _held(tensor: torch.Tensor, span: int) -> np.ndarray | None:
+    if not tensor.numel() or span <= math.prod(size for size, stride in zip(tensor.shape, tensor.stride()) if stride):
+        return None
+    held = np.zeros(span, dtype=bool)
+    np.lib.stride_tricks.as_strided(held, tensor.shape, tensor.stride())[...] = True
+    return held
 
 
 def shift_to_real(argument: Argument, address: int) -> np.uint64:

@@ -14,7 +14,7 @@ from types import ModuleType
 from labkit import interpreter
 from labkit.device import has_gpu
 from labkit.meters.traffic.hooks import metered, open_profiles
-from labkit.meters.traffic.profile import TrafficProfile
+from labkit.meters.traffic.profile import OutOfBounds, TrafficProfile
 
 _GUARD = "_labkit_guard"
 
@@ -30,10 +30,10 @@ class _GuardsProfile(TrafficProfile):
 def guard_launches() -> bool:
     """From now on, raise LaunchOutOfBounds after a launch that has lanes out of bounds; for the top of a notebook.
 
-    Inside `track_traffic` nothing is raised, since it is reported there. False, and nothing is done, on a GPU or where
-    Triton is missing. May be called again, at no cost.
+    Inside `track_traffic` nothing is raised, since it is reported there. False, and nothing is done, where a GPU runs
+    all kernels or Triton is missing. May be called again, at no cost.
     """
-    if has_gpu() or importlib.util.find_spec("triton") is None:
+    if importlib.util.find_spec("triton") is None or (has_gpu() and not interpreter.enabled_beside_gpu()):
         return False
     interpreter.enable()
     from triton.runtime import interpreter as triton_interpreter
@@ -44,6 +44,13 @@ def guard_launches() -> bool:
         setattr(triton_interpreter, _GUARD, guard)
         guard.__enter__()
     return True
+
+
+def _remedies(found: list[OutOfBounds]) -> Iterator[str]:
+    if any(not one.strides for one in found):
+        yield "Mask the lanes that have nothing to do: tl.load(..., mask=offs < n)"
+    if any(one.strides for one in found):
+        yield "Give the kernel the tensor's strides and use them, or give it x.contiguous()"
 
 
 @contextmanager
@@ -58,8 +65,7 @@ def guarded(triton_interpreter: ModuleType) -> Iterator[None]:
         result = stock(self, *args, **kwargs)
         found = profile.out_of_bounds
         if found and all(isinstance(one, _GuardsProfile) for one in open_profiles(triton_interpreter)):
-            lines = "\n".join(map(str, found))
-            raise LaunchOutOfBounds(f"{lines}\nMask the lanes that have nothing to do: tl.load(..., mask=offs < n)")
+            raise LaunchOutOfBounds("\n".join([*map(str, found), *_remedies(found)]))
         return result
 
     with metered(triton_interpreter, profile):

@@ -44,7 +44,11 @@ class ArgumentTraffic:
 
 @dataclass
 class OutOfBounds:
-    """Lanes of one argument that lay outside of it in one launch; they were masked off. index is the first one's."""
+    """Lanes of one argument that lay outside of it in one launch. index is the first one's.
+
+    Without strides they lay before its first element or behind its last, n_elements further on, and were masked off.
+    strides: of the argument, where they lay between its elements; these were let through, and counted.
+    """
 
     kernel: str
     kind: str
@@ -53,12 +57,15 @@ class OutOfBounds:
     n_elements: int
     program: Program
     lanes: int
+    strides: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         more = f", and {self.lanes - 1} more lanes" if self.lanes > 1 else ""
+        where = f"which has {self.n_elements} elements"
+        if self.strides:
+            where = f"which lies between the elements of a tensor of strides {self.strides}"
         return (
-            f"kernel {self.kernel}, program {self.program}: {self.kind} of {self.argument}[{self.index}], "
-            f"which has {self.n_elements} elements{more}"
+            f"kernel {self.kernel}, program {self.program}: {self.kind} of {self.argument}[{self.index}], {where}{more}"
         )
 
 

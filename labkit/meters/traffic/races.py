@@ -93,9 +93,11 @@ class Touched:
             others = (programs != NOBODY) & (programs != order.program)
             if not others.any():
                 continue
-            for program, epoch in {(int(p), int(e)) for p, e in zip(programs[others], epochs[others])}:
-                if order.knows(program, epoch):
-                    others &= ~((programs == program) & (epochs == epoch))
+            # Both in one number, since a whole block has mostly been touched by one program in one epoch.
+            moments = (programs.astype(np.int64) << 32) + epochs
+            for moment in np.unique(moments[others]).tolist():
+                if order.knows(moment >> 32, moment & 0xFFFFFFFF):
+                    others &= moments != moment
             if others.any():
                 return earlier, others, programs
         return None

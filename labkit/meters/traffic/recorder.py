@@ -87,6 +87,7 @@ class LaunchRecorder:
         if argument is not None:
             offsets = offsets_in(argument, active)
             if int(offsets.min()) >= 0 and int(offsets.max()) + item_bytes <= argument.extent_bytes:
+                self._look_for_strays(kind, argument, offsets)
                 lanes = values if values is None or full else np.broadcast_to(values, mask.shape)[mask]
                 self._count(kind, argument, offsets, item_bytes, lanes)
                 return addresses + shift_to_real(argument, first), mask
@@ -104,27 +105,40 @@ class LaunchRecorder:
             same = waiting & (self.book.numbers(addresses) == self.book.numbers(np.array([first], np.uint64))[0])
             waiting &= ~same
             if argument is None:
-                self._report(kind, NOWHERE, 0, 0, int(same.sum()))
+                self._report(kind, NOWHERE, 0, int(same.sum()))
                 continue
             offsets = offsets_in(argument, addresses[same])
             good = (offsets >= 0) & (offsets + item_bytes <= argument.extent_bytes)
             if not good.all():
                 wrong = int(offsets[~good][0]) // argument.item_bytes
-                self._report(kind, argument.name, wrong, argument.n_elements, int((~good).sum()))
+                self._report(kind, argument.name, wrong, int((~good).sum()), argument.n_elements)
             inside[same] = good
             real[same] += shift_to_real(argument, first)
             if good.any():
+                self._look_for_strays(kind, argument, offsets[good])
                 self._count(kind, argument, offsets[good], item_bytes, None)
         return real, inside
 
-    def _report(self, kind: str, argument: str, index: int, n_elements: int, lanes: int) -> None:
-        known = self._problems.get(("out", kind, argument))
+    def _look_for_strays(self, kind: str, argument: Argument, offsets: np.ndarray) -> None:
+        """Lanes between the elements of a view do no harm to the process, and are not masked off."""
+        if argument.held is None:
+            return
+        strays = ~argument.held[offsets // argument.item_bytes]
+        if strays.any():
+            index = int(offsets[strays][0]) // argument.item_bytes
+            self._report(kind, argument.name, index, int(strays.sum()), strides=argument.strides)
+
+    def _report(
+        self, kind: str, argument: str, index: int, lanes: int, n_elements: int = 0, strides: tuple[int, ...] = ()
+    ) -> None:
+        what = "between" if strides else "out"
+        known = self._problems.get((what, kind, argument))
         if known is not None:
             known.lanes += lanes
             return
         program = self.programs[-1]
-        problem = OutOfBounds(self.launch.kernel, kind, argument, index, n_elements, program, lanes)
-        self._problems["out", kind, argument] = problem
+        problem = OutOfBounds(self.launch.kernel, kind, argument, index, n_elements, program, lanes, strides)
+        self._problems[what, kind, argument] = problem
         self.launch.out_of_bounds.append(problem)
 
     def _count(

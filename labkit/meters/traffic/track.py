@@ -22,15 +22,19 @@ def track_traffic() -> Iterator[TrafficProfile]:
     """Count a block: `with track_traffic() as traffic: softmax(x)`; then read it, or print it.
 
     Lanes out of bounds are masked off and reported, never touched. An argument is what its tensor spans, so a view ends
-    where the view ends; memory that a kernel reaches through addresses in a tensor, and that is no argument, counts as
-    out of bounds. The counts are exact and the same at every run; blocks may be nested, other threads count as well.
+    where the view ends, and lanes between its elements are reported, though let through; memory that a kernel reaches
+    through addresses in a tensor, and that is no argument, counts as out of bounds. The counts are exact and the same
+    at every run; blocks may be nested, other threads count as well.
     Kernels need Triton; without it, PyTorch's operations are counted all the same. A launch on a GPU inside of the
     block raises RuntimeError.
     """
     profile = TrafficProfile()
     with ExitStack() as stack:
         if importlib.util.find_spec("triton") is not None:
-            stack.enter_context(_refused_on_gpu() if has_gpu() else _interpreted(profile))
+            if not has_gpu() or interpreter.enabled_beside_gpu():
+                stack.enter_context(_interpreted(profile))
+            if has_gpu():
+                stack.enter_context(_refused_on_gpu())
         stack.enter_context(EagerTraffic(profile.operations))
         yield profile
 
@@ -48,12 +52,14 @@ def _interpreted(profile: TrafficProfile) -> Iterator[None]:
 def _refused_on_gpu() -> Iterator[None]:
     from triton.runtime.jit import JITFunction
 
-    stock = JITFunction.run
+    stock, beside_gpu = JITFunction.run, interpreter.enabled_beside_gpu()
 
     def run(self, *args, **kwargs):
+        if beside_gpu and not interpreter.on_gpu((*args, *kwargs.values())):
+            return stock(self, *args, **kwargs)
+        ready = "" if beside_gpu else "start Python with CUDA_VISIBLE_DEVICES= (empty) and "
         raise RuntimeError(
-            f"the traffic of kernel {self.fn.__name__} cannot be counted on a GPU: start Python with "
-            "CUDA_VISIBLE_DEVICES= (empty) and give it tensors on the CPU"
+            f"the traffic of kernel {self.fn.__name__} cannot be counted on a GPU: {ready}give it tensors on the CPU"
         )
 
     JITFunction.run = run
