@@ -26,6 +26,8 @@ SLACK_BYTES = 16 * MiB
 """What a process may take beyond its budget before it is doubted: code that is read in, the allocator's own pages."""
 KEPT_BYTES = 24 * MiB
 """What the notebook's cells may have left in memory when a watched case begins."""
+FRAMES_BYTES = 16 * MiB
+"""The most that may be put down to a rank's messages on their way, which no meter of its own counts."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,8 @@ WITNESSES = {
     **dict.fromkeys(("load_bytes", "store_bytes", "atomic_bytes", "launches"), Witness("replay", "traffic")),
     **dict.fromkeys(("out_of_bounds", "races", "sector_efficiency"), Witness("replay", "traffic")),
     "computed_by_torch": Witness("replay", "traffic"),
-    **dict.fromkeys(
-        ("registers", "spills", "shared_bytes", "vector_width", "matrix_instructions"), Witness("replay", "compiled")
-    ),
+    **dict.fromkeys(("registers", "spills", "shared_bytes", "vector_width"), Witness("replay", "compiled")),
+    **dict.fromkeys(("matrix_instructions", "matrix_flops"), Witness("replay", "compiled")),
     **dict.fromkeys(FIGURES, Witness("router")),
 }
 """By the budget's name; every budget of an oracle has one."""
@@ -75,24 +76,33 @@ class Seen:
 
 
 class Watch:
-    """The memory of a job that consists of one process, as seen and bounded from outside."""
+    """The memory of a job that consists of one process, or of one rank of several, as seen and bounded from outside."""
 
-    def __init__(self, forkserver: Forkserver) -> None:
+    def __init__(self, forkserver: Forkserver, rank: int = 0) -> None:
         self._forkserver = forkserver
+        self._rank = rank
         self._first = Memory()
         self._base_bytes = 0
 
     def remember(self) -> None:
         """Look at the job before any of the student's code runs."""
-        for pid in self._forkserver.job_processes():
+        for pid in self._forkserver.job_processes(self._rank):
             self._first = memory_of(pid)
 
-    def begin(self, inputs_bytes: int, limit_bytes: float) -> str | None:
+    def seal(self, cpu_s: float | None, files: bool) -> str | None:
+        """Leave the process to itself alone; or why what it does could not be measured."""
+        if problem := self._forkserver.seal_job(Seal(cpu_s, files), self._rank):
+            return problem
+        others = len(self._forkserver.job_processes(self._rank)) - 1
+        return f"{others} more processes were running when it was to be measured" if others > 0 else None
+
+    def begin(self, inputs_bytes: int, limit_bytes: float, frames_bytes: int = 0) -> str | None:
         """Start the record of the peak, and have the kernel refuse what goes far beyond it; or why that is no use.
 
-        What was prepared before would not show as growth: shared memory, a large block of its own.
+        What was prepared before would not show as growth: shared memory, a large block of its own. frames_bytes: what
+        messages may take beside.
         """
-        pids = self._forkserver.job_processes()
+        pids = self._forkserver.job_processes(self._rank)
         if len(pids) != 1:
             return "its process was not there any more"
         now = memory_of(pids[0])
@@ -109,19 +119,20 @@ class Watch:
         with gone_is_fine(), open(f"/proc/{pids[0]}/clear_refs", "w") as file:
             file.write("5")
         self._base_bytes = _status_bytes(pids[0], "VmRSS")
-        room_bytes = inputs_bytes + math.ceil(limit_bytes) + SLACK_BYTES
+        room_bytes = inputs_bytes + math.ceil(limit_bytes) + frames_bytes + SLACK_BYTES
         return self._forkserver.seal_job(
             Seal(
                 files=False,
                 data_bytes=now.data_bytes + room_bytes,
                 # Code that is read in late takes addresses, too.
                 addresses_bytes=now.addresses_bytes + room_bytes + SLACK_BYTES,
-            )
+            ),
+            self._rank,
         )
 
     def seen(self, claimed_bytes: float, inputs_bytes: int) -> Seen:
         """The most that the job may have held since `begin`, beyond what it held then and its inputs."""
-        peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in self._forkserver.job_processes())
+        peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in self._forkserver.job_processes(self._rank))
         return Seen("peak_bytes", claimed_bytes, max(peak_bytes - self._base_bytes - inputs_bytes, 0))
 
 

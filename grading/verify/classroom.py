@@ -96,6 +96,8 @@ def open_classroom(root: Path, attacks: Sequence[Attack], listening: Places) -> 
         handins += [_hand_in(course, attack, student, {**places, **own}) for student in attack.students]
     canaries |= _standing_secrets(course)
     environment = {"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "SECRET": canaries["the environment"]}
+    # PyTorch makes this folder once an oracle lets an optimizer step, and nobody takes it away.
+    environment["TORCHINDUCTOR_CACHE_DIR"] = str(root / "pytorch")
     return Classroom(root, course, tuple(handins), canaries, token, environment)
 
 

@@ -6,11 +6,13 @@ Launches in Triton's interpreter alone; on a GPU nothing is told. What is made o
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 from labkit import interpreter
+from labkit.meters.launches_work import Work, follow
 
 _LISTENERS = "_labkit_listeners"
 
@@ -20,7 +22,8 @@ class Launched:
     """One launch as it was asked for.
 
     function: the plain function under the decorators. arguments: its parameters by name, defaults included. options:
-    what else was given, `num_warps` and the like. grid: 1 to 3 numbers of programs.
+    what else was given, `num_warps` and the like. grid: 1 to 3 numbers of programs. work: what its programs did, which
+    fills up while they run.
     """
 
     kernel: Callable
@@ -28,6 +31,7 @@ class Launched:
     arguments: Mapping[str, object]
     options: Mapping[str, object]
     grid: tuple[int, ...]
+    work: Work = field(default_factory=Work, compare=False, repr=False)
 
 
 @contextmanager
@@ -48,17 +52,20 @@ def listening(listener: Callable[[Launched], None]) -> Iterator[None]:
     interpreted, builder = triton_interpreter.InterpretedFunction, triton_interpreter.interpreter_builder
     run, set_grid_dim = interpreted.run, builder.set_grid_dim
     waiting: list[tuple[object, tuple, dict]] = []
+    at_the_end = ExitStack()
 
     def run_and_tell(self, *args, grid, warmup, **kwargs):
         waiting.append((self, args, kwargs))
         try:
-            return run(self, *args, grid=grid, warmup=warmup, **kwargs)
+            with at_the_end:
+                return run(self, *args, grid=grid, warmup=warmup, **kwargs)
         finally:
             waiting.pop()
 
     def tell(*sizes):
         # The one place where the grid is known, also where it was given as a function.
         launched = _launched(*waiting[-1], sizes)
+        at_the_end.callback(follow(triton_interpreter, launched.work, sys._getframe(1)))
         for one in list(getattr(triton_interpreter, _LISTENERS)):
             one(launched)
         return set_grid_dim(*sizes)

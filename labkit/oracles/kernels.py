@@ -59,17 +59,23 @@ def moved(load: Limit, store: Limit, atomic: Limit = 0, launches: Limit | None =
 
 
 def compiled(
-    vector_width: Limit | None = None, matrix_instructions: Limit | None = None, spills: Limit = 0
+    vector_width: Limit | None = None,
+    matrix_instructions: Limit | None = None,
+    spills: Limit = 0,
+    matrix_flops: Limit | None = None,
 ) -> tuple[Budget, ...]:
-    """What the compiler must make of every kernel, for an A100 and for an H100.
+    """What the compiler must make of every kernel, for an A100 and for an H100, where it runs.
 
-    vector_width: bytes that one thread moves at once, at the least. matrix_instructions: at the least.
+    vector_width: bytes that one thread moves at once, at the least. matrix_instructions: at the least. matrix_flops: of
+    products that run on the matrix units, at the least; 2 * m * n * k for one of (m, k) by (k, n).
     """
     budgets = [Budget("spills", spills, "Its values do not fit into registers: smaller blocks, or more warps.")]
     if vector_width is not None:
         hint = "Threads move memory in narrow pieces: let neighbouring lanes have neighbouring, aligned addresses."
         budgets.append(Budget("vector_width", vector_width, hint, "bytes at once", at_least=True))
+    hint = "The product does not run on the matrix units: use `tl.dot`, with a type and precision they have."
     if matrix_instructions is not None:
-        hint = "The product does not run on the matrix units: use `tl.dot`, with a type and precision they have."
         budgets.append(Budget("matrix_instructions", matrix_instructions, hint, "matrix instructions", at_least=True))
+    if matrix_flops is not None:
+        budgets.append(Budget("matrix_flops", matrix_flops, hint, "FLOPs on matrix units", at_least=True))
     return tuple(budgets)

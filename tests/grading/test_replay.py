@@ -17,7 +17,7 @@ from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver, Job
 from grading.supervisor.result import ExerciseResult
 from grading.supervisor.run import _preload
-from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, SILU, SOFTMAX, TOTAL, TOTAL_WITH_SUM
+from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, PRODUCT, SILU, SOFTMAX, TOTAL, TOTAL_WITH_SUM
 from tests.grading.lab97.cheats import CHEATS, Cheat
 from tests.grading.test_worker import code, exercise, graded
 
@@ -58,6 +58,7 @@ def found(forkserver: Forkserver, name: str, *cells: str) -> ExerciseResult:
         ("97-softmax", (SOFTMAX,)),
         ("97-total", (TOTAL,)),
         ("97-silu", (SILU,)),
+        ("97-product", (PRODUCT,)),
         # The last definition counts, wherever an earlier one of the same name stands.
         ("97-add", (ADD_KERNEL.replace(" + tl.load(y", " - tl.load(y"), ADD)),
         ("97-add", (ADD_KERNEL, ADD.replace(ADD_KERNEL, ""))),
@@ -77,7 +78,17 @@ def found(forkserver: Forkserver, name: str, *cells: str) -> ExerciseResult:
         ),
     ],
     ids=[
-        *("add", "compiled", "two kernels", "autotuned, backward", "twice", "elsewhere", "sum in PyTorch", "moves"),
+        *(
+            "add",
+            "compiled",
+            "two kernels",
+            "autotuned, backward",
+            "matrices",
+            "twice",
+            "elsewhere",
+            "sum in PyTorch",
+            "moves",
+        ),
         *("sum with constants", "memory that grows", "a power"),
     ],
 )

@@ -48,12 +48,21 @@ def test_the_meter_says_what_the_report_says_at_the_worst() -> None:
     held: dict[str, list[str]] = {}
     with METERS["compiled"](measured, held):
         softmax(x)
-    reports = [
-        compile_report(softmax_kernel, x, x, 256, 256, 256, BLOCK_SIZE=256, arch=arch).figures() for arch in (80, 90)
-    ]
-    assert measured["registers"] == max(one["registers"] for one in reports)
+    report = compile_report(softmax_kernel, x, x, 256, 256, 256, BLOCK_SIZE=256, arch=80).figures()
+    assert measured == {**report, "matrix_flops": 0}
     assert (measured["vector_width"], measured["spills"], measured["matrix_instructions"]) == (8, 0, 0)
-    assert held["vector_width"] == ["softmax_kernel for sm_80: 8", "softmax_kernel for sm_90: 8"]
+    assert held["vector_width"] == ["softmax_kernel for sm_80: 8"]
+
+
+@pytest.mark.slow
+def test_a_simple_kernel_is_compiled_for_one_gpu_because_the_others_say_the_same(monkeypatch) -> None:
+    runs = seen(softmax, torch.zeros(2, 256)) + seen(softmax, torch.zeros(2, 255))
+    on_each = [compiled_figures(runs, (arch,)) for arch in (80, 90)]
+    assert [[one[name] for one in on_each] for name in ("spills", "vector_width")] == [[0, 0], [4, 4]]
+    a = torch.zeros(64, 64, dtype=torch.bfloat16)
+    for least, run, archs in ((0, runs, [80, 90]), (128, runs, [80]), (128, seen(matmul, a, a), [80, 90])):
+        monkeypatch.setattr(launched, "AT_EASE", least)
+        assert list(dict.fromkeys(report.arch for report, _ in launched._made(run, (80, 90)))) == archs
 
 
 def test_arguments_of_the_same_kind_are_compiled_once(monkeypatch) -> None:
@@ -78,5 +87,6 @@ def test_matrix_instructions_are_added_up_where_they_are_fewest() -> None:
 
 def test_nothing_launched_is_nothing_measured() -> None:
     assert compiled_figures([]) == {
-        **dict.fromkeys(("registers", "spills", "shared_bytes", "vector_width", "matrix_instructions"), 0)
+        **dict.fromkeys(("registers", "spills", "shared_bytes", "vector_width"), 0),
+        **dict.fromkeys(("matrix_instructions", "matrix_flops"), 0),
     }

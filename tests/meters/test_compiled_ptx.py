@@ -24,6 +24,23 @@ TEXT = """
   mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 { %f1 }, { %r1 }, { %r2 }, { %f1 };
 """
 
+PLACED = """
+	.loc	1 3 5                           // kernel.py:3:5
+	// begin inline asm
+	.loc	1 4 9, function_name $L__info_string0, inlined_at 1 8 2 // kernel.py:4:9
+	mov.u32 %r1, 0x0;
+	.loc	1 5 9, function_name $L__info_string0, inlined_at 1 8 2 // kernel.py:5:9
+	@%p1 ld.global.b32 { %r1 }, [ %rd1 + 0 ];
+	// end inline asm
+	// begin inline asm
+	@%p1 ld.global.v2.b32 { %r1, %r2 }, [ %rd1 + 0 ];
+	// end inline asm
+	.loc	1 6 2                           // kernel.py:6:2
+	mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 { %f1 }, { %r1 }, { %r2 }, { %f1 };
+	cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];
+	.file	1 "/a/folder/kernel.py"
+"""
+
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'kernel' for 'sm_90a'
 ptxas info    : Function properties for kernel
@@ -43,6 +60,18 @@ def test_matrix_instructions() -> None:
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16": 1,
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": 1,
     }
+
+
+def test_instructions_by_their_place() -> None:
+    """The further lines of a piece of assembly are not further lines of the source, but the next piece may be there."""
+    call = ("kernel.py", 8, 2)
+    found = ptx.placed(PLACED)
+    assert {site: dict(one.loads) for site, one in found.items()} == {
+        (("kernel.py", 4, 9), call): {4: 1},
+        (("kernel.py", 5, 9), call): {8: 1},
+        (("kernel.py", 6, 2), None): {16: 1},
+    }
+    assert [one.n_matrix_instructions for one in found.values()] == [0, 0, 1]
 
 
 def test_resources() -> None:

@@ -1,11 +1,12 @@
 """The compiler as a meter: every kernel that a block launched, compiled for the GPUs of the course, in figures.
 
-The same kernel with arguments of the same kind is compiled once in a process.
+The same kernel with arguments of the same kind is compiled once in a process, and weighed by all its launches.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,10 +15,15 @@ import torch
 
 from labkit.meters.compiled.build import compile_report
 from labkit.meters.compiled.report import CompileReport
+from labkit.meters.compiled.weighed import weighed
 from labkit.meters.launches import Launched, listening
+from labkit.meters.launches_work import Work
 
 ARCHS = (80, 90)
 """What a measured launch is compiled for: an A100 and an H100."""
+AT_EASE = 128
+"""Registers a thread, of at most 255. A kernel that takes no more on the first GPU, and multiplies no matrices, moves
+memory in the same pieces on the others and spills on none, so it is compiled for that one alone: 0.1 s each."""
 
 
 @contextmanager
@@ -26,38 +32,50 @@ def measure_compiled(measured: dict[str, float], held: dict[str, Sequence[str]] 
     launched: list[Launched] = []
     with listening(launched.append):
         yield
-    reports = _reports(launched, ARCHS)
-    measured.update(_worst(reports))
+    made = _made(launched, ARCHS)
+    worst = _worst(made)
+    measured.update(worst)
     if held is not None:
-        for name in _worst(reports):
-            held[name] = [f"{one.kernel} for sm_{one.arch}: {one.figures()[name]:,}" for one in reports]
+        for name in worst:
+            held[name] = [f"{one.kernel} for sm_{one.arch}: {figures[name]:,}" for one, figures in made]
 
 
 def compiled_figures(launched: Sequence[Launched], archs: Sequence[int] = ARCHS) -> dict[str, float]:
-    """The figures of `CompileReport.figures` that are worst over kernels and GPUs.
+    """The figures of `weighed` that are worst over kernels and GPUs.
 
     registers, spills, shared_bytes: the most of any kernel. vector_width: the least of any kernel that touches memory.
-    matrix_instructions: of all kernels together, on the GPU where they are fewest. Raises CompileFailed.
+    matrix_instructions, matrix_flops: of all kernels together, on the GPU where they are fewest. A simple kernel is
+    compiled for the first GPU alone: see AT_EASE. Raises CompileFailed.
     """
-    return _worst(_reports(launched, archs))
+    return _worst(_made(launched, archs))
 
 
-def _reports(launched: Sequence[Launched], archs: Sequence[int]) -> list[CompileReport]:
-    return [_report(kind, arch) for kind in dict.fromkeys(map(_kind, launched)) for arch in archs]
+def _made(launched: Sequence[Launched], archs: Sequence[int]) -> list[tuple[CompileReport, dict[str, float]]]:
+    """What was made of each kind of launch, for each GPU."""
+    kinds: dict[_Kind, Work] = {}
+    for one in launched:
+        kinds.setdefault(_kind(one), Work()).add(one.work)
+    made = []
+    for kind, work in kinds.items():
+        for arch in archs:
+            report = _report(kind, arch)
+            made.append((report, weighed(report, work)))
+            if report.registers <= AT_EASE and not report.matrix_instructions and not work.products:
+                break
+    return made
 
 
-def _worst(reports: Sequence[CompileReport]) -> dict[str, float]:
-    figures = [report.figures() for report in reports]
+def _worst(made: Sequence[tuple[CompileReport, dict[str, float]]]) -> dict[str, float]:
+    figures = [each for _, each in made]
     most = {name: max((one[name] for one in figures), default=0) for name in ("registers", "spills", "shared_bytes")}
-    totals = {report.arch: 0 for report in reports}
-    for report in reports:
-        totals[report.arch] += report.figures()["matrix_instructions"]
     widths = [one["vector_width"] for one in figures if one["vector_width"]]
-    return {
-        **most,
-        "vector_width": min(widths, default=0),
-        "matrix_instructions": min(totals.values(), default=0),
-    }
+    fewest = {}
+    for name in ("matrix_instructions", "matrix_flops"):
+        totals = Counter({report.arch: 0 for report, _ in made})
+        for report, each in made:
+            totals[report.arch] += each[name]
+        fewest[name] = min(totals.values(), default=0)
+    return {**most, "vector_width": min(widths, default=0), **fewest}
 
 
 @dataclass(frozen=True)

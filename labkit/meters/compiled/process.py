@@ -47,11 +47,11 @@ class Compilable:
         from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
-        self._interpreted, self._compiled = InterpretedFunction, JITFunction
+        self.interpreted, self._compiled = InterpretedFunction, JITFunction
         self._twins: dict[int, object] = {}
 
     def is_interpreted(self, value: object) -> bool:
-        return type(value) is self._interpreted
+        return type(value) is self.interpreted
 
     def of(self, function):
         """The function itself where the compiler knows it; its twin, with the settings of its decorator, otherwise."""
@@ -82,6 +82,9 @@ def compilable(kernel: Callable) -> Iterator[Callable]:
 
 
 def _exchange_names(names: dict[str, object], twins: Compilable, undo: list) -> None:
+    if twins.interpreted not in map(type, names.values()):
+        # So for nearly all of a thousand modules and more.
+        return
     for name, value in list(names.items()):
         if twins.is_interpreted(value):
             names[name] = twins.of(value)

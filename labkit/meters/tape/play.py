@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.compiled.launched import compiled_figures
-from labkit.meters.launches import Launched
+from labkit.meters.launches import Launched, listening
 from labkit.meters.tape.meter import BY_TORCH
 from labkit.meters.tape.moves import MAX_CONSTANTS
 from labkit.meters.tape.origin import DTYPES, Origin, read_by
@@ -70,7 +71,7 @@ class Player:
         self._origin = Origin([len(buffer) for buffer in self._buffers])
         play = {"launch": self._launch, "lost": self._lose, "fill": self._fill, "constants": self._constants}
         play |= {"copy": self._copy, "pad": self._pad, "sum": self._sum, **dict.fromkeys(_OPERATORS, self._elementwise)}
-        with track_traffic() as traffic:
+        with track_traffic() as traffic, self._listening():
             for entry in tape["entries"]:
                 if entry["do"] not in play:
                     raise UnplayableTape(f"an entry of no known kind: {str(entry['do'])[:40]}")
@@ -82,6 +83,9 @@ class Player:
         left = {path: self._typed(n, inputs[path].dtype).view(inputs[path].shape) for path, n in paths.items()}
         outputs = {path: self._tensor(ref).contiguous() for path, ref in tape["outputs"].items()}
         return Played(outputs, left, measured, tuple(dict.fromkeys(self._lost)))
+
+    def _listening(self) -> AbstractContextManager[None]:
+        return listening(self._launched.append) if self.archs else nullcontext()
 
     def _filled(self, described: list, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         n_bytes = sum(max(int(one.get("bytes", 0)), 0) for one in described)
@@ -120,8 +124,6 @@ class Player:
         if len(traffic.launches) != n_before + 1:
             raise UnplayableTape(f"kernel {name} launches kernels itself")
         self._origin.launched(entry, traffic.launches[-1])
-        if self.archs:
-            self._launched.append(Launched(kernel, kernel.fn, arguments, options, grid))
 
     def _kernel(self, key: Tree) -> Callable:
         name, digest = key

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.grading.lab97.answers import ADD, ADD_KERNEL, SOFTMAX, TOTAL
+from tests.grading.lab97.answers import ADD, ADD_KERNEL, PRODUCT, SOFTMAX, TOTAL
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,11 @@ def touch_kernel(x_ptr, N: tl.constexpr):
 def total(x):
     touch_kernel[(1,)](x, 1)
 """
+_NARROW_SOFTMAX = SOFTMAX.replace("num_warps=1", "num_warps=4")
+_BY_HAND = PRODUCT.replace(
+    "tl.dot(a, b)", "tl.sum(a[:, :, None].to(tl.float32) * b[None, :, :].to(tl.float32), axis=1)"
+).replace("N=len(a)", "N=len(a), num_warps=8")
+_NOT_ON_MATRIX_UNITS = "The product does not run on the matrix units"
 _BY_TORCH = "rests on `add`, computed by PyTorch"
 
 CHEATS = (
@@ -291,7 +296,7 @@ CHEATS = (
             _FORGE.format(change='tape["entries"][0]["arguments"]["kept"] = {"plain": []}'),
             _KEEPS.replace("kept=[]", "kept")
             .replace("0.0)))", "0.0)), kept)")
-            .replace("n, BLOCK_SIZE:", "n, kept, BLOCK_SIZE:")
+            .replace("n, BLOCK_SIZE:", "n, kept: tl.constexpr, BLOCK_SIZE:")
             .replace("numel(), BLOCK", "numel(), [], BLOCK"),
         ),
         "suspected",
@@ -349,5 +354,43 @@ CHEATS = (
         _in_kernel("y = ODD", f"ODD = tl.constexpr(1)\nif not ODD:\n    ODD = 0x{'f' * 6000}\n\n"),
         "failed",
         "a number that cannot be written down",
+    ),
+    Cheat(
+        "narrow accesses, and a wide copy that no program comes to",
+        "97-softmax",
+        (
+            _NARROW_SOFTMAX.replace(
+                "    e = tl.exp(",
+                "    if n_cols < 0:\n        wide = tl.arange(0, 1024)\n"
+                "        tl.store(out_ptr + wide, tl.load(x_ptr + wide))\n    e = tl.exp(",
+            ),
+        ),
+        "failed",
+        "Threads move memory in narrow pieces",
+    ),
+    Cheat(
+        "a product by hand, and one of matrices that no program comes to",
+        "97-product",
+        (
+            _BY_HAND.replace(
+                "    tl.store(",
+                "    if tl.program_id(0) > 0:\n        tl.store(out_ptr + here, tl.dot(a, b))\n    tl.store(",
+            ),
+        ),
+        "failed",
+        _NOT_ON_MATRIX_UNITS,
+    ),
+    Cheat(
+        "a product by hand, and a small one of matrices",
+        "97-product",
+        (
+            _BY_HAND.replace(
+                "    tl.store(",
+                "    some = tl.zeros((16, 16), tl.float16) + tl.max(tl.max(a, axis=0), axis=0)\n"
+                "    zero = (tl.max(tl.max(tl.dot(some, some), axis=0), axis=0) > 1e9).to(tl.float32)\n    tl.store(",
+            ).replace("here, tl.sum(", "here, zero + tl.sum("),
+        ),
+        "failed",
+        _NOT_ON_MATRIX_UNITS,
     ),
 )

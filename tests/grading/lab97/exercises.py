@@ -39,6 +39,11 @@ def _total(ans, case, tree, stage):
         return {"out": ans.total(tree["x"])}
 
 
+def _product(ans, case, tree, stage):
+    with stage.meter("traffic"), stage.meter("compiled"):
+        return {"out": ans.product(tree["a"], tree["b"])}
+
+
 def _silu(ans, case, tree, stage):
     x = tree["x"].requires_grad_()
     with stage.meter("traffic"):
@@ -95,4 +100,16 @@ SILU = Exercise(
     inputs=_vectors,
     drive=_silu,
     meters=("traffic",),
+)
+PRODUCT = Exercise(
+    id="97-product",
+    title="A product of one tile, on the matrix units",
+    points=1,
+    minutes=1,
+    difficulty=1,
+    answers=(Answer("product"),),
+    public=(Size(32),),
+    inputs=lambda case, gen: {name: torch.randn(case.n, case.n, generator=gen).half() for name in "ab"},
+    drive=_product,
+    meters=("traffic", "compiled"),
 )

@@ -45,3 +45,13 @@ SILU = Oracle(
     tolerance=CLOSE,
     budgets=(*moved(load=lambda case, tree: 12 * case.n, store=lambda case, tree: 8 * case.n, launches=2), *SAFE),
 )
+PRODUCT = Oracle(
+    id="97-product",
+    expect=lambda case, tree: {"out": tree["a"].float() @ tree["b"].float()},
+    tolerance=CLOSE,
+    budgets=(
+        *moved(load=lambda case, tree: 4 * case.n**2, store=lambda case, tree: 4 * case.n**2, launches=1),
+        *SAFE,
+        *compiled(matrix_flops=lambda case, tree: 2 * case.n**3),
+    ),
+)
