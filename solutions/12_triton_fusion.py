@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Lab 12: Triton, and when to fuse
 #
-# RMSNorm in a Llama model does two multiplications and an addition per number. At 2 TB/s, the memory of an A100 needs
-# 34 µs to read its bfloat16 input for 4096 tokens of width 4096 and to write its output; the arithmetic units could do
-# the sums in a tenth of that. Yet the module of `transformers`, run operation by operation, takes about nine times
-# as long. **Where does the time go, if not into arithmetic?**
+# RMSNorm in a Llama model does three multiplications and an addition per number. At 2 TB/s, the memory of an A100 needs
+# 34 µs to read its bfloat16 input for 4096 tokens of width 4096 and to write its output; the arithmetic takes a tenth
+# of that. Yet the module of `transformers`, run operation by operation, moves nine times as many bytes as that. **Where
+# do they go, and what does it take to move each byte once?**
 #
-# You will write kernels that move each byte once: a masked sum, softmax, RMSNorm and SwiGLU with their backward passes,
-# dropout without a stored mask, and the step of an optimizer. No GPU is needed: each kernel is checked for its values,
-# for lanes out of bounds and races, for the bytes that it moves, and by compiling it for an A100 and an H100.
+# You will write kernels that do: a masked sum, softmax, RMSNorm and SwiGLU with their backward passes, dropout without
+# a stored mask, and the step of an optimizer. No GPU is needed: Triton's *interpreter* runs a kernel's Python on the
+# CPU. Each kernel is checked for its values, for accesses out of bounds and races, for the bytes that it moves, and by
+# compiling it for an A100 and an H100.
 #
 # Plan three sittings of about 60 minutes: up to softmax; RMSNorm and SwiGLU; the rest. You need arithmetic intensity
 # (lab 01), autograd functions with `ctx` (lab 05), and Linux, since Triton has builds for nothing else.
@@ -23,19 +24,18 @@ from labkit import check, has_gpu, interpreter, progress
 from labkit.meters import bench, compile_report, guard_launches, track_traffic
 from labkit.units import in_bytes
 
-# Says what to do where Triton is missing; without a GPU, kernels run in Triton's interpreter from here on.
-interpreter.enable()
-# A lane out of bounds raises an error instead of ending the notebook's process.
+torch.manual_seed(0)
+# Kernels run in Triton's interpreter on tensors of the CPU, and compiled on those of a GPU, if there is one.
+interpreter.enable(beside_gpu=True)
+# An access behind the end of a tensor raises an error instead of ending the notebook's process.
 guard_launches()
 
 import triton
 import triton.language as tl
 
-torch.manual_seed(0)
-
 # %% [markdown]
-# First the question, measured. `track_traffic` counts the bytes that a block must read from device memory and write to
-# it: each operation reads its inputs once and writes its outputs once.
+# First the question, measured. `track_traffic` counts the bytes that are read from a GPU's memory (load) and written to
+# it (store): each operation reads its inputs once and writes its outputs once. The column of sectors is for kernels.
 
 # %%
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
@@ -52,10 +52,14 @@ print(
 )
 
 # %% [markdown]
-# Each line is one kernel on a GPU, and what is between two kernels makes a round trip through memory, half of them in
-# float32. An A100 does 9.6 float32 operations in the time that a byte takes (19.5 TFLOP/s over 2039 GB/s, lab
-# 01), and none of these lines comes near that, so bytes are time. *Fusing* means to read the input once, keep what is in between in registers, and write the
-# result once.
+# Each line is one *kernel* on a GPU: a function that runs there from start to end. What one kernel hands to the next
+# makes a round trip through memory, and all but the last of these results are in float32, twice as wide as the input.
+#
+# An A100 does 9.6 float32 operations in the time that a byte takes (19.5 TFLOP/s over 2039 GB/s, lab 01). None of these
+# lines comes near that, so bytes are time.
+#
+# *Fusing* means to read the input once, keep what is in between in registers (256 KiB in each multiprocessor, beside its
+# arithmetic units), and write the result once.
 
 # %% [markdown]
 # ## First rule: don't
@@ -76,15 +80,55 @@ print(
 # what these libraries do, and because lab 13 begins where they end.
 
 # %% [markdown]
-# ## Blocks, programs and masks
+# ## Programs, blocks and pointers
 #
-# In Triton you write what one *program* does with one *block* of elements, and launch many programs. A program asks for
-# its number with `tl.program_id(0)`, computes which elements are its own, and loads, computes and stores all of them at
-# once. How the lanes of the block are dealt out to 128 threads is the compiler's business.
+# A kernel in Triton is the text of one *program*, and a launch runs it many times: `kernel[(5,)](...)` starts 5
+# programs. They differ in their number alone, which is `tl.program_id(0)`, from 0 to 4.
 #
-# The vector's length $n$ is rarely a multiple of the block's, so $\lceil n/B \rceil$ programs have more lanes than there
-# are elements. A *mask* says which lanes are to touch memory. Without one, the last program reads and writes whatever
-# lies behind the vector: on a GPU another tensor's numbers, and no error.
+# A program works on a *block* of elements at once. `tl.arange(0, 4)` is the block 0, 1, 2, 3, and arithmetic on it is
+# elementwise. Each place in a block is a *lane*.
+#
+# A kernel gets a tensor as a *pointer*, the address of its first element: no shape, no length. A pointer plus a block of
+# offsets, counted in elements, is a block of addresses, for `tl.load` to read and `tl.store` to write.
+#
+# The length of a block is a power of two that the compiler has to know: a parameter marked `tl.constexpr`.
+#
+# The kernel below stores its program's number in every lane of its block. **Predict** what is printed.
+
+
+# %%
+@triton.jit
+def number_kernel(out_ptr, BLOCK_SIZE: tl.constexpr):
+    program = tl.program_id(0)
+    offs = program * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offs, program)
+
+
+numbers = torch.full((20,), -1, dtype=torch.int32)
+number_kernel[(5,)](numbers, BLOCK_SIZE=4)
+print(numbers)
+
+# %% [markdown]
+# Five blocks of 4 lanes are 20 elements, and program 2 has the elements 8 to 11. The interpreter runs the programs one
+# after the other, so a line `print(offs)` in the kernel shows the offsets of each.
+#
+# What does a sixth program do?
+
+# %%
+try:
+    number_kernel[(6,)](numbers, BLOCK_SIZE=4)
+except IndexError as error:
+    print(error)
+
+# %% [markdown]
+# It has no elements left, and writes behind the end of the vector. Here that is an error; on a GPU these are another
+# tensor's numbers, and nobody says a word.
+#
+# The same happens wherever a vector's length $n$ is not a multiple of the block's length $B$:
+# $\lceil n/B \rceil$ programs, or `triton.cdiv(n, B)`, have more lanes than there are elements.
+#
+# So a load and a store take a *mask*, a block of booleans that says which lanes touch memory: `mask=offs < n`. What a
+# masked lane of a load holds is undefined, unless `other=` says what.
 
 # %% [markdown]
 # **Predict:** how many programs does a vector of 1000 elements take in blocks of 256, and how many lanes of the last
@@ -94,22 +138,22 @@ print(
 #
 # Write `add(x, y)`, the sum of two contiguous vectors of the same length and dtype, as a kernel under `@triton.jit` and
 # the function that launches it. Each input is read once and the output is written once, in a single launch. In a vector
-# of 4096 elements a thread should move at least two elements at once.
+# of 4096 elements a thread should move at least two elements at once: a GPU runs a program by 4 *warps* of 32 threads,
+# and deals the lanes of a block out to them.
 #
 # The check counts bytes and lanes out of bounds, and compiles the kernel. Nothing but the kernel may compute.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# If a block has 4 elements, program 2 has the elements 8, 9, 10 and 11. Write that as a formula of the program's number
-# and of `tl.arange(0, 4)`.
+# The kernel is `number_kernel` with two loads before the store, and a mask on all three. The launcher makes the result
+# with `torch.empty_like` and rounds the number of programs up.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# A kernel gets a tensor as a pointer to its first element. A pointer plus a block of offsets is a block of pointers,
-# which `tl.load` and `tl.store` take, together with `mask=offs < n`. The block's size is a `tl.constexpr`, a power of
-# two.
+# `tl.load(x_ptr + offs, mask=offs < n)` is a block of x. The launch hands tensors over as they are, `n` as a number, and
+# the block's length by its name, `BLOCK_SIZE=`. With 1024 lanes, each of the 128 threads has 8.
 #
 # </details>
 #
@@ -155,8 +199,11 @@ labkit.figures.launch_map(lambda: add(torch.ones(n), torch.ones(n)), n)
 # Your own launch on 2600 elements: one row for each program, from its first lane to its last. The masked lanes do no
 # harm and cost next to nothing; without the mask they would be writes into somebody else's memory.
 #
-# A kernel of the interpreter has to compile, too. This is what the compiler makes of one with blocks of 1024 and of 128
-# elements, each for 4 warps of 32 threads.
+# For the prediction: 1000 elements take four blocks of 256 or one of 1024. Both have 1024 lanes, so the last program
+# masks 24 of its own.
+#
+# A kernel that the interpreter runs has to compile, too. This is what the compiler makes of one with blocks of 1024 and
+# of 128 elements for an A100 (`sm_80`) and an H100 (`sm_90`). *Spilled* is what did not fit into a thread's registers.
 
 
 # %%
@@ -178,9 +225,11 @@ for arch in (80, 90):
         )
 
 # %% [markdown]
-# With 8 elements for each thread, loads of 16 bytes are what a GPU can do at most; with one element a thread, a load has
-# 4 bytes, and four times as many instructions are under way for the same data. Try `n=4095`: the compiler no longer
-# knows that groups of four lanes are masked together, and goes back to 4 bytes.
+# With 8 elements for each thread, a load has 16 bytes, which is the most that a GPU can do. With one element a thread it
+# has 4 bytes, and the same data take four times as many instructions.
+#
+# Try `n=4095`. Of `n`, the compiler knows only whether 16 divides it. Where it does not, four neighbouring lanes need
+# not be masked together, and loads are back at 4 bytes.
 
 # %% [markdown]
 # ## Softmax in one pass
@@ -191,8 +240,19 @@ for arch in (80, 90):
 #
 # $$\text{softmax}(x)_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j$$
 #
-# For any $m$ this is the same number; with $m = \max x$ no exponent is above 0, so nothing overflows. A float32 `exp`
-# overflows from 89 on, in float16 from 12.
+# For any $m$ this is the same number; with $m = \max x$ no exponent is above 0, so nothing overflows. In float32, `exp`
+# overflows from 89 on, in float16 from 12 on.
+#
+# A kernel that gets a matrix as a pointer has to be told where a row begins. `x.stride(0)` is the distance from one row
+# to the next, in elements. For a contiguous matrix it is the number of columns; for a slice it is not.
+
+# %%
+wide = torch.arange(12).reshape(3, 4)
+narrow = wide[:, :3]
+print(narrow.shape, narrow.stride(), "row 1 begins with", int(narrow[1, 0]))
+
+# %% [markdown]
+# `narrow` has 3 columns, and its row 1 begins 4 elements behind its row 0: a slice is a view into the memory of `wide`.
 
 # %% [markdown]
 # **Predict:** a matrix of $S$ bytes. How many bytes do the five operations above move, and how many does one pass?
@@ -276,7 +336,7 @@ for name, call in {
 labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 
 # %% [markdown]
-# The chain moves eight matrices, a row of numbers for each reduction beside them. One pass moves two, and so does
+# The chain moves eight matrices, and beside them a number for each row and reduction. One pass moves two, and so does
 # `torch.softmax`, which has been one kernel for many years: question 2 of the list above. Where the bars of two programs
 # differ by four, so will their times on a GPU, as long as both use the full rate of the memory.
 #
@@ -287,8 +347,10 @@ labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 # ## A kernel with a backward pass
 #
 # A kernel is a hole in autograd: PyTorch cannot look inside. `torch.autograd.Function` closes it with a `backward` of
-# your own, and what that one needs is yours to choose. For each tensor it could keep there are three ways: keep it,
-# compute it again, or find that it is not needed. For RMSNorm, with a row $x$ of $n$ elements and the weight $w$:
+# your own, and what to keep for that is yours to choose. Each tensor that it could use may be kept, computed again, or
+# turn out not to be needed.
+#
+# For RMSNorm, with a row $x$ of $n$ elements and the weight $w$:
 #
 # $$r = \frac{1}{\sqrt{\frac1n \sum_j x_j^2 + \varepsilon}}, \qquad \hat x = r\,x, \qquad y = w \odot \hat x$$
 #
@@ -297,7 +359,8 @@ labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 # $$\frac{\partial L}{\partial x} = r\left(g - \hat x \cdot \frac1n \sum_j g_j \hat x_j\right), \qquad
 # \frac{\partial L}{\partial w} = \sum_{\text{rows}} \frac{\partial L}{\partial y} \odot \hat x$$
 #
-# The second term of the first one is there because each $x_i$ is also in $r$, and through it in every output of its row.
+# The second term of $\partial L / \partial x$ is there because each $x_i$ is also in $r$, and through it in every output
+# of its row.
 
 # %% [markdown]
 # **Predict:** the backward pass needs $\hat x$, $w$ and $r$. In bfloat16 and with rows of 4096, how many bytes a row
@@ -308,9 +371,12 @@ labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 # Write `rmsnorm(x, weight, eps)` for contiguous `x` of shape (n_rows, n_cols) and `weight` of shape (n_cols,) with the
 # same dtype, float32 or float16, in such a way that gradients flow to both. A row fits into a block. Compute in float32.
 #
-# Keep x and 4 bytes a row. Forward is one launch, backward at most two. The rows share the weight's gradient: two
-# programs must not write the same element, so let each program of the backward pass take several rows, at least 4 of
-# them, and write a partial sum of its own. PyTorch may add these up: what kernels stored, `.sum(0)` and `.to` may touch.
+# Keep x and 4 bytes a row. Forward is one launch, backward at most two. The gradient that comes into `backward` may have
+# any strides (`.sum()` hands back a single number, expanded); `dout.contiguous()` copies it where that is needed.
+#
+# The rows share the weight's gradient, and two programs must not write the same element. So let each program of the
+# backward pass take several rows, at least 4 of them, and write a partial sum of its own. PyTorch may add these up: what
+# kernels stored, `.sum(0)` and `.to` may touch.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -322,8 +388,9 @@ labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 # <details><summary>Hint 2: the idea</summary>
 #
 # In the backward kernel, a program loads the weight once and starts with `dw = tl.zeros((BLOCK_SIZE,), tl.float32)`.
-# Then it loops over its rows, `for row in range(first, tl.minimum(first + ROWS, n_rows))`; in each it computes $\hat x$ from x
-# and the kept r, stores dx, and adds to dw. After the loop it stores dw as one row of a matrix (n_programs, n_cols).
+# Then it loops over its rows, `for row in range(first, tl.minimum(first + ROWS, n_rows))`; in each it computes
+# $\hat x$ from x and the kept r, stores dx, and adds to dw. After the loop it stores dw as one row of a matrix
+# (n_programs, n_cols).
 #
 # </details>
 #
@@ -411,7 +478,7 @@ class RMSNorm(torch.autograd.Function):
         dx, partial = torch.empty_like(x), x.new_empty(n_programs, n_cols, dtype=torch.float32)
         block_size = triton.next_power_of_2(n_cols)
         rmsnorm_backward_kernel[(n_programs,)](
-            *(x, weight, scale, dout, dx, partial, n_rows, n_cols),
+            *(x, weight, scale, dout.contiguous(), dx, partial, n_rows, n_cols),
             ROWS=rows,
             BLOCK_SIZE=block_size,
         )
@@ -464,21 +531,24 @@ labkit.figures.traffic_bars(traffic_of_norm, 5 * 4 * tokens.numel())
 
 # %% [markdown]
 # The ideal is two reads and a write for the gradients and one of each for the forward pass, five matrices. Yours loads
-# the weight once for each row of the forward pass, which counts here and which a GPU serves from its cache. A library
-# does it in the same way: Liger Kernel's RMSNorm keeps x and the same 4 bytes a row, gives each multiprocessor one
-# program in the backward pass, and lets PyTorch add the partial sums. `F.rms_norm` is one kernel
-# on a GPU in recent versions of PyTorch, and the same chain as the module's on a CPU.
+# the weight once for each row of the forward pass: together one more matrix, 0.2 of the ideal, which counts here and
+# which a GPU serves from its cache. The rest above 1.2 is the partial sums, written and read once, and the weight, once
+# for each program of the backward pass.
+#
+# A library does it in the same way: Liger Kernel's RMSNorm keeps x and the same 4 bytes a row, gives each multiprocessor
+# one program in the backward pass, and lets PyTorch add the partial sums. `F.rms_norm` is one kernel on a GPU in recent
+# versions of PyTorch, and the same chain as the module's on a CPU.
 
 # %% [markdown]
 # ## What not to keep
 #
 # In a Llama model, the feed-forward layer is $W_\text{down}\,(\text{silu}(W_\text{gate}\,x) \odot W_\text{up}\,x)$ with
-# $\text{silu}(a) = a\,\sigma(a)$. Its inner width is about 3.5 times the model's, so these are the largest activations
-# of the layer. Operation by operation, PyTorch keeps three of them for what stands in the parentheses: both inputs, and
-# silu of the first, which the product needs.
+# $\text{silu}(a) = a\,\sigma(a)$, where $\sigma$ is the sigmoid. Its inner width is about 3.5 times the model's, so these
+# are the largest activations of the layer. Operation by operation, PyTorch keeps three of them for what stands in the
+# parentheses: both inputs, and silu of the first, which the product needs.
 #
-# The third one costs one `exp` and a few operations an element to compute again. In the time in which an A100 loads one
-# bfloat16 number from memory, it does about 20 of these. With $s = \sigma(a)$ for gate $a$, up $b$ and the incoming gradient $g$:
+# To compute the third one again costs one `exp` and a few operations an element. An A100 does about 20 operations in the
+# time in which it loads one bfloat16 number. With $s = \sigma(a)$ for gate $a$, up $b$ and the incoming gradient $g$:
 #
 # $$\text{out} = a\,s\,b, \qquad \frac{\partial L}{\partial a} = g\,b\,\bigl(s + a\,s\,(1 - s)\bigr), \qquad
 # \frac{\partial L}{\partial b} = g\,a\,s$$
@@ -491,7 +561,7 @@ labkit.figures.traffic_bars(traffic_of_norm, 5 * 4 * tokens.numel())
 #
 # Write `swiglu(gate, up)`, that is `silu(gate) * up`, for two contiguous tensors of the same shape and dtype, float32
 # or float16, with gradients for both. One launch forward and one backward. Keep the two inputs and nothing else; compute
-# in float32.
+# in float32. The gradient that comes in may have any strides, here and in the next exercise.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -614,8 +684,11 @@ for name, call in {
 labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 
 # %% [markdown]
-# Eight matrices: three forward, five backward. What PyTorch keeps beyond yours is a third of the largest activations in
-# a transformer layer. With $h = 4096$, an inner width of 14336 and 32 layers in bfloat16, it is 0.9 MB for each token.
+# Eight matrices: three forward, five backward. PyTorch's operations move 14: five forward, and three for each of the
+# three kernels of the backward pass.
+#
+# What PyTorch keeps beyond yours is a third of the largest activations in a transformer layer. With $h = 4096$, an inner
+# width of 14336 and 32 layers in bfloat16, it is 0.9 MB for each token.
 
 # %% [markdown]
 # ## Random numbers that nobody stores
@@ -625,14 +698,14 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 #
 # $$z = y + \frac{m \odot \text{gelu}(x + b)}{1 - p}, \qquad m_i = 1 \text{ with probability } 1 - p, \text{ else } 0$$
 #
-# PyTorch's dropout writes the mask $m$ to memory, one byte an element, and reads it in the backward pass. A kernel does
-# not have to. Triton's `tl.rand(seed, offset)` is a *counter-based* generator (Philox): it has no state that moves on,
+# On a GPU, PyTorch's dropout writes the mask $m$ to memory, one byte an element, and reads it in the backward pass. A
+# kernel does not have to. Triton's `tl.rand(seed, offset)` is a *counter-based* generator (Philox): it has no state that moves on,
 # and returns a number from 0 to 1 that depends on its two arguments alone. Whoever knows the seed can have the mask
 # again, element by element and in any order.
 
 # %% [markdown]
-# **Predict:** beside x, y and z in float32, what part of the traffic is the mask's byte an element? And what part of the
-# memory that is kept between the passes?
+# **Predict:** the best case moves six float32 numbers an element in both passes together. What does the mask's byte add
+# to that, written once and read once? And what part is it of what is kept, beside the argument of the GELU in float32?
 #
 # [[exercise 12-bias-gelu-dropout]]
 #
@@ -777,8 +850,10 @@ labkit.figures.traffic_bars(traffic_of_dropout, 6 * 4 * 64 * 512)
 # The ideal is six matrices: x and y in, z out; x and dz in, dx out. The gradient of y is dz as it is. Yours also reads
 # the bias for each element, which a cache serves on a GPU, and dx once more for the sum.
 #
-# For the prediction: the mask is one byte written and one read, beside 24 bytes in all. What counts more is that it
-# would be kept, with the argument of the GELU, until the backward pass comes. `torch.compile` does as you did.
+# For the prediction: 2 bytes beside 24, so a twelfth; and of 5 bytes that are kept, a fifth. The 256 KiB above are more,
+# since on a CPU PyTorch keeps the mask in float32: 128 KiB for it, and 128 KiB for the argument of the GELU.
+#
+# `torch.compile` draws in its kernel, too, and computes the argument again. It does keep the mask, one byte an element.
 #
 # Two things to know in practice. Philox takes about a hundred integer operations and makes four numbers, of which
 # `tl.rand` throws three away; `tl.rand4x` gives all four. And a training loop draws a fresh seed for each call from

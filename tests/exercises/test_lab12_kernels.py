@@ -70,6 +70,26 @@ def test_llama_rmsnorm_moves_nine_times_the_ideal() -> None:
         assert moved_bytes(lambda: norm(x)) / (2 * x.nbytes) == pytest.approx(9, abs=0.1)
 
 
+@pytest.mark.parametrize("exercise_id", ["12-rmsnorm", "12-swiglu", "12-bias-gelu-dropout"])
+def test_the_gradient_of_a_sum_comes_in_as_one_number_expanded(exercise_id: str) -> None:
+    inputs = [torch.rand(shape, requires_grad=True) for shape in ((5, 60), (60,), (5, 60))]
+    x, vector, y = inputs
+    given, call = {
+        "12-rmsnorm": ((x, vector), lambda norm: norm(x, vector, 1e-6)),
+        "12-swiglu": ((x, y), lambda swiglu: swiglu(x, y)),
+        "12-bias-gelu-dropout": (inputs, lambda dropout: dropout(x, vector, y, 0.25, 3)),
+    }[exercise_id]
+    out = call(of_solution(exercise_id, find(exercise_id).answers[0].name))
+    expanded = torch.autograd.grad(out.sum(), given, retain_graph=True)
+    for got, right in zip(expanded, torch.autograd.grad(out, given, torch.ones_like(out))):
+        assert torch.equal(got, right)
+
+
+def test_a_result_of_pytorchs_own_keeps_nothing_that_can_be_seen() -> None:
+    x = torch.rand(3, 4, requires_grad=True)
+    assert kept_besides(F.rms_norm(x, (4,)), x) >= 0
+
+
 def test_what_ctx_keeps_counts_wherever_it_is() -> None:
     class Keeps(torch.autograd.Function):
         @staticmethod

@@ -39,7 +39,7 @@ class Fused(torch.autograd.Function):
     def backward(ctx, dz):
         x, bias, p, seed = ctx.rest
         dx, db = torch.empty_like(x), torch.zeros_like(bias)
-        back[(x.shape[0],)](x, bias, dz, dx, db, x.shape[1], p, seed, triton.next_power_of_2(x.shape[1]))
+        back[(x.shape[0],)](x, bias, dz.contiguous(), dx, db, x.shape[1], p, seed, triton.next_power_of_2(x.shape[1]))
         return dx, db, dz, None, None
 
 

@@ -67,7 +67,7 @@ class RMSNorm(torch.autograd.Function):
         dx, partial = torch.empty_like(x), x.new_empty(n_programs, n_cols, dtype=torch.float32)
         block_size = triton.next_power_of_2(n_cols)
         rmsnorm_backward_kernel[(n_programs,)](
-            *(x, weight, scale, dout, dx, partial, n_rows, n_cols),
+            *(x, weight, scale, dout.contiguous(), dx, partial, n_rows, n_cols),
             ROWS=rows,
             BLOCK_SIZE=block_size,
         )

@@ -16,7 +16,7 @@ def dropout_cases(rng: random.Random) -> tuple[Dropped, ...]:
 
     return (
         Dropped(rng.randrange(13, 18), odd(65, 85), p=rng.uniform(0.15, 0.35), seed=odd(2, 2**29)),
-        Dropped(rng.randrange(10, 15), odd(90, 110), p=rng.uniform(0.6, 0.7), seed=odd(2, 2**29)),
+        Dropped(rng.randrange(10, 15), odd(90, 110), dout_by_columns=True, p=rng.uniform(0.6, 0.7), seed=odd(2, 2**29)),
     )
 
 

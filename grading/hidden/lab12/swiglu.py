@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 from grading.hidden import Hidden
-from labkit.exercises.lab12.shapes import Rows
+from labkit.exercises.lab12.shapes import Graded
 
 
-def swiglu_cases(rng: random.Random) -> tuple[Rows, ...]:
+def swiglu_cases(rng: random.Random) -> tuple[Graded, ...]:
     """A number of elements that no block divides, and an aligned one."""
     return (
-        Rows(2 * rng.randrange(3, 6) + 1, 2 * rng.randrange(60, 90) + 1),
-        Rows(rng.randrange(2, 6), 16 * rng.randrange(9, 14), "float16"),
+        Graded(2 * rng.randrange(3, 6) + 1, 2 * rng.randrange(60, 90) + 1),
+        Graded(rng.randrange(2, 6), 16 * rng.randrange(9, 14), "float16", dout_by_columns=True),
     )
 
 

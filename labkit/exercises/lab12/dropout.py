@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import torch
 
-from labkit.exercises.lab12.shapes import PATIENT, Rows, draw, kept_besides
+from labkit.exercises.lab12.shapes import PATIENT, Graded, dout_of, draw, draw_dout, kept_besides
 from labkit.spec import Answer, Exercise
 
 
 @dataclass(frozen=True)
-class Dropped(Rows):
+class Dropped(Graded):
     """p: the probability that an element is dropped. seed: an odd number, so that all cases share a compiled kernel."""
 
     p: float = 0.25
@@ -19,9 +19,9 @@ class Dropped(Rows):
 
 
 def dropout_inputs(case: Dropped, gen: torch.Generator) -> dict:
-    """x, y and dout: (n_rows, n_cols); bias: (n_cols,)."""
-    matrices = {name: draw(case, gen, case.n_rows, case.n_cols) for name in ("x", "y", "dout")}
-    return {**matrices, "bias": draw(case, gen, case.n_cols)}
+    """x and y: (n_rows, n_cols); dout: the same, or transposed; bias: (n_cols,)."""
+    matrices = {name: draw(case, gen, case.n_rows, case.n_cols) for name in ("x", "y")}
+    return {**matrices, "bias": draw(case, gen, case.n_cols), "dout": draw_dout(case, gen)}
 
 
 def drive_dropout(ans, case: Dropped, tree: dict, stage) -> dict:
@@ -30,7 +30,7 @@ def drive_dropout(ans, case: Dropped, tree: dict, stage) -> dict:
     with stage.meter("traffic"), stage.meter("compiled"):
         out = ans.bias_gelu_dropout(x, bias, y, case.p, case.seed)
         kept_bytes = kept_besides(out, x, bias, y)
-        dx, dbias, dy = torch.autograd.grad(out, (x, bias, y), tree["dout"])
+        dx, dbias, dy = torch.autograd.grad(out, (x, bias, y), dout_of(case, tree))
         other = ans.bias_gelu_dropout(x, bias, y, case.p, case.seed + 2)
     return {"out": out, "other": other, "dx": dx, "dbias": dbias, "dy": dy, "kept_bytes": kept_bytes}
 
@@ -42,7 +42,7 @@ BIAS_GELU_DROPOUT = Exercise(
     minutes=30,
     difficulty=3,
     answers=(Answer("bias_gelu_dropout"),),
-    public=(Dropped(15, 150), Dropped(13, 190, p=0.5, seed=12345)),
+    public=(Dropped(15, 150), Dropped(13, 190, dout_by_columns=True, p=0.5, seed=12345)),
     inputs=dropout_inputs,
     drive=drive_dropout,
     run=PATIENT,

@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 import torch
 
-from labkit.exercises.lab12.shapes import PATIENT, Rows, draw, kept_besides
+from labkit.exercises.lab12.shapes import PATIENT, Graded, dout_of, draw, draw_dout, kept_besides
 from labkit.spec import Answer, Exercise
 
 
 @dataclass(frozen=True)
-class Norm(Rows):
+class Norm(Graded):
     eps: float = 1e-6
 
 
 def norm_inputs(case: Norm, gen: torch.Generator) -> dict:
-    """x and dout: (n_rows, n_cols); weight: (n_cols,). The rows have means and sizes of their own."""
+    """x: (n_rows, n_cols), its rows with means and sizes of their own; dout: as x, or transposed; weight: (n_cols,)."""
     sizes = torch.linspace(0.1, 2.0, case.n_rows)[:, None]
     return {
         "x": ((torch.randn(case.n_rows, case.n_cols, generator=gen) + 0.5) * sizes).to(getattr(torch, case.dtype)),
         "weight": 1 + draw(case, gen, case.n_cols, scale=0.3),
-        "dout": draw(case, gen, case.n_rows, case.n_cols),
+        "dout": draw_dout(case, gen),
     }
 
 
@@ -31,7 +31,7 @@ def drive_rmsnorm(ans, case: Norm, tree: dict, stage) -> dict:
     with stage.meter("traffic"), stage.meter("compiled"):
         out = ans.rmsnorm(x, weight, case.eps)
         kept_bytes = kept_besides(out, x, weight)
-        dx, dweight = torch.autograd.grad(out, (x, weight), tree["dout"])
+        dx, dweight = torch.autograd.grad(out, (x, weight), dout_of(case, tree))
     return {"out": out, "dx": dx, "dweight": dweight, "kept_bytes": kept_bytes}
 
 
@@ -42,7 +42,7 @@ RMSNORM = Exercise(
     minutes=35,
     difficulty=3,
     answers=(Answer("rmsnorm"),),
-    public=(Norm(32, 100, eps=0.05), Norm(16, 256, "float16")),
+    public=(Norm(22, 100, eps=0.05), Norm(14, 256, "float16", dout_by_columns=True)),
     inputs=norm_inputs,
     drive=drive_rmsnorm,
     run=PATIENT,

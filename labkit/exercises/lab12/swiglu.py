@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import torch
 
-from labkit.exercises.lab12.shapes import PATIENT, Rows, draw, kept_besides
+from labkit.exercises.lab12.shapes import PATIENT, Graded, dout_of, draw, draw_dout, kept_besides
 from labkit.spec import Answer, Exercise
 
 
-def drive_swiglu(ans, case: Rows, tree: dict, stage) -> dict:
+def swiglu_inputs(case: Graded, gen: torch.Generator) -> dict:
+    """gate and up: (n_rows, n_cols); dout: the same, or transposed."""
+    given = {name: draw(case, gen, case.n_rows, case.n_cols, scale=2.0) for name in ("gate", "up")}
+    return {**given, "dout": draw_dout(case, gen)}
+
+
+def drive_swiglu(ans, case: Graded, tree: dict, stage) -> dict:
     """Forward and backward in one count; what ctx holds is looked at in between."""
     gate, up = (tree[name].requires_grad_() for name in ("gate", "up"))
     with stage.meter("traffic"), stage.meter("compiled"):
         out = ans.swiglu(gate, up)
         kept_bytes = kept_besides(out, gate, up)
-        dgate, dup = torch.autograd.grad(out, (gate, up), tree["dout"])
+        dgate, dup = torch.autograd.grad(out, (gate, up), dout_of(case, tree))
     return {"out": out, "dgate": dgate, "dup": dup, "kept_bytes": kept_bytes}
 
 
@@ -25,10 +31,8 @@ SWIGLU = Exercise(
     minutes=25,
     difficulty=2,
     answers=(Answer("swiglu"),),
-    public=(Rows(5, 150), Rows(3, 256, "float16")),
-    inputs=lambda case, gen: {
-        name: draw(case, gen, case.n_rows, case.n_cols, scale=2.0) for name in ("gate", "up", "dout")
-    },
+    public=(Graded(5, 150), Graded(3, 256, "float16", dout_by_columns=True)),
+    inputs=swiglu_inputs,
     drive=drive_swiglu,
     run=PATIENT,
     meters=("traffic", "compiled"),

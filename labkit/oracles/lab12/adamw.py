@@ -71,6 +71,34 @@ def decays_last(case: Step, tree: dict, got: dict) -> bool:
     return is_param(got, (tree["param"] - moved_by) * (1 - case.lr * case.weight_decay))
 
 
+def decays_by_itself(case: Step, tree: dict, got: dict) -> bool:
+    return is_param(got, by_torch(case, tree, weight_decay=case.weight_decay / case.lr)["param"])
+
+
+def moves_by(case: Step, tree: dict, got: dict, mean: Tensor, square: Tensor) -> bool:
+    """Whether the parameter moved by this mean over the root of this square."""
+    decayed = tree["param"] * (1 - case.lr * case.weight_decay)
+    return is_param(got, decayed - case.lr * mean / (square.sqrt() + case.eps))
+
+
+def takes_old_moments(case: Step, tree: dict, got: dict) -> bool:
+    """One of the two, or both, as they were before the step."""
+    new = corrected(case, tree)
+    old = tree["exp_avg"] / (1 - case.beta1**case.step), tree["exp_avg_sq"] / (1 - case.beta2**case.step)
+    pairs = ((old[0], new[1]), (new[0], old[1]), old)
+    return any(moves_by(case, tree, got, *pair) for pair in pairs)
+
+
+def corrections_swapped(case: Step, tree: dict, got: dict) -> bool:
+    mean, square = corrected(case, tree)
+    factor = (1 - case.beta1**case.step) / (1 - case.beta2**case.step)
+    return moves_by(case, tree, got, mean * factor, square / factor)
+
+
+def differs(case: Step, tree: dict, got: dict, name: str) -> bool:
+    return not torch.allclose(got[name], by_torch(case, tree)[name], rtol=1e-3, atol=1e-8)
+
+
 def left_alone(tree: dict, got: dict, *names: str) -> bool:
     return any(torch.equal(got[name], tree[name]) for name in names)
 
@@ -101,6 +129,18 @@ ADAMW = Oracle(
             "The parameter is not decayed: multiply it by 1 - lr * weight_decay before the update.",
         ),
         Hint(
+            lambda case, tree, got: differs(case, tree, got, "exp_avg"),
+            "exp_avg is not beta1 * exp_avg + (1 - beta1) * grad.",
+        ),
+        Hint(
+            lambda case, tree, got: differs(case, tree, got, "exp_avg_sq"),
+            "exp_avg_sq is not beta2 * exp_avg_sq + (1 - beta2) * grad * grad.",
+        ),
+        Hint(
+            decays_by_itself,
+            "The parameter is decayed too much: multiply it by 1 - lr * weight_decay, not by 1 - weight_decay.",
+        ),
+        Hint(
             lambda case, tree, got: is_param(got, by_torch(case, tree, step=LATE)["param"]),
             "The moments start at zero and are too small at first: divide them by 1 - beta1**step and 1 - beta2**step.",
         ),
@@ -115,6 +155,19 @@ ADAMW = Oracle(
         Hint(
             decays_last,
             "The decay came after the update and shrank that as well: decay what was loaded, then subtract.",
+        ),
+        Hint(
+            takes_old_moments,
+            "The parameter was moved by a moment from before this step: update both moments first.",
+        ),
+        Hint(
+            corrections_swapped,
+            "The corrections are swapped: 1 - beta1**step belongs to exp_avg, 1 - beta2**step to exp_avg_sq.",
+        ),
+        Hint(
+            lambda case, tree, got: not is_param(got, by_torch(case, tree)["param"]),
+            "Both moments are right, and the parameter is not. It loses lr * (exp_avg / correction1) / "
+            "(sqrt(exp_avg_sq / correction2) + eps), with a root over the second correction too.",
         ),
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from labkit.exercises.lab12.shapes import Rows, dtype_of
+from labkit.exercises.lab12.shapes import Graded, Rows, dtype_of
 from labkit.spec import Observation, Tolerance, Tree
 
 
@@ -21,6 +21,31 @@ def near(case: Rows, got: Tensor, expected: Tensor) -> bool:
     """Whether a result is this (wrong) one, more or less."""
     rtol = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)
     return torch.allclose(got.double(), expected.double(), rtol=rtol, atol=rtol)
+
+
+def in_memory_order(case: Graded, tree: Tree) -> Tree:
+    """The inputs as a kernel sees them that takes a transposed gradient for a contiguous one."""
+    return {**tree, "dout": tree["dout"].reshape(case.n_rows, case.n_cols).t().contiguous()}
+
+
+def takes_dout_as_contiguous(case: Graded, tree: Tree, got: Tree, name: str, expected: Callable) -> bool:
+    """Whether the gradient `name` is the one that such a kernel makes."""
+    if not case.dout_by_columns:
+        return False
+    return near(case, got[name], expected(case, in_memory_order(case, tree))[name])
+
+
+DOUT_HINT = (
+    "The gradient that comes in need not be contiguous, and here it is transposed: dout.contiguous() puts it in order."
+)
+
+
+def only_the_beginning(case: Rows, got: Tensor, expected: Tensor) -> bool:
+    """The elements up to some place are right, and of those behind it many are not."""
+    tolerance = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)
+    right = torch.isclose(got.double(), expected.double(), rtol=tolerance, atol=tolerance).reshape(-1).double()
+    first = int(right.argmin())
+    return first >= right.numel() / 8 and bool(right[first:].mean() < 0.5)
 
 
 def keeps_at_most(limit_bytes: Callable[[Rows], int], hint: str) -> Callable[[Observation], str | None]:

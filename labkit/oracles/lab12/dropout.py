@@ -13,8 +13,9 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.dropout import Dropped
+from labkit.exercises.lab12.shapes import dout_of
 from labkit.oracles.kernels import SAFE, compiled, moved
-from labkit.oracles.lab12.close import keeps_at_most
+from labkit.oracles.lab12.close import DOUT_HINT, in_memory_order, keeps_at_most
 from labkit.spec import Hint, Observation, Oracle
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -102,12 +103,12 @@ def gradients_are_right(run: Observation) -> str | None:
     case, tree, got = run.case, run.tree, run.got
     mask, told = kept(case, tree, got["out"])
     slope = slopes(tree) / (1 - case.p)
-    bad = ~torch.isclose(got["dx"].double(), mask * tree["dout"].double() * slope, **CLOSE) & told
+    bad = ~torch.isclose(got["dx"].double(), mask * dout_of(case, tree).double() * slope, **CLOSE) & told
     if got["dx"].dtype != tree["x"].dtype or bad.any():
         return f"dx is wrong in {int(bad.sum()):,} elements"
     if not torch.allclose(got["dbias"].double(), got["dx"].double().sum(0), rtol=1e-3, atol=1e-4):
         return "dbias is not the sum of dx over the rows"
-    return None if torch.equal(got["dy"], tree["dout"]) else "dy is not dout"
+    return None if torch.equal(got["dy"], dout_of(case, tree)) else "dy is not dout"
 
 
 def slopes(tree: dict) -> Tensor:
@@ -126,7 +127,18 @@ def either(tree: dict, got: dict, kept_values: Tensor, dropped: Tensor | None = 
 
 
 def unscaled(case: Dropped, tree: dict, got: dict) -> bool:
-    return either(tree, got, tree["y"].double() + activated(tree))
+    """Divided by nothing, or by p, which is the same as 1 - p at one half."""
+    if values_are_right(Observation(case, tree, got)) is None:
+        return False
+    values = activated(tree)
+    return any(either(tree, got, tree["y"].double() + wrong) for wrong in (values, values / case.p))
+
+
+def bias_elsewhere(case: Dropped, tree: dict, got: dict) -> bool:
+    """No bias, or that of the row's number."""
+    biases = (torch.zeros(1), tree["bias"][torch.arange(case.n_rows) % case.n_cols][:, None])
+    x = tree["x"].double()
+    return any(either(tree, got, tree["y"].double() + F.gelu(x + bias) / (1 - case.p)) for bias in biases)
 
 
 def drops_y_too(case: Dropped, tree: dict, got: dict) -> bool:
@@ -155,17 +167,25 @@ def other_mask(case: Dropped, tree: dict, got: dict) -> bool:
     """Every element of dx is 0 or what a kept one has, and not where the forward pass had it."""
     if not gradient_is_to_blame(case, tree, got):
         return False
-    full = tree["dout"].double() * slopes(tree) / (1 - case.p)
+    full = dout_of(case, tree).double() * slopes(tree) / (1 - case.p)
     dx = got["dx"].double()
     fits = torch.isclose(dx, full, rtol=1e-3, atol=1e-5) | (dx.abs() < 1e-6)
     mask, told = kept(case, tree, got["out"])
     return bool(fits.all() and ((dx.abs() > 1e-6) != mask)[told].double().mean() > 0.05)
 
 
+def dout_as_contiguous(case: Dropped, tree: dict, got: dict) -> bool:
+    mask, told = kept(case, tree, got["out"])
+    if not case.dout_by_columns or not gradient_is_to_blame(case, tree, got):
+        return False
+    wrong = mask * dout_of(case, in_memory_order(case, tree)).double() * slopes(tree) / (1 - case.p)
+    return torch.allclose(got["dx"].double()[told], wrong[told], **CLOSE)
+
+
 def dx_unscaled(case: Dropped, tree: dict, got: dict) -> bool:
     mask, told = kept(case, tree, got["out"])
     return gradient_is_to_blame(case, tree, got) and torch.allclose(
-        got["dx"].double()[told], (mask * tree["dout"].double() * slopes(tree))[told], **CLOSE
+        got["dx"].double()[told], (mask * dout_of(case, tree).double() * slopes(tree))[told], **CLOSE
     )
 
 
@@ -187,8 +207,8 @@ BIAS_GELU_DROPOUT = Oracle(
         *SAFE,
         # Twice forward: x, y and the bias; backward: x, dout and the bias; dx once more for the gradient of the bias.
         *moved(
-            load=lambda case, tree: 10 * case.n_bytes,
-            store=lambda case, tree: 3 * case.n_bytes + 8 * case.n_cols,
+            load=lambda case, tree: 10 * case.n_bytes + case.copied_bytes,
+            store=lambda case, tree: 3 * case.n_bytes + case.copied_bytes + 8 * case.n_cols,
             atomic=lambda case, tree: case.n_bytes,
             launches=4,
         ),
@@ -199,6 +219,12 @@ BIAS_GELU_DROPOUT = Oracle(
         Hint(unscaled, "What is kept has to be divided by 1 - p, so that the mean stays what it was."),
         Hint(dropped_before, "The division by 1 - p comes after the activation, not before it."),
         Hint(approximate, "This is GELU by tanh. Use the exact one: x / 2 * (1 + tl.erf(x / sqrt(2)))."),
+        Hint(
+            bias_elsewhere,
+            "The bias is not that of the element's column. With offs counted through the whole matrix, the column is "
+            "offs % n_cols.",
+        ),
+        Hint(dout_as_contiguous, DOUT_HINT),
         Hint(
             other_mask,
             "The backward pass has another mask than the forward pass: take the same seed, and the same offset for an "

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.rmsnorm import Norm
-from labkit.exercises.lab12.shapes import dtype_of
+from labkit.exercises.lab12.shapes import dout_of, dtype_of
 from labkit.oracles.kernels import SAFE, compiled, moved
-from labkit.oracles.lab12.close import keeps_at_most, near
+from labkit.oracles.lab12.close import DOUT_HINT, keeps_at_most, near, takes_dout_as_contiguous
 from labkit.spec import Hint, Oracle, Tolerance
 
 PARTIAL = 4
@@ -23,7 +23,7 @@ def expected(case: Norm, tree: dict) -> dict:
     """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
     x, weight = (tree[name].double().requires_grad_() for name in ("x", "weight"))
     out = F.rms_norm(x, (case.n_cols,), weight, case.eps)
-    dx, dweight = torch.autograd.grad(out, (x, weight), tree["dout"].double())
+    dx, dweight = torch.autograd.grad(out, (x, weight), dout_of(case, tree).double())
     tensors = {"out": out.detach(), "dx": dx, "dweight": dweight}
     return {**{name: one.to(dtype_of(case)) for name, one in tensors.items()}, "kept_bytes": 0}
 
@@ -37,8 +37,8 @@ def tolerances(case: Norm, tree: dict) -> dict[str, Tolerance]:
 
 def parts(case: Norm, tree: dict) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """x, weight, dout and 1 / rms of each row, in float64."""
-    x, weight, dout = (tree[name].double() for name in ("x", "weight", "dout"))
-    return x, weight, dout, (x.square().mean(-1, keepdim=True) + case.eps).rsqrt()
+    x, weight = (tree[name].double() for name in ("x", "weight"))
+    return x, weight, dout_of(case, tree).double(), (x.square().mean(-1, keepdim=True) + case.eps).rsqrt()
 
 
 def is_rms_plus_eps(case: Norm, tree: dict, got: dict) -> bool:
@@ -64,6 +64,16 @@ def mean_of_the_block(case: Norm, tree: dict, got: dict) -> bool:
     return bool(factors.max() < 0.95 and factors.max() - factors.min() < 0.05)
 
 
+def is_sum_for_mean(case: Norm, tree: dict, got: dict) -> bool:
+    x, weight, _, _ = parts(case, tree)
+    return near(case, got["out"], x * (x.square().sum(-1, keepdim=True) + case.eps).rsqrt() * weight)
+
+
+def has_no_root(case: Norm, tree: dict, got: dict) -> bool:
+    x, weight, _, scale = parts(case, tree)
+    return near(case, got["out"], x * scale.square() * weight)
+
+
 def forward_is_right(case: Norm, tree: dict, got: dict) -> bool:
     return near(case, got["out"], expected(case, tree)["out"])
 
@@ -79,6 +89,22 @@ def weight_left_out(case: Norm, tree: dict, got: dict) -> bool:
     return near(case, got["dx"], scale * (dout - normal * (dout * normal).mean(-1, keepdim=True)))
 
 
+def sum_in_dx(case: Norm, tree: dict, got: dict) -> bool:
+    x, weight, dout, scale = parts(case, tree)
+    normal, dnormal = x * scale, dout * weight
+    return near(case, got["dx"], scale * (dnormal - normal * (dnormal * normal).sum(-1, keepdim=True)))
+
+
+def weight_times_weight(case: Norm, tree: dict, got: dict) -> bool:
+    x, weight, dout, scale = parts(case, tree)
+    return near(case, got["dweight"], (dout * weight * x * scale).sum(0))
+
+
+def dweight_alone_is_wrong(case: Norm, tree: dict, got: dict) -> bool:
+    right = expected(case, tree)
+    return near(case, got["dx"], right["dx"]) and not near(case, got["dweight"], right["dweight"])
+
+
 def weight_by_x(case: Norm, tree: dict, got: dict) -> bool:
     x, _, dout, _ = parts(case, tree)
     return near(case, got["dweight"], (dout * x).sum(0))
@@ -91,12 +117,12 @@ def partial_bytes(case: Norm) -> int:
 
 def load_bytes(case: Norm, tree: dict) -> int:
     """x and the weight, then x, dout and the weight; the factor of each row, the partial sums, and what they make."""
-    return 5 * case.n_bytes + 4 * case.n_rows + partial_bytes(case) + 4 * case.n_cols
+    return 5 * case.n_bytes + case.copied_bytes + 4 * case.n_rows + partial_bytes(case) + 4 * case.n_cols
 
 
 def store_bytes(case: Norm, tree: dict) -> int:
     """The two results, the factor of each row, and partial sums; their sum, zeros to begin it with, and its cast."""
-    return 2 * case.n_bytes + 4 * case.n_rows + partial_bytes(case) + 12 * case.n_cols
+    return 2 * case.n_bytes + case.copied_bytes + 4 * case.n_rows + partial_bytes(case) + 12 * case.n_cols
 
 
 RMSNORM = Oracle(
@@ -136,6 +162,9 @@ RMSNORM = Oracle(
             "The mean of the squares is too small by the same factor everywhere: divide their sum by n_cols, not by "
             "BLOCK_SIZE.",
         ),
+        Hint(is_sum_for_mean, "The squares are added up and not averaged: divide their sum by n_cols."),
+        Hint(has_no_root, "The root is missing: the factor of a row is 1 / sqrt(mean + eps)."),
+        Hint(lambda case, tree, got: takes_dout_as_contiguous(case, tree, got, "dx", expected), DOUT_HINT),
         Hint(
             lambda case, tree, got: forward_is_right(case, tree, got) and through_the_factor_alone(case, tree, got),
             "dx has one term too few. Every x of a row is also in the row's root mean square, and through it in all "
@@ -148,6 +177,20 @@ RMSNORM = Oracle(
         Hint(
             lambda case, tree, got: forward_is_right(case, tree, got) and weight_by_x(case, tree, got),
             "The weight multiplies the normalised row, so its gradient sums up dout times x / rms, not dout times x.",
+        ),
+        Hint(
+            lambda case, tree, got: forward_is_right(case, tree, got) and sum_in_dx(case, tree, got),
+            "In dx, the sum of g times the normalised row is not divided by n_cols: the formula has its mean.",
+        ),
+        Hint(
+            lambda case, tree, got: forward_is_right(case, tree, got) and weight_times_weight(case, tree, got),
+            "The weight's gradient has the weight as a factor: it is the sum of dout times the normalised row, and g "
+            "belongs to dx alone.",
+        ),
+        Hint(
+            lambda case, tree, got: forward_is_right(case, tree, got) and dweight_alone_is_wrong(case, tree, got),
+            "out and dx are right, and dweight is not. Each program adds up dout times the normalised row over all of "
+            "its rows, in float32, and stores that in a row of its own; the result is the sum of all of these rows.",
         ),
     ),
 )

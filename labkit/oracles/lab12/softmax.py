@@ -59,7 +59,7 @@ SOFTMAX = Oracle(
         Hint(
             other_rows,
             "The first row is right and those below are not: rows need not lie n_cols elements apart. Hand x.stride(0) "
-            "to the kernel.",
+            "to the kernel for loading, and out.stride(0) for storing.",
         ),
         Hint(
             lambda case, tree, got: bool((sums(got) < 0.99).any() and (sums(got) >= 0).all()),

@@ -7,22 +7,22 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab12.shapes import Rows, dtype_of
+from labkit.exercises.lab12.shapes import Graded, dout_of, dtype_of
 from labkit.oracles.kernels import SAFE, compiled, moved
-from labkit.oracles.lab12.close import keeps_at_most, near
+from labkit.oracles.lab12.close import DOUT_HINT, keeps_at_most, near, only_the_beginning, takes_dout_as_contiguous
 from labkit.spec import Hint, Oracle, Tolerance
 
 
-def expected(case: Rows, tree: dict) -> dict:
+def expected(case: Graded, tree: dict) -> dict:
     """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
     gate, up = (tree[name].double().requires_grad_() for name in ("gate", "up"))
     out = F.silu(gate) * up
-    dgate, dup = torch.autograd.grad(out, (gate, up), tree["dout"].double())
+    dgate, dup = torch.autograd.grad(out, (gate, up), dout_of(case, tree).double())
     tensors = {"out": out.detach(), "dgate": dgate, "dup": dup}
     return {**{name: one.to(dtype_of(case)) for name, one in tensors.items()}, "kept_bytes": 0}
 
 
-def tolerances(case: Rows, tree: dict) -> dict[str, Tolerance]:
+def tolerances(case: Graded, tree: dict) -> dict[str, Tolerance]:
     """float32 inside, and the activation rounded to the dtype once more, as PyTorch's two operations do."""
     eps = torch.finfo(dtype_of(case)).eps
     close = Tolerance(rtol=max(2 * eps, 2e-5), atol=max(2 * eps, 1e-5))
@@ -30,36 +30,52 @@ def tolerances(case: Rows, tree: dict) -> dict[str, Tolerance]:
     return {"out": close, "dgate": close, "dup": close, "kept_bytes": kept}
 
 
-def parts(tree: dict) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def parts(case: Graded, tree: dict) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """gate, up, dout and sigmoid(gate), in float64."""
-    gate, up, dout = (tree[name].double() for name in ("gate", "up", "dout"))
-    return gate, up, dout, torch.sigmoid(gate)
+    gate, up = (tree[name].double() for name in ("gate", "up"))
+    return gate, up, dout_of(case, tree).double(), torch.sigmoid(gate)
 
 
-def swapped(case: Rows, tree: dict, got: dict) -> bool:
-    gate, up, _, _ = parts(tree)
+def swapped(case: Graded, tree: dict, got: dict) -> bool:
+    gate, up, _, _ = parts(case, tree)
     return near(case, got["out"], F.silu(up) * gate)
 
 
-def sigmoid_alone(case: Rows, tree: dict, got: dict) -> bool:
-    _, up, _, sigmoid = parts(tree)
+def sigmoid_alone(case: Graded, tree: dict, got: dict) -> bool:
+    _, up, _, sigmoid = parts(case, tree)
     return near(case, got["out"], sigmoid * up)
 
 
-def derivative_in_halves(case: Rows, tree: dict, got: dict) -> bool:
-    gate, up, dout, sigmoid = parts(tree)
+def derivative_in_halves(case: Graded, tree: dict, got: dict) -> bool:
+    gate, up, dout, sigmoid = parts(case, tree)
     halves = (sigmoid, gate * sigmoid * (1 - sigmoid), sigmoid * (1 - sigmoid))
     return any(near(case, got["dgate"], dout * up * half) for half in halves)
 
 
-def up_without_activation(case: Rows, tree: dict, got: dict) -> bool:
-    gate, _, dout, sigmoid = parts(tree)
+def up_without_activation(case: Graded, tree: dict, got: dict) -> bool:
+    gate, _, dout, sigmoid = parts(case, tree)
     return any(near(case, got["dup"], dout * wrong) for wrong in (gate, sigmoid))
 
 
-def gate_without_up(case: Rows, tree: dict, got: dict) -> bool:
-    gate, _, dout, sigmoid = parts(tree)
+def gate_without_up(case: Graded, tree: dict, got: dict) -> bool:
+    gate, _, dout, sigmoid = parts(case, tree)
     return near(case, got["dgate"], dout * sigmoid * (1 + gate * (1 - sigmoid)))
+
+
+def gradients_swapped(case: Graded, tree: dict, got: dict) -> bool:
+    right = expected(case, tree)
+    return near(case, got["dgate"], right["dup"]) and near(case, got["dup"], right["dgate"])
+
+
+def without_dout(case: Graded, tree: dict, got: dict) -> bool:
+    gate, up, _, sigmoid = parts(case, tree)
+    dgate = up * sigmoid * (1 + gate * (1 - sigmoid))
+    return near(case, got["dgate"], dgate) or near(case, got["dup"], gate * sigmoid)
+
+
+def ends_early(case: Graded, tree: dict, got: dict) -> bool:
+    right = expected(case, tree)
+    return any(only_the_beginning(case, got[name], right[name]) for name in ("out", "dgate", "dup"))
 
 
 SWIGLU = Oracle(
@@ -76,10 +92,27 @@ SWIGLU = Oracle(
     ),
     budgets=(
         *SAFE,
-        *moved(load=lambda case, tree: 5 * case.n_bytes, store=lambda case, tree: 3 * case.n_bytes, launches=2),
+        *moved(
+            load=lambda case, tree: 5 * case.n_bytes + case.copied_bytes,
+            store=lambda case, tree: 3 * case.n_bytes + case.copied_bytes,
+            launches=2,
+        ),
         *compiled(),
     ),
     diagnose=(
+        Hint(lambda case, tree, got: takes_dout_as_contiguous(case, tree, got, "dup", expected), DOUT_HINT),
+        Hint(
+            gradients_swapped,
+            "dgate and dup are swapped: `backward` returns the gradients in the order of forward's arguments.",
+        ),
+        Hint(
+            without_dout,
+            "A gradient lacks the factor dout: by the chain rule, what comes in multiplies both derivatives.",
+        ),
+        Hint(
+            ends_early,
+            "The beginning is right and the rest is not: there are too few programs. Round up, with triton.cdiv.",
+        ),
         Hint(swapped, "The activation is on the wrong input: silu(gate) * up."),
         Hint(sigmoid_alone, "silu(x) is x * sigmoid(x): the factor x is missing."),
         Hint(
