@@ -2,6 +2,7 @@
 
 from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_bytes, update_spectrum
 from labkit.figures.allocator import allocator_trace, segment_map
+from labkit.figures.attention import bytes_against_length, visited_tiles
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
@@ -21,6 +22,7 @@ from labkit.figures.roofline import flops_against_time, roofline
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
+from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, tile_roofline
 from labkit.figures.timing import timing_methods
 from labkit.figures.warmup import rms_over_scale
 
@@ -35,8 +37,10 @@ __all__ = [
     "between_nodes",
     "between_nodes_bars",
     "bit_fields",
+    "bytes_against_length",
     "bytes_by_method",
     "bytes_by_rank",
+    "cache_curve",
     "code_usage",
     "collective_player",
     "collective_steps",
@@ -71,11 +75,15 @@ __all__ = [
     "scaling_law",
     "segment_map",
     "segment_tradeoff",
+    "softmax_on_its_way",
     "stalling_sum",
+    "tile_order",
+    "tile_roofline",
     "time_against_size",
     "timing_methods",
     "tiny_updates",
     "traffic_bars",
     "update_spectrum",
+    "visited_tiles",
     "who_sees_what",
 ]

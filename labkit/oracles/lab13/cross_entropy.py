@@ -1,0 +1,254 @@
+"""Lab 13: what is true of cross-entropy in place, and what the usual mistakes look like.
+
+That no second matrix as large as the logits is in use is held by bytes: the gradient lies where the logits were, and
+reads and writes beyond those of that one matrix are over the budget. A matrix that nobody writes or reads costs no
+memory worth the name.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.exercises.lab13.cross_entropy import MASKED_BEFORE, MASKED_ROW, Tokens
+from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
+from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.tree import same
+
+PER_TOKEN_BYTES = 64
+"""Per row: its target, loss, statistics and the like, read or written a few times."""
+SHARE = 1.02
+"""For single numbers that each program of the backward pass reads."""
+
+
+def by_torch(case: Tokens, tree: dict) -> tuple[Tensor, Tensor]:
+    """Loss and gradient in float64."""
+    logits = tree["logits"].double().requires_grad_()
+    loss = F.cross_entropy(logits, tree["targets"], ignore_index=case.ignore_index)
+    (dlogits,) = torch.autograd.grad(loss, logits, tree["dloss"].double())
+    return loss.detach(), dlogits
+
+
+def expected(case: Tokens, tree: dict) -> dict:
+    loss, dlogits = by_torch(case, tree)
+    return {"loss": loss.float(), "dlogits": dlogits.to(tree["logits"].dtype)}
+
+
+def tolerances(case: Tokens, tree: dict) -> dict[str, Tolerance]:
+    """A loss is a difference of numbers near 300 in float32; a gradient may be rounded to the dtype twice."""
+    eps = torch.finfo(tree["logits"].dtype).eps
+    return {"loss": Tolerance(rtol=1e-5, atol=2e-4), "dlogits": Tolerance(rtol=max(2.02 * eps, 2e-4), atol=1e-7)}
+
+
+def gradient_is_in_place(run: Observation) -> str | None:
+    if same(run.back["logits"], run.got["dlogits"]):
+        return None
+    return "the gradient is not where the logits were: it lies in other memory, as large as theirs"
+
+
+gradient_is_in_place.hint = (
+    "Write the gradient over the logits and return this tensor from backward: a second matrix as large is what this "
+    "kernel is to save."
+)
+
+
+def targets_untouched(run: Observation) -> str | None:
+    return None if same(run.tree["targets"], run.back["targets"]) else "the targets were changed"
+
+
+targets_untouched.hint = "The targets are only read; whoever made them may still need them."
+
+
+def n_passes(tree: dict) -> int:
+    """Twice forward, and once backward where there is something to multiply with."""
+    return 2 if float(tree["dloss"]) == 1 else 3
+
+
+def load_bytes(case: Tokens, tree: dict) -> float:
+    return SHARE * n_passes(tree) * case.n_bytes + PER_TOKEN_BYTES * case.n_tokens
+
+
+def store_bytes(case: Tokens, tree: dict) -> float:
+    return (n_passes(tree) - 1) * case.n_bytes + PER_TOKEN_BYTES * case.n_tokens
+
+
+MOVES_ONCE = (
+    "Forward: one pass for the maximum and the sum together, one for the gradient. Backward: load and store nothing "
+    "where the incoming gradient is 1."
+)
+
+# What follows is asked of wrong values alone.
+
+
+def counted(case: Tokens, tree: dict) -> Tensor:
+    """Which rows count, (n_tokens,)."""
+    return tree["targets"] != case.ignore_index
+
+
+def near(case: Tokens, got: Tensor, expected: Tensor) -> bool:
+    rtol = max(8 * torch.finfo(getattr(torch, case.dtype)).eps, 1e-3)
+    return torch.allclose(got.double(), expected.double(), rtol=rtol, atol=1e-6)
+
+
+def scaled(case: Tokens, tree: dict, got: dict, factor: float, rows: Tensor | slice = slice(None)) -> bool:
+    """Whether the gradient is the right one times a factor, in these rows."""
+    return near(case, got["dlogits"][rows], factor * by_torch(case, tree)[1][rows])
+
+
+def shares(case: Tokens, tree: dict) -> tuple[int, int]:
+    """(tokens that count, all tokens)"""
+    return int(counted(case, tree).sum()), case.n_tokens
+
+
+def is_nan_in(got: dict, row: int) -> bool:
+    return bool(got["dlogits"][row].isnan().any())
+
+
+def ignored_keep_logits(case: Tokens, tree: dict, got: dict) -> bool:
+    """The rows that do not count hold what they held, perhaps multiplied with something."""
+    rows = ~counted(case, tree)
+    ratio = got["dlogits"][rows].double() / tree["logits"][rows].double()
+    return bool((ratio != 0).all() and torch.allclose(ratio, ratio[0, 0], rtol=0.02))
+
+
+def ignored_take_part(case: Tokens, tree: dict, got: dict) -> bool:
+    return bool((got["dlogits"][~counted(case, tree)] != 0).any())
+
+
+def writes_behind_the_row(case: Tokens, tree: dict, got: dict) -> bool:
+    """Logits of minus infinity have a gradient: the program of the row before wrote over them."""
+    row = got["dlogits"][MASKED_ROW, :MASKED_BEFORE].double() * shares(case, tree)[0] / case.dloss
+    return bool((row != 0).any() and (row.abs() < 0.5).all())
+
+
+def mean_over_all(case: Tokens, tree: dict, got: dict) -> bool:
+    n_counted, n_all = shares(case, tree)
+    return scaled(case, tree, got, n_counted / n_all)
+
+
+def not_divided(case: Tokens, tree: dict, got: dict) -> bool:
+    return scaled(case, tree, got, shares(case, tree)[0])
+
+
+def ignores_dloss(case: Tokens, tree: dict, got: dict) -> bool:
+    return scaled(case, tree, got, 1 / case.dloss)
+
+
+def divided_twice(case: Tokens, tree: dict, got: dict) -> bool:
+    return scaled(case, tree, got, 1 / shares(case, tree)[0])
+
+
+def ones(case: Tokens, tree: dict, got: dict) -> Tensor:
+    """What was subtracted from the probabilities, (rows that count, vocab), if everything else is right."""
+    rows, factor = counted(case, tree), case.dloss / shares(case, tree)[0]
+    right = by_torch(case, tree)[1]
+    hot = F.one_hot(tree["targets"][rows], case.vocab)
+    return hot - (got["dlogits"][rows].double() - right[rows]) / factor
+
+
+def one_is_elsewhere(case: Tokens, tree: dict, got: dict) -> bool:
+    """Everything is right but the place of the 1: it is somewhere else, or several times, or nowhere."""
+    found = ones(case, tree, got)
+    is_one = torch.isclose(found, torch.ones_like(found), atol=0.02)
+    return bool((is_one | (found.abs() < 0.02)).all())
+
+
+def sums_are_wrong(case: Tokens, tree: dict, got: dict) -> bool:
+    """The gradients of a row do not sum up to 0, so the probabilities do not sum up to 1."""
+    sums = got["dlogits"][counted(case, tree)].double().sum(-1) * shares(case, tree)[0] / case.dloss
+    return bool((sums.abs() > 0.05).any())
+
+
+def gradient_is_right(case: Tokens, tree: dict, got: dict) -> bool:
+    return scaled(case, tree, got, 1)
+
+
+def target_read_too_late(case: Tokens, tree: dict, got: dict) -> bool:
+    """The loss holds the gradient at the target in place of the logit there."""
+    rows = counted(case, tree)
+    picked = tree["targets"][rows, None]
+    gradient = (by_torch(case, tree)[1] / case.dloss)[rows].gather(1, picked)
+    late = (tree["logits"][rows].double().logsumexp(-1) - gradient.squeeze(1)).mean()
+    return torch.allclose(got["loss"].double(), late, rtol=1e-3)
+
+
+def is_sum(case: Tokens, tree: dict, got: dict) -> bool:
+    total = by_torch(case, tree)[0] * shares(case, tree)[0]
+    return torch.allclose(got["loss"].double(), total, rtol=1e-3)
+
+
+CROSS_ENTROPY = Oracle(
+    id="13-cross-entropy",
+    expect=expected,
+    tolerance=tolerances,
+    judge=(gradient_is_in_place, targets_untouched),
+    budgets=(
+        *SAFE,
+        BY_KERNELS,
+        Budget("load_bytes", load_bytes, MOVES_ONCE),
+        Budget("store_bytes", store_bytes, MOVES_ONCE),
+        Budget("atomic_bytes", lambda case, tree: PER_TOKEN_BYTES * case.n_tokens, "Atomics on single numbers do."),
+        Budget("launches", 3, "Count the targets, go over the rows, scale the gradient: three launches.", "launches"),
+        *compiled(),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: is_nan_in(got, 0),
+            "exp overflows where the logits are large. Subtract the row's maximum first: the factor that this brings "
+            "in cancels.",
+        ),
+        Hint(
+            lambda case, tree, got: is_nan_in(got, MASKED_ROW),
+            "A block of nothing but -inf leaves the running maximum at -inf, and -inf - (-inf) is no number. Where the "
+            "maximum is -inf, subtract 0.",
+        ),
+        Hint(
+            writes_behind_the_row,
+            "A program writes behind the end of its row, over the logits of the next one: mask the stores, too.",
+        ),
+        Hint(
+            ignored_keep_logits,
+            "Rows that do not count still hold their logits. Their gradient is 0, and it has to be written.",
+        ),
+        Hint(
+            ignored_take_part,
+            "Rows whose target is ignore_index get a gradient: write zeros over them, and leave them out of the loss.",
+        ),
+        Hint(
+            lambda case, tree, got: not gradient_is_right(case, tree, got) and mean_over_all(case, tree, got),
+            "The mean goes over the tokens that count: divide by the number of targets other than ignore_index.",
+        ),
+        Hint(
+            lambda case, tree, got: not gradient_is_right(case, tree, got) and not_divided(case, tree, got),
+            "The loss is a mean, so its gradient is that of one row divided by the number of tokens that count.",
+        ),
+        Hint(
+            lambda case, tree, got: not gradient_is_right(case, tree, got) and divided_twice(case, tree, got),
+            "The gradient is divided by the number of tokens twice: once in the forward pass is enough.",
+        ),
+        Hint(
+            lambda case, tree, got: not gradient_is_right(case, tree, got) and ignores_dloss(case, tree, got),
+            "backward ignores the gradient that comes in: multiply with it. It is 1 only where nothing follows the "
+            "loss.",
+        ),
+        Hint(
+            lambda case, tree, got: not gradient_is_right(case, tree, got) and one_is_elsewhere(case, tree, got),
+            "The 1 is not subtracted at the target alone. Compare the target with the column counted from the start of "
+            "the row, in every block.",
+        ),
+        Hint(
+            lambda case, tree, got: not gradient_is_right(case, tree, got) and sums_are_wrong(case, tree, got),
+            "The probabilities of a row do not sum up to 1. When the maximum rises, multiply the sum with "
+            "exp(old - new), and let lanes behind the end be -inf.",
+        ),
+        Hint(
+            lambda case, tree, got: gradient_is_right(case, tree, got) and target_read_too_late(case, tree, got),
+            "The loss holds a gradient in place of a logit: read the target's logit before the row is overwritten.",
+        ),
+        Hint(
+            lambda case, tree, got: gradient_is_right(case, tree, got) and is_sum(case, tree, got),
+            "The loss is the sum over the tokens: divide it by the number of those that count.",
+        ),
+    ),
+)

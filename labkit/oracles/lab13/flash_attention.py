@@ -1,0 +1,256 @@
+"""Lab 13: what is true of causal attention without the scores, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab13.flash_attention import Attention
+from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
+from labkit.spec import Budget, Hint, Oracle, Tolerance
+
+PER_QUERY_BYTES = 8
+"""For each query, a maximum and a sum may be kept: a backward pass would need their combination."""
+
+
+def expected(case: Attention, tree: dict) -> dict:
+    """By PyTorch in float64, rounded at the end."""
+    q, k, v = (tree[name].double() for name in "qkv")
+    return {"out": F.scaled_dot_product_attention(q, k, v, is_causal=True).to(tree["q"].dtype)}
+
+
+def tolerances(case: Attention, tree: dict) -> Tolerance:
+    """float16: the weights are rounded before they are multiplied with the values, and the result once more."""
+    if case.dtype == "float32":
+        return Tolerance(rtol=1e-4, atol=1e-4)
+    eps = torch.finfo(tree["q"].dtype).eps
+    return Tolerance(rtol=2 * eps, atol=2 * eps)
+
+
+def keys_read(case: Attention) -> int:
+    """The keys that all blocks of queries of one head load: for each block those up to its last query."""
+    ends = [min(end, case.seq) for end in range(case.block_m, case.seq + case.block_m, case.block_m)]
+    return sum(min(math.ceil(end / case.block_n) * case.block_n, case.seq) for end in ends)
+
+
+def load_bytes(case: Attention, tree: dict) -> int:
+    """The queries once; keys and values as often as there are blocks of queries that see them."""
+    return case.n_bytes // case.seq * (case.seq + 2 * keys_read(case))
+
+
+def store_bytes(case: Attention, tree: dict) -> int:
+    return case.n_bytes + PER_QUERY_BYTES * case.n_heads * case.seq
+
+
+# What follows is asked of wrong values alone.
+
+
+def scores(case: Attention, tree: dict, scale: float | None = None) -> Tensor:
+    """(n_heads, seq, seq) in float64, -inf above the diagonal."""
+    factor = case.d_head**-0.5 if scale is None else scale
+    every = tree["q"].double() @ tree["k"].double().transpose(1, 2) * factor
+    return every.masked_fill(above(case), -float("inf"))
+
+
+def above(case: Attention, diagonal: int = 1) -> Tensor:
+    return torch.ones(case.seq, case.seq, dtype=torch.bool).triu(diagonal)
+
+
+def attended(case: Attention, tree: dict, masked_scores: Tensor) -> Tensor:
+    return masked_scores.softmax(-1) @ tree["v"].double()
+
+
+def flops_on_matrix_units(case: Attention, tree: dict) -> int:
+    """Of both products, over the keys that each query sees; float32's in full precision are made elsewhere."""
+    n_seen = case.seq * (case.seq + 1) // 2
+    return 2 * 2 * case.n_heads * n_seen * case.d_head if case.dtype == "float16" else 0
+
+
+def near(case: Attention, got: dict, wrong: Tensor, rows: slice = slice(None)) -> bool:
+    """Whether the result is this (wrong) one, more or less."""
+    rtol = 2e-3 if case.dtype == "float32" else 1e-2
+    return torch.allclose(got["out"][:, rows].double(), wrong[:, rows], rtol=rtol, atol=rtol)
+
+
+def in_blocks(case: Attention, tree: dict, rescale_out: bool, rescale_total: bool) -> Tensor:
+    """The online softmax over blocks of keys, with or without making up for a maximum that rose."""
+    every, values = scores(case, tree), tree["v"].double()
+    top = torch.full_like(every[..., :1], -float("inf"))
+    total, out = torch.zeros_like(top), torch.zeros_like(values)
+    for start in range(0, case.seq, case.block_n):
+        block = every[..., start : start + case.block_n]
+        new_top = torch.maximum(top, block.amax(-1, keepdim=True))
+        shrink, weights = (top - new_top).exp(), (block - new_top).exp()
+        total = total * (shrink if rescale_total else 1) + weights.sum(-1, keepdim=True)
+        out = out * (shrink if rescale_out else 1) + weights @ values[:, start : start + case.block_n]
+        top = new_top
+    return out / total
+
+
+def rescales_too_little(case: Attention, tree: dict, got: dict) -> bool:
+    ways = ((False, False), (False, True), (True, False))
+    return any(near(case, got, in_blocks(case, tree, *way)) for way in ways)
+
+
+def never_divides(case: Attention, tree: dict, got: dict) -> bool:
+    every = scores(case, tree)
+    return near(case, got, (every - every.amax(-1, keepdim=True)).exp() @ tree["v"].double())
+
+
+def divides_by_a_part(case: Attention, tree: dict, got: dict) -> bool:
+    """Each row is the right one times a factor above 1: the sum that it was divided by is too small."""
+    right = expected(case, tree)["out"].double()
+    ratio = (got["out"].double() * right).sum(-1) / right.square().sum(-1)
+    return near(case, got, ratio[..., None] * right) and bool(ratio.max() > 1.05 and ratio.min() > 0.98)
+
+
+def not_masked(case: Attention, tree: dict, got: dict) -> bool:
+    every = tree["q"].double() @ tree["k"].double().transpose(1, 2) * case.d_head**-0.5
+    return near(case, got, attended(case, tree, every))
+
+
+def sees_the_next(case: Attention, tree: dict, got: dict) -> bool:
+    every = tree["q"].double() @ tree["k"].double().transpose(1, 2) * case.d_head**-0.5
+    # In the last row of a tile, the next key may not be loaded any more.
+    wrong = attended(case, tree, every.masked_fill(above(case, 2), -float("inf")))
+    return near(case, got, wrong, slice(0, min(case.block_m, case.block_n) - 1))
+
+
+def misses_itself(case: Attention, tree: dict, got: dict) -> bool:
+    every = scores(case, tree).masked_fill(above(case, 0), -float("inf"))
+    return near(case, got, attended(case, tree, every), slice(1, None))
+
+
+def scaled_by(case: Attention, tree: dict, got: dict, *scales: float) -> bool:
+    return any(near(case, got, attended(case, tree, scores(case, tree, scale))) for scale in scales)
+
+
+def nearly(case: Attention, tree: dict, got: dict) -> bool:
+    """Right, or off by little."""
+    right = expected(case, tree)["out"]
+    return torch.allclose(got["out"].double(), right.double(), rtol=0.03, atol=0.03)
+
+
+def rounded_on_the_way(case: Attention, tree: dict, got: dict) -> bool:
+    """Off by little in float32, but by more than float32 explains."""
+    right = expected(case, tree)["out"]
+    is_right = torch.allclose(got["out"], right, rtol=1e-4, atol=1e-4)
+    return case.dtype == "float32" and nearly(case, tree, got) and not is_right
+
+
+def wrong_from(case: Attention, tree: dict, got: dict, first: int) -> bool:
+    """The queries before `first` are right in all heads, and many of those behind are not."""
+    right = expected(case, tree)["out"].double()
+    bad = ~torch.isclose(got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
+    return bool(first < case.seq and not bad[:, :first].any() and bad[:, first:].double().mean() > 0.5)
+
+
+def writes_into_the_next_head(case: Attention, tree: dict, got: dict) -> bool:
+    """The last head is right but for its first queries, and the first head is right."""
+    right = expected(case, tree)["out"].double()
+    bad = ~torch.isclose(got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
+    return bool(case.n_heads > 1 and not bad[0].any() and bad[1, 0] and not bad[1, case.block_m :].any())
+
+
+FLASH_ATTENTION = Oracle(
+    id="13-flash-attention",
+    expect=expected,
+    tolerance=tolerances,
+    judge=(inputs_untouched,),
+    budgets=(
+        *SAFE,
+        BY_KERNELS,
+        Budget(
+            "store_bytes",
+            store_bytes,
+            "More is written than the result. The scores must not leave the registers: go over the keys in blocks, "
+            "with a running maximum and sum.",
+        ),
+        Budget(
+            "load_bytes",
+            load_bytes,
+            "More keys and values are loaded than it takes: a program loads its queries once, and its loop ends with "
+            "the block that holds its last query.",
+        ),
+        Budget("atomic_bytes", 0, "No atomics are needed: each program has its own rows of the result."),
+        Budget("launches", 1, "All of it fits into one launch.", "launches"),
+        Budget(
+            "matrix_flops",
+            flops_on_matrix_units,
+            "float16 products do not run on the matrix units: leave q, k and v in their dtype, and cast the weights "
+            "to that of v before the second `tl.dot`.",
+            "FLOPs on matrix units",
+            at_least=True,
+        ),
+        *compiled(),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: bool(got["out"][:, 0].isnan().any() and not got["out"][:, 1:].isnan().any()),
+            "The first row is NaN: a query sees its own key too. Mask with queries >= keys, not with >.",
+        ),
+        Hint(
+            # Before the NaN below: what is never written may hold anything.
+            lambda case, tree, got: wrong_from(case, tree, got, case.seq // case.block_m * case.block_m),
+            "The queries behind the last whole block are wrong, and no others. Round the number of programs up: "
+            "triton.cdiv(seq, block_m).",
+        ),
+        Hint(
+            lambda case, tree, got: bool(got["out"].isnan().all()),
+            "All is NaN: exp overflows, as the scores are large. Subtract the running maximum of the row first.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(got["out"].isnan().any()),
+            "Rows are NaN: a block in which a row sees no key leaves its maximum at -inf, and -inf - (-inf) is no "
+            "number. Begin with block 0, or subtract 0 there.",
+        ),
+        Hint(
+            writes_into_the_next_head,
+            "The first rows of the second head are wrong: the program with the end of the first one writes over them. "
+            "Mask the store, too.",
+        ),
+        Hint(
+            lambda case, tree, got: not nearly(case, tree, got) and misses_itself(case, tree, got),
+            "A query sees its own key too: mask with queries >= keys, not with >.",
+        ),
+        Hint(
+            lambda case, tree, got: not nearly(case, tree, got) and not_masked(case, tree, got),
+            "Queries see keys that come after them: where the key's number is larger, the score is -inf.",
+        ),
+        Hint(
+            lambda case, tree, got: not nearly(case, tree, got) and sees_the_next(case, tree, got),
+            "A query sees the key right after it: the mask is off by one.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                not nearly(case, tree, got) and scaled_by(case, tree, got, 1.0, 1 / case.d_head, case.d_head**0.5)
+            ),
+            "The scores are scaled wrongly: multiply q k^T with 1 / sqrt(d_head), before the maximum is taken.",
+        ),
+        Hint(
+            lambda case, tree, got: not nearly(case, tree, got) and rescales_too_little(case, tree, got),
+            "When the maximum of a row rises, what was summed up before is too large: multiply both the sum and the "
+            "output with exp(old - new).",
+        ),
+        Hint(
+            lambda case, tree, got: not nearly(case, tree, got) and never_divides(case, tree, got),
+            "The output is never divided: after the loop, divide each row by its sum of exponentials.",
+        ),
+        Hint(
+            lambda case, tree, got: not nearly(case, tree, got) and divides_by_a_part(case, tree, got),
+            "The rows are too large by a factor each: divide by the sum over all blocks, not by that of the last one.",
+        ),
+        Hint(
+            lambda case, tree, got: any(wrong_from(case, tree, got, first) for first in (case.block_m, case.block_n)),
+            "The first block is right and a later one is not: load the keys of block j from row j * block_n on.",
+        ),
+        Hint(
+            rounded_on_the_way,
+            'The values are nearly right: `tl.dot` rounds float32 to tf32 unless it gets input_precision="ieee".',
+        ),
+    ),
+)

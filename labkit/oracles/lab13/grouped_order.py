@@ -1,0 +1,113 @@
+"""Lab 13: what is true of an order of tiles that uses the cache, and what the usual mistakes look like.
+
+Any order is right that takes every tile once and reads as little from memory as groups of rows do, or less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+from labkit.exercises.lab13.grouped_order import BLOCK_BYTES, Order
+from labkit.meters.traffic.cache import Tile, product_read_bytes
+from labkit.spec import Hint, Observation, Oracle
+from labkit.units import in_bytes
+
+SLACK = 1.1
+
+
+def all_tiles(case: Order) -> list[Tile]:
+    return list(product(range(case.n_tiles_m), range(case.n_tiles_n)))
+
+
+def arranged(case: Order, key: Callable[[Tile], object]) -> list[Tile]:
+    return sorted(all_tiles(case), key=key)
+
+
+def read_bytes(case: Order, tiles: list[Tile]) -> int:
+    return product_read_bytes(tiles, case.n_steps, case.at_once, case.n_kept, BLOCK_BYTES)
+
+
+def limit_bytes(case: Order) -> float:
+    """What groups of rows read, with some slack."""
+    return SLACK * read_bytes(case, arranged(case, lambda tile: (tile[0] // case.group, tile[1])))
+
+
+def given(got: dict) -> list[Tile]:
+    """The tiles that came back. Raises ValueError where one is no pair of whole numbers."""
+    tiles = []
+    for tile in got["tiles"]:
+        row, col = tile
+        if type(row) is not int or type(col) is not int:
+            raise ValueError("no whole numbers")
+        tiles.append((row, col))
+    return tiles
+
+
+def each_tile_once(run: Observation) -> str | None:
+    try:
+        tiles = given(run.got)
+    except (TypeError, ValueError):
+        return "a tile should be a pair of whole numbers, (row of tiles, column of tiles)"
+    wanted = set(all_tiles(run.case))
+    seen: dict[Tile, int] = {}
+    for pid, tile in enumerate(tiles):
+        if tile not in wanted:
+            return f"program {pid} takes tile {tile}, which is none of {run.case.n_tiles_m} x {run.case.n_tiles_n}"
+        if tile in seen:
+            return f"programs {seen[tile]} and {pid} both take tile {tile}"
+        seen[tile] = pid
+    return None if len(seen) == len(wanted) else "there are tiles that no program takes"
+
+
+def reads_little(run: Observation) -> str | None:
+    read, limit = read_bytes(run.case, given(run.got)), limit_bytes(run.case)
+    if read <= limit:
+        return None
+    in_groups = f"groups of {run.case.group} rows read {in_bytes(limit / SLACK)}"
+    return f"this order reads {in_bytes(read)} from memory, where {in_groups}"
+
+
+def in_order(key: Callable[[Order, Tile], object]) -> Callable[[Order, dict, dict], bool]:
+    return lambda case, tree, got: given(got) == arranged(case, lambda tile: key(case, tile))
+
+
+def wrong_in_last_group(case: Order, tree: dict, got: dict) -> bool:
+    """The whole groups of rows are all right, each tile once."""
+    whole = case.n_tiles_m // case.group * case.group
+    first = given(got)[: whole * case.n_tiles_n]
+    return whole < case.n_tiles_m and sorted(first) == [tile for tile in all_tiles(case) if tile[0] < whole]
+
+
+def swapped(case: Order, tree: dict, got: dict) -> bool:
+    """Each tile once, as (column, row)."""
+    return sorted((row, col) for col, row in given(got)) == all_tiles(case) and sorted(given(got)) != all_tiles(case)
+
+
+GROUPED_ORDER = Oracle(
+    id="13-grouped-order",
+    judge=(each_tile_once, reads_little),
+    diagnose=(
+        Hint(
+            in_order(lambda case, tile: tile),
+            "This is row by row: programs that run at the same time share a row of A and need nearly all of B. Finish "
+            "`group` rows together, column after column.",
+        ),
+        Hint(
+            in_order(lambda case, tile: (tile[1], tile[0])),
+            "This is column by column: programs that run at the same time share a column of B and need nearly all of "
+            "A. Stop after `group` rows and go on with the next column.",
+        ),
+        Hint(swapped, "Row and column are swapped: return (row of tiles, column of tiles), in this order."),
+        Hint(
+            wrong_in_last_group,
+            "Only the last group is wrong. It has fewer rows where `group` does not divide n_tiles_m: its height is "
+            "min(group, n_tiles_m - first row).",
+        ),
+        Hint(
+            lambda case, tree, got: len(set(given(got))) < len(given(got)),
+            "A tile is taken twice, so another one by nobody. A group has group * n_tiles_n programs; count what is "
+            "left of pid within it.",
+        ),
+    ),
+)

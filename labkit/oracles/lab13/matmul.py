@@ -1,0 +1,150 @@
+"""Lab 13: what is true of a matrix product in tiles, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab13.matmul import Product, factors
+from labkit.interpreter.products import without_low_bits
+from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.spec import Hint, Oracle, Tolerance
+
+SLACK = 1.1
+"""Times the derived bytes that may be loaded."""
+STEPS = (16, 32, 64, 128)
+"""Lengths of a step along the inner dimension that an answer is likely to take."""
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    return torch.matmul(a.double(), b.double())
+
+
+def expected(case: Product, tree: dict) -> dict:
+    """By PyTorch in float64, rounded at the end."""
+    return {"out": product(*factors(case, tree)).to(getattr(torch, case.dtype))}
+
+
+def tolerances(case: Product, tree: dict) -> Tolerance:
+    """Of sums of normally distributed products: float32 throughout, tf32 operands, or float16 rounded once."""
+    if case.dtype == "float16":
+        return Tolerance(rtol=1e-3, atol=1e-3)
+    if case.precision == "ieee":
+        return Tolerance(rtol=1e-5, atol=5e-5)
+    # Ten bits of mantissa, cut off: each product is off by up to 2^-9, in the worst case all to the same side.
+    a, b = factors(case, tree)
+    return Tolerance(rtol=0, atol=float(product(a.abs(), b.abs()).max()) * 2**-9)
+
+
+def loaded_bytes(case: Product, tree: dict) -> float:
+    """Each row of tiles of the result reads all of b, each column of tiles all of a."""
+    rows_of_tiles, cols_of_tiles = -(-case.n_rows // case.tile), -(-case.n_cols // case.tile)
+    per_inner = case.n_rows * cols_of_tiles + case.n_cols * rows_of_tiles
+    return SLACK * case.n_inner * per_inner * case.itemsize
+
+
+def stored_bytes(case: Product, tree: dict) -> int:
+    return case.n_rows * case.n_cols * case.itemsize
+
+
+def flops_on_matrix_units(case: Product, tree: dict) -> int:
+    """All of the product's, where there is a matrix instruction for it: exact float32 has none."""
+    on_them = case.dtype == "float16" or case.precision == "tf32"
+    return 2 * case.n_rows * case.n_cols * case.n_inner if on_them else 0
+
+
+def is_like(got: dict, wrong: Tensor, close: float = 1e-4) -> bool:
+    return torch.allclose(got["out"].double(), wrong.double(), rtol=close, atol=close)
+
+
+def in_tf32(case: Product, tree: dict, got: dict) -> bool:
+    """Off by what cutting the operands to tf32 makes, whatever the hardware does to the lowest bit."""
+    if case.dtype != "float32" or case.precision != "ieee":
+        return False
+    cut = [torch.from_numpy(without_low_bits(one.contiguous().numpy())) for one in factors(case, tree)]
+    return is_like(got, product(*cut), 1e-3)
+
+
+def rounded_on_the_way(case: Product, tree: dict, got: dict) -> bool:
+    right = expected(case, tree)["out"].double()
+    out = got["out"].double()
+    if got["out"].dtype != torch.float16 or torch.allclose(out, right, rtol=2e-3, atol=2e-3):
+        return False
+    return torch.allclose(out, right, rtol=0.02, atol=0.5)
+
+
+def strides_ignored(case: Product, tree: dict, got: dict) -> bool:
+    """One of the two read as if its rows lay one behind the other."""
+    a, b = factors(case, tree)
+    flat_a = tree["a"].reshape(-1)[: a.numel()].view(a.shape)
+    flat_b = tree["b"].reshape(-1)[: b.numel()].view(b.shape)
+    wrong = [product(x, y) for x, y in ((flat_a, b), (a, flat_b), (flat_a, flat_b))]
+    right = product(a, b)
+    return any(not torch.equal(one, right) and is_like(got, one, 1e-2) for one in wrong)
+
+
+def overwritten(case: Product, tree: dict, got: dict) -> bool:
+    """Only where lanes behind the end of the row above would write, something is wrong."""
+    wrong = ~torch.isclose(got["out"].double(), expected(case, tree)["out"].double(), rtol=1e-2, atol=1e-2)
+    n_behind = -case.n_cols % case.tile
+    return bool(wrong.any()) and not wrong[0].any() and not wrong[:, n_behind:].any()
+
+
+def rest_not_written(case: Product, tree: dict, got: dict) -> bool:
+    """Whole tiles are right, and all that is wrong lies behind them."""
+    wrong = ~torch.isclose(got["out"].double(), expected(case, tree)["out"].double(), rtol=1e-2, atol=1e-2)
+    rows, cols = case.n_rows // case.tile * case.tile, case.n_cols // case.tile * case.tile
+    return rows * cols > 0 and not wrong[:rows, :cols].any() and bool(wrong[rows:].any() or wrong[:, cols:].any())
+
+
+def rest_left_out(case: Product, tree: dict, got: dict) -> bool:
+    """Only whole steps along the inner dimension are summed."""
+    a, b = factors(case, tree)
+    whole = {case.n_inner // step * step for step in STEPS} - {case.n_inner}
+    return any(is_like(got, product(a[:, :n], b[:n]), 5e-3) for n in whole)
+
+
+MATMUL = Oracle(
+    id="13-matmul",
+    expect=expected,
+    tolerance=tolerances,
+    judge=(inputs_untouched,),
+    budgets=(
+        *SAFE,
+        *moved(load=loaded_bytes, store=stored_bytes, launches=1),
+        *compiled(matrix_flops=flops_on_matrix_units),
+    ),
+    diagnose=(
+        Hint(
+            in_tf32,
+            "The factors were rounded to tf32, which is what tl.dot does with float32 unless told otherwise: hand "
+            "`precision` on to it as input_precision.",
+        ),
+        Hint(
+            rest_left_out,
+            "The last piece of the inner dimension is missing from the sums: take triton.cdiv(n_inner, BLOCK_K) steps "
+            "and mask the last one.",
+        ),
+        Hint(
+            overwritten,
+            "Only the beginnings of rows are wrong: lanes behind the end of the row above wrote there. Mask the store "
+            "in both of its dimensions.",
+        ),
+        Hint(
+            rest_not_written,
+            "Whole tiles are right, and the rest at the end of the rows or columns is not: round the grid up with "
+            "triton.cdiv, and let masks drop the lanes that are too many.",
+        ),
+        Hint(
+            rounded_on_the_way,
+            "The values are nearly right, but the sum was rounded to float16 on the way. Keep it in float32 through "
+            "all steps and convert what is stored.",
+        ),
+        Hint(
+            strides_ignored,
+            "A factor was read as if its rows lay one behind the other. Element (i, j) lies at i * stride(0) + "
+            "j * stride(1): hand both strides to the kernel.",
+        ),
+    ),
+)

@@ -1,0 +1,143 @@
+"""Lab 13: what is true of the statistics of a softmax, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab13.online_softmax import Blocks
+from labkit.spec import Budget, Hint, Oracle, Tolerance
+
+BLOCKS_HELD = 8
+"""Blocks in float32: the last one and the next, a conversion, a difference, an exponential, and as many of the last."""
+
+
+def stats_of(top: Tensor, log_total: Tensor) -> tuple[Tensor, Tensor]:
+    """(top, total) in float32, from the logarithm of the sum of exponentials; where there was nothing, a total of 0."""
+    total = torch.where(top == -torch.inf, 0.0, torch.exp(log_total - top))
+    return top.float(), total.float()
+
+
+def expected(case: Blocks, tree: dict) -> dict:
+    """By torch.logsumexp and torch.logaddexp in float64."""
+    x = tree["x"].double()
+    top, total = stats_of(x.amax(1), torch.logsumexp(x, 1))
+    tops = [tree[f"{side}_top"].double() for side in ("left", "right")]
+    logs = [one + tree[f"{side}_total"].double().log() for one, side in zip(tops, ("left", "right"))]
+    merged_top, merged_total = stats_of(torch.maximum(*tops), torch.logaddexp(*logs))
+    return {"top": top, "total": total, "merged_top": merged_top, "merged_total": merged_total}
+
+
+def held_bytes(case: Blocks, tree: dict) -> float:
+    """So many blocks, and some numbers for each row."""
+    return 4 * case.n_rows * (BLOCKS_HELD * max(case.widths) + 16)
+
+
+def is_like(got: Tensor, wrong: Tensor, where: Tensor | slice = slice(None)) -> bool:
+    return torch.allclose(got.double()[where], wrong.double()[where], rtol=1e-3, atol=1e-6)
+
+
+def by_block(case: Blocks, tree: dict) -> list[tuple[Tensor, Tensor]]:
+    """(top, sum of exponentials below it) of each block alone, in float64; 0 where a block has minus infinity only."""
+    blocks = tree["x"].double().split(case.widths, dim=1)
+    return [(block.amax(1), torch.nan_to_num((block - block.amax(1, True)).exp()).sum(1)) for block in blocks]
+
+
+def seen(tree: dict) -> Tensor:
+    """Rows without any minus infinity: the mistakes below are told by these."""
+    return (tree["x"] > -torch.inf).all(1)
+
+
+def running_sum(case: Blocks, tree: dict, factor: Callable[[Tensor], Tensor], of_block: Callable = torch.zeros_like):
+    """The total if, at every block, the old sum is multiplied by `factor(old top - new top)`.
+
+    of_block: of (block's top - new top), the exponent of what the block's own sum is multiplied with.
+    """
+    top, total = torch.full((case.n_rows,), -torch.inf, dtype=torch.float64), torch.zeros(case.n_rows).double()
+    for block_top, block_total in by_block(case, tree):
+        new = torch.maximum(top, block_top)
+        old = torch.where(total > 0, total * factor(top - new), 0.0)
+        total = old + block_total * of_block(block_top - new).exp()
+        top = new
+    return total
+
+
+def never_rescales(case: Blocks, tree: dict, got: dict) -> bool:
+    """The old sum stays as it is; the block's exponentials are taken below the block's top, or below the new one."""
+    wrong = [running_sum(case, tree, torch.ones_like, of_block) for of_block in (torch.zeros_like, lambda gap: gap)]
+    return len(case.widths) > 1 and any(is_like(got["total"], one, seen(tree)) for one in wrong)
+
+
+def wrong_sign(case: Blocks, tree: dict, got: dict) -> bool:
+    wrong = running_sum(case, tree, lambda gap: torch.exp(-gap), lambda gap: gap)
+    return len(case.widths) > 1 and is_like(got["total"], wrong, seen(tree))
+
+
+def last_block_only(case: Blocks, tree: dict, got: dict) -> bool:
+    return len(case.widths) > 1 and is_like(got["top"], by_block(case, tree)[-1][0], seen(tree))
+
+
+def starts_at_zero(case: Blocks, tree: dict, got: dict) -> bool:
+    """No top is below 0, though rows are."""
+    return bool((got["top"] == tree["x"].float().amax(1).clamp(min=0)).all())
+
+
+def stats_are_right(case: Blocks, tree: dict, got: dict) -> bool:
+    right = expected(case, tree)
+    return is_like(got["top"], right["top"]) and is_like(got["total"], right["total"])
+
+
+def merged_unscaled(case: Blocks, tree: dict, got: dict) -> bool:
+    return is_like(got["merged_total"], tree["left_total"] + tree["right_total"])
+
+
+def undefined(name: str) -> Callable[[Blocks, dict, dict], bool]:
+    return lambda case, tree, got: bool(got[name].isnan().any())
+
+
+ONLINE_SOFTMAX = Oracle(
+    id="13-online-softmax",
+    expect=expected,
+    tolerance=lambda case, tree: Tolerance(rtol=1e-4, atol=1e-6),
+    judge=(inputs_untouched,),
+    budgets=(
+        Budget(
+            "peak_bytes",
+            held_bytes,
+            "More than a few blocks are held at once: look at each block when it comes, keep a maximum and a sum for "
+            "each row, and let the block go.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: undefined("total")(case, tree, got) or undefined("merged_total")(case, tree, got),
+            "NaN comes from -inf minus -inf, where a row has seen nothing but -inf. Subtract a maximum that is 0 "
+            "there: torch.where(top == -float('inf'), 0, top).",
+        ),
+        Hint(
+            starts_at_zero,
+            "The maximum never goes below 0: it should start at -float('inf'), so that the first element replaces it.",
+        ),
+        Hint(
+            last_block_only,
+            "The maximum is that of the last block alone. Take the larger one of the old maximum and the block's.",
+        ),
+        Hint(
+            never_rescales,
+            "Old exponentials were taken below the old maximum. When the maximum grows, multiply the old sum by "
+            "exp(old maximum - new maximum).",
+        ),
+        Hint(
+            wrong_sign,
+            "The old sum is rescaled the wrong way round: the factor is exp(old maximum - new maximum), at most 1.",
+        ),
+        Hint(
+            lambda case, tree, got: stats_are_right(case, tree, got) and merged_unscaled(case, tree, got),
+            "merge_stats adds sums that were taken below different maxima. Bring both to the larger one first: each "
+            "times exp(its own maximum - the larger one).",
+        ),
+    ),
+)

@@ -1,0 +1,1042 @@
+# %% [markdown]
+# # Lab 13: tiles, and algorithms that need one pass
+#
+# Multiplying two matrices of 4096 × 4096 in float16 takes 137 GFLOP, 0.44 ms on the matrix units of an A100. Give
+# each element of the result to a program of its own, which reads a row and a column, and the programs ask the memory
+# for 275 GB: 135 ms at 2 TB/s. Yet both matrices and the result together have 0.1 GB. **Who reads everything
+# thousands of times, and how does cuBLAS get by without?**
+#
+# And attention, for a sequence of 64 Ki tokens, makes a matrix of 8 GiB for each head in float16, which nobody needs
+# after the softmax. Here you will write a matrix product in tiles, an order of tiles that makes use of the cache, a
+# softmax that sees its row piece by piece, a loss that writes its gradient over the logits, and from all of these
+# flash attention.
+#
+# Plan three sittings of about an hour: up to the order of tiles; the online softmax and the loss; attention. You need
+# lab 12 (masks, traffic, backward passes), tf32 (lab 02), the roofline (lab 01), and Linux.
+
+# %% nbgrader={"grade": false, "grade_id": "13-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import labkit.figures
+from labkit import check, has_gpu, interpreter, progress
+from labkit.meters import (
+    bench,
+    guard_launches,
+    measure_compiled,
+    track_memory,
+    track_traffic,
+)
+from labkit.meters.traffic.cache import product_read_bytes
+from labkit.units import in_bytes
+
+# Says what to do where Triton is missing; without a GPU, kernels run in Triton's interpreter from here on.
+interpreter.enable()
+# A lane out of bounds raises an error instead of ending the notebook's process.
+guard_launches()
+
+torch.manual_seed(0)
+
+import triton
+import triton.language as tl
+
+# %% [markdown]
+# First the question, measured, with matrices small enough for the interpreter.
+
+
+# %%
+@triton.jit
+def element_kernel(a_ptr, b_ptr, c_ptr, n_cols, n_inner: tl.constexpr):
+    row, col, k = tl.program_id(0), tl.program_id(1), tl.arange(0, n_inner)
+    products = tl.load(a_ptr + row * n_inner + k) * tl.load(b_ptr + k * n_cols + col)
+    tl.store(c_ptr + row * n_cols + col, tl.sum(products, axis=0))
+
+
+a, b, c = torch.randn(24, 64), torch.randn(64, 24), torch.empty(24, 24)
+traffic_of_elements = {}
+with track_traffic() as traffic_of_elements["each factor once"]:
+    torch.matmul(a, b)
+with track_traffic() as traffic_of_elements["a program for each element"]:
+    element_kernel[(24, 24)](a, b, c, 24, 64)
+ideal_bytes = a.nbytes + b.nbytes + c.nbytes
+
+# %% tags=["figure"]
+labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
+
+# %% [markdown]
+# The rows of A are read once for each of 24 columns, the columns of B once for each of 24 rows. The factor grows with
+# the matrix: at 4096 it is 4096 for the loads. An algorithm that reuses what it has loaded moves the same numbers to
+# the same arithmetic with a small part of the bytes.
+
+# %% [markdown]
+# ## One tile of the result for each program
+#
+# An element of $C = AB$ needs a row of $A$ and a column of $B$. A tile of $T \times T$ elements needs $T$ rows and
+# $T$ columns, and uses each number that it has loaded $T$ times. For $A$ of $M \times K$ and $B$ of $K \times N$
+# numbers of $s$ bytes, each row of tiles reads all of $B$ and each column of tiles all of $A$:
+#
+# $$\text{bytes} = s \left( M K \left\lceil \frac{N}{T} \right\rceil + K N \left\lceil \frac{M}{T} \right\rceil + M N \right)$$
+#
+# A row of $A$ is too long for a program's registers, so the program walks along $K$ in steps: load a tile of $A$ and
+# a tile of $B$, multiply them, add to the sum, go on. Only the sum stays.
+#
+# `tl.dot(a, b, acc)` multiplies two tiles on the *matrix units* (tensor cores). They take float16 factors exactly and
+# sum in float32. Of float32 factors they read only the first 10 of 23 bits of the mantissa (tf32, lab 02), and
+# `tl.dot` does so **unless told otherwise**: `input_precision="ieee"` asks for all bits, and gets them without matrix
+# units.
+
+# %% [markdown]
+# **Predict:** 4096 × 4096 float16 matrices. How many GB does the formula say for $T = 1$, $T = 64$ and $T = 128$? At
+# 2 TB/s, which of them takes less time than the 0.44 ms of arithmetic?
+#
+# [[exercise 13-matmul]]
+#
+# Write `matmul(a, b, precision, tile)` for `a` (M, K) and `b` (K, N), both float32 or both float16, with any strides.
+# The result is contiguous and of the same dtype. One launch, one program for each tile of `tile` × `tile` elements (a
+# power of two from 16 on). No size has to be a multiple of anything. Sum in float32 and round once, at the store;
+# `precision` is what `tl.dot` is to be told: `"ieee"` or `"tf32"`.
+#
+# The check counts bytes (at most 1.1 × the formula) and lanes out of bounds, and compiles the kernel for an A100 and
+# an H100: it has to use their matrix units, except for float32 with `"ieee"`, and to spill nothing.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Offsets of a tile are a column of row numbers plus a row of column numbers: `rows[:, None] * stride_0 + cols[None,
+# :] * stride_1`. Each of the three matrices has two strides of its own.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Three vectors do it all: `offs_m` and `offs_n`, which tile of C this is, and `k`, which step of the inner dimension.
+# Every load is masked in both of its dimensions, and what lies outside is 0, so that the sum does not see it. The
+# last step along K is often only partly there: it needs its mask, too.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Start with `acc = tl.zeros((TILE, TILE), tl.float32)`. In `for start in range(0, n_inner, STEP):` let `k = start +
+# tl.arange(0, STEP)`, load a with `mask=(offs_m[:, None] < n_rows) & (k[None, :] < n_inner), other=0.0`, b likewise,
+# and `acc = tl.dot(a, b, acc, input_precision=PRECISION)` with `PRECISION: tl.constexpr`. After the loop store
+# `acc.to(c_ptr.dtype.element_ty)`. The grid is `(triton.cdiv(n_rows, tile), triton.cdiv(n_cols, tile))`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "13-matmul", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def matmul_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    n_rows,
+    n_cols,
+    n_inner,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    TILE: tl.constexpr,
+    STEP: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    ### BEGIN SOLUTION
+    offs_m = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    offs_n = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    acc = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, n_inner, STEP):
+        k = start + tl.arange(0, STEP)
+        a_mask = (offs_m[:, None] < n_rows) & (k[None, :] < n_inner)
+        b_mask = (k[:, None] < n_inner) & (offs_n[None, :] < n_cols)
+        a = tl.load(
+            a_ptr + offs_m[:, None] * stride_am + k[None, :] * stride_ak, mask=a_mask, other=0.0
+        )
+        b = tl.load(
+            b_ptr + k[:, None] * stride_bk + offs_n[None, :] * stride_bn, mask=b_mask, other=0.0
+        )
+        acc = tl.dot(a, b, acc, input_precision=PRECISION)
+    c_mask = (offs_m[:, None] < n_rows) & (offs_n[None, :] < n_cols)
+    c_ptrs = c_ptr + offs_m[:, None] * n_cols + offs_n[None, :]
+    tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=c_mask)
+    ### END SOLUTION
+
+
+def matmul(a: Tensor, b: Tensor, precision: str = "ieee", tile: int = 64) -> Tensor:
+    """The product of a (M, K) and b (K, N), by one launch with a program for each tile of the result."""
+    ### BEGIN SOLUTION
+    (n_rows, n_inner), n_cols = a.shape, b.shape[1]
+    c = torch.empty((n_rows, n_cols), dtype=a.dtype, device=a.device)
+    grid = (triton.cdiv(n_rows, tile), triton.cdiv(n_cols, tile))
+    matmul_kernel[grid](
+        *(a, b, c, n_rows, n_cols, n_inner, *a.stride(), *b.stride()),
+        TILE=tile,
+        STEP=32,
+        PRECISION=precision,
+    )
+    return c
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "13-matmul-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("13-matmul", matmul)
+
+# %%
+a, b = torch.randn(256, 128).half(), torch.randn(128, 256).half()
+traffic_of_tiles = {}
+for tile in (16, 32, 64, 128):
+    with track_traffic() as traffic_of_tiles[tile]:
+        product = matmul(a, b, "ieee", tile)
+print(
+    f"largest difference from torch.matmul: {(product.float() - a.float() @ b.float()).abs().max():.2g}"
+)
+
+# %% tags=["figure"]
+labkit.figures.tile_roofline(
+    traffic_of_tiles, flops=2 * 256 * 256 * 128, peak_flops=312e12, bandwidth=2039e9
+)
+
+# %% [markdown]
+# The sums are rounded once: 0.016 is half a unit in the last place of a float16 between 32 and 64.
+#
+# Your own launches, placed by the bytes that were counted, under the roof of an A100. Doubling the tile nearly
+# doubles the FLOPs for each byte: for long sums it is $T/2$ in float16. So for 4096 × 4096 the formula says 275 GB
+# for $T = 1$, 4.3 GB for 64 and 2.2 GB for 128, and even that takes 1.1 ms. No tile reaches the bend at 153 FLOP/B,
+# and still cuBLAS comes to 80 % of the roof. What is missing is the cache: the next section.
+#
+# Why not larger tiles? This is what the compiler makes of your kernel, the worse of an A100 and an H100.
+
+
+# %%
+def compiled_product(dtype: torch.dtype, precision: str, tile: int) -> dict[str, float]:
+    x, figures = torch.randn(64, 64).to(dtype), {}
+    with measure_compiled(figures):
+        matmul(x, x, precision, tile)
+    return figures
+
+
+for dtype, precision, tile in (
+    (torch.float16, "ieee", 64),
+    (torch.float16, "ieee", 128),
+    (torch.float32, "tf32", 64),
+    (torch.float32, "ieee", 64),
+):
+    made = compiled_product(dtype, precision, tile)
+    print(
+        f"{dtype!s:14} {precision}, tile {tile:3}: {made['registers']:3} registers a thread, "
+        f"{made['spills']} bytes spilled, matrix units: {made['matrix_instructions'] > 0}"
+    )
+
+# %% [markdown]
+# A tile of 128 × 128 sums takes 128 registers of each of 128 threads for the sums alone; 255 is the most that a
+# thread can have. More warps share a tile of this size (`num_warps=8`), which is what libraries do. And for float32
+# with `"ieee"` there is no matrix instruction at all: exact float32 products run on the ordinary units, 19.5 instead
+# of 156 TFLOP/s on an A100. Choose it where the bits are needed, not by accident; nor choose tf32 by accident, which
+# is what `tl.dot` does.
+
+# %% tags=["varies"]
+if has_gpu():
+    n = 4096
+    x = torch.randn(n, n, device="cuda", dtype=torch.float16)
+    for name, call in {
+        "yours": lambda: matmul(x, x, "ieee", 64),
+        "torch.matmul": lambda: x @ x,
+    }.items():
+        print(f"{name}: {2 * n**3 / bench(call).median_ms / 1e9:,.0f} TFLOP/s")
+else:
+    print("No GPU here, so nothing is timed: bytes and instructions are the measure.")
+
+# %% [markdown]
+# ## Which tile next?
+#
+# The formula counts as if each program read all that it needs from memory. On an A100, 108 programs or more run at
+# the same time, and what one of them reads is in the cache of 40 MB when its neighbours ask for it a moment later. So
+# what counts is how many *different* strips of A and B the programs of a moment need. The result is the same in any
+# order of the tiles, and a program knows only its number: the map from the number to a tile is a free choice.
+#
+# Programs start in the order of their numbers. Row by row, 16 programs of a result with 16 columns of tiles need 1
+# strip of A and 16 of B. As a square of 4 × 4 tiles they need 4 + 4.
+#
+# So let `group` rows of tiles belong together, and go through a group column after column: with `group = 2`, the
+# programs 0, 1, 2, 3 take the tiles (0, 0), (1, 0), (0, 1), (1, 1), up to the end of both rows. Then the next two
+# rows.
+
+# %% [markdown]
+# **Predict:** one program at a time, and a cache that holds the strips of A of a group and two more: how many strips
+# of B are read for $R$ rows of tiles and $S$ columns, row by row and in groups of $g$ rows?
+#
+# [[exercise 13-grouped-order]]
+#
+# Write `tile_of(pid, n_tiles_m, n_tiles_n, group)`, the tile of program `pid` as a pair `(row of tiles, column of
+# tiles)` of whole numbers, for `pid` from 0 to `n_tiles_m * n_tiles_n - 1`. Where `group` does not divide
+# `n_tiles_m`, the last group has fewer rows. Every program computes this for itself when it starts, so use arithmetic
+# (`//`, `%`, `min`) and no list of tiles.
+#
+# The check goes through all programs: each tile once. Then it plays their reads through a model of a cache that
+# throws out what was not read for longest, for chips of several sizes. Any order is right that reads as little from
+# memory as groups of rows do, or up to 10 % more.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# How many programs does a whole group have? Then `pid // that` is the number of the group, and `pid % that` counts
+# within it.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Within a group of `height` rows, the count goes down a column first: its remainder by `height` is the row within the
+# group, its quotient the column. Only the last group's `height` is less than `group`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `first = pid // (group * n_tiles_n) * group`, `height = min(group, n_tiles_m - first)`, `rest = pid % (group *
+# n_tiles_n)`. The tile is `(first + rest % height, rest // height)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "13-grouped-order", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def tile_of(pid: int, n_tiles_m: int, n_tiles_n: int, group: int) -> tuple[int, int]:
+    """The tile (row, column) of program `pid`, where `group` rows of tiles are gone through column after column."""
+    ### BEGIN SOLUTION
+    first = pid // (group * n_tiles_n) * group
+    height = min(group, n_tiles_m - first)
+    rest = pid % (group * n_tiles_n)
+    return first + rest % height, rest // height
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "13-grouped-order-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("13-grouped-order", tile_of)
+
+# %% tags=["figure"]
+labkit.figures.tile_order(tile_of, 14, 16, group=4, at_once=16)
+
+# %% [markdown]
+# Coloured: what 16 programs compute at the same moment, and the strips of A and B that they need for it. Both compute
+# 16 tiles. Look at the lengths of the strips: the square has the least edge for its area.
+# With one program at a time it is the same: row by row, all $S$ strips of B are read for each of the $R$ rows, in
+# groups of $g$ rows $\lceil R/g \rceil S$ of them.
+#
+# The same as bytes. 8192 × 8192 matrices in float16 have 64 × 64 tiles of 128 × 128, and an A100 runs 108 programs at
+# once. The model takes steps of 1024 along the inner dimension, so that it is quick: 8 steps, blocks of 256 KiB.
+
+# %%
+a100_product = {"n_steps": 8, "at_once": 108, "block_bytes": 128 * 1024 * 2}
+
+# %% tags=["figure"]
+labkit.figures.cache_curve(tile_of, 64, 64, group=8, cache_bytes=40e6, **a100_product)
+
+# %%
+read_bytes = {"no cache (the formula)": 2 * 8192**3 * 2 // 128}
+for name, order in {
+    "row by row": lambda pid, m, n, group: divmod(pid, n),
+    "your order": tile_of,
+}.items():
+    tiles = [order(pid, 64, 64, 8) for pid in range(64 * 64)]
+    # 40 MB of cache are 160 blocks.
+    read_bytes[name] = product_read_bytes(tiles, n_kept=160, **a100_product)
+for name, n_bytes in read_bytes.items():
+    print(f"{name}: {in_bytes(n_bytes)} from memory, {1e3 * n_bytes / 2039e9:.2f} ms at 2039 GB/s")
+print(f"arithmetic: {1e3 * 2 * 8192**3 / 312e12:.2f} ms at 312 TFLOP/s")
+
+# %% [markdown]
+# Once the cache holds the blocks of one step, its size hardly matters for a long while (until it takes all of B):
+# what matters is how many different strips the running programs ask for. With your order the memory needs a quarter
+# of the time of the arithmetic, and that is the answer to the question at the top: tiles divide the bytes by their
+# size, and the cache serves the neighbours.
+#
+# In a kernel the same lines stand at its top, with `tl.program_id(0)` for `pid`, and the grid has a single axis.
+# Triton takes `//`, `%` and `min` as they are, so here is your function in one, unchanged.
+
+
+# %%
+tile_of_program = triton.jit(tile_of)
+
+
+@triton.jit
+def order_kernel(out_ptr, n_tiles_m, n_tiles_n, group):
+    pid = tl.program_id(0)
+    row, col = tile_of_program(pid, n_tiles_m, n_tiles_n, group)
+    tl.store(out_ptr + row * n_tiles_n + col, pid)
+
+
+order = torch.full((5, 6), -1)
+order_kernel[(30,)](order, 5, 6, 2)
+print(order)
+
+# %% [markdown]
+# Each number is the program that takes this tile. On a GPU, put the three lines at the top of a copy of your `matmul`
+# kernel, launch it with one axis, and time both for 8192 × 8192: the gain is less than in the model, since programs
+# are not in step and row by row is not as bad as it could be, but it is there.
+
+# %% [markdown]
+# ## A softmax that never sees its row
+#
+# The softmax of lab 12 has its whole row in registers. For longer rows it would read them three times: for the
+# maximum, for the sum, for the result. And attention, at the end of this lab, cannot wait for a row of scores to be
+# complete, since storing that row is what it wants to avoid. Can the maximum and the sum come out of one pass?
+#
+# The sum depends on the maximum, which is known only at the end. But a sum below another maximum differs by a factor:
+#
+# $$\sum_j e^{x_j - m'} = e^{m - m'} \sum_j e^{x_j - m}$$
+#
+# So keep a maximum $m$ and a sum $\ell = \sum_j e^{x_j - m}$ of what was seen so far. When a block brings a larger
+# maximum, the old sum is multiplied with $e^{m_\text{old} - m_\text{new}}$, and the block's own exponentials, taken
+# below the new one, are added. Two parts of a row that were seen by different programs are put together in the same
+# way.
+#
+# With nothing seen yet, $m = -\infty$ and $\ell = 0$. That is also the state after a block of $-\infty$ only, as in a
+# masked part of the scores, and it is where it becomes delicate: $-\infty - (-\infty)$ is NaN.
+
+# %% [markdown]
+# **Predict:** the blocks of a row are [1, 2], [5, 0] and [3, 3]. What are $m$ and $\ell$ after each, to one decimal?
+#
+# [[exercise 13-online-softmax]]
+#
+# Write `softmax_stats(blocks)`. `blocks` is an iterator over tensors (n_rows, some columns), all float32 or all
+# float16, which can be gone through once. It returns the pair `(top, total)` of float32 tensors (n_rows,): the
+# maximum of each row, and its sum of exponentials below that. Keep no block: the memory of a few blocks is all there
+# is.
+#
+# Then write `merge_stats(first, second)`, which takes two such pairs, of two parts of the same rows, and returns the
+# pair for both parts together. In both, a row that consists of $-\infty$ alone has `top` $-\infty$ and `total` 0.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# A block by itself has statistics, too: its maximum and its sum. What would be left to do if you had `merge_stats`?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Both sums of a merge move to the larger maximum, each by its own factor `exp(own - larger)`, at most 1. Where the
+# larger maximum is $-\infty$, subtract 0 in its place: `exp(-inf - 0)` is 0, as it should be.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In `merge_stats`: `top = torch.maximum(top_a, top_b)`, `base = torch.where(top == -torch.inf, 0.0, top)`, `total =
+# total_a * torch.exp(top_a - base) + total_b * torch.exp(top_b - base)`. In `softmax_stats`, for each block in
+# float32: `top = block.amax(1)`, `base` as above, `total = torch.exp(block - base[:, None]).sum(1)`, and merge with
+# what was there.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "13-online-softmax", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def merge_stats(
+    first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """(top, total) of rows, from the pairs of two parts of these rows; all tensors (n_rows,), float32."""
+    ### BEGIN SOLUTION
+    (top_a, total_a), (top_b, total_b) = first, second
+    top = torch.maximum(top_a, top_b)
+    base = torch.where(top == -torch.inf, 0.0, top)
+    return top, total_a * torch.exp(top_a - base) + total_b * torch.exp(top_b - base)
+    ### END SOLUTION
+
+
+def softmax_stats(blocks: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
+    """(top, total), (n_rows,) each and in float32, of rows that come in blocks (n_rows, some columns), in one pass."""
+    ### BEGIN SOLUTION
+    stats = None
+    for block in blocks:
+        block = block.float()
+        top = block.amax(1)
+        base = torch.where(top == -torch.inf, 0.0, top)
+        of_block = top, torch.exp(block - base[:, None]).sum(1)
+        stats = of_block if stats is None else merge_stats(stats, of_block)
+    return stats
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "13-online-softmax-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("13-online-softmax", softmax_stats, merge_stats)
+
+# %%
+blocks = [torch.tensor([pair]) for pair in ([1.0, 2.0], [5.0, 0.0], [3.0, 3.0])]
+for n in range(1, 4):
+    top, total = softmax_stats(iter(blocks[:n]))
+    print(f"after {n} blocks: m = {top.item():.1f}, l = {total.item():.1f}")
+
+# %% tags=["figure"]
+row = torch.randn(400) + torch.cat([torch.linspace(-4, 4, 200), torch.linspace(4, 0, 200)])
+labkit.figures.softmax_on_its_way(softmax_stats, row, 25)
+
+# %% [markdown]
+# As long as the maximum grows, the sum is scaled down again and again; from where it stays, the sum only grows. The
+# crosses add up each block's own sum and forget that these were taken below different maxima.
+#
+# PyTorch has the two numbers in one: `torch.logsumexp` is $m + \ln \ell$. A flash attention stores just this number
+# for each row, for the backward pass. And it merges: `torch.logaddexp` puts together what two parts gave, as
+# `merge_stats` does. When several GPUs hold parts of one long sequence, this is how their attentions are joined.
+
+# %%
+x = 3 * torch.randn(4, 1000)
+top, total = softmax_stats(iter(x.split(128, dim=1)))
+print(
+    f"largest difference from torch.logsumexp: {(top + total.log() - torch.logsumexp(x, 1)).abs().max():.1e}"
+)
+
+long_row_traffic = {}
+with track_traffic() as long_row_traffic["three passes"]:
+    # One read each for the maximum and the sum, and one for the result with its write.
+    _ = x.amax(1), x.sum(1), x.exp()
+with track_traffic() as long_row_traffic["two passes"]:
+    # One read for both statistics, and one for the result with its write.
+    _ = x.logsumexp(1), x.exp()
+for name, one in long_row_traffic.items():
+    print(f"{name}: {in_bytes(one.total_bytes)}, {one.total_bytes / x.nbytes:.0f} matrices")
+
+# %% [markdown]
+# For a row that does not fit into registers, statistics in one pass save one of three reads. Attention saves more: it
+# multiplies the exponentials with the values while it has them, rescales that sum like $\ell$, and never writes the
+# row at all.
+
+# %% [markdown]
+# ## The loss in the memory of its logits
+#
+# Llama 3 has a vocabulary of 128,256 tokens. For a batch of 8192 tokens the logits are 2.1 GB in bfloat16, and 4.2
+# GB in float32, in which the loss is computed: more than the activations of several layers, for one number. This is
+# what PyTorch needs for it, measured.
+
+
+# %%
+def loss_peak(call) -> float:
+    """Peak memory of a loss and its gradient, in times the logits."""
+    logits, targets = torch.randn(16, 8192, requires_grad=True), torch.arange(16)
+    with track_memory(batch=[logits, targets]) as profile:
+        torch.autograd.grad(call(logits, targets), logits)
+    return profile.peak_bytes / logits.nbytes
+
+
+print(f"peak of F.cross_entropy: {loss_peak(F.cross_entropy):.2f} times the logits")
+
+# %% [markdown]
+# Four matrices are alive at once: the logits, their logarithmic softmax, kept for the backward pass, the gradient of
+# that, and the gradient of the logits. Lab 05 cut the tokens into chunks. A kernel can do better, because the loss
+# is where the forward pass ends: the gradient of the logits $x$ of a token needs nothing that comes later.
+#
+# $$\ell = \log \sum_j e^{x_j} - x_t, \qquad \frac{\partial \ell}{\partial x_j} = p_j - [j = t], \qquad
+# p_j = \frac{e^{x_j - m}}{\sum_i e^{x_i - m}}$$
+#
+# Here $t$ is the target and $m$ the row's maximum. So compute the gradient at once, in the forward pass, and write
+# it over the logits, which nobody needs any more. `backward` only has to multiply with the gradient that comes in,
+# and that is 1 wherever `loss.backward()` is called on the loss itself.
+
+# %% [markdown]
+# **Predict:** the forward pass has to know the maximum and the sum of a row before it can write the first gradient,
+# and a row does not fit into registers. How often does it read each logit, and how often does it write it? The
+# operations of PyTorch move eight matrices of this size.
+#
+# [[exercise 13-cross-entropy]]
+#
+# Write `cross_entropy(logits, targets, ignore_index)`: the mean loss as one float32 number, for contiguous `logits`
+# of shape (n_tokens, vocab) in float32 or bfloat16 and `targets` of int64. Compute in float32. Tokens whose target
+# is `ignore_index` do not count in the mean, and their gradient is 0; at least one token counts. Some logits are
+# $-\infty$, even whole blocks of a row, but never the target's.
+#
+# After the forward pass the gradient of the logits, divided by the number of tokens that count, lies in their
+# memory, and there is no other matrix of this size. Forward reads the logits at most twice and writes them once.
+# Backward reads and writes them once; where the gradient that comes in is 1, not at all. At most three launches in
+# all.
+#
+# How many tokens count is the kernels' to find out: `.item()` would stop the host until the GPU is done (lab 09).
+# PyTorch may add up what kernels stored.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# One program for each token, with two loops over the blocks of its row. The first one is the online softmax from
+# above, without a result; the second one computes $p_j$ from the final maximum and sum. When must the target's logit
+# be read?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A first launch of a single program counts the targets other than `ignore_index` and stores the count as one
+# float32. The kernel over rows loads it, and stores a loss for each row, which `losses.sum()` adds up. A row that
+# does not count is a loop of stores of 0. The last kernel loads the incoming gradient as a number and has its loads
+# and stores under `if factor != 1.0:`. While a row's maximum is still $-\infty$, subtract 0.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# First loop: `new_top = tl.maximum(top, tl.max(x, axis=0))`, `safe = tl.where(new_top == -float("inf"), 0.0,
+# new_top)`, `total = total * tl.exp(top - safe) + tl.sum(tl.exp(x - safe), axis=0)`. Then the loss, `(top +
+# tl.log(total) - tl.load(logits_ptr + target)) / count`, and the second loop, which stores `(tl.exp(x - top) / total
+# - tl.where(cols == target, 1.0, 0.0)) / count`. `ctx.gradient = logits.detach()` keeps the memory without a copy.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "13-cross-entropy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def count_targets_kernel(targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr):
+    ### BEGIN SOLUTION
+    found = tl.zeros((BLOCK_SIZE,), tl.float32)
+    for start in range(0, n_tokens, BLOCK_SIZE):
+        offs = start + tl.arange(0, BLOCK_SIZE)
+        targets = tl.load(targets_ptr + offs, mask=offs < n_tokens, other=ignore_index)
+        found += tl.where(targets != ignore_index, 1.0, 0.0)
+    tl.store(count_ptr, tl.sum(found, axis=0))
+    ### END SOLUTION
+
+
+@triton.jit
+def cross_entropy_kernel(
+    logits_ptr, targets_ptr, count_ptr, loss_ptr, vocab, ignore_index, BLOCK_SIZE: tl.constexpr
+):
+    ### BEGIN SOLUTION
+    row = tl.program_id(0)
+    # Rows times columns may be more than 2**31.
+    logits_ptr += row.to(tl.int64) * vocab
+    target = tl.load(targets_ptr + row)
+    if target == ignore_index:
+        for start in range(0, vocab, BLOCK_SIZE):
+            cols = start + tl.arange(0, BLOCK_SIZE)
+            tl.store(logits_ptr + cols, 0.0, mask=cols < vocab)
+        tl.store(loss_ptr + row, 0.0)
+    else:
+        top, total = -float("inf"), 0.0
+        for start in range(0, vocab, BLOCK_SIZE):
+            cols = start + tl.arange(0, BLOCK_SIZE)
+            x = tl.load(logits_ptr + cols, mask=cols < vocab, other=-float("inf")).to(tl.float32)
+            new_top = tl.maximum(top, tl.max(x, axis=0))
+            safe = tl.where(new_top == -float("inf"), 0.0, new_top)
+            total = total * tl.exp(top - safe) + tl.sum(tl.exp(x - safe), axis=0)
+            top = new_top
+        count = tl.load(count_ptr)
+        at_target = tl.load(logits_ptr + target).to(tl.float32)
+        tl.store(loss_ptr + row, (top + tl.log(total) - at_target) / count)
+        for start in range(0, vocab, BLOCK_SIZE):
+            cols = start + tl.arange(0, BLOCK_SIZE)
+            x = tl.load(logits_ptr + cols, mask=cols < vocab).to(tl.float32)
+            gradient = tl.exp(x - top) / total - tl.where(cols == target, 1.0, 0.0)
+            tl.store(logits_ptr + cols, gradient / count, mask=cols < vocab)
+    ### END SOLUTION
+
+
+@triton.jit
+def scale_in_place_kernel(x_ptr, factor_ptr, n, BLOCK_SIZE: tl.constexpr):
+    ### BEGIN SOLUTION
+    factor = tl.load(factor_ptr)
+    if factor != 1.0:
+        offs = tl.program_id(0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(x_ptr + offs, mask=offs < n).to(tl.float32)
+        tl.store(x_ptr + offs, x * factor, mask=offs < n)
+    ### END SOLUTION
+
+
+class CrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits: Tensor, targets: Tensor, ignore_index: int) -> Tensor:
+        """The mean loss; on the way, the logits become their own gradient."""
+        ### BEGIN SOLUTION
+        n_tokens, vocab = logits.shape
+        count = logits.new_empty(1, dtype=torch.float32)
+        losses = logits.new_empty(n_tokens, dtype=torch.float32)
+        count_targets_kernel[(1,)](targets, count, n_tokens, ignore_index, BLOCK_SIZE=1024)
+        cross_entropy_kernel[(n_tokens,)](
+            logits, targets, count, losses, vocab, ignore_index, BLOCK_SIZE=2048
+        )
+        ctx.gradient = logits.detach()
+        return losses.sum()
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, dloss: Tensor) -> tuple:
+        """What lies in the logits' memory, times dloss, and None for the rest."""
+        ### BEGIN SOLUTION
+        gradient = ctx.gradient
+        n, block_size = gradient.numel(), 2048
+        scale_in_place_kernel[(triton.cdiv(n, block_size),)](
+            gradient, dloss, n, BLOCK_SIZE=block_size
+        )
+        return gradient, None, None
+        ### END SOLUTION
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> Tensor:
+    """Mean cross-entropy of logits (n_tokens, vocab) in float32; their gradient takes their place."""
+    ### BEGIN SOLUTION
+    return CrossEntropy.apply(logits, targets, ignore_index)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "13-cross-entropy-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("13-cross-entropy", cross_entropy)
+
+# %%
+print(f"peak of your cross_entropy: {loss_peak(cross_entropy):.2f} times the logits")
+
+# %% tags=["figure"]
+traffic_of_loss, targets = {}, torch.arange(16)
+for name, call in {"F.cross_entropy": F.cross_entropy, "yours": cross_entropy}.items():
+    logits = torch.randn(16, 8192, requires_grad=True)
+    with track_traffic() as traffic_of_loss[name]:
+        torch.autograd.grad(call(logits, targets), logits)
+labkit.figures.traffic_bars(traffic_of_loss, 3 * logits.nbytes)
+
+# %% [markdown]
+# Two reads and one write are three matrices, and that is all. Look at the stores: they are the gradient alone, as no
+# probability was ever written. Of the memory, three quarters are gone.
+#
+# The price is that the logits are gone. Take the accuracy or a sample from them *before* the loss. A second backward
+# pass over the same graph would scale a gradient that is scaled already. And the operation before the loss must not
+# need its own result: a linear layer needs its input and weight, but an activation such as `torch.tanh` keeps its
+# output. It would now compute with a gradient in its place, without any error, because autograd does not see what
+# kernels write.
+
+# %% [markdown]
+# In practice this is question 2 of lab 12's list: it exists. Liger Kernel's `LigerCrossEntropyLoss` writes the
+# gradient over the logits as you do. Its `LigerFusedLinearCrossEntropyLoss` goes one step further and takes the
+# output layer in, chunk by chunk, so that not even the logits are whole at any time; newer versions of PyTorch have
+# `F.linear_cross_entropy` for the same purpose. `torch.compile` fuses the operations of the loss as well, but it
+# does not invent the gradient in place.
+
+# %% [markdown]
+# ## Attention without its scores
+#
+# With 32 heads of size 128 and 8192 tokens, the scores of one layer are $32 \cdot 8192^2$ numbers: 4.3 GB in
+# float16. The result that they are computed for has 67 MB, a sixty-fourth of that. Most of the memory and of the
+# bytes of eager attention is a matrix that is born in one kernel and dies in the next. **Can the result be had
+# without it?**
+
+
+# %%
+def eager_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention, operation by operation."""
+    later = torch.ones(q.shape[1], q.shape[1], dtype=torch.bool).triu(1)
+    scores = q @ k.transpose(1, 2) * q.shape[2] ** -0.5
+    return scores.masked_fill(later, -float("inf")).softmax(-1) @ v
+
+
+q, k, v = (torch.randn(1, 512, 64) for _ in range(3))
+with track_traffic() as eager_512:
+    eager_attention(q, k, v)
+print(eager_512)
+ideal_bytes = 4 * q.nbytes
+print(f"{eager_512.total_bytes / ideal_bytes:.0f} times the bytes of q, k, v and the result")
+
+# %% [markdown]
+# With the softmax in one pass it can. A program takes a block of $B_M$ queries and goes over the keys in blocks of
+# $B_N$. Of each tile of scores $S = Q K^\top / \sqrt d$ it needs a maximum, a sum, and the product with the values,
+# and all three can be carried on from tile to tile. For every query it holds a maximum $m$, a sum $\ell$ and a row
+# of the output $o$, and for each tile
+#
+# $$m' = \max(m, \max_j S_j), \quad P_j = e^{S_j - m'}, \quad
+# \ell \leftarrow \ell\, e^{m - m'} + \sum_j P_j, \quad o \leftarrow o\, e^{m - m'} + \sum_j P_j V_j .$$
+#
+# At the end the result is $o / \ell$. The rescaling by $e^{m - m'}$ is the one of the online softmax: numbers that
+# were summed up under the old maximum are too large by just this factor. A tile of 64 × 64 scores in float32 is 16
+# KiB and never leaves the multiprocessor.
+
+# %% [markdown]
+# **Predict:** a query sees only keys up to its own. For 8 blocks of queries and 8 of keys, how many of the 64 tiles
+# have to be computed? And how does the number of loads of a key change if blocks of queries become twice as high?
+#
+# [[exercise 13-flash-attention]]
+#
+# Write `attention(q, k, v, block_m, block_n)`: causal attention for contiguous tensors of shape (n_heads, seq,
+# d_head) in float32 or float16, with a head size of 16, 32 or 64 and any length. The result has q's shape and dtype.
+# One launch, with a program for each block of `block_m` queries of each head, which goes over the keys in blocks of
+# `block_n`; both are powers of two from 16 on.
+#
+# Queries are loaded once and the result is written once; nothing as large as seq × seq is. A program does not load
+# keys of blocks in which no query of its own sees anything. Float32 products are exact, `input_precision="ieee"`,
+# and float16 ones run on the matrix units; maximum, sum and output are held in float32. Scores are multiplied with
+# $1 / \sqrt{d_\text{head}}$.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Begin without causality and with a length that the blocks divide. The program's state is two vectors of `block_m`
+# numbers and a block of (`block_m`, `d_head`), all of them changed in a loop over the keys.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `rows[:, None] * D_HEAD + dims[None, :]` are the offsets of a tile; the mask of the loads is on its rows alone.
+# After `tl.dot(q, tl.trans(k), input_precision="ieee")` comes the scale, then `tl.where(rows[:, None] >= cols[None,
+# :], scores, -float("inf"))`. The loop ends at `tl.minimum((block + 1) * BLOCK_M, seq)`: behind that, all is masked.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In the loop: `new_top = tl.maximum(top, tl.max(scores, axis=1))`, `weights = tl.exp(scores - new_top[:, None])`,
+# `shrink = tl.exp(top - new_top)`, `total = total * shrink + tl.sum(weights, axis=1)`, `out = out * shrink[:, None]
+# + tl.dot(weights.to(v.dtype), v, input_precision="ieee")`. After it: store `out / total[:, None]`. The grid is
+# `(triton.cdiv(seq, block_m), n_heads)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "13-flash-attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def attention_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    seq,
+    scale,
+    D_HEAD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    ### BEGIN SOLUTION
+    block, head = tl.program_id(0), tl.program_id(1)
+    base = head.to(tl.int64) * seq * D_HEAD
+    rows, dims = block * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, D_HEAD)
+    own = base + rows[:, None] * D_HEAD + dims[None, :]
+    q = tl.load(q_ptr + own, mask=rows[:, None] < seq, other=0.0)
+    top = tl.full((BLOCK_M,), -float("inf"), tl.float32)
+    total = tl.zeros((BLOCK_M,), tl.float32)
+    out = tl.zeros((BLOCK_M, D_HEAD), tl.float32)
+    for start in range(0, tl.minimum((block + 1) * BLOCK_M, seq), BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)
+        keys = base + cols[:, None] * D_HEAD + dims[None, :]
+        k = tl.load(k_ptr + keys, mask=cols[:, None] < seq, other=0.0)
+        v = tl.load(v_ptr + keys, mask=cols[:, None] < seq, other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        scores = tl.where(rows[:, None] >= cols[None, :], scores, -float("inf"))
+        new_top = tl.maximum(top, tl.max(scores, axis=1))
+        weights = tl.exp(scores - new_top[:, None])
+        shrink = tl.exp(top - new_top)
+        total = total * shrink + tl.sum(weights, axis=1)
+        out = out * shrink[:, None] + tl.dot(weights.to(v.dtype), v, input_precision="ieee")
+        top = new_top
+    tl.store(out_ptr + own, out / total[:, None], mask=rows[:, None] < seq)
+    ### END SOLUTION
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, block_m: int = 32, block_n: int = 32) -> Tensor:
+    """Causal attention of q, k, v (n_heads, seq, d_head) in tiles of block_m queries and block_n keys."""
+    ### BEGIN SOLUTION
+    n_heads, seq, d_head = q.shape
+    out = torch.empty_like(q)
+    attention_kernel[(triton.cdiv(seq, block_m), n_heads)](
+        *(q, k, v, out, seq, d_head**-0.5), D_HEAD=d_head, BLOCK_M=block_m, BLOCK_N=block_n
+    )
+    return out
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "13-flash-attention-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("13-flash-attention", attention)
+
+# %% tags=["figure"]
+labkit.figures.visited_tiles(lambda q, k, v: attention(q, k, v, 32, 16), 250, 32, 16)
+
+# %% [markdown]
+# The tiles that your own launch computes, read off its loads. Blue ones hold a score that counts; a red one would be
+# work for nothing. Along the dashed diagonal tiles are cut in two, and only there is the mask needed, which is why
+# fast kernels have one loop without it and a second one for the diagonal.
+
+# %%
+lengths = (64, 128, 256, 512)
+moved_by_attention = {"eager": [], "yours, tiles of 64 × 64": [], "each tensor once": []}
+for seq in lengths:
+    q, k, v = (torch.randn(1, seq, 64) for _ in range(3))
+    for name, call in zip(
+        moved_by_attention, (eager_attention, lambda q, k, v: attention(q, k, v, 64, 64))
+    ):
+        with track_traffic() as moved:
+            call(q, k, v)
+        moved_by_attention[name].append(moved.total_bytes)
+    moved_by_attention["each tensor once"].append(4 * q.nbytes)
+
+# %% tags=["figure"]
+labkit.figures.bytes_against_length(lengths, moved_by_attention)
+
+# %% [markdown]
+# Both lines bend up to the slope of $s^2$, but yours lies far below: of $s^2$ scores nothing moves, only the keys
+# and values come again for each block of queries, $s / B_M$ times and half of that with causality. So a higher block
+# saves bytes, until the output's $B_M \cdot d$ numbers no longer fit into the registers. What several programs read
+# lies in the second-level cache, besides.
+#
+# Memory is where it shows most.
+
+# %%
+q, k, v = (torch.randn(1, 512, 64) for _ in range(3))
+for name, call in {
+    "eager": eager_attention,
+    "yours": lambda q, k, v: attention(q, k, v, 64, 64),
+}.items():
+    with track_memory(batch=[q, k, v]) as profile:
+        call(q, k, v)
+    print(f"{name}: peak {in_bytes(profile.peak_bytes)}, of it inputs {in_bytes(3 * q.nbytes)}")
+
+# %% [markdown]
+# Beside its inputs yours needs the result, and this ratio grows with the length: at 8192 tokens the 4.3 GB from
+# above against 16 KiB of scores for each program that runs. Now the compiler's view: does the product run on the
+# matrix units?
+
+# %%
+for x, tile in ((torch.zeros(1, 75, 32), (32, 16)), (torch.zeros(1, 93, 64).half(), (16, 32))):
+    made = {}
+    with measure_compiled(made):
+        attention(x, x, x, *tile)
+    print(
+        f"{x.dtype!s:14} {made['matrix_instructions']:3} matrix instructions, "
+        f"{made['registers']:3} registers a thread, {made['spills']} bytes spilled"
+    )
+
+# %% [markdown]
+# An A100 has no matrix instruction for exact float32, so these products run on the ordinary units, sixteen times
+# slower than float16 (lab 01). That alone is why attention is trained in float16 or bfloat16.
+
+# %% [markdown]
+# ## How the backward pass recomputes
+#
+# The gradients need the weights $P$ again, and nobody kept them. FlashAttention keeps one float32 for each query
+# instead, $L = m + \log \ell$, and with it a tile of $P = e^{S - L}$ is computed again from queries and keys, right
+# where it is needed. With $D = \sum_j O_j\, dO_j$ for each query,
+#
+# $$dV = P^\top dO, \qquad dS = P \odot (dO\, V^\top - D), \qquad dQ = dS\, K / \sqrt d, \qquad dK = dS^\top Q / \sqrt d .$$
+#
+# These are five products where the forward pass has two, one of the five only for recomputing $S$. It is
+# checkpointing (lab 05) in its best case: 25 % more operations in the backward pass, and it is still faster, as it
+# moves so much less.
+
+# %% [markdown]
+# ## First rule: don't write it
+#
+# `F.scaled_dot_product_attention` is this algorithm with its backward pass, in several versions that PyTorch chooses
+# from. Take it, and look whether you get the fast one.
+
+# %%
+q, k, v = (torch.randn(2, 200, 64) for _ in range(3))
+theirs = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+print(f"largest difference: {(attention(q, k, v, 32, 32) - theirs).abs().max().item():.1e}")
+
+# %% [markdown]
+# | where | what it is | take it when |
+# |---|---|---|
+# | `F.scaled_dot_product_attention(..., is_causal=True)` | FlashAttention, cuDNN's or a memory-efficient kernel | always first |
+# | `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION):` | that one, or an error and warnings that say why not | to find out what you get |
+# | `torch.nn.attention.flex_attention` | a mask or score of your own, compiled into such a kernel | windows, documents, biases |
+# | package `flash-attn` | the authors' kernels | sequences of different lengths without padding, new GPUs early |
+# | your own kernel | this lab | a mechanism that none of these has |
+#
+# The most frequent way to lose the fast one is to pass the causal mask as a tensor: FlashAttention's kernel does not
+# take any, so you get a slower one. Pass `is_causal=True` instead. It also wants float16 or bfloat16 and a head size
+# of at most 256. Where no fused version fits, PyTorch takes the plain one with all its scores, and nothing tells you
+# but the memory.
+
+# %% tags=["varies"]
+if has_gpu():
+    q, k, v = (torch.randn(32, 4096, 64, device="cuda", dtype=torch.float16) for _ in range(3))
+    later = torch.ones(4096, 4096, dtype=torch.bool, device="cuda").triu(1)
+    for name, call in {
+        "eager": lambda: (q @ k.mT * 0.125).masked_fill(later, -float("inf")).softmax(-1) @ v,
+        "yours": lambda: attention(q, k, v, 64, 64),
+        "SDPA": lambda: F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True),
+    }.items():
+        print(f"{name:6} {bench(call).median_ms:.2f} ms")
+else:
+    print("No GPU here, so nothing is timed: bytes are the measure.")
+
+# %% [markdown]
+# ## Summary
+#
+# Your own measurements. Each row is one idea of this lab, before and after.
+
+
+# %%
+def summary_row(name: str, before: float, after: float) -> None:
+    print(f"{name:56}{before / 2**20:12,.2f}{after / 2**20:12,.2f}{before / after:8.1f} x")
+
+
+print(f"{'moved, MiB':56}{'before':>12}{'after':>12}{'less':>10}")
+summary_row(
+    "256 x 128 x 256 product, tile 16, tile 128",
+    traffic_of_tiles[16].total_bytes,
+    traffic_of_tiles[128].total_bytes,
+)
+summary_row("8192 x 8192 x 8192 product, row by row, your order", *list(read_bytes.values())[1:])
+summary_row(
+    "loss and gradient, F.cross_entropy, yours",
+    *(one.total_bytes for one in traffic_of_loss.values()),
+)
+summary_row(
+    f"attention over {lengths[-1]} tokens, eager, yours",
+    *(moved[-1] for moved in list(moved_by_attention.values())[:2]),
+)
+
+# %%
+progress("13", globals())
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 2 points. A person reads them, so no check answers at once, and `progress` does not count them. A
+# few sentences each; numbers count more than words.
+#
+# **A.** (2 points, read by a person) Tiles of 128 × 128 move half the bytes that tiles of 64 × 64 move. A colleague
+# measures both on an A100 (108 multiprocessors, 256 KiB of registers each) and finds the smaller tile faster for a
+# product of 1024 × 1024 × 1024. Name two reasons, with a number for each.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "13-open-tile-size", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Too few programs: 1024 / 128 = 8, so there are 64 tiles for 108 multiprocessors, and 44 of them have nothing to do.
+# Tiles of 64 are 256 programs.
+# Registers: the sums of a 128 x 128 tile are 64 KiB in float32, a quarter of a multiprocessor's, before any tile of A
+# or B. So at most two or three programs are there at a time (with 4 warps, 128 registers of each thread are sums
+# alone, of at most 255), and there is less to do while one waits for memory.
+# Also right: the bytes do not matter at this size, since both factors (4 MiB) fit into the cache of 40 MB; where a
+# size is not a multiple, more of a large tile is masked; shared memory for the stages of a pipeline doubles with the
+# tile.
+#
+# Marks: 1/2 for each of two reasons, 1/2 for a right number with each. "It is too large for the cache" alone earns
+# nothing.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (2 points, read by a person) A sequence of 1,048,576 tokens is too long for one GPU. Eight GPUs hold an
+# eighth of the keys and values each, and all queries are needed everywhere. Each GPU computes attention of all
+# queries over its own keys. What must it hand over for each query and head of size 128, so that the result is exact,
+# and how are the eight parts put together? How many bytes are that for 32 heads in float32, and what else could the
+# GPUs send to one another?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "13-open-long-sequence", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# For each query and head: the result over its own keys (128 numbers), and the statistics m and l of its scores, or m
+# + ln l in one number. The parts are merged as in `merge_stats`: with the largest maximum m, each part weighs l_i
+# exp(m_i - m), and the result is the weighted mean of the eight results, the sum of weights being l. That is exact
+# but for rounding, and the parts may come in any order, since a merge is associative and commutative. Parts that see
+# nothing of a query (causal mask) have m = -inf and l = 0 and weigh nothing.
+# Bytes: 1,048,576 x 32 x (128 + 2) x 4 = 17.4 GB from each GPU (129 numbers: 17.3 GB).
+# Else: send the keys and values around instead (ring attention). An eighth of them has 131,072 x 32 x 128 x 2
+# numbers,
+# 2.1 GB in float16 for each of 7 steps, less with fewer key heads, and the queries stay where they are.
+#
+# Marks: 1/2 for the three quantities, 1/2 for the merge with its weights, 1/2 for the bytes (a factor of 2 is fine),
+# 1/2 for keys and values instead, or another way that works.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Triton's own tutorials: *Matrix Multiplication* (with the order of tiles) and *Fused Attention* (with its backward
+#   pass).
+# - Simon Boehm, *How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance* (2022): tiles inside of tiles.
+# - Tri Dao, *FlashAttention-2* (2023) and Jay Shah and others, *FlashAttention-3* (2024): what was still missing to
+#   speed.
+# - Hao Liu, Matei Zaharia and Pieter Abbeel, *Ring Attention with Blockwise Transformers* (2023): question B.
+#
+# **Sources.** The texts above and PyTorch's documentation. Online softmax: Maxim Milakov and Natalia Gimelshein,
+# *Online normalizer calculation for softmax* (2018). Attention in pieces: Markus Rabe and Charles Staats,
+# *Self-attention Does Not Need O(n²) Memory* (2021); Tri Dao and others, *FlashAttention* (2022). Loss: Pin-Lun Hsu
+# and others, *Liger Kernel* (2024). Rates: NVIDIA's data sheet of the A100 (80 GB).

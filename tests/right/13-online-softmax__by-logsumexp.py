@@ -1,0 +1,17 @@
+def merge_stats(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """(top, total) of rows, from the pairs of two parts of these rows; all tensors (n_rows,), float32."""
+    (top_a, total_a), (top_b, total_b) = first, second
+    top = torch.maximum(top_a, top_b)
+    base = torch.where(top == -torch.inf, 0.0, top)
+    return top, total_a * torch.exp(top_a - base) + total_b * torch.exp(top_b - base)
+
+
+def softmax_stats(blocks: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
+    """(top, total), (n_rows,) each and in float32, of rows that come in blocks (n_rows, some columns), in one pass."""
+    top = log_total = None
+    for block in blocks:
+        block = block.float()
+        new, log = block.amax(1), block.logsumexp(1)
+        top = new if top is None else torch.maximum(top, new)
+        log_total = log if log_total is None else torch.logaddexp(log_total, log)
+    return top, torch.where(top == -torch.inf, 0.0, torch.exp(log_total - top))

@@ -1,0 +1,26 @@
+# NaN comes from -inf minus -inf
+def merge_stats(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """(top, total) of rows, from the pairs of two parts of these rows; all tensors (n_rows,), float32."""
+    (top_a, total_a), (top_b, total_b) = first, second
+    top = torch.maximum(top_a, top_b)
+    base = top
+    return top, total_a * torch.exp(top_a - base) + total_b * torch.exp(top_b - base)
+
+
+def softmax_stats(blocks: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
+    """(top, total), (n_rows,) each and in float32, of rows that come in blocks (n_rows, some columns), in one pass."""
+    stats = None
+    for block in blocks:
+        block = block.float()
+        top = block.amax(1)
+        base = torch.where(top == -torch.inf, 0.0, top)
+        of_block = top, torch.exp(block - base[:, None]).sum(1)
+        stats = of_block if stats is None else update(stats, of_block)
+    return stats
+
+
+
+def update(first, second):
+    top = torch.maximum(first[0], second[0])
+    base = torch.where(top == -torch.inf, 0.0, top)
+    return top, first[1] * torch.exp(first[0] - base) + second[1] * torch.exp(second[0] - base)
