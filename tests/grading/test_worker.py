@@ -123,6 +123,12 @@ def test_honest_noise_costs_nothing(forkserver, source: str) -> None:
     assert outcome(forkserver, code("99-double", source), DOUBLE) == "passed"
 
 
+def test_an_error_inside_of_a_library_is_told_with_the_students_own_line(forkserver) -> None:
+    source = "import torch\ndef double(x):\n    return torch.nn.functional.l1_loss(x, x, reduction='of my own')"
+    rows = dict(graded(forkserver, code("99-double", source), DOUBLE).exercises["99-double"].public.rows)
+    assert rows["at"] == "line 3: return torch.nn.functional.l1_loss(x, x, reduction='of my own')"
+
+
 def test_printed_text_is_cut_and_says_so(forkserver) -> None:
     printed = what_cells_print(forkserver, "print('x' * 1_000_000)")
     assert len(printed) < 70_000 and printed.endswith("934,465 more characters were cut]")

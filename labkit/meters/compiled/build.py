@@ -113,6 +113,7 @@ def _why(kernel: str, arch: int, error: Exception) -> str:
         error = error.__cause__
     line = getattr(error.node, "lineno", None)
     lines = (error.src or "").splitlines()
-    text = f", line {line}: {lines[line - 1].strip()}" if line and line <= len(lines) else ""
-    reason = error.error_message or error.__cause__ or "no reason given"
-    return f"kernel {kernel} does not compile for sm_{arch}{text}\n{reason}"
+    where = f" (line {line}: {lines[line - 1].strip()})" if line and line <= len(lines) else ""
+    # A check shows the first line of an error.
+    first, *more = str(error.error_message or error.__cause__ or "no reason given").strip().splitlines() or [""]
+    return "\n".join([f"kernel {kernel} does not compile for sm_{arch}: {first}{where}", *more])
