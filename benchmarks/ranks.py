@@ -1,8 +1,9 @@
 """Ranks: start-up of our pool beside spawn, forkserver and torchrun; throughput; traffic against the formulas.
 
-Times are medians of the repeats, in seconds of the wall clock, until every rank has started, met the others over gloo
-and returned; "load" is the number of processes that wanted a core before and after it, by the system's own average,
-and beside other work every time here is too long. Traffic is simulated for n = 2 … 16 and has no time in it. DDP's
+A start lasts until every rank has started, met the others over gloo and returned. The ways take turns, so that other
+work on the machine meets all alike: how many times as long as our pool one takes, and the CPU time of all its
+processes, hardly depend on it. Seconds of the wall clock do; "load" is the number of processes that wanted a core
+before and after, by the system's own average. Traffic is simulated for n = 2 … 16 and has no time in it. DDP's
 overlap is the meter's figure. One GPU is enough for nothing here, because it has nobody to talk to: what is asked of
 NCCL is asked where there are two or more, and is skipped, with the reason, where there are not.
 """
@@ -12,37 +13,41 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 from grading.commands.shared import table
+from grading.worker.watch import cpu_s
 from labkit.meters.comm import track_comm
 from labkit.ranks import UNIT, Comm, run_ranks, simulate
 from labkit.ranks.pool import shared_pool
 from tests.ranks.algorithms import ALL, bytes_of, ring, rounds_of
 
 ELEMENTS = 2**18
+POOL = "our pool, warm"
 
 
 def main(argv: list[str]) -> dict:
     """Prints the tables and returns them."""
     parser = argparse.ArgumentParser(prog="benchmarks ranks", description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=10, help="runs of our own backends")
-    parser.add_argument("--slow-repeats", type=int, default=3, help="runs of the others, which take seconds each")
+    parser.add_argument("--repeats", type=int, default=10, help="all-reduces of each kind")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each way to start")
     told = parser.parse_args(argv)
     torch.set_num_threads(1)
     load_before = os.getloadavg()[0]
     found = {
-        "start_s": starts(told.repeats, told.slow_repeats),
+        "start_s": starts(told.rounds),
         "throughput": [row for backend in ("simulated", "gloo") for row in throughput(told.repeats, backend, 4)],
         "traffic": traffic(),
         "ddp": ddp_overlap("gloo", 2),
@@ -52,26 +57,46 @@ def main(argv: list[str]) -> dict:
     return {"load": load, **found}
 
 
-def starts(repeats: int, slow_repeats: int) -> list[dict]:
+def starts(rounds: int) -> list[dict]:
     """How long ranks take that do nothing but meet."""
-    pool = shared_pool()
-    pool.close()
-    rows = []
-    began = time.perf_counter()
-    run_ranks(_nothing, 4, "gloo")
-    rows.append({"way": "our pool, first call", "ranks": 4, "median_s": round(time.perf_counter() - began, 3)})
+    shared_pool().close()
+    first = alternated({"our pool, first call": partial(run_ranks, _meet, 4, "gloo")}, 1)
+    rows = [{"way": way, "ranks": 4, **figures} for way, figures in first.items()]
     for n in (2, 4, 8):
-        ways: dict[str, tuple[Callable[[], object], int]] = {
-            "simulated": (partial(run_ranks, _meet, n), repeats),
-            "our pool, warm": (partial(run_ranks, _meet, n, "gloo"), repeats),
-            "forkserver": (partial(_start_processes, "forkserver", n), slow_repeats),
-            "spawn": (partial(_start_processes, "spawn", n), slow_repeats),
-            "torchrun": (partial(_torchrun, n), slow_repeats),
+        ways = {
+            "simulated": partial(run_ranks, _meet, n),
+            POOL: partial(run_ranks, _meet, n, "gloo"),
+            "forkserver": partial(_start_processes, "forkserver", n),
+            "spawn": partial(_start_processes, "spawn", n),
+            "torchrun": partial(_torchrun, n),
         }
-        rows += [{"way": way, "ranks": n, **_times(run, count)} for way, (run, count) in ways.items()]
-    texts = [(r["way"], r["ranks"], f"{r['median_s']:.3f}", f"{r.get('max_s', r['median_s']):.3f}") for r in rows]
-    print(table(("ranks started by", "n", "median s", "max s"), texts))
+        rows += [{"way": way, "ranks": n, **figures} for way, figures in alternated(ways, rounds).items()]
+    names = ("best_s", "median_s", "cpu_s", "times_pool")
+    texts = [(row["way"], row["ranks"], *(f"{row[name]:.3f}" if name in row else "" for name in names)) for row in rows]
+    print(table(("ranks started by", "n", "best s", "median s", "CPU s", "× our pool"), texts))
     return rows
+
+
+def alternated(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, dict[str, float]]:
+    """By way: the least and the median of its seconds, its CPU seconds, and how many times as long as POOL it took.
+
+    In every round each has a turn. The least of the CPU seconds counts: interruptions only add to them.
+    """
+    wall_s: dict[str, list[float]] = {way: [] for way in ways}
+    used_s: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, run in ways.items():
+            began, began_cpu = time.perf_counter(), _cpu_of_all_s()
+            run()
+            wall_s[way].append(time.perf_counter() - began)
+            used_s[way].append(_cpu_of_all_s() - began_cpu)
+    found = {}
+    for way in ways:
+        figures = {"best_s": min(wall_s[way]), "median_s": statistics.median(wall_s[way]), "cpu_s": min(used_s[way])}
+        if POOL in ways:
+            figures["times_pool"] = statistics.median(mine / pool for mine, pool in zip(wall_s[way], wall_s[POOL]))
+        found[way] = {name: round(figure, 4) for name, figure in figures.items()}
+    return found
 
 
 def throughput(repeats: int, backend: str, n: int) -> list[dict]:
@@ -91,12 +116,15 @@ def throughput(repeats: int, backend: str, n: int) -> list[dict]:
                 seconds.append(time.perf_counter() - began)
             return seconds[1:]
 
-        median_s = statistics.median(run_ranks(fn, n, backend)[0])
-        mib_per_s = ELEMENTS * 4 / 2**20 / median_s
-        row = {"backend": backend, "ranks": n, "call": name, "median_s": round(median_s, 6)}
-        rows.append({**row, "mib_per_s": round(mib_per_s, 1)})
-    texts = [(row["backend"], row["call"], f"{1e3 * row['median_s']:.2f}", f"{row['mib_per_s']:.0f}") for row in rows]
-    print(table(("backend", "call", "median ms", "MiB/s"), texts))
+        seconds = run_ranks(fn, n, backend)[0]
+        best_s, median_s = min(seconds), statistics.median(seconds)
+        row = {"backend": backend, "ranks": n, "call": name, "best_s": round(best_s, 6), "median_s": round(median_s, 6)}
+        rows.append({**row, "mib_per_s": round(ELEMENTS * 4 / 2**20 / best_s, 1)})
+    texts = [
+        (row["backend"], row["call"], f"{1e3 * row['best_s']:.2f}", f"{1e3 * row['median_s']:.2f}", row["mib_per_s"])
+        for row in rows
+    ]
+    print(table(("backend", "call", "best ms", "median ms", "MiB/s at best"), texts))
     return rows
 
 
@@ -151,10 +179,6 @@ def nccl(repeats: int) -> dict:
     return {"gpus": n, "throughput": throughput(repeats, "nccl", n), "ddp": ddp_overlap("nccl", n)}
 
 
-def _nothing(comm: Comm) -> None:
-    pass
-
-
 def _meet(comm: Comm) -> None:
     comm.barrier()
 
@@ -163,13 +187,12 @@ def _all_reduce(comm: Comm, x: torch.Tensor) -> None:
     comm.all_reduce(x.clone())
 
 
-def _times(run: Callable[[], object], repeats: int) -> dict[str, float]:
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - began)
-    return {"median_s": round(statistics.median(seconds), 4), "max_s": round(max(seconds), 4), "repeats": repeats}
+def _cpu_of_all_s() -> float:
+    """CPU time of this process, of what it has waited for, and of the servers that wait for their ranks themselves."""
+    of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    servers = (shared_pool().server_pid, forkserver._forkserver._forkserver_pid)
+    alive_s = sum(cpu_s(pid) for pid in servers if pid)
+    return time.process_time() + of_children.ru_utime + of_children.ru_stime + alive_s
 
 
 def _rank(rank: int, world_size: int, path: str) -> None:

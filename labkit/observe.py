@@ -31,7 +31,11 @@ from labkit.stage import Stage
 from labkit.tree import clone, part_of, plain, without_addresses
 
 _OURS = tuple(str(Path(__file__).resolve().parents[1] / name) for name in ("labkit", "grading"))
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARIES = (
+    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
+    # The grader's worker runs the interpreter itself, which does not know of the environment.
+    str(Path(torch.__file__).resolve().parents[1]),
+)
 
 
 def public_seed(exercise_id: str, index: int) -> int:
@@ -115,15 +119,18 @@ def observe(
     return Observation(case, tree, got, back, stage.measured, held=stage.held)
 
 
-def observe_rank(exercise: Exercise, answers: SimpleNamespace, case: Case, part: Tree, comm: Comm) -> Observation:
+def observe_rank(
+    exercise: Exercise, answers: SimpleNamespace, case: Case, part: Tree, comm: Comm, lend: bool = False
+) -> Observation:
     """Drive the answer as one rank alone, whose others are elsewhere behind `comm`. part: what this rank is fed.
 
+    lend: as for `observe`.
     A Trouble of the kind "stopped" says that the run had ended for a reason that lies with another rank.
     """
     with _stage(rank=comm.rank, world_size=comm.world_size, comm=comm) as stage:
         try:
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
-                got, back = _drive_one(exercise, answers, case, part, stage, lend=False)
+                got, back = _drive_one(exercise, answers, case, part, stage, lend)
         except (CommError, OverLimit, Stopped) as error:
             return Observation(case, part, measured=stage.measured, trouble=_trouble(error))
         except BaseException as error:

@@ -440,11 +440,10 @@ def four_micro_batches(comm: Comm, quiet: bool) -> tuple[int, int, float]:
     return len(reduces), sum(call.n_bytes for call in reduces), round(norm, 5)
 
 
-micro = {
-    name: run_ranks(partial(four_micro_batches, quiet=quiet), 2, backend="gloo")[0]
-    for name, quiet in (("a plain loop", False), ("accumulate", True))
-}
-for name, (n_calls, n_bytes, norm) in micro.items():
+micro = {}
+for name, quiet in (("a plain loop", False), ("accumulate", True)):
+    micro[name] = run_ranks(partial(four_micro_batches, quiet=quiet), 2, backend="gloo")[0]
+    n_calls, n_bytes, norm = micro[name]
     print(f"{name:14} {n_calls} calls, {n_bytes:>7,} bytes, norm of the gradient {norm}")
 
 # %% [markdown]

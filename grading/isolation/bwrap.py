@@ -1,7 +1,7 @@
 """The command that starts a worker in a sandbox of bubblewrap's, a fresh one for each submission.
 
 bubblewrap makes the namespaces and the view of the files; what a job gives up beyond that it gives up itself, as in
-the kernel tier.
+the kernel tier. Ranks of one exercise are kept from one another by namespaces within the sandbox.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import PurePosixPath
 from grading.worker.confine.plan import Plan
 
 PROGRAM = "bwrap"
+_ANYBODY = ("CAP_SYS_ADMIN",)
+"""The worker gives ranks namespaces of their own. No job keeps this."""
 _AS_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN", "CAP_SYS_PTRACE", "CAP_SETPCAP")
 """Root's worker starts jobs under users of their own, ends them and reads their memory figures; no more."""
 
@@ -25,12 +27,11 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
     """The worker's command in a sandbox. The sandbox ends with this process, and everything in it with the worker."""
     args = [shutil.which(PROGRAM) or PROGRAM, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     args += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "grader"]
+    as_root = os.geteuid() == 0
+    args += [] if as_root else ["--unshare-user"]
     args += ["--cap-drop", "ALL"]
-    if os.geteuid() == 0:
-        for capability in _AS_ROOT:
-            args += ["--cap-add", capability]
-    else:
-        args += ["--unshare-user"]
+    for capability in (*_ANYBODY, *(_AS_ROOT if as_root else ())):
+        args += ["--cap-add", capability]
     size = str(plan.limits.disk_bytes)
     args += [
         "--proc",

@@ -16,7 +16,6 @@ from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
 from grading.supervisor.witness import Seen, Watch, probed
 from grading.worker.confine.plan import NO_FILES, PLAIN
-from grading.worker.seal import Seal
 from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
 from labkit.spec import Case, GiB, Observation, Tree, Trouble
@@ -206,7 +205,7 @@ class _Attempt:
         name = step["exercise"]
         fed = self._fed[name]
         runs = self._transcript.exercises.setdefault(name, [])
-        if fed.is_sealed and (problem := self._sealed(fed)):
+        if fed.is_sealed and (problem := self._watch.seal(fed.cpu_s, files=not fed.is_watched)):
             runs.append(Observation(fed.feeds[0].case, fed.feeds[0].tree, trouble=Trouble(UNWATCHED, problem)))
             return "over"
         seen = self._transcript.seen.setdefault(name, [])
@@ -239,13 +238,6 @@ class _Attempt:
         if fork:
             self._wait("exercise over", over_by)
         return "over"
-
-    def _sealed(self, fed: Fed) -> str | None:
-        """Seal the job; or why what it does could not be measured."""
-        if problem := self._forkserver.seal_job(Seal(fed.cpu_s, not fed.is_watched)):
-            return problem
-        others = len(self._forkserver.job_processes()) - 1
-        return f"{others} more processes were running when it was to be measured" if others else None
 
     def _probed(self, meter: str, n: int, within_s: float) -> list[Seen]:
         deadline = time.monotonic() + within_s

@@ -19,6 +19,11 @@ UNWATCHED = "unwatched"
 """The kind of trouble of a case that could not be watched."""
 
 
+def bytes_in(tree: Tree) -> int:
+    """Bytes of the tensors in a tree."""
+    return sum(leaf.nbytes for _, leaf in leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
 @dataclass(frozen=True)
 class Feed:
     """A case with its inputs. most_bytes: what it may hold at once, for a case whose memory is watched from outside."""
@@ -33,7 +38,7 @@ class Feed:
 
     @property
     def inputs_bytes(self) -> int:
-        return sum(leaf.nbytes for _, leaf in leaves(self.tree) if isinstance(leaf, torch.Tensor))
+        return bytes_in(self.tree)
 
 
 @dataclass(frozen=True)

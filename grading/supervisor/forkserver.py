@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grading.isolation import bwrap
@@ -24,13 +24,11 @@ from grading.isolation.users import job_user, users_of_ranks
 from grading.supervisor.worker_tree import make_worker_tree, worker_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
 from grading.worker.seal import Seal
-from grading.worker.watch import descendants
+from grading.worker.watch import children, descendants
 from grading.worker.wire import Channel
 
 START_S = 120.0
 KILL_S = 10.0
-_MATES_SHARE = 4
-"""Of a job's memory, a rank in a sandbox of its own has this part; some of it is taken by what is loaded."""
 _PRIVATE = "/tmp/job-{n}"
 """The folder of the n-th job where it has temporary space of its own."""
 
@@ -60,12 +58,8 @@ class Forkserver:
         tree: Path | None = None,
         preload: tuple[str, ...] | None = None,
         limits: Limits = PLAIN,
-        wait: bool = True,
     ) -> None:
         self.isolation = isolation
-        self._preload, self._limits = preload, limits
-        self._mates: list[Forkserver] = []
-        """Sandboxes for ranks other than the first, where one sandbox cannot keep them from one another."""
         self._home = Path(tempfile.mkdtemp(prefix="grading-"))
         self.tree = tree or make_worker_tree(self._home / "tree")
         plan = plan_of(isolation, self.tree, preload, limits)
@@ -75,6 +69,7 @@ class Forkserver:
         self._n_jobs = 0
         self._job_folder: Path | None = None
         self._running = False
+        self._leader, self._n_places = 0, 1
         self._ours: frozenset[int] = frozenset()
         """Descendants of our process that are not the job's: a sandbox's first, a job's first in the kernel tier."""
         root = self._home / "root"
@@ -90,11 +85,6 @@ class Forkserver:
                 pass_fds=(theirs.fileno(),),
             )
         self._user = job_user(self._process.pid) if isolation != "none" else None
-        if wait:
-            self.wait_until_ready()
-
-    def wait_until_ready(self) -> None:
-        """Raises InfrastructureFault, and closes it, where it does not come to that."""
         try:
             self._expect("ready", START_S)
         except InfrastructureFault:
@@ -123,22 +113,7 @@ class Forkserver:
         """
         if not 1 <= n <= MOST_RANKS:
             raise InfrastructureFault(f"{n} ranks were asked for, and there may be 1 to {MOST_RANKS}")
-        grants = [*grants, RANK]
-        if self.isolation != "bwrap":
-            return list(map(Channel, self._open(grants, n=n)))
-        self._make_mates(n - 1)
-        return [each.open_job(grants) for each in (self, *self._mates[: n - 1])]
-
-    def _make_mates(self, n: int) -> None:
-        limits = replace(self._limits, memory_bytes=self._limits.memory_bytes // _MATES_SHARE)
-        made = [
-            Forkserver(self.isolation, self.tree, self._preload, limits, wait=False)
-            for _ in range(n - len(self._mates))
-        ]
-        # All of them load at the same time.
-        self._mates += made
-        for mate in made:
-            mate.wait_until_ready()
+        return list(map(Channel, self._open([*grants, RANK], n=n)))
 
     def run_trial(self, targets: dict) -> dict[str, str]:
         """What a job could do to `targets` that it should not, by name; see grading.worker.trial."""
@@ -178,44 +153,50 @@ class Forkserver:
                 each.close()
         if self.isolation == "kernel":
             self._ours = frozenset({pid})
+        elif self.isolation == "bwrap":
+            # Inside of the sandbox it has another number.
+            pid = next((pid for worker in self._ours for pid in children(worker) if pid not in self._ours), 0)
+        self._leader, self._n_places = pid, n
         return ours
 
     def kill_job(self) -> Ended:
         """End the running job and everything it started, and remove its folder."""
         ended = Ended()
-        for mate in self._mates:
-            of_mate = mate.kill_job()
-            ended = Ended(ended.over or of_mate.over, ended.cpu_s + of_mate.cpu_s)
         if self._running:
             with contextlib.suppress(OSError):
                 self._control.send(json.dumps({"do": "kill"}).encode())
             told = self._expect("ended", KILL_S)
-            ended = Ended(ended.over or told["over"], ended.cpu_s + told["cpu_s"])
+            ended = Ended(told["over"], told["cpu_s"])
             self._running = False
         if self._job_folder is not None:
             shutil.rmtree(self._job_folder, ignore_errors=True)
             self._job_folder = None
         return ended
 
-    def job_processes(self) -> list[int]:
-        """The process ids, as seen from here, of everything that the running job consists of."""
-        return [pid for pid in descendants(self._process.pid) if pid not in self._ours]
+    def job_processes(self, rank: int = 0) -> list[int]:
+        """The process ids, as seen from here, of everything that the running job consists of, or one rank of it.
 
-    def seal_job(self, seal: Seal) -> str | None:
-        """From here on the job starts no process or thread, and has no more than `seal` leaves it.
+        None of a rank's where one of the ranks has ended.
+        """
+        if self._n_places == 1:
+            return [pid for pid in descendants(self._process.pid) if pid not in self._ours]
+        firsts = children(self._leader)
+        # One that is gone would give the others its place.
+        return [firsts[rank], *descendants(firsts[rank])] if len(firsts) == self._n_places else []
+
+    def seal_job(self, seal: Seal, rank: int = 0) -> str | None:
+        """From here on the job, or this rank of it, starts no process or thread, and has no more than `seal` leaves it.
 
         Returns why it could not be done, or None. Raises InfrastructureFault where the forking process is gone.
         """
         with contextlib.suppress(OSError):
-            self._control.send(json.dumps({"do": "seal", "seal": asdict(seal)}).encode())
+            self._control.send(json.dumps({"do": "seal", "seal": asdict(seal), "rank": rank}).encode())
         return self._expect("sealed", KILL_S)["failed"]
 
     def close(self) -> None:
         """End the forking process with all that it forked. Closing again does nothing."""
         if self._control.fileno() < 0:
             return
-        while self._mates:
-            self._mates.pop().close()
         with contextlib.suppress(InfrastructureFault):
             self.kill_job()
         self._control.close()

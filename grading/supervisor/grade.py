@@ -128,7 +128,7 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
                 return _replayed(forkserver, exercise, job, found, fed, secret) if has_to_prove_it else verdict
 
             verdict = in_ranks.verdict(exercise, fed, judged) if is_ranked(exercise) else judged(unseen)
-            if verdict.outcome == "suspected" and fed.is_sealed:
+            if verdict.outcome == "suspected" and fed.is_sealed and not is_ranked(exercise):
                 # Large things that other cells left behind are no reason for doubt: once more, without them.
                 alone = judged(run_steps(forkserver, only_needed(job.steps, exercise), {name: fed}))
                 if alone.score > 0:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from grading.supervisor.conversation import GRACE_S, NO_MORE_CASES, START_S, LostUnderStudent, measured_of
-from grading.supervisor.feeds import CELL_LIMITS, CellLimits, Fed, Feed, Step
+from grading.supervisor.feeds import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, bytes_in
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.router import RankTrouble, Router
-from grading.supervisor.witness import Seen, probed
-from grading.worker.confine.plan import PLAIN
+from grading.supervisor.witness import FRAMES_BYTES, Seen, Watch, probed
+from grading.worker.confine.plan import NO_FILES, PLAIN
 from grading.worker.wire import Channel, Closed, WireError, case_to_tree, clean
 from labkit.observe import n_ranks
 from labkit.ranks import Cluster
@@ -47,11 +47,9 @@ def run_routed(
 ) -> Routed:
     """steps: the cells that each rank runs first, and the exercise as the last one.
 
-    Raises InfrastructureFault when the trouble is ours, and where memory or CPU time of ranks is to be watched from
-    outside, which nobody does.
+    CPU time is limited, and memory watched, for each rank by itself. Raises InfrastructureFault when the trouble is
+    ours.
     """
-    if fed.is_sealed:
-        raise InfrastructureFault(f"{exercise.id}: the memory and CPU time of several ranks cannot be watched")
     routed = Routed()
     ranks = _Ranks(forkserver, exercise, fed, limits)
     try:
@@ -76,7 +74,9 @@ class _Ranks:
         self._limits = limits
         self._has_begun = False
         n = max(n_ranks(exercise, feed.case) for feed in fed.feeds)
-        self._channels = forkserver.open_ranks(n, exercise.run.needs)
+        grants = (*exercise.run.needs, NO_FILES) if fed.is_watched else exercise.run.needs
+        self._channels = forkserver.open_ranks(n, grants)
+        self._watches = [Watch(forkserver, rank) for rank in range(n)] if fed.is_sealed else []
 
     def end(self, routed: Routed) -> str | None:
         """End them all; the limit for which they had been ended before, or None. Raises InfrastructureFault."""
@@ -99,9 +99,15 @@ class _Ranks:
             trouble = Trouble("cell", f"a cell before it did not end well in a rank of its own ({_words(error)})")
             routed.runs.append(Observation(self._fed.feeds[0].case, self._fed.feeds[0].tree, trouble=trouble))
             return
+        if problem := self._sealed():
+            routed.runs.append(_unwatched(self._fed.feeds[0], problem))
+            return
         for feed in self._fed.feeds:
+            if feed.watched and (problem := self._watched(feed)):
+                routed.runs.append(_unwatched(feed, problem))
+                return
             began = time.monotonic()
-            run, can_go_on = self._case(feed, began + limit_s)
+            run, can_go_on = self._case(feed, began + limit_s, routed)
             limit_s -= time.monotonic() - began
             routed.runs.append(run)
             if not can_go_on or (run.trouble and run.trouble.kind in NO_MORE_CASES):
@@ -117,6 +123,8 @@ class _Ranks:
             for channel in self._channels:
                 _wait(channel, "begins", started_by)
             self._has_begun = True
+            for watch in self._watches:
+                watch.remember()
             for channel in self._channels:
                 channel.send("go", deadline=started_by)
         except (TimeoutError, Closed) as error:
@@ -140,7 +148,20 @@ class _Ranks:
             _wait(channel, "ready", began + limit_s)
         return limit_s - (time.monotonic() - began)
 
-    def _case(self, feed: Feed, deadline: float) -> tuple[Observation, bool]:
+    def _sealed(self) -> str | None:
+        """Seal every rank, where that is asked for; or why what one of them does could not be measured."""
+        problems = (watch.seal(self._fed.cpu_s, files=not self._fed.is_watched) for watch in self._watches)
+        return next((problem for problem in problems if problem), None)
+
+    def _watched(self, feed: Feed) -> str | None:
+        """Start the record of the memory of every rank of a case; or why it would be of no use."""
+        for rank, watch in enumerate(self._watches[: n_ranks(self._exercise, feed.case)]):
+            inputs_bytes = bytes_in(part_of(feed.tree, rank))
+            if problem := watch.begin(inputs_bytes, feed.most_bytes, FRAMES_BYTES):
+                return f"rank {rank}: {problem}"
+        return None
+
+    def _case(self, feed: Feed, deadline: float, routed: Routed) -> tuple[Observation, bool]:
         """A case's run, and whether the ranks are there for another."""
         exercise, case = self._exercise, feed.case
         channels = self._channels[: n_ranks(exercise, case)]
@@ -149,9 +170,12 @@ class _Ranks:
         blamed = None
         try:
             for rank, channel in enumerate(channels):
-                sent = {"case": case_to_tree(case), "tree": part_of(feed.tree, rank), "watched": False}
-                channel.send("case", {**sent, "rank": rank, "world_size": len(channels)}, deadline)
+                sent = {"case": case_to_tree(case), "tree": part_of(feed.tree, rank), "watched": feed.watched}
+                place = {"rank": rank, "world_size": len(channels)}
+                channel.send("case", {**sent, **place}, deadline, as_memory=feed.watched)
             said = router.run()
+            if feed.watched:
+                routed.seen.append(self._most_seen(feed, router, said))
             return self._observation(feed, router, said), True
         except RankTrouble as error:
             trouble, blamed = error.trouble, error.blamed
@@ -175,8 +199,20 @@ class _Ranks:
         # Ours count, whatever a rank says of them.
         measured.update(figures(router.traffic()))
         # What is not sent back was not changed.
-        back = [one.get("back", part_of(feed.tree, rank)) for rank, one in enumerate(said)]
+        parts = [part_of(feed.tree, rank) for rank in range(len(said))]
+        # Nor is what was lent looked at afterwards.
+        back = parts if feed.watched else [one.get("back", part) for one, part in zip(said, parts)]
         return Observation(feed.case, feed.tree, {"ranks": [one["got"] for one in said]}, {"ranks": back}, measured)
+
+    def _most_seen(self, feed: Feed, router: Router, said: Sequence[dict[str, Tree]]) -> Seen:
+        """The figures of the rank that has taken the most, whose memory is not that of its inputs and its messages."""
+        seen = []
+        for rank, one in enumerate(said):
+            claimed_bytes = measured_of(one["measured"]).get("peak_bytes", 0.0)
+            frames_bytes = min(router.frames_bytes(rank), FRAMES_BYTES)
+            inputs_bytes = bytes_in(part_of(feed.tree, rank))
+            seen.append(self._watches[rank].seen(claimed_bytes, inputs_bytes + frames_bytes))
+        return max(seen, key=lambda figure: figure.measured)
 
     def _probe(self, routed: Routed, within_s: float) -> None:
         """Try the meters of every rank on work of a secret size; one that does not answer has counted nothing."""
@@ -196,6 +232,10 @@ def _wait(channel: Channel, kind: str, deadline: float) -> dict[str, Tree]:
     if got != kind:
         raise WireError(f'"{got[:40]}" where "{kind}" was due')
     return said
+
+
+def _unwatched(feed: Feed, problem: str) -> Observation:
+    return Observation(feed.case, feed.tree, trouble=Trouble(UNWATCHED, problem))
 
 
 def _words(error: Exception) -> str:

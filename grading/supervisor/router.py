@@ -68,6 +68,10 @@ class Router:
         """What was sent, by our own books."""
         return self._network.traffic()
 
+    def frames_bytes(self, rank: int) -> int:
+        """The most that frames took of the rank's memory: one call's tensors, and a copy of them on their way."""
+        return 2 * self._seats[rank].largest_bytes
+
     def dismiss(self, within_s: float) -> dict[int, str | None] | None:
         """End the ranks that have not ended: where in its code each stood. None where one of them would not end."""
         deadline = time.monotonic() + within_s
@@ -168,7 +172,7 @@ class Router:
 
     def _send(self, seat: _Seat, parts: Mapping[str, Tree]) -> None:
         to, tensor = self._other(seat, parts["to"]), unpack(parts["tensor"])
-        self._weigh(tensor.nbytes)
+        self._weigh(seat, tensor.nbytes)
         number, need = self._network.send(seat.rank, to, tensor)
         seat.under_way["sent", to, number] = [need]
 
@@ -196,7 +200,9 @@ class Router:
         source, number, like = self._other(seat, parts["source"]), parts["number"], blank(parts["like"])
 
         def finish() -> dict[str, Tree]:
-            return {"tensor": pack(self._network.deliver(seat.rank, source, number, like))}
+            tensor = self._network.deliver(seat.rank, source, number, like)
+            seat.note(tensor.nbytes)
+            return {"tensor": pack(tensor)}
 
         return seat.started("received", source, number), finish
 
@@ -211,7 +217,7 @@ class Router:
 
     def _enter(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
         offer = self._offer(parts)
-        self._weigh(sum(tensor.nbytes for tensor in offer.inputs))
+        self._weigh(seat, sum(tensor.nbytes for tensor in offer.inputs))
         try:
             number, needs = self._network.enter(seat.rank, offer)
         except RuntimeError as error:
@@ -224,7 +230,9 @@ class Router:
         number = parts["number"]
 
         def finish() -> dict[str, Tree]:
-            return {"tensors": [pack(tensor) for tensor in self._network.leave(seat.rank, number)]}
+            tensors = self._network.leave(seat.rank, number)
+            seat.note(sum(tensor.nbytes for tensor in tensors))
+            return {"tensors": [pack(tensor) for tensor in tensors]}
 
         return seat.started("collective", None, number), finish
 
@@ -249,7 +257,8 @@ class Router:
             raise WireError("a rank that there is not")
         return rank
 
-    def _weigh(self, n_bytes: int) -> None:
+    def _weigh(self, seat: _Seat, n_bytes: int) -> None:
+        seat.note(n_bytes)
         self._n_bytes += n_bytes
         if self._n_bytes > MAX_BYTES:
             raise RankTrouble(Trouble("memory", f"its ranks sent one another more than {MAX_BYTES // 2**20} MiB"))
@@ -292,6 +301,11 @@ class _Seat:
         self.needs: list[Need] = []
         self.finish: Callable[[], dict[str, Tree]] | None = None
         self.said: Mapping[str, Tree] | None = None
+        self.largest_bytes = 0
+
+    def note(self, n_bytes: int) -> None:
+        """A call of it handed over, or brought, this much."""
+        self.largest_bytes = max(self.largest_bytes, n_bytes)
 
     @property
     def waits(self) -> bool:

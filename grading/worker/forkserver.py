@@ -27,7 +27,7 @@ from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import MOST_RANKS, Plan, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
 from grading.worker.seal import Seal, apply
-from grading.worker.watch import Memory, cpu_s, descendants, memory_of, together_bytes
+from grading.worker.watch import Memory, children, cpu_s, descendants, memory_of, together_bytes
 
 LOOK_S = 0.05
 """How often the memory of a running job is looked at."""
@@ -93,10 +93,10 @@ class _Server:
     def __init__(self, control: socket.socket, plan: Plan) -> None:
         self._control = control
         self._plan = plan
-        self._namespaces = JobNamespaces(plan) if plan.tier == "kernel" else None
+        self._namespaces = JobNamespaces(plan)
         self._leader: int | None = None
         self._cpu_s = 0.0
-        self._user: int | None = None
+        self._users: list[int | None] = [None]
         self._over: str | None = None
         self._memory_bytes, self._n_files = plan.limits.memory_bytes, plan.limits.n_files
         self._inherited = Memory()
@@ -155,24 +155,32 @@ class _Server:
         return True
 
     def _seal(self, command: dict) -> str | None:
-        """Seal the running job; what went wrong, or None."""
-        server = os.getpid()
-        ours = {self._leader} if self._namespaces else set()
+        """Seal the running job or one of its ranks; what went wrong, or None."""
+        server, rank = os.getpid(), command["rank"]
+        ours = {self._leader} if self._plan.tier == "kernel" else set()
 
-        def seal() -> None:
+        def processes() -> list[int]:
             me = os.getpid()
-            apply(Seal(**command["seal"]), lambda: [p for p in descendants(server) if p not in ours and p != me])
+            if len(self._users) == 1:
+                return [pid for pid in descendants(server) if pid not in ours and pid != me]
+            firsts = children(self._leader)
+            if len(firsts) != len(self._users):
+                # One that is gone would give the others its place.
+                raise RuntimeError("a rank has ended")
+            return [firsts[rank], *descendants(firsts[rank])]
 
-        return None if self._as_user(seal) else "its limits could not be lowered"
+        done = self._as_user(lambda: apply(Seal(**command["seal"]), processes), rank)
+        return None if done else "its limits could not be lowered"
 
-    def _as_user(self, do: Callable[[], object]) -> bool:
-        """Whether it went well, in a fork that has become the job's user."""
+    def _as_user(self, do: Callable[[], object], rank: int = 0) -> bool:
+        """Whether it went well, in a fork that has become the user of the job, or of one of its ranks."""
+        user = self._users[rank]
         pid = os.fork()
         if pid == 0:
             try:
-                if self._user is not None:
-                    os.setresgid(self._user, self._user, self._user)
-                    os.setresuid(self._user, self._user, self._user)
+                if user is not None:
+                    os.setresgid(user, user, user)
+                    os.setresuid(user, user, user)
                 do()
                 os._exit(0)
             except BaseException:
@@ -192,10 +200,10 @@ class _Server:
         ]
         self._over = None
         self._cpu_s = 0.0
-        self._user = command["places"][0]["uid"]
+        self._users = [place["uid"] for place in command["places"]]
         self._memory_bytes, self._n_files = limits.memory_bytes, limits.n_files
         descriptors = (*channels, self._control.fileno())
-        if self._namespaces is None:
+        if self._plan.tier == "none" or (self._plan.tier == "bwrap" and len(jobs) == 1):
             pid = fork_plainly(jobs, descriptors)
         elif len(jobs) == 1:
             pid = self._namespaces.fork(grants, descriptors, jobs[0])

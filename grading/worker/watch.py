@@ -27,9 +27,20 @@ def descendants(pid: int) -> list[int]:
     found: list[int] = []
     waiting = [pid]
     while waiting:
-        children = _children(waiting.pop())
-        found += children
-        waiting += children
+        started = children(waiting.pop())
+        found += started
+        waiting += started
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """The process ids of what `pid` itself has started and has not collected yet, the oldest first."""
+    found: list[int] = []
+    # A process may end, with or without its threads, while we look.
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
+                found += map(int, file.read().split())
     return found
 
 
@@ -95,16 +106,6 @@ def together_bytes(pids: Iterable[int], inherited: Memory, most_bytes: int) -> i
     if estimate <= most_bytes:
         return estimate
     return sum(map(_proportional_bytes, pids)) + sum(shared_mappings(pids).values())
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    # A process may end, with or without its threads, while we look.
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
-                found += map(int, file.read().split())
-    return found
 
 
 def _proportional_bytes(pid: int) -> int:

@@ -43,6 +43,10 @@ class Comm(ABC):
 
     Messages from one rank to another arrive in the order in which they were sent. `send` returns once its receiver
     has asked for the message. Every rank calls the same collectives in the same order. Mistakes raise CommError.
+
+    One mistake does not, with any backend: to touch a tensor between `isend`, `irecv` or a collective with `async_op`
+    and its wait(). What is sent was copied at the call and what arrives is written at the wait, so the tensor's old
+    values are read until then, and what is written into it is lost. With torch.distributed itself it would be a race.
     """
 
     def __init__(self, rank: int, world_size: int, device: torch.device | str = "cpu") -> None:

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-START_S = 120.0
-REPLY_S = 30.0
+REPLY_S = 120.0
+"""So long an answer may take: the server may have libraries to load first, and the machine much else to do."""
+END_S = 30.0
 
 
 class Pool:
@@ -59,7 +60,11 @@ class Pool:
             self._control = None
         if self._process is not None:
             try:
-                self._process.wait(REPLY_S)
+                self._process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                # It is loading something. Its ranks end with it, however it ends.
+                self._process.kill()
+                self._process.wait()
             except BaseException:
                 self._process.kill()
                 self._process.wait()
@@ -83,14 +88,14 @@ class Pool:
                 # An interrupt of the notebook goes to the kernel's whole group; this one is told by its owner.
                 start_new_session=True,
             )
-        self._reply(START_S)
+        self._reply()
 
     def _ask(self, request: dict, fds: Sequence[int] = ()) -> dict:
         socket.send_fds(self._control, [json.dumps(request).encode()], fds)
-        return self._reply(REPLY_S)
+        return self._reply()
 
-    def _reply(self, within_s: float) -> dict:
-        self._control.settimeout(within_s)
+    def _reply(self) -> dict:
+        self._control.settimeout(REPLY_S)
         data = b""
         while not data.endswith(b"\n"):
             part = self._control.recv(65536)

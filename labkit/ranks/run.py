@@ -39,6 +39,10 @@ def measure_ranks(
 
     cluster: the machine whose clock the traffic is timed by, and whose nodes it may cross; one node without it.
     """
+    if not callable(fn):
+        raise TypeError(f"run_ranks calls a function with the communicator of each rank, and {fn!r} is no function")
+    if not hasattr(world_size, "__index__"):
+        raise TypeError(f"world_size is {world_size!r}: it has to be a whole number")
     if backend not in BACKENDS:
         raise ValueError(f"backend is {backend!r}: it has to be one of {', '.join(BACKENDS)}")
     if backend == "simulated":

@@ -21,8 +21,10 @@ Frame = tuple[str, int, str]
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 _OURS = str(Path(__file__).resolve().parent)
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_NO_FILES = ("<frozen ", "<string>")
+"""Python's own, and the command that our server was started by; a cell may be "<ipython-input-1-...>"."""
 _N_LOG_LINES = 5
-WRITE_S = 2.0
+WRITE_S = 5.0
 
 
 def trace_of(rank: int, failed: Failed) -> str:
@@ -69,7 +71,7 @@ def _read_stack(path: Path) -> list[Frame]:
 
 def _theirs(frames: Sequence[Frame]) -> Sequence[Frame]:
     """Without our frames and the libraries'; all where nothing would be left."""
-    own = [frame for frame in frames if not frame[0].startswith((_OURS, *_LIBRARIES, "<"))]
+    own = [frame for frame in frames if not frame[0].startswith((_OURS, *_LIBRARIES, *_NO_FILES))]
     return own or frames
 
 

@@ -71,6 +71,14 @@ dist.destroy_process_group()
     assert said(server, source) == 1
 
 
+@pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "none"])
+def test_where_it_is_not_granted_real_ranks_are_refused_in_a_sentence(tier: str) -> None:
+    with Forkserver(require_tier(tier), preload=("grading.worker.job",)) as server:
+        told = run_cell(server, "from labkit.ranks import run_ranks\nrun_ranks(lambda comm: comm.rank, 2, 'gloo')", ())
+    assert told.startswith("ValueError: ranks in processes talk over this machine's loopback network, which"), told
+    assert "While a notebook is graded that is as it should be, and costs no points" in told
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_files_are_ours_and_lie_in_the_workers_tree(tier: str, tmp_path: Path) -> None:
     shown = {place.path: place.source for place in plan_of(tier, tmp_path).places if place.source}

@@ -68,6 +68,19 @@ def test_a_message_goes_through(ranks) -> None:
     assert router.traffic().bytes_sent == (24, 0) and router.traffic().rounds == 1
 
 
+def test_memory_for_messages_is_that_of_the_largest_call(ranks) -> None:
+    """Twice its tensors: as a frame and as a tensor. A rank that takes part in nothing has none."""
+    meet = {"name": "all_gather", "inputs": [pack(X[:3])], "op": None, "src": None}
+    gather = [("enter", meet), ("wait collective", {"number": 0}), observed()]
+    router, _ = ranks([send(1), sent(1), *gather], [*receive(0), *gather], gather)
+    router.run()
+    # What is gathered is three tensors of 12 bytes, and the message of 24 is less.
+    assert [router.frames_bytes(rank) for rank in range(3)] == [72, 72, 72]
+    router, _ = ranks([send(1), sent(1), observed()], [*receive(0), observed()], [observed()])
+    router.run()
+    assert [router.frames_bytes(rank) for rank in range(3)] == [48, 48, 0]
+
+
 def test_who_owns_the_channel_has_sent_it(ranks) -> None:
     """Whatever else a message says."""
     forged = send(1, rank=0, src=0, source=0, sender=0)

@@ -24,8 +24,9 @@ from grading.supervisor.run import close_forkservers, run
 RMS = "import torch\\ndef rms(x, dim):\\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
 SUM = open("tests/right/02-blocked-sum__float64-accumulator.py").read()
 MERGE = open("tests/right/02-merge-smallest__two-queues.py").read()
+RANKS = open("tests/right/14-naive__the-last-rank-first.py").read()
 STEPS = [{"id": "c", "do": "code", "source": "import torch"}]
-for name, source in (("00-warm-up", RMS), ("02-blocked-sum", SUM), ("02-merge-smallest", MERGE)):
+for name, source in (("00-warm-up", RMS), ("02-blocked-sum", SUM), ("02-merge-smallest", MERGE), ("14-naive", RANKS)):
     STEPS.append({"id": name, "do": "code", "source": source})
     STEPS.append({"id": f"{name}-check", "do": "exercise", "exercise": name, "texts": {}})
 told = {}
@@ -38,7 +39,7 @@ for tier in ("kernel", "bwrap"):
 close_forkservers()
 print(json.dumps(told))
 """
-PASSED = {"00-warm-up": "passed", "02-blocked-sum": "passed", "02-merge-smallest": "passed"}
+PASSED = {"00-warm-up": "passed", "02-blocked-sum": "passed", "02-merge-smallest": "passed", "14-naive": "passed"}
 
 
 @pytest.mark.slow

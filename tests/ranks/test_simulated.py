@@ -180,7 +180,6 @@ def test_a_rank_has_settings_of_its_own() -> None:
 
 def test_a_deadlock_is_told_at_once() -> None:
     x = torch.zeros(1)
-    began = time.monotonic()
     assert told(lambda comm: comm.recv(x, 1 - comm.rank), 2) == (
         "deadlock: rank 0 waits for a message from rank 1, rank 1 waits for a message from rank 0"
     )
@@ -198,7 +197,14 @@ def test_a_deadlock_is_told_at_once() -> None:
     assert told(lambda comm: comm.recv(x, (comm.rank + 1) % 8), 8).endswith(
         "rank 2 waits for a message from rank 3, and 5 more wait"
     )
-    assert time.monotonic() - began < 1
+
+    def took_s() -> float:
+        began = time.monotonic()
+        told(lambda comm: comm.recv(x, (comm.rank + 1) % 8), 8)
+        return time.monotonic() - began
+
+    # Some milliseconds; the least of several, because the machine may be busy.
+    assert min(took_s() for _ in range(10)) < 1
 
 
 def test_a_deadlock_points_at_the_line() -> None:
@@ -243,6 +249,10 @@ def test_one_rank_alone() -> None:
     assert "there is only rank 0" in told(lambda comm: comm.send(torch.zeros(1), 1), 1)
     with pytest.raises(ValueError, match="at least one rank"):
         labkit.run_ranks(lambda comm: None, 0)
+    with pytest.raises(TypeError, match=r"^world_size is 2.5: it has to be a whole number$"):
+        labkit.run_ranks(lambda comm: None, 2.5)
+    with pytest.raises(TypeError, match=r"^run_ranks calls a function with the communicator .*, and 3 is no function$"):
+        labkit.run_ranks(3, 2)
     with pytest.raises(ValueError, match=r"backend is 'mpi': it has to be one of simulated, gloo, nccl$"):
         labkit.run_ranks(lambda comm: None, 2, backend="mpi")
 
@@ -307,11 +317,13 @@ def test_a_loop_that_cannot_be_ended_is_left_behind() -> None:
             with contextlib.suppress(BaseException):
                 time.sleep(0.001)
 
-    began = time.monotonic()
     with pytest.raises(OverLimit), time_limit(0.1):
         simulate(stubborn, 2)
-    assert time.monotonic() - began < 1
+    left = [thread for thread in threading.enumerate() if thread.name.startswith("rank ")]
     release.set()
+    assert left
+    for thread in left:
+        thread.join()
 
 
 def test_eight_ranks_are_quick() -> None:

@@ -1,4 +1,4 @@
-"""Namespaces of the kernel tier: one set for the forking process, and a fresh one for every job.
+"""Namespaces: in the kernel tier a set for the forking process and a fresh one for every job, in both one for a rank.
 
 The first process of a job is ours and does nothing but wait: when the job ends, or is ended, it goes, and the kernel
 takes everything that still runs in its process namespace with it, whatever it is.

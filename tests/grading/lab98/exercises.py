@@ -59,3 +59,25 @@ SUM = Exercise(
     drive=lambda ans, case, tree, stage: {"out": ans.total(stage.comm, tree["mine"]["x"])},
     run=Run(ranks=lambda case: case.n, wall_s=3.0),
 )
+
+
+def _drive_room(ans, case, tree, stage):
+    x = tree["mine"]["x"]
+    with stage.meter("memory"):
+        out = ans.largest(stage.comm, x)
+    return {"out": out}
+
+
+ROOM = Exercise(
+    id="98-room",
+    title="The largest number on any rank, in little memory",
+    points=1,
+    minutes=1,
+    difficulty=1,
+    answers=(Answer("largest"),),
+    public=(Ranks(2, size=4096), Ranks(1, size=4096)),
+    inputs=_inputs,
+    drive=_drive_room,
+    run=Run(ranks=lambda case: case.n, wall_s=60.0, cpu_s=2.0),
+    meters=("memory",),
+)

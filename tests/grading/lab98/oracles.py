@@ -24,3 +24,8 @@ SUM = Oracle(
         Budget("rounds", lambda case, tree: 2 * (case.n - 1), "Take fewer rounds.", unit="rounds"),
     ),
 )
+ROOM = Oracle(
+    id="98-room",
+    expect=lambda case, tree: {"ranks": [{"out": torch.stack([p["x"].max() for p in tree["ranks"]]).max()}] * case.n},
+    budgets=(Budget("peak_bytes", lambda case, tree: case.size // 2 + 4096, "Take it in blocks.", unit="bytes"),),
+)

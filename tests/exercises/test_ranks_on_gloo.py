@@ -1,0 +1,57 @@
+"""Every solution of several ranks on real ones: the values that a check wants, and the traffic, counted alike.
+
+What they are on simulated ranks and on the grader's routed ones is `test_answers.py`'s and `tests/grading`'s.
+"""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from labkit import exercises
+from labkit.check import judge
+from labkit.check.text import as_text
+from labkit.observe import gather_answers, make_inputs, n_ranks, observe_rank, public_seed
+from labkit.oracles import oracle_of
+from labkit.ranks import Comm, measure_ranks
+from labkit.ranks.traffic import figures
+from labkit.spec import Case, Exercise, Observation
+from labkit.tree import part_of
+from tests.exercises.harness import answers_in, solution_of
+
+RANKED = [name for name, one in exercises.everything().items() if one.run.ranks != 1 and name < "90"]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
+
+
+def on_gloo(exercise: Exercise, answers: SimpleNamespace, case: Case, index: int) -> Observation:
+    """As `labkit.observe.observe`, with a process for each rank."""
+    tree = make_inputs(exercise, case, public_seed(exercise.id, index))
+
+    def rank(comm: Comm) -> Observation:
+        return observe_rank(exercise, answers, case, part_of(tree, comm.rank), comm)
+
+    cluster = exercise.run.cluster(case) if exercise.run.cluster else None
+    runs, traffic = measure_ranks(rank, n_ranks(exercise, case), "gloo", cluster=cluster)
+    assert [run.trouble for run in runs] == [None] * len(runs)
+    measured = {}
+    for run in runs:
+        for figure, value in run.measured.items():
+            measured[figure] = max(value, measured.get(figure, value))
+    got, back = ({"ranks": [getattr(run, part) for run in runs]} for part in ("got", "back"))
+    return Observation(case, tree, got, back, {**measured, **figures(traffic)})
+
+
+def test_the_labs_have_such_exercises() -> None:
+    assert {"14-naive", "14-tree", "14-butterfly", "14-ring", "14-reduce-scatter", "14-hierarchical"} < set(RANKED)
+    assert {"15-ddp", "15-no-sync", "15-amp-clip", "15-sync-bn"} < set(RANKED)
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_the_solution_passes(name: str) -> None:
+    exercise = exercises.find(name)
+    answers = gather_answers(exercise, answers_in(name, solution_of(name)))
+    runs = [on_gloo(exercise, answers, case, index) for index, case in enumerate(exercise.public)]
+    verdict = judge(exercise, oracle_of(name), runs)
+    assert verdict.outcome == "passed", as_text(verdict)
