@@ -24,8 +24,7 @@ export PATH := $(BIN):$(PATH)
 export JUPYTER_PREFER_ENV_PATH = 1
 
 FAST   = -m "not slow and not browser and not gpu" -n $(WORKERS) --dist worksteal
-SLOW   = -m "(slow or browser) and not gpu" -n $(WORKERS) --dist loadscope
-SOLVED = build/solutions
+SLOW   = -m "(slow or browser) and not gpu" -n $(WORKERS) --dist worksteal
 # The oldest Triton that labkit.interpreter supports is tried beside the newest, which is the environment's own.
 OLD_TRITON = 3.7.1
 TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/meters/test_compiled*.py)
@@ -69,10 +68,7 @@ check: lint ## the fast lane: lint, fresh notebooks, quick tests; changes no fil
 	$(PY) -m grading build --check
 	$(PY) -m pytest $(FAST) $(PYTEST_ARGS)
 
-test: check test-old-triton ## everything: also every solution notebook, the slow tests and the browser
-	rm -rf $(SOLVED)
-	$(PY) -m grading build --solutions $(SOLVED)
-	$(PY) -m pytest --nbval-lax -n $(WORKERS) --dist loadscope $(SOLVED)
+test: check test-old-triton ## everything: also the slow tests, every solution notebook by nbval, and the browser
 	$(PY) -m pytest $(SLOW) $(PYTEST_ARGS)
 
 ifeq ($(shell uname -s),Linux)

@@ -121,24 +121,19 @@ def test_the_lectures_own_sum_gives_the_lectures_figure() -> None:
     assert round(found / 2**40, 2) == 2.09
 
 
-def cards() -> list:
-    hidden = [
-        case
-        for student in "abc"
-        for case in hidden_of("01-largest-batch").cases(Secret(b"k", "01", student, "1").draw("01-largest-batch"))
-    ]
-    return [*exercises.find("01-largest-batch").public, *hidden]
-
-
-@pytest.mark.parametrize("case", cards(), ids=lambda case: f"{case.card_bytes}-{case.seq_len}")
-def test_no_card_is_so_nearly_full_that_a_right_sum_could_be_off_by_one(ours, case) -> None:
+@pytest.mark.parametrize("student", [None, "a", "b", "c"])
+def test_no_card_is_so_nearly_full_that_a_right_sum_could_be_off_by_one(ours, student: str | None) -> None:
     """The sum leaves out some tables of cosines: a hundredth of a sequence, where a tenth is the least that is left."""
-    needs = make_inputs(exercises.find("01-largest-batch"), case, 0)["needs"]
-    batch = ours.largest_batch(needs, case.card_bytes)
-    a_tenth = 0.1 * (needs["activations_per_sequence"] + needs["loss_per_sequence"])
-    if batch:
-        assert moments(case.shape(), batch, case.seq_len).peak + a_tenth < case.card_bytes
-    assert moments(case.shape(), batch + 1, case.seq_len).peak - 0.5 * a_tenth > case.card_bytes
+    name = "01-largest-batch"
+    # Drawn here and not while tests are collected, because it takes a second.
+    hidden = hidden_of(name).cases(Secret(b"k", "01", student, "1").draw(name)) if student else ()
+    for case in hidden or exercises.find(name).public:
+        needs = make_inputs(exercises.find(name), case, 0)["needs"]
+        batch = ours.largest_batch(needs, case.card_bytes)
+        a_tenth = 0.1 * (needs["activations_per_sequence"] + needs["loss_per_sequence"])
+        if batch:
+            assert moments(case.shape(), batch, case.seq_len).peak + a_tenth < case.card_bytes, case
+        assert moments(case.shape(), batch + 1, case.seq_len).peak - 0.5 * a_tenth > case.card_bytes, case
 
 
 @pytest.mark.parametrize("exercise_id", IDS)

@@ -34,8 +34,8 @@ ATTACKS = load()
 def test_every_row_of_the_table_has_an_attack_or_a_reason() -> None:
     there = {attack.row for attack in ATTACKS}
     waiting = {int(name.split(",")[0]) for name in NOT_YET}
-    assert set(range(1, N_ROWS + 1)) - there == {45}
-    assert waiting == {35, 37, 45}
+    assert there == {*range(1, N_ROWS + 1), None}
+    assert waiting == {35, 37}
 
 
 def test_names_say_their_row() -> None:

@@ -352,7 +352,8 @@ LASTS = {"a flood", "silence", "half a frame", "no end"}
 def test_what_a_rank_may_say_costs_itself(server, name: str) -> None:
     began = time.monotonic()
     assert outcome(server, FORGED[name]) in ("failed", "limit")
-    assert time.monotonic() - began < 30
+    # Before the sleep of 100 s is over, on a busy machine, too.
+    assert time.monotonic() - began < 90
     # And the next one is graded.
     assert outcome(server, HONEST) == "passed"
 

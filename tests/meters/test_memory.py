@@ -1,24 +1,13 @@
-"""The memory meter on programs small enough to count by hand, on hiding places, and on what could upset it."""
+"""The memory meter on programs small enough to count by hand, and on what could upset it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from labkit import limit_memory, track_memory
-from labkit.meters.memory import fake_tensors
-from labkit.meters.memory.budget import measure_memory, measure_saved
-
-KIB = 1024
-
-
-def vector(n_kib: int = 4, **settings: object) -> torch.Tensor:
-    return torch.ones(n_kib * KIB // 4, **settings)
+from tests.meters.vectors import KIB, vector
 
 
 class Chain(nn.Module):
@@ -104,89 +93,6 @@ def test_a_students_own_optimizer() -> None:
         model(x).sum().backward()
         optimizer.step()
     assert profile.live_by_category()["optimizer"] == 12 * KIB
-
-
-def stash_in_list(x: torch.Tensor, kept: list) -> None:
-    kept.append(x.exp())
-
-
-def stash_as_view(x: torch.Tensor, kept: list) -> None:
-    kept.append(x.exp()[:1])
-
-
-def stash_as_numpy(x: torch.Tensor, kept: list) -> None:
-    kept.append(x.exp().numpy())
-
-
-def stash_in_closure(x: torch.Tensor, kept: list) -> None:
-    y = x.exp()
-    kept.append(lambda: y)
-
-
-def stash_on_ctx(x: torch.Tensor, kept: list) -> None:
-    class Keep(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.hidden = x.exp()
-            return x.view_as(x)
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad
-
-    kept.append(Keep.apply(x.requires_grad_()))
-
-
-def stash_in_a_made_tensor(x: torch.Tensor, kept: list) -> None:
-    kept.append(torch.tensor(x.tolist()))
-
-
-def stash_by_resizing(x: torch.Tensor, kept: list) -> None:
-    kept.append(torch.empty(0).resize_(x.numel()))
-
-
-@pytest.mark.parametrize(
-    "stash",
-    [
-        stash_in_list,
-        stash_as_view,
-        stash_as_numpy,
-        stash_in_closure,
-        stash_on_ctx,
-        stash_in_a_made_tensor,
-        stash_by_resizing,
-    ],
-)
-def test_it_is_counted_wherever_it_hides(stash: Callable[[torch.Tensor, list], None]) -> None:
-    x, kept = vector(), []
-    with track_memory(batch=x) as profile:
-        stash(x, kept)
-    assert profile.live_bytes == 8 * KIB
-    measured: dict = {}
-    with measure_saved(measured):
-        stash(vector(), more := [])
-    assert measured["saved_bytes"] >= 4 * KIB and more
-
-
-def test_python_and_numpy_memory_is_in_the_budgets_figures() -> None:
-    measured: dict = {}
-    with measure_saved(measured), measure_memory(measured):
-        kept = np.ones(2**18)
-    for name in ("saved_bytes", "peak_bytes"):
-        assert measured[name] == pytest.approx(kept.nbytes - 64 * KIB, abs=16 * KIB)
-    with measure_saved(measured):
-        listed = [float(i) for i in range(2**16)]
-    assert measured["saved_bytes"] > 2**20 and listed
-
-
-def test_the_budgets_figure_names_its_tensors() -> None:
-    measured, held = {}, {}
-    with measure_memory(measured, held):
-        large = torch.ones(64, 1024)
-        del large
-        small = torch.ones(3)
-    assert measured["peak_bytes"] == 256 * KIB and small.sum() == 3
-    assert re.fullmatch(r"256\.0 KiB: 64×1024 float32, line \d+: large = torch.ones\(64, 1024\)", held["peak_bytes"][0])
 
 
 def test_freed_during_backward() -> None:
@@ -308,50 +214,6 @@ def test_a_limit_raises_what_a_device_would_and_leaves_a_clean_state() -> None:
         limit_memory(2 * KIB, batch=x).__enter__()
 
 
-def test_fake_tensors_answer_what_programs_ask() -> None:
-    with fake_tensors():
-        x = torch.ones(4, 4)
-        assert x.sum().item() == 16.0 and bool((x > 0).all()), "known: it was made of constants"
-        assert torch.randn(4).sum().item() == 1.0, "not known"
-        assert not torch.randn(4).isnan().any()
-        nn.init.trunc_normal_(torch.empty(4, 4))  # draws until it likes what it sees
-        layer = nn.Linear(4, 4).to(torch.bfloat16)
-        assert layer.weight.dtype is torch.bfloat16 and isinstance(layer.weight, nn.Parameter)
-    assert torch.ones(2).sum().item() == 2
-
-
-class Mean(torch.autograd.Function):
-    """Keeps exp(x)."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x.exp())
-        return x.mean()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * ctx.saved_tensors[0]
-
-
-def test_what_an_autograd_function_keeps_is_an_activation() -> None:
-    x = vector(requires_grad=True)
-    with track_memory(batch=x) as profile:
-        loss = Mean.apply(x)
-        assert profile.live_by_category()["activations"] == 4 * KIB + 4
-        loss.backward()
-    assert max(point.by_category["activations"] for point in profile.timeline) >= 4 * KIB + 4
-
-
-def test_temporaries_inside_composite_operators_in_inference_mode() -> None:
-    x, target = torch.randn(64, 64), torch.zeros(64, dtype=torch.int64)
-    peaks = []
-    for mode in (torch.no_grad, torch.inference_mode):
-        with mode(), track_memory(batch=[x, target], sites=False) as profile:
-            nn.functional.cross_entropy(x, target)
-        peaks.append(profile.peak_bytes)
-    assert peaks[0] == peaks[1] > x.nbytes + target.nbytes + 16 * KIB
-
-
 def test_a_closure_s_passes_are_no_temporaries_of_the_step() -> None:
     model, x = Chain(), vector()
     optimizer = torch.optim.LBFGS(model.parameters(), max_iter=1)
@@ -375,42 +237,3 @@ def test_a_model_made_in_the_block() -> None:
         del layer
         assert profile.live_bytes == 0, "the meter keeps nothing alive"
     assert (held["parameters"], held["gradients"]) == (4 * KIB, 4 * KIB)
-
-
-def test_nested_and_jagged_tensors_count_what_they_hold() -> None:
-    parts = [torch.ones(3, 4), torch.ones(2, 4)]
-    with track_memory(batch=parts) as profile:
-        before_bytes = profile.live_bytes
-        nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
-        doubled = nested * 2
-        assert profile.live_bytes - before_bytes >= 2 * 20 * 4 and doubled is not nested
-
-
-def test_numpy_s_memory_counts_once() -> None:
-    measured: dict = {}
-    with measure_saved(measured):
-        kept = torch.from_numpy(np.ones(2**17))
-    assert measured["saved_bytes"] == pytest.approx(kept.nbytes - 64 * KIB, abs=16 * KIB)
-
-
-def test_a_block_inside_does_not_hide_the_peak_of_the_one_around_it() -> None:
-    outer, inner = {}, {}
-    with measure_memory(outer):
-        large = np.ones(2**20)
-        del large
-        with measure_memory(inner):
-            pass
-    assert outer["peak_bytes"] > 2**22 > inner["peak_bytes"]
-
-
-def test_an_optimizer_with_an_attribute_that_only_looks_like_a_dict() -> None:
-    class Odd:
-        items = [torch.ones(4)]
-
-    class Optimizer:
-        def __init__(self) -> None:
-            self.odd = Odd()
-
-    with track_memory(optimizer=Optimizer()) as profile:
-        pass
-    assert profile.peak_bytes == 0
