@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grading.rebuild.needed import needed
 from grading.supervisor.conversation import run_steps
 from grading.supervisor.feeds import CELL_LIMITS, CellLimits, Fed, Step, Transcript
 from grading.supervisor.forkserver import Forkserver
+from grading.supervisor.needed import needed
 from grading.supervisor.routed import run_routed
 from labkit import exercises
 from labkit.check import Verdict

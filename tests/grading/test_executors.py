@@ -6,6 +6,7 @@ import operator
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import BrokenExecutor
@@ -57,3 +58,11 @@ def test_a_cluster_without_dask_is_refused_with_the_way_to_get_it(monkeypatch) -
         open_executor(1, "tcp://127.0.0.1:1"),
     ):
         pass
+
+
+def test_a_process_of_the_pool_loads_nothing_of_nbgraders() -> None:
+    """Which takes two seconds of every start."""
+    look = "sorted({'nbgrader', 'nbformat', 'jsonschema'} & set(sys.modules))"
+    code = f"import sys, grading.supervisor.run, grading.executors.local; print({look})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.splitlines() == ["[]"]

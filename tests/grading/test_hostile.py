@@ -17,9 +17,9 @@ from grading.commands.grade import grade, read_ungraded
 from grading.errors import UserError
 from grading.gradebook.course import Course
 from grading.rebuild import Unreadable, read_submission
-from grading.rebuild.needed import needed
 from grading.supervisor.conversation import run_steps
 from grading.supervisor.feeds import CellLimits
+from grading.supervisor.needed import needed
 from labkit import exercises
 from labkit.check import judge
 from labkit.forbids import find_forbidden
