@@ -23,22 +23,15 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import check, has_gpu, interpreter, progress
-from labkit.meters import (
-    bench,
-    guard_launches,
-    measure_compiled,
-    track_memory,
-    track_traffic,
-)
+from labkit.meters import bench, guard_launches, measure_compiled, track_memory, track_traffic
 from labkit.meters.traffic.cache import product_read_bytes
 from labkit.units import in_bytes
 
-# Says what to do where Triton is missing; without a GPU, kernels run in Triton's interpreter from here on.
-interpreter.enable()
-# A lane out of bounds raises an error instead of ending the notebook's process.
-guard_launches()
-
 torch.manual_seed(0)
+# Kernels run in Triton's interpreter on tensors of the CPU, and compiled on those of a GPU, if there is one.
+interpreter.enable(beside_gpu=True)
+# An access behind the end of a tensor raises an error instead of ending the notebook's process.
+guard_launches()
 
 import triton
 import triton.language as tl
