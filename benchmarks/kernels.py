@@ -72,10 +72,10 @@ def main(argv: Sequence[str]) -> dict[str, Any]:
                 if left_s < 5:
                     result["parts"][name] = {"error": f"not begun: {told.limit_s:.0f} s were over", "rows": []}
                     continue
-                print(f"   {name}", file=sys.stderr, flush=True)
                 file = Path(folder) / f"{name}.json"
                 # Known before it runs, so that it is in the result however the run ends.
                 result["parts"][name] = {"error": "stopped before its end", "rows": []}
+                print(f"   {name}", file=sys.stderr, flush=True)
                 try:
                     error = _run(name, file, flags, min(left_s, told.part_limit_s))
                     result["parts"][name]["error"] = error

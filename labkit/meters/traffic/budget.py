@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import torch
+
 from labkit.meters.traffic.profile import TrafficProfile
 from labkit.meters.traffic.track import track_traffic
 
@@ -31,10 +33,25 @@ def measure_traffic(measured: dict[str, float], held: dict[str, Sequence[str]] |
 
     The figures of several blocks add up; of sector_efficiency the least of any launch counts. `held` receives one line
     for each kind of fault, and one for each launch and operation under load_bytes and store_bytes.
+
+    What the block makes with torch.empty holds NaN, so that a value that no kernel stores shows at every run.
     """
-    with track_traffic() as traffic:
+    with _nothing_is_left_over(), track_traffic() as traffic:
         yield
     add_figures(traffic, measured, held)
+
+
+@contextmanager
+def _nothing_is_left_over() -> Iterator[None]:
+    """New memory holds NaN or the largest integer, not what was there before: a result of the last run, for one."""
+    before = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
+    torch.set_deterministic_debug_mode("warn")
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(before[0])
+        torch.utils.deterministic.fill_uninitialized_memory = before[1]
 
 
 def add_figures(
