@@ -132,7 +132,8 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
                 # Large things that other cells left behind are no reason for doubt: once more, without them.
                 alone = judged(run_steps(forkserver, only_needed(job.steps, exercise), {name: fed}))
                 if alone.score > 0:
-                    looks.append(f"{name} passes without the other cells, but not with them: {_told(verdict)}")
+                    if not _is_unwatched(unseen.exercises[name]):
+                        looks.append(f"{name} passes without the other cells, but not with them: {_told(verdict)}")
                     verdict = alone
         results[name] = ExerciseResult(shown[name], verdict)
     cpu_s = transcript.cpu_s + unseen.cpu_s + in_ranks.cpu_s
@@ -141,6 +142,11 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
     return SubmissionResult(
         job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.isolation, usage
     )
+
+
+def _is_unwatched(runs: Sequence[Observation]) -> bool:
+    """Whether a case could not be watched, as where a notebook still holds its models; no sign of anything."""
+    return any(run.trouble is not None and run.trouble.kind == UNWATCHED for run in runs)
 
 
 def _doubts(results: Mapping[str, ExerciseResult]) -> list[str]:

@@ -104,10 +104,9 @@ def test_an_honest_answer_passes(forkserver) -> None:
 
 
 def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver) -> None:
+    """Nor for a person's look: a third of the honest notebooks on models keep one."""
     result = sum_of(forkserver, "import torch", "experiment = torch.ones(50 * 2**20)")
-    assert result.exercises[BLOCKED].outcome == "passed"
-    (note,) = result.notes
-    assert re.match(f"{BLOCKED} passes without the other cells, but not with them: the notebook already held 20", note)
+    assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
 
 
 @pytest.mark.slow
