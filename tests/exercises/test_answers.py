@@ -95,8 +95,11 @@ def test_a_check_without_its_teeth_lets_a_wrong_answer_pass(exercise_id: str) ->
     toothless = replace(oracle_of(exercise_id), expect=None, judge=(), judge_all=(), budgets=())
     exercise = replace(exercises.find(exercise_id), forbids=())
     wrong = [path for path in answer_files("wrong") if path.stem.startswith(f"{exercise_id}__")]
-    quick = [path for path in wrong if not path.stem.endswith(USE_UP_THEIR_TIME)]
-    passed = [
-        path.stem for path in quick if examine(exercise, toothless, answers_in(exercise_id, path.read_text())).passed
-    ]
-    assert len(passed) >= len(quick) / 2, passed
+    tried = [path for path in wrong if not path.stem.endswith(USE_UP_THEIR_TIME)][:6]
+    passed: list[str] = []
+    for path in tried:
+        if examine(exercise, toothless, answers_in(exercise_id, path.read_text())).passed:
+            passed.append(path.stem)
+        if 2 * len(passed) >= len(tried):
+            return
+    pytest.fail(f"less than half: only {passed} of {[path.stem for path in tried]}")

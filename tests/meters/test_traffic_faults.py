@@ -9,6 +9,7 @@ pytest.importorskip("triton", reason="Triton is not installed; it runs the kerne
 
 from triton.runtime.errors import InterpreterError
 
+from labkit.meters import METERS
 from labkit.meters.traffic import measure_traffic, track_traffic
 from tests.kernels.add import add, add_kernel, add_without_mask_kernel
 from tests.kernels.faults import (
@@ -194,6 +195,20 @@ def test_the_figures_of_a_budget_add_up() -> None:
     assert held["store_bytes"][-1] in ("torch.zeros: 4 bytes", "torch.zero_: 4 bytes")
     assert len(held["out_of_bounds"]) == 3
     assert len(held["races"]) == 2
+
+
+@pytest.mark.parametrize("meter", [METERS["traffic"], measure_traffic])
+def test_what_no_kernel_stores_is_no_number(meter) -> None:
+    """Also where the memory held the right answer a moment ago."""
+    x = torch.arange(1000.0)
+    for _ in range(3):
+        torch.add(x, x)
+        with meter({}, {}):
+            out = torch.empty_like(x)
+            add_kernel[(1,)](x, x, out, 500, BLOCK_SIZE=512)
+        assert torch.equal(out[:500], 2 * x[:500])
+        assert out[500:].isnan().all()
+    assert not torch.are_deterministic_algorithms_enabled(), "as before"
 
 
 def test_a_launch_on_a_gpu_is_refused(monkeypatch) -> None:

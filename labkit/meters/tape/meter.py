@@ -7,9 +7,8 @@ from contextlib import contextmanager
 
 from labkit.meters.tape.origin import Origin
 from labkit.meters.tape.record import Tape
-from labkit.meters.traffic.budget import add_figures
+from labkit.meters.traffic.budget import measure_traffic
 from labkit.meters.traffic.profile import TrafficProfile
-from labkit.meters.traffic.track import track_traffic
 
 BY_TORCH = "computed_by_torch"
 
@@ -21,9 +20,8 @@ def measure_kernels(measured: dict[str, float], held: dict[str, Sequence[str]] |
     Such an operation is of no use in a graded answer: only kernels, and moves between them, are run again there.
     """
     tape = Tape({})
-    with track_traffic() as traffic, tape.recording():
+    with measure_traffic(measured, held) as traffic, tape.recording():
         yield
-    add_figures(traffic, measured, held)
     foreign = _foreign(tape, traffic)
     measured[BY_TORCH] = measured.get(BY_TORCH, 0) + len(foreign)
     if held is not None:

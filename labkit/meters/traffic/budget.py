@@ -28,7 +28,9 @@ def figures_of(traffic: TrafficProfile) -> dict[str, float]:
 
 
 @contextmanager
-def measure_traffic(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+def measure_traffic(
+    measured: dict[str, float], held: dict[str, Sequence[str]] | None = None
+) -> Iterator[TrafficProfile]:
     """Add what the block moved to `measured`: load_bytes, store_bytes, atomic_bytes, launches, out_of_bounds, races.
 
     The figures of several blocks add up; of sector_efficiency the least of any launch counts. `held` receives one line
@@ -37,8 +39,8 @@ def measure_traffic(measured: dict[str, float], held: dict[str, Sequence[str]] |
     What the block makes with torch.empty holds NaN, so that a value that no kernel stores shows at every run.
     """
     with _nothing_is_left_over(), track_traffic() as traffic:
-        yield
-    add_figures(traffic, measured, held)
+        yield traffic
+    _add_figures(traffic, measured, held)
 
 
 @contextmanager
@@ -54,7 +56,7 @@ def _nothing_is_left_over() -> Iterator[None]:
         torch.utils.deterministic.fill_uninitialized_memory = before[1]
 
 
-def add_figures(
+def _add_figures(
     traffic: TrafficProfile, measured: dict[str, float], held: dict[str, Sequence[str]] | None = None
 ) -> None:
     """Add a profile's figures to `measured`, and what they consist of to `held`; see `measure_traffic`."""
