@@ -25,6 +25,8 @@ from tests.grading.lab98.exercises import SUM, Ranks
 from tests.grading.ranks import graded, ranks_server
 from tests.lanes import missing
 
+pytestmark = pytest.mark.slow
+
 HONEST = """
 import torch
 def total(comm, x):
@@ -344,11 +346,7 @@ def total(comm, x):
 }
 
 
-LASTS = {"a flood", "silence", "half a frame", "no end"}
-"""These end only at the limit of wall time."""
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LASTS)) for name in FORGED])
+@pytest.mark.parametrize("name", FORGED)
 def test_what_a_rank_may_say_costs_itself(server, name: str) -> None:
     began = time.monotonic()
     assert outcome(server, FORGED[name]) in ("failed", "limit")
@@ -406,7 +404,6 @@ def test_figures_that_a_rank_claims_are_not_believed(server) -> None:
     assert dict(found.rows)["problem"].startswith("over budget: bytes")
 
 
-@pytest.mark.slow
 def test_memory_of_all_ranks_counts_together() -> None:
     """Each stays within its own limit, and all of them do not."""
     hog = "def total(comm, x):\n    import time\n    global kept\n    kept = bytearray(450 * 2**20)\n"
@@ -416,7 +413,6 @@ def test_memory_of_all_ranks_counts_together() -> None:
     assert rows["problem"].startswith("its ranks together used more than"), rows
 
 
-@pytest.mark.slow
 def test_ranks_in_sandboxes_of_their_own() -> None:
     if not try_tier("bwrap").works:
         missing("isolation by bwrap", "ranks are kept apart by it", "python -m grading doctor")
