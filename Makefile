@@ -2,7 +2,7 @@
 #
 # Yours to override:  make setup PYTHON=python3.12 VENV=/path/to/env
 #                     make setup TORCH="torch==2.12.0 --index-url https://…" PIP_ARGS="--index-url https://…"
-#                     make test VENV=$VIRTUAL_ENV      (an environment that exists is used as it is)
+#                     make test VENV=$VIRTUAL_ENV      (it gets what it lacks, and is never deleted)
 
 PYTHON    ?= python3
 VENV      ?= .venv
@@ -68,7 +68,7 @@ check: lint ## the fast lane: lint, fresh notebooks, quick tests; changes no fil
 	$(PY) -m grading build --check
 	$(PY) -m pytest $(FAST) $(PYTEST_ARGS)
 
-test: check test-old-triton ## everything: also the slow tests, every solution notebook by nbval, and the browser
+test: check test-old-triton ## everything: also the slow tests, the oldest Triton, every solution notebook by nbval, and the browser
 	$(PY) -m pytest $(SLOW) $(PYTEST_ARGS)
 
 ifeq ($(shell uname -s),Linux)

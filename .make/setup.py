@@ -4,7 +4,7 @@ Run by the system's Python with the standard library only (`make setup`): create
 environment, chooses a build of torch, installs the project into it, and leaves a stamp. Python, the
 venv module and disk space are looked at first, so that nothing fails halfway for a reason that could
 have been known. An environment that this script made and could not finish is made anew; one that
-somebody else made is used as it is and never deleted. It does not upgrade what is installed already.
+somebody else made gets what it lacks and is never deleted. It does not upgrade what is installed already.
 
 The syntax is kept old on purpose: a Python that is too old must be able to read this file to say so.
 """

@@ -70,7 +70,7 @@ def _with_driver(url: URL) -> URL:
     if not found:
         raise UserError(
             f"the PostgreSQL driver {named or DRIVERS[0]} is not installed",
-            "pip install 'efficient-training-labs[postgresql]'",
+            "make setup, or pip install -e '.[postgresql]' in the checkout",
         )
     return url.set(drivername=f"postgresql+{found[0]}")
 

@@ -45,7 +45,7 @@ def _open_cluster(cluster: str, isolation: str | None) -> AbstractContextManager
     except ModuleNotFoundError as error:
         raise UserError(
             f"--cluster needs Dask, which is not installed here ({error})",
-            "pip install 'efficient-training-labs[cluster]', here and on every worker",
+            "make setup, or pip install -e '.[cluster]' in the checkout, here and on every worker",
         ) from error
     return open_dask(cluster, isolation)
 

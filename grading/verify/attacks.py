@@ -2,7 +2,7 @@
 
 A file declares some of these names; all of them have a default.
 
-    ROW       its row in the table of attacks, or None for one beyond the table
+    ROW       the number of its kind, which its file's name begins with, or None for one of no such kind
     BEFORE    a code cell in front of the answer
     ANSWER    the answer cell's text; the default is a wrong answer, so that points can only come from the attack
     AFTER     a code cell behind the check
@@ -53,7 +53,7 @@ NOT_YET = MappingProxyType(
         "37, side streams": "needs a GPU in the machine that grades",
     }
 )
-"""Rows of the table that cannot be tried yet, and why."""
+"""Kinds that cannot be tried yet, and why."""
 
 Places = dict[str, str]
 """What stands for @NAME@ in an attack's texts.

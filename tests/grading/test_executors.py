@@ -54,7 +54,7 @@ def test_a_cluster_without_dask_is_refused_with_the_way_to_get_it(monkeypatch) -
     for name in ("grading.executors.dask", "grading.executors.on_worker"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with (
-        pytest.raises(UserError, match=r"needs Dask.*pip install 'efficient-training-labs\[cluster\]'"),
+        pytest.raises(UserError, match=r"needs Dask.*make setup, or pip install -e '.\[cluster\]'"),
         open_executor(1, "tcp://127.0.0.1:1"),
     ):
         pass
