@@ -197,6 +197,7 @@ def test_a_breach_is_said_in_words() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_matrix_fails_where_nothing_holds_a_submission(tmp_path, capsys) -> None:
     """The control: without isolation, what may run here does harm, and the honest students are graded all the same."""
     only = ("13_read_source", "14_read_classmates", "19_unix_sockets", "43_find_bytecode", "x_proc_environments", "01_")
