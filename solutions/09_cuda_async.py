@@ -108,8 +108,8 @@ print(
 #
 # Write `bench(fn, cuda, device, now_s, n_repeats)`: the median time of one call of `fn()` in milliseconds, over
 # `n_repeats` calls, each from a cold cache, with nothing in it that happens only the first time. `fn` issues work to the
-# device's current stream. Use events, or the clock `now_s`. The check has devices with slow first calls, with a fast
-# cache and with jitter; in one case `n_repeats` is 1, and the one reading must be right.
+# device's current stream. Use events, or the clock `now_s`, and `cuda`, not `torch.cuda`: the check has devices of its
+# own, with slow first calls, a fast cache and jitter. In one case `n_repeats` is 1, and the one reading must be right.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -245,13 +245,14 @@ print(f"labkit.bench  {by_labkit}")
 # other work takes its share, as on a GPU that is not yours alone. Now the same on this computer's CPU.
 
 # %% tags=["varies"]
+import time
+
 from torch.utils.benchmark import Timer
 
 x = torch.randn(256, 256)
 by_torch = Timer("x @ x", globals={"x": x}, num_threads=torch.get_num_threads()).timeit(30)
 print(f"torch.utils.benchmark {1e3 * by_torch.median:.3g} ms (mean of 30 calls)")
-if not has_gpu():
-    print("labkit.bench         ", labkit.bench(lambda: x @ x, n_repeats=30))
+print("labkit.bench         ", labkit.bench(lambda: x @ x, n_repeats=30, now_s=time.perf_counter))
 
 # %% [markdown]
 # ## Times of parts
@@ -695,7 +696,8 @@ labkit.figures.host_waits({name: run.spans for name, run in waiting.items()})
 # In the upper chart every wait is followed by a gap in the device's row: the launches that should have been in the queue
 # by then. A step waits nine times: for two copies, for three indices by a mask, for the `if`, and for three `.item()`
 # (`_local_scalar_dense` is PyTorch's own name for what `.item()`, `float()` and an `if` do). The step without labels ends
-# at its `if`. Below, the device's row is closed, and the host waits only for what you fetch behind the loop.
+# at its `if`, and the last wait, `synchronize`, is the measurement's. Below, the device's row is closed, and the host
+# waits only for what you fetch behind the loop.
 #
 # A run of a week wants its loss earlier than behind the loop. Fetch the running sums every 100 steps: one wait in 100
 # steps costs nothing that can be measured. Nine in every step cost a quarter of the time here, on a device that was busy
@@ -721,7 +723,7 @@ if has_gpu():
 #
 # A fine-tuning run of a 7-billion-parameter model with QLoRA prints, in one lecture, a peak of **6.42 GB** and, with
 # another function of the same library, **7.09 GB**. Nobody miscounted. The first is `torch.cuda.max_memory_allocated()`
-# and the second `torch.cuda.max_memory_reserved()`, and the 0.67 GB between them belong to nobody and are not free
+# and the second `torch.cuda.max_memory_reserved()`, and the 0.67 GB between them hold no tensor and are not free
 # either.
 #
 # To ask the driver for memory (`cudaMalloc`) takes long, and to give it back (`cudaFree`) stops the whole device: it
@@ -1163,8 +1165,8 @@ print(TENSOR_CORE_MARKS)
 # <details><summary>Hint 2: the idea</summary>
 #
 # Go through the work by start and remember the latest end so far. Where the next event starts behind it, that gap is idle
-# time. In a schedule, `wait` steps are off, `warmup` steps are on but thrown away, `active` steps are kept; without
-# `repeat=1` it begins anew after the last, and drops what it has.
+# time. In a schedule, `wait` steps are off, `warmup` steps are on but thrown away, `active` steps are kept; with
+# `repeat=1` it does not begin anew.
 #
 # </details>
 #
@@ -1241,7 +1243,8 @@ def profile_steps(
 check("09-profile", gpu_work, gpu_report, profile_steps)
 
 # %% [markdown]
-# What your `gpu_work` found in the trace above, a row for each stream:
+# What your `gpu_work` found in the trace above, a row for each stream. (Of the model's streams, 7 computes, 20 copies
+# batches to the device, and 24 communicates.)
 
 # %% tags=["figure"]
 work = gpu_work(trace.events, trace.first_step)

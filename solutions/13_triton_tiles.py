@@ -3,7 +3,7 @@
 #
 # Multiplying two matrices of 4096 × 4096 in float16 takes 137 GFLOP, 0.44 ms on the matrix units of an A100. Give
 # each element of the result to a program of its own, which reads a row and a column, and the programs ask the memory
-# for 275 GB: 135 ms at 2 TB/s. Yet both matrices and the result together have 0.1 GB. **Who reads everything
+# for 275 GB: 135 ms at 2,039 GB/s. Yet both matrices and the result together have 0.1 GB. **Who reads everything
 # thousands of times, and how does cuBLAS get by without?**
 #
 # And attention, for a sequence of 64 Ki tokens, makes a matrix of 8 GiB for each head in float16, which nobody needs
@@ -88,9 +88,9 @@ labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 # [[exercise 13-matmul]]
 #
 # Write `matmul(a, b, precision, tile)` for `a` (M, K) and `b` (K, N), both float32 or both float16, with any strides.
-# The result is contiguous and of the same dtype. One launch, one program for each tile of `tile` × `tile` elements (a
-# power of two from 16 on). No size has to be a multiple of anything. Sum in float32 and round once, at the store;
-# `precision` is what `tl.dot` is to be told: `"ieee"` or `"tf32"`.
+# The result has their dtype. One launch, one program for each tile of `tile` × `tile` elements (a power of two from 16
+# on). No size has to be a multiple of anything. Sum in float32 and round once, at the store; `precision` is what
+# `tl.dot` is to be told: `"ieee"` or `"tf32"`.
 #
 # The check counts bytes (at most 1.1 × the formula) and lanes out of bounds, and compiles the kernel for an A100 and
 # an H100: it has to use their matrix units, except for float32 with `"ieee"`, and to spill nothing.
@@ -98,7 +98,7 @@ labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 # <details><summary>Hint 1: a nudge</summary>
 #
 # Offsets of a tile are a column of row numbers plus a row of column numbers: `rows[:, None] * stride_0 + cols[None,
-# :] * stride_1`. Each of the three matrices has two strides of its own.
+# :] * stride_1`. Each factor has two strides of its own; those of a contiguous result are `n_cols` and 1.
 #
 # </details>
 #
@@ -197,8 +197,8 @@ labkit.figures.tile_roofline(
 #
 # Your own launches, placed by the bytes that were counted, under the roof of an A100. Doubling the tile nearly
 # doubles the FLOPs for each byte: for long sums it is $T/2$ in float16. So for 4096 × 4096 the formula says 275 GB
-# for $T = 1$, 4.3 GB for 64 and 2.2 GB for 128, and even that takes 1.1 ms. No tile reaches the bend at 153 FLOP/B,
-# and still cuBLAS comes to 80 % of the roof. What is missing is the cache: the next section.
+# for $T = 1$, 4.3 GB for 64 and 2.2 GB for 128, and even that takes 1.1 ms. None reaches the bend at 153 FLOP/B, and
+# still cuBLAS comes to 80 % of the roof. What is missing is the cache: the next section.
 #
 # Why not larger tiles? This is what the compiler makes of your kernel, the worse of an A100 and an H100.
 
@@ -333,8 +333,8 @@ for name, order in {
     "your order": tile_of,
 }.items():
     tiles = [order(pid, 64, 64, 8) for pid in range(64 * 64)]
-    # 40 MB of cache are 160 blocks.
-    read_bytes[name] = product_read_bytes(tiles, n_kept=160, **a100_product)
+    # 40 MB of cache are 152 blocks.
+    read_bytes[name] = product_read_bytes(tiles, n_kept=152, **a100_product)
 for name, n_bytes in read_bytes.items():
     print(f"{name}: {in_bytes(n_bytes)} from memory, {1e3 * n_bytes / 2039e9:.2f} ms at 2039 GB/s")
 print(f"arithmetic: {1e3 * 2 * 8192**3 / 312e12:.2f} ms at 312 TFLOP/s")
@@ -681,8 +681,8 @@ for name, call in {"F.cross_entropy": F.cross_entropy, "yours": cross_entropy}.i
 labkit.figures.traffic_bars(traffic_of_loss, 3 * logits.nbytes)
 
 # %% [markdown]
-# Two reads and one write are three matrices, and that is all. Look at the stores: they are the gradient alone, as no
-# probability was ever written. Of the memory, three quarters are gone.
+# Two reads and one write are three matrices, and that is all: the stores are the gradient alone, as no probability was
+# ever written. (The figure also counts small kernels of PyTorch.) Of the memory, three quarters are gone.
 #
 # The price is that the logits are gone. Take the accuracy or a sample from them *before* the loss. A second backward
 # pass over the same graph would scale a gradient that is scaled already. And the operation before the loss must not
@@ -768,9 +768,9 @@ print(f"{eager_512.total_bytes / ideal_bytes:.0f} times the bytes of q, k, v and
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # In the loop: `new_top = tl.maximum(top, tl.max(scores, axis=1))`, `weights = tl.exp(scores - new_top[:, None])`,
-# `shrink = tl.exp(top - new_top)`, `total = total * shrink + tl.sum(weights, axis=1)`, `out = out * shrink[:, None]
-# + tl.dot(weights.to(v.dtype), v, input_precision="ieee")`. After it: store `out / total[:, None]`. The grid is
-# `(triton.cdiv(seq, block_m), n_heads)`.
+# `shrink = tl.exp(top - new_top)`, `total = total * shrink + tl.sum(weights, axis=1)`, `out = out * shrink[:, None] +
+# tl.dot(weights.to(v.dtype), v, input_precision="ieee")` and `top = new_top`. After it: store `out / total[:, None]`.
+# The grid is `(triton.cdiv(seq, block_m), n_heads)`.
 #
 # </details>
 
@@ -834,8 +834,9 @@ labkit.figures.visited_tiles(lambda q, k, v: attention(q, k, v, 32, 16), 250, 32
 
 # %% [markdown]
 # The tiles that your own launch computes, read off its loads. Blue ones hold a score that counts; a red one would be
-# work for nothing. Along the dashed diagonal tiles are cut in two, and only there is the mask needed, which is why
-# fast kernels have one loop without it and a second one for the diagonal.
+# work for nothing. Of 8 × 8 square tiles, 1 + 2 + … + 8 = 36 are computed. Along the dashed diagonal tiles are cut
+# in two, and only there is the mask needed, which is why fast kernels have one loop without it and a second one
+# for the diagonal.
 
 # %%
 lengths = (64, 128, 256, 512)
@@ -872,11 +873,12 @@ for name, call in {
     print(f"{name}: peak {in_bytes(profile.peak_bytes)}, of it inputs {in_bytes(3 * q.nbytes)}")
 
 # %% [markdown]
-# Beside its inputs yours needs the result, and this ratio grows with the length: at 8192 tokens the 4.3 GB from
-# above against 16 KiB of scores for each program that runs. Now the compiler's view: does the product run on the
-# matrix units?
+# Beside its inputs yours holds the result alone. The scores of eager attention grow with the square of the length: at
+# 8192 tokens the 4.3 GB from above, where yours has 16 KiB for each program that runs. Now the compiler's view: does
+# the product run on the matrix units?
 
 # %%
+# The check's shapes, whose kernels are compiled already.
 for x, tile in ((torch.zeros(1, 75, 32), (32, 16)), (torch.zeros(1, 93, 64).half(), (16, 32))):
     made = {}
     with measure_compiled(made):
@@ -1011,8 +1013,7 @@ progress("13", globals())
 # but for rounding, and the parts may come in any order, since a merge is associative and commutative. Parts that see
 # nothing of a query (causal mask) have m = -inf and l = 0 and weigh nothing.
 # Bytes: 1,048,576 x 32 x (128 + 2) x 4 = 17.4 GB from each GPU (129 numbers: 17.3 GB).
-# Else: send the keys and values around instead (ring attention). An eighth of them has 131,072 x 32 x 128 x 2
-# numbers,
+# Else: send the keys and values around instead (ring attention). An eighth of them has 131,072 x 32 x 128 x 2 numbers,
 # 2.1 GB in float16 for each of 7 steps, less with fewer key heads, and the queries stay where they are.
 #
 # Marks: 1/2 for the three quantities, 1/2 for the merge with its weights, 1/2 for the bytes (a factor of 2 is fine),

@@ -60,7 +60,7 @@ for n in (2, 4, 8, 16, 32):
 # |---|---|
 # | `comm.rank`, `comm.world_size` | the number of this rank, 0 to n-1, and n |
 # | `comm.send(tensor, dst)` | send to rank `dst`, and return once that rank receives it |
-# | `comm.recv(tensor, src)` | wait for a message from rank `src` and write it *into* `tensor`, of the same shape and dtype |
+# | `comm.recv(tensor, src)` | wait for a message from rank `src` and write it *into* `tensor`, of the same shape and dtype; returns nothing |
 # | `work = comm.isend(tensor, dst)` | start to send, and return at once |
 # | `work = comm.irecv(tensor, src)` | start to receive, and return at once |
 # | `work.wait()` | return when that transfer is done; until then do not change what is sent, nor use what is received |
@@ -509,7 +509,7 @@ labkit.figures.collective_steps(ring_all_reduce, n_ranks=4)
 #   The parts may have different lengths; those with the same number have the same length on all ranks.
 # - `all_gather(comm, output_list, tensor)` writes `tensor` of rank r into `output_list[r]` on every rank. The tensors
 #   of the list have the right lengths already.
-# - `all_reduce(comm, x)` returns the sum, made with these two.
+# - `all_reduce(comm, x)` returns the sum, made with these two, in the shape of `x`.
 #
 # None of them changes its input. Each of the first two takes $n - 1$ rounds, in which a rank sends $n - 1$ parts.
 #
@@ -614,7 +614,7 @@ labkit.figures.bytes_by_rank(ways, n_ranks=8)
 # and few bytes are two different wishes, and none of the four grants both. Which wish counts depends on $S$, on $n$ and
 # on the network, and is the subject of the cost model below.
 #
-# Now the opening's question once more, with your functions on the same slow network.
+# Now the opening's question once more, with your functions on the same slow network. Which column is the library's?
 
 # %%
 print(f"{'ranks':10}" + "".join(f"{name:>12}" for name in ways))
@@ -807,7 +807,7 @@ labkit.figures.between_nodes_bars(crossings)
 # %% [markdown]
 # Your ring and your hierarchical function on 4 nodes of 4 ranks, 3 µs and 200 GB/s within a node, 10 µs and 25 GB/s
 # between them. Compare the two upper bars: it is the same ring and the same sum, and the ranks' numbers alone make one
-# send 4 times as much as the other, the ranks per node. In the order that fills the nodes only one of four messages
+# send 4 times as much as the other, once for each rank of the node. In the order that fills the nodes only one of four messages
 # crosses, $2 \cdot \tfrac{15}{16} S$ in all. Dealt round-robin every message does: 7.5 $S$.
 #
 # The lowest bar was drawn for ranks that are dealt round-robin as well. It does not care.
@@ -927,7 +927,7 @@ labkit.figures.time_against_size(all_reduce_time, ways)
 # message after the other: 14 $S$ through rank 0, 6 $S$ for the tree, 3 $S$ for the butterfly, 1.75 $S$ for the ring.
 #
 # Look for the crossing of butterfly and ring. It is where $3\,(\alpha + S\beta) = 14\,\alpha + 1.75\,S\beta$, that is
-# $S = 8.8\,\alpha/\beta$, here 2.2 MB.
+# $S = 8.8\,\alpha/\beta$: 2.2 MB with 10 µs and 25 GB/s.
 
 # %% tags=["figure"]
 labkit.figures.cost_map(all_reduce_time)
@@ -935,7 +935,7 @@ labkit.figures.cost_map(all_reduce_time)
 # %% [markdown]
 # Who wins where, with the same $\alpha$ and $\beta$; the paler, the closer the second. Naive way and tree are nowhere on the
 # map: the tree has as many bytes in each round as the butterfly and never fewer rounds. Its merit is that it loads most
-# ranks little, and that long messages can be cut up and *pipelined* through it. Look at the dents at 4, 8, 16 and 32 ranks.
+# ranks little, and that long messages can be cut up and *pipelined* through it. Look at the teeth at 4, 8, 16 and 32 ranks.
 # One rank more than a power of two costs the butterfly two rounds, and the ring takes over there at a smaller size.
 
 # %% [markdown]
@@ -978,7 +978,8 @@ for n_bytes, measured_s in times_s.items():
 
 # %% [markdown]
 # The first and the last line agree because they were used to find the two numbers. The lines between tell how good the
-# model is. A factor of two or three is common: memory that fits into a cache is faster, and all ranks share the cores.
+# model is. A factor of two or three is common, and more on a busy machine: memory that fits into a cache is faster, and
+# all ranks share the cores.
 
 # %% [markdown]
 # ## What you measured
@@ -1091,8 +1092,8 @@ progress("14", globals())
 # the other and less if they overlap. The last two fit behind 1.5 s of backward pass if they start early (buckets, lab 15);
 # round-robin does not. So at these rates the hierarchy gains nothing over a well-dealt ring with one port: its gain is that
 # it does not depend on the deal, that it has fewer rounds, and that with a port for each GPU step 2 goes through eight at
-# once: 0.98 / 8 = 0.12 s, 0.25 s in all. (One flat ring still crosses through one port of a node; eight rings, each through
-# another port, get there too.)
+# once: 0.98 / 8 = 0.12 s, 0.25 s in all. (The flat ring dealt round-robin then takes 1.10 s and can be hidden. Filled in
+# order it still crosses through one port of a node; eight rings, each through another port, get to 0.14 s.)
 # Parameter server: 64 x 14 GB = 896 GB in and as many out through one port, 36 s each way. It grows with the workers, where
 # an all-reduce does not. Adding up within the nodes first makes it 8 x 14 / 25 = 4.5 s each way; dealing the parameters to
 # as many servers as there are nodes makes it as good as an all-reduce.

@@ -114,8 +114,9 @@ print(f"four ranks do the work of {work:.1f}")
 
 # %% [markdown]
 # **Predict:** the network above has 12 blocks of 10 s. An all-reduce of one block's gradients takes 9 s, and each call
-# costs 6 s of these. How long is a step with a bucket for each parameter (two a block), for each block, for three
-# blocks, and for everything?
+# costs 6 s of these. Before the blocks stand an embedding and a layer that nobody calls: three parameters, 2 s of bytes
+# in all, not complete until the backward pass is over. How long is a step with a bucket for each parameter (two a
+# block), for each block, for three blocks, and for everything?
 #
 # [[exercise 15-ddp]]
 #
@@ -245,18 +246,18 @@ labkit.figures.ddp_timeline(steps)
 #
 # - A bucket for each parameter: 27 calls with 6 s of latency each last longer than the 120 s of the backward pass, so a
 #   queue builds up.
-# - For each block, for three: all but the end travels for free. 9 s or 15 s are left for the last blocks, and 8 s for a
-#   call with the few bytes of the embedding and of a layer that nobody calls.
-# - One bucket has nothing to hide behind: 6 s of latency, 3 s for each block, and 2 s for the embedding.
+# - For each block, for three: all but the end travels for free. 9 s or 15 s are left for the last blocks, and 8 s for
+#   the embedding and the layer that nobody calls.
+# - One bucket has nothing to hide behind: 6 s of latency, 3 s for each block, and 2 s for the rest.
 
 # %% [markdown]
-# Now the cap and the number of ranks. Nodes have 8 ranks; from 9 on the ring also crosses a wire that is 1.5 times as
-# slow.
+# Now the cap, and the number of ranks (for 8 blocks and a tenth of the latency). Nodes have 8 ranks; from 9 on the ring
+# also crosses a wire that is 1.5 times as slow.
 
 # %% tags=["figure"]
 by_cap = {
     cap: timeline(DDP, train_step, replace(job, cap_blocks=cap)).step_s
-    for cap in (CAPS["a bucket for each parameter"], 0.5, 1, 2, 4, 12)
+    for cap in (CAPS["a bucket for each parameter"], 0.5, 1, 2, 4, 13)
 }
 small = replace(job, n_blocks=8)
 by_ranks = {
@@ -399,7 +400,7 @@ def accumulate(
     batches: Sequence[tuple[Tensor, Tensor]],
     loss_of: Callable[[nn.Module, tuple[Tensor, Tensor]], Tensor],
 ) -> None:
-    """Add the gradient of the mean over all rows to .grad; only the last micro-step sends."""
+    """Leave the gradient of the mean over all rows in .grad; only the last micro-step sends."""
     ### BEGIN SOLUTION
     n_rows = sum(len(x) for x, _ in batches)
     for number, (x, y) in enumerate(batches, 1):
@@ -444,7 +445,7 @@ micro = {}
 for name, quiet in (("a plain loop", False), ("accumulate", True)):
     micro[name] = run_ranks(partial(four_micro_batches, quiet=quiet), 2, backend="gloo")[0]
     n_calls, n_bytes, norm = micro[name]
-    print(f"{name:14} {n_calls} calls, {n_bytes:>7,} bytes, norm of the gradient {norm}")
+    print(f"{name:14} calls {n_calls}, bytes {n_bytes:>7,}, norm of the gradient {norm}")
 
 # %% [markdown]
 # A quarter of the traffic, the same gradient. **In practice** the context is the method `ddp.no_sync()`, and the
@@ -881,8 +882,8 @@ labkit.figures.normalization_error(normalized_by)
 
 # %% [markdown]
 # With two rows a rank every value becomes +1 or −1, whatever it was, and the upper line falls slowly, with one over the
-# root of the number of rows. The lower one is the rounding of float32. At 64 rows a rank the difference is about a
-# tenth of a standard deviation, which most networks bear, and then nobody pays two collectives a layer for it.
+# root of the number of rows. The lower one is the rounding of float32. At 64 rows a rank the difference is 0.14
+# standard deviations, which most networks bear, and then nobody pays two collectives a layer for it.
 #
 # **In practice** `nn.SyncBatchNorm.convert_sync_batchnorm(model)` replaces all batch normalization layers before DDP
 # wraps the model. It sends what you sent, on GPUs only. Layer normalization and RMSNorm (lab 00) take their statistics
@@ -1093,7 +1094,7 @@ for started_by, process in {
 # [[exercise 15-launch]]
 #
 # Write the script. The check launches it and kills a rank twice: one after a step, and rank 0 in the middle of a save.
-# It takes some seconds, because processes are really started.
+# It takes some seconds, because processes are really started, and over a minute where ranks wait for each other for ever.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1220,17 +1221,17 @@ print(f"a checkpoint every {best_s / 60:.0f} min; {lost:.1%} of the time is lost
 # %% [markdown]
 # ### What `torchrun` does for it
 #
-# By hand, in a terminal, with a folder that holds a `job.pt`:
+# What the check and the figure ran, without their kills:
 #
 # ```
 # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun --nproc-per-node=2 --max-restarts=3 \
 #     --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0 --local-addr=127.0.0.1 train.py FOLDER
 # ```
 #
-# Kill a rank with `kill -9 PID` and watch it come back. Rendezvous is how the ranks find one another again after each
-# start; here its store is the agent's own, on a free port. The variable makes each start use a store of its own:
-# without it, gloo's ranks of the second start can find the addresses of the dead ones in the agent's store and fail to
-# connect (PyTorch 2.13; issue 135712 of pytorch/pytorch tells the same of NCCL). The check sets it too.
+# Rendezvous is how the ranks find one another again after each start; here its store is the agent's own, on a free port.
+# The variable makes each start use a store of its own: without it, gloo's ranks of the second start can find the
+# addresses of the dead ones in the agent's store and fail to connect (PyTorch 2.13; issue 135712 of pytorch/pytorch
+# tells the same of NCCL).
 #
 # ### In practice
 #

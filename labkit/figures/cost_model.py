@@ -164,7 +164,7 @@ def between_nodes_bars(rows: Sequence[Between], n_bytes: float = 100e6) -> Figur
             (right, 1e3 * row.seconds, f"{1e3 * row.seconds:.1f} ms"),
         ):
             axes.annotate(text, (width, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    left.set_xlabel("bytes that leave a node, in S")
+    left.set_xlabel("leaves a node, in S, and rounds between nodes")
     right.set_xlabel(f"time for S = {n_bytes / 1e6:.0f} MB (ms)")
     # Room for the texts at the ends of the bars.
     left.set_xlim(0, 1.75 * max(row.tensors for row in rows))

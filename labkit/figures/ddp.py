@@ -106,6 +106,7 @@ def normalization_error(by_rows: Mapping[str, Mapping[int, float]]) -> Figure:
     axes.set_yscale("log")
     axes.set_xticks(ticks, [str(n) for n in ticks])
     axes.set_xlabel("rows a rank")
-    axes.set_ylabel("difference from the whole batch")
+    axes.set_ylabel("standard deviations")
+    axes.set_title("distance from what the whole batch gives", loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     return figure

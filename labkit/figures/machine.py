@@ -14,8 +14,7 @@ import torch
 from torch.nn import functional as F
 
 from labkit.device import device
-
-MiB = 2**20
+from labkit.spec import MiB
 
 
 @dataclass(frozen=True)

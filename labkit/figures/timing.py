@@ -35,7 +35,7 @@ def timing_methods(watched: Mapping[str, WatchedTiming], true_ms: float) -> Figu
     all_axes[-1].set_xlabel(f"ms since the method began (a call takes {true_ms:.3g} ms by the device's log)")
     handles = [
         Patch(color=LAUNCH, label="launch"),
-        Patch(color=WAIT, label="the host waits"),
+        Patch(color=WAIT, label="the host waits, or loads code"),
         Patch(color=KERNEL, label="what is timed"),
         Patch(color=FLUSH, label="cache flush"),
         Line2D([], [], color=OTHER, lw=1.2, label="clock read"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from labkit import exercises
 from labkit.check import judge
@@ -49,14 +50,24 @@ def test_a_copy_that_takes_no_time_gains_nothing() -> None:
 
 
 def test_the_loop_of_the_notebook_means_the_same_as_the_reference() -> None:
-    case = Loop(empty=(4,), overflow=(7,))
+    case = Loop(empty=(4,), overflow=(7,), infinite=(9,))
     tree = loop_inputs(case, torch.Generator().manual_seed(5))
     weight = tree["weight"].clone().requires_grad_()
     batches = list(zip(tree["xs"], tree["ys"], strict=True))
     got = the_slow_loop()(torch.device("cpu"), weight, batches, case.lr)
     *wanted, true_weight = reference(tree, case.lr)
-    assert list(got) == pytest.approx(wanted)
+    assert list(got) == pytest.approx(wanted) and got[2] == 3
     assert torch.allclose(weight, true_weight)
+
+
+def test_an_infinite_loss_has_a_gradient_that_would_change_the_weight() -> None:
+    case = Loop(n_steps=6, empty=(), infinite=(3,))
+    tree = loop_inputs(case, torch.Generator().manual_seed(5))
+    weight = tree["weight"].requires_grad_()
+    losses = [F.cross_entropy(F.linear(x, weight), y) for x, y in zip(tree["xs"], tree["ys"], strict=True)]
+    assert [bool(loss.isinf()) for loss in losses] == [step == 3 for step in range(6)]
+    (grad,) = torch.autograd.grad(losses[3], weight)
+    assert grad.isfinite().all() and grad.abs().max() > 0.01
 
 
 def test_a_step_of_the_slow_loop_waits_nine_times_and_one_without_labels_five() -> None:
@@ -71,11 +82,16 @@ def test_a_step_of_the_slow_loop_waits_nine_times_and_one_without_labels_five() 
     assert len(waits) == 3 * 9 + 5
 
 
-def test_a_weight_that_is_bound_anew_is_told_so() -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("weight -= lr *", "weight = weight - lr *", "was `weight` bound anew?"),
+        ("with torch.no_grad():", "if True:", "make it under `with torch.no_grad():`"),
+    ],
+)
+def test_an_error_of_autograd_is_told_in_words_of_the_exercise(old: str, new: str, told: str) -> None:
     source = solution_of("09-hidden-syncs")
-    anew = source.replace("weight -= lr *", "weight = weight - lr *")
-    rows = str(public_verdict("09-hidden-syncs", anew).rows)
-    assert anew != source and "was `weight` bound anew?" in rows
+    assert old in source and told in str(public_verdict("09-hidden-syncs", source.replace(old, new)).rows)
 
 
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")

@@ -15,6 +15,7 @@ from labkit.exercises.lab09.allocator import Trace, trace_inputs
 from labkit.exercises.lab09.bench import Timed
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
+from labkit.oracles.lab09.allocator import true_factor
 from labkit.oracles.lab09.bench import RTOL, logged_ms, true_ms, warm_ms
 from labkit.simdevice import Machine, SimDevice
 from labkit.spec import MiB, Observation
@@ -88,6 +89,13 @@ def test_a_mixed_trace_has_a_segment_to_give_back_and_never_frees_twice() -> Non
         assert {event[1] for event in tree["step"] if event[0] == "malloc"} == {
             event[1] for event in tree["step"] if event[0] == "free"
         }
+
+
+def test_the_set_up_decides_what_a_step_costs() -> None:
+    case = Trace(n_events=0)
+    for seed in range(20):
+        tree = trace_inputs(case, torch.Generator().manual_seed(seed))
+        assert true_factor(case, tree, set_up=False) > true_factor(case, tree) > 1
 
 
 ABSURD = (None, [], "x", math.nan, -1, torch.full((3,), torch.nan), [[None] * 4], [{}], {}, 10**30, True)

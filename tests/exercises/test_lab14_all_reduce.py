@@ -127,6 +127,23 @@ def test_a_deadlock_is_told(way: str) -> None:
     assert "deadlock: rank 0 waits for rank 1 to receive, rank 1 waits for rank" in dict(verdict.rows)["problem"]
 
 
+@pytest.mark.parametrize(
+    ("way", "wait", "instead"),
+    [
+        ("butterfly", "work.wait()\n        total += got", "total += got\n        work.wait()"),
+        ("butterfly", "work.wait()\n", "\n"),
+        ("ring", "work.wait()\n", "\n"),
+    ],
+)
+def test_a_tensor_that_changes_while_it_is_sent_is_told(way: str, wait: str, instead: str) -> None:
+    """The simulator's values are right, and on a real network it is a race."""
+    source = solution_of(f"14-{way}").replace(wait, instead)
+    assert source != solution_of(f"14-{way}")
+    for verdict in (public_verdict(f"14-{way}", source), hidden_verdict(f"14-{way}", source)):
+        assert verdict.score == 0
+        assert "changed the tensor that it was sending to rank" in dict(verdict.rows)["problem"]
+
+
 def test_a_message_of_another_shape_is_told() -> None:
     source = solution_of("14-ring").replace("got = torch.empty_like(mine)", "got = torch.empty_like(x)")
     assert source != solution_of("14-ring")

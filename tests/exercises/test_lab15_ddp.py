@@ -81,9 +81,9 @@ def told(source: str, case: Job) -> str:
 
 
 def test_buckets_of_different_sizes_in_different_orders_are_told() -> None:
-    """Each rank sends what is complete: the first block is away on rank 1, and its bucket leaves at the very end."""
+    """Each rank sends what is complete: rank 1 skips the first block, and its bucket leaves at the very end."""
     source = (TESTS / "wrong" / "15-ddp__sends-what-is-ready.py").read_text()
-    text = told(source, Job(n_blocks=3, away=0, cap_blocks=0.5))
+    text = told(source, Job(n_blocks=3, odd_ranks_skip=0, cap_blocks=0.5))
     assert "all_reduce: rank 0 gives float32 of shape (272,) and rank 1 float32 of shape (192,)" in text
 
 

@@ -187,15 +187,19 @@ def has_ended(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_ranks_that_wait_for_ever_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "LAUNCH_S", 15.0)
+@pytest.mark.parametrize(("limit", "seconds"), [("LAUNCH_S", 15.0), ("QUIET_S", 3.0)])
+def test_ranks_that_wait_for_ever_are_ended(
+    limit: str, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launching, limit, seconds)
     script = "import os, time\nopen('pid-' + os.environ['RANK'], 'w').write(str(os.getpid()))\ntime.sleep(1e6)\n"
     found = launch(script, inputs(), tmp_path, ())
     assert found["ended"] is None
     for path in tmp_path.glob("pid-*"):
         assert has_ended(int(path.read_text()))
-    kill_free = Observation(CASE, inputs(), {**perfect().got, "ended": None}, inputs())
-    assert verdict(kill_free).hint.startswith("Some rank waits for another one for ever.")
+    for got in (found, {**perfect().got, "ended": None}):
+        run = Observation(CASE, inputs(), got, inputs())
+        assert verdict(run).hint.startswith("Some rank waits for another one for ever.")
 
 
 @pytest.mark.slow

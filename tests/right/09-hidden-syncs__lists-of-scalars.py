@@ -8,7 +8,7 @@ def train(device, weight, batches, lr):
         loss = F.cross_entropy(logits, y)
         weight.grad = None
         loss.backward()
-        weight.grad.nan_to_num_(0.0, 0.0, 0.0)
+        weight.grad = torch.where(loss.isfinite(), weight.grad, 0.0)
         optimizer.step()
         losses.append(loss.detach())
         right.append((logits.argmax(-1) == y).sum() * loss.isfinite())

@@ -15,8 +15,8 @@ def attention_cases(rng: random.Random) -> tuple[Attention, ...]:
         return 2 * rng.randrange(first, last) + 1
 
     return (
-        Attention(2, odd(34, 40), 16, *rng.choice(((16, 32), (32, 16)))),
-        Attention(rng.choice((1, 3)), odd(50, 60), rng.choice((32, 64)), 32, 32, "float16"),
+        Attention(2, odd(34, 40), 16, 32, 16),
+        Attention(rng.choice((1, 3)), odd(50, 60), rng.choice((32, 64)), *rng.choice(((16, 32), (32, 32))), "float16"),
     )
 
 

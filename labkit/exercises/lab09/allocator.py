@@ -51,8 +51,11 @@ SMALL_REST = (("malloc", -17, MiB), ("malloc", -18, MiB - 512))
 def trace_inputs(case: Trace, gen: torch.Generator) -> dict[str, object]:
     """trace: events; before and step: those of a program that then repeats its step."""
     draw = _Draw(gen)
-    before = [["malloc", -1 - n, draw.between(2 * MiB, 30 * MiB)] for n in range(3)]
-    sizes = [draw.size("large" if draw.chance(0.7) else "small") for _ in range(draw.between(8, 14))]
+    # The step's second tensor fills what the set-up's first leaves of its 20 MiB: without a set-up, one segment more.
+    sizes_before = [2 * MiB, *(2 * MiB * draw.between(10, 15) for _ in range(2))]
+    before = [["malloc", -1 - n, size] for n, size in enumerate(sizes_before)]
+    sizes = [2 * MiB * draw.between(10, 15), draw.between(17 * MiB + 1, 18 * MiB)]
+    sizes += [draw.size("large" if draw.chance(0.7) else "small") for _ in range(draw.between(8, 14))]
     step = [["malloc", n, size] for n, size in enumerate(sizes)]
     step += [["free", n, 0] for n in draw.shuffled(len(sizes))]
     return {"trace": _trace(case, draw), "before": before, "step": step}

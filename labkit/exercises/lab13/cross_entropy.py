@@ -14,6 +14,8 @@ MASKED_ROW = 1
 MASKED_BEFORE = 4200
 IGNORED_ROW = 2
 """This row's target is ignore_index."""
+LOW_ROW = 3
+"""The first of the rows that lie far below 0."""
 FIRST_TARGET = 100
 """Targets are drawn from here on: indices to ignore lie below."""
 LEVEL = 300.0
@@ -43,7 +45,7 @@ def token_inputs(case: Tokens, gen: torch.Generator) -> dict:
     """logits: (n_tokens, vocab); targets: (n_tokens,), both ends of the vocabulary among them; dloss: one number."""
     logits = 3 * torch.randn(case.n_tokens, case.vocab, generator=gen) + torch.linspace(0, 4, case.vocab)
     logits[::2] += LEVEL
-    logits[3::2] -= LEVEL
+    logits[LOW_ROW::2] -= LEVEL
     logits[MASKED_ROW, :MASKED_BEFORE] = -float("inf")
     targets = torch.randint(FIRST_TARGET, case.vocab - 1, (case.n_tokens,), generator=gen)
     targets[0], targets[MASKED_ROW], targets[IGNORED_ROW] = 0, case.vocab - 1, case.ignore_index

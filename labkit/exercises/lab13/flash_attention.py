@@ -9,8 +9,11 @@ import torch
 from labkit.exercises.lab12.shapes import PATIENT
 from labkit.spec import Answer, Case, Exercise
 
-LEVEL = 120.0
-"""What the first element of queries and keys adds to every score: nothing to the softmax, and too much for exp."""
+LEVEL = 150.0
+"""What the first element of queries and keys adds to every score: nothing to the softmax, and too much for exp.
+
+Every second query has it below zero, where exp is 0 and a masked score of 0 outweighs all others.
+"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ def attention_inputs(case: Attention, gen: torch.Generator) -> dict:
     q, k, v = (torch.randn(case.n_heads, case.seq, case.d_head, generator=gen) for _ in range(3))
     q, k = 2 * q, k * torch.linspace(0.5, 1.5, case.seq)[:, None]
     q[..., 0], k[..., 0] = LEVEL / 8 * case.d_head**0.5, 8.0
+    q[:, 1::2, 0] *= -1
     return {name: one.to(getattr(torch, case.dtype)) for name, one in zip("qkv", (q, k, v))}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from labkit.exercises.lab14.watched import Watched
 from labkit.ranks import UNIT, Cluster
 from labkit.spec import Answer, Case, Exercise, Run
 
@@ -63,7 +64,10 @@ def calling(name: str) -> Callable[..., dict[str, Any]]:
     """A driver that calls the answer `name` on each rank: (comm, x) -> the sum of all ranks' x."""
 
     def drive(ans, case: Group, tree: dict, stage) -> dict[str, Any]:
-        return {"out": getattr(ans, name)(stage.comm, tree["mine"]["x"])}
+        comm = Watched(stage.comm)
+        out = getattr(ans, name)(comm, tree["mine"]["x"])
+        comm.check()
+        return {"out": out}
 
     return drive
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from labkit.exercises.lab14.group import ranks_of, tensors
+from labkit.exercises.lab14.watched import Watched
 from labkit.ranks import Cluster
 from labkit.spec import Answer, Case, Exercise, Run
 
@@ -60,7 +61,10 @@ def make_inputs(case: OnNodes, gen: torch.Generator) -> dict[str, Any]:
 
 def drive(ans, case: OnNodes, tree: dict, stage) -> dict[str, Any]:
     """What each rank has at the end."""
-    return {"out": ans.hierarchical_all_reduce(stage.comm, tree["mine"]["x"], tree["nodes"])}
+    comm = Watched(stage.comm)
+    out = ans.hierarchical_all_reduce(comm, tree["mine"]["x"], tree["nodes"])
+    comm.check()
+    return {"out": out}
 
 
 HIERARCHICAL = Exercise(

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from labkit.exercises.lab14.group import SEVERAL_RANKS, tensors
+from labkit.exercises.lab14.watched import Watched
 from labkit.spec import Answer, Case, Exercise
 
 UNTOUCHED = -7
@@ -30,6 +31,11 @@ class Parts(Case):
         return tuple(least + (rank < rest) for rank in range(self.n_ranks))
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Of x in an all-reduce: rows of three where that works out, so that a shape that is lost shows."""
+        return (self.n_elements,) if self.n_elements % 3 else (self.n_elements // 3, 3)
+
+    @property
     def n_bytes(self) -> int:
         """S: the bytes of all parts of one rank."""
         return self.n_elements * getattr(torch, self.dtype).itemsize
@@ -42,22 +48,29 @@ def parts_inputs(case: Parts, gen: torch.Generator) -> dict[str, Any]:
         return {"ranks": [{"parts": list(x.split(case.sizes))} for x in whole]}
     if case.call == "all_gather":
         return {"ranks": [{"part": x[:size]} for x, size in zip(whole, case.sizes, strict=True)]}
-    return {"ranks": [{"x": x} for x in whole]}
+    return {"ranks": [{"x": x.reshape(case.shape)} for x in whole]}
 
 
 def drive_parts(ans, case: Parts, tree: dict, stage) -> dict[str, Any]:
     """out: what the call wrote into its output, or returned."""
-    mine, dtype = tree["mine"], getattr(torch, case.dtype)
-    outputs = [torch.full((size,), UNTOUCHED, dtype=dtype) for size in case.sizes]
+    comm = Watched(stage.comm)
+    out = call_parts(ans, case, tree["mine"], comm)
+    comm.check()
+    return {"out": out}
+
+
+def call_parts(ans, case: Parts, mine: dict, comm: Watched) -> Any:
+    """What one rank has after the call; mine: what it is fed."""
+    outputs = [torch.full((size,), UNTOUCHED, dtype=getattr(torch, case.dtype)) for size in case.sizes]
     if case.call == "reduce_scatter":
-        output = outputs[stage.rank]
-        ans.reduce_scatter(stage.comm, output, mine["parts"])
-        return {"out": output}
+        output = outputs[comm.rank]
+        ans.reduce_scatter(comm, output, mine["parts"])
+        return output
     if case.call == "all_gather":
         # A list of its own: what counts is what is written into the tensors that the caller has.
-        ans.all_gather(stage.comm, list(outputs), mine["part"])
-        return {"out": outputs}
-    return {"out": ans.all_reduce(stage.comm, mine["x"])}
+        ans.all_gather(comm, list(outputs), mine["part"])
+        return outputs
+    return ans.all_reduce(comm, mine["x"])
 
 
 CALLS = ("reduce_scatter", "all_gather", "all_reduce")

@@ -26,8 +26,9 @@ ALPHA_S = 0.1
 class Job(Case):
     """n_steps of a network of n_blocks blocks, on n_rows rows a rank and step.
 
-    cap_blocks: a bucket closes on reaching so many blocks' gradients. away: the odd ranks leave this block out.
-    crossed: two more layers, which the odd ranks call in the other order.
+    cap_blocks: a bucket closes on reaching so many blocks' gradients.
+    odd_ranks_skip: the odd ranks leave this block out. odd_ranks_swap: two more layers, which the odd ranks call in the
+    other order.
     """
 
     n_ranks: int = 2
@@ -37,8 +38,8 @@ class Job(Case):
     cap_blocks: float = 1.0
     max_norm: float = 100.0
     n_steps: int = 2
-    away: int | None = None
-    crossed: bool = False
+    odd_ranks_skip: int | None = None
+    odd_ranks_swap: bool = False
 
     @property
     def block_bytes(self) -> int:
@@ -52,7 +53,7 @@ class Job(Case):
     @property
     def n_layers(self) -> int:
         """Steps of the backward pass that take BLOCK_S each."""
-        return self.n_blocks + self.crossed
+        return self.n_blocks + self.odd_ranks_swap
 
 
 def cluster_of(case: Job) -> Cluster:
@@ -87,7 +88,7 @@ class Net(nn.Module):
         self.never = nn.Linear(3, 3)
         self.embedding = nn.Embedding(N_TOKENS, width)
         self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(case.n_blocks))
-        if case.crossed:
+        if case.odd_ranks_swap:
             self.left, self.right = (nn.Linear(width, width) for _ in range(2))
         self.head = nn.Linear(width, N_TOKENS, bias=False)
         self.head.weight = self.embedding.weight
@@ -96,9 +97,9 @@ class Net(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.embedding(tokens)
         for number, block in enumerate(self.blocks):
-            if number != self.case.away or self.rank % 2 == 0:
+            if number != self.case.odd_ranks_skip or self.rank % 2 == 0:
                 h = h + torch.tanh(_Takes.apply(block(h), self.comm, BLOCK_S))
-        if self.case.crossed:
+        if self.case.odd_ranks_swap:
             # Who is called last comes first in the backward pass.
             pair = (self.left, self.right) if self.rank % 2 == 0 else (self.right, self.left)
             base = _Takes.apply(h, self.comm, BLOCK_S)
@@ -165,9 +166,9 @@ DDP = Exercise(
     answers=(Answer("DDP"), Answer("train_step")),
     public=(
         Job(max_norm=0.2),
-        Job(n_ranks=3, n_blocks=4, crossed=True),
+        Job(n_ranks=3, n_blocks=4, odd_ranks_swap=True),
         Job(n_ranks=4, n_blocks=8, cap_blocks=1.5, max_norm=0.2),
-        Job(n_blocks=3, away=1, max_norm=0.2),
+        Job(n_blocks=3, odd_ranks_skip=1, max_norm=0.2),
         Job(n_ranks=1, n_steps=1),
     ),
     inputs=job_inputs,

@@ -7,6 +7,7 @@ each restart.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,8 +34,10 @@ N_RANKS = 2
 SPARE_RESTARTS = 2
 """Beyond those that the kills ask for: a meeting that fails by itself costs no points."""
 LAUNCH_S = 150.0
-"""A launch takes some 4 s of CPU time, and a minute or more beside twenty other programs on two cores. Ranks that wait
-for each other for ever are ended after so long."""
+"""A launch takes some 4 s of CPU time, and a minute or more beside twenty other programs on two cores."""
+QUIET_S = 60.0
+"""Ranks that wait for each other for ever are ended when none has begun, stepped or saved for so long."""
+LOOK_S = 0.5
 SCRIPT, JOB, RESULT = "train.py", "job.pt", "result.pt"
 _AGENT = "import torch._dynamo, torch.nn.parallel; from torch.distributed.run import main; main()"
 """torchrun, with what optimizers and DDP would load loaded once, before it forks."""
@@ -122,7 +126,7 @@ def launch(script: str, tree: Mapping[str, Any], tmp: Path, kills: Sequence[Mapp
     """Train with the script's text under torchrun in the empty folder `tmp`, and end ranks as `kills` say, in order.
 
     kills: {"rank": r, "steps": n} ends rank r after n steps of that start; {"rank": r, "saves": n} in its n-th save.
-    Returns "ended" (0, another exit code, or None after LAUNCH_S), "error" (the first one of the script, in words),
+    Returns "ended" (0, another exit code, or None where it was ended), "error" (the first one of the script, in words),
     "losses" and "model" of the result (None without one), "left" (the checkpoint at each kill that happened), "steps"
     (by start, the optimizer steps of each rank), and "saves" (by rank, the names of the files that it saved to).
     """
@@ -212,14 +216,27 @@ def _run(argv: list[str], tmp: Path) -> int | None:
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=tmp, env=env, start_new_session=True
         )
         try:
-            return process.wait(LAUNCH_S)
-        except subprocess.TimeoutExpired:
-            return None
+            return _ended(process, tmp / "notes")
         finally:
             # The ranks are in the agent's group, also those that it left behind.
             if process.poll() is None or _group_lives(process.pid):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _ended(process: subprocess.Popen, notes: Path) -> int | None:
+    """The exit code, or None once LAUNCH_S are over, or QUIET_S since a rank noted anything. Loading may be longer."""
+    seen, changed_s = set(), time.monotonic()
+    until_s = changed_s + LAUNCH_S
+    while (now_s := time.monotonic()) < until_s:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(LOOK_S)
+        found = {(path.name, path.stat().st_size) for path in notes.glob("*-*")}
+        if found != seen or not found:
+            seen, changed_s = found, now_s
+        elif now_s - changed_s > QUIET_S:
+            break
+    return None
 
 
 def _group_lives(group: int) -> bool:

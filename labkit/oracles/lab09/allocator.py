@@ -8,7 +8,7 @@ from labkit.exercises.lab09.allocator import Event, Trace
 from labkit.oracles.lab09 import other_rules
 from labkit.oracles.lab09.other_rules import Row, rounded_requests, rows_of
 from labkit.simdevice import CachingAllocator
-from labkit.spec import Hint, Observation, Oracle, Tree
+from labkit.spec import Hint, MiB, Observation, Oracle, Tree
 
 COLUMNS = ("allocated_bytes", "reserved_bytes", "cudaMallocs", "cudaFrees")
 RTOL = 1e-6
@@ -19,17 +19,17 @@ def true_rows(tree: Tree) -> list[Row]:
     return rows_of(CachingAllocator(), tree["trace"])
 
 
-def driver_ms(case: Trace, tree: Tree, emptied: bool) -> float:
+def driver_ms(case: Trace, tree: Tree, emptied: bool, set_up: bool = True) -> float:
     """What the driver takes in the third step, with or without emptying the cache at the end of each."""
     step = [*tree["step"], *[("empty_cache", 0, 0)] * emptied]
-    rows = rows_of(CachingAllocator(), [*tree["before"], *step * N_STEPS])
+    rows = rows_of(CachingAllocator(), [*tree["before"] * set_up, *step * N_STEPS])
     before, after = rows[-1 - len(step)], rows[-1]
     return case.malloc_ms * (after[2] - before[2]) + case.free_ms * (after[3] - before[3])
 
 
-def true_factor(case: Trace, tree: Tree) -> float:
-    """Both kinds of step take step_ms beside what the driver takes."""
-    with_ms, without_ms = (case.step_ms + driver_ms(case, tree, emptied) for emptied in (True, False))
+def true_factor(case: Trace, tree: Tree, set_up: bool = True) -> float:
+    """Both kinds of step take step_ms beside what the driver takes. set_up: whether the steps come behind it."""
+    with_ms, without_ms = (case.step_ms + driver_ms(case, tree, emptied, set_up) for emptied in (True, False))
     return with_ms / without_ms
 
 
@@ -91,6 +91,23 @@ BEST_FIT = "Of the free blocks that are large enough, the smallest is taken: the
 
 def by(rules: Sequence[str], text: str) -> tuple[Hint, ...]:
     return tuple(Hint(follows(getattr(other_rules, name)), text) for name in rules)
+
+
+def called_the_driver(event: str):
+    """Whether an event of this kind is the first at which reserved or the cudaFrees are wrong."""
+
+    def when(case: Trace, tree: Tree, got: Tree) -> bool:
+        at, column = first_wrong(tree, got)
+        return column in (1, 3) and tree["trace"][at][0] == event
+
+    return when
+
+
+def in_millions(case: Trace, tree: Tree, got: Tree) -> bool:
+    """Whether the first figure that is wrong is a segment of so many times 10^6 bytes."""
+    at, column = first_wrong(tree, got)
+    reserved = got["rows"][at][1]
+    return column == 1 and reserved % 10**6 == 0 and reserved % MiB != 0
 
 
 def columns_are(got: Tree, column: int, wanted: Sequence[int]) -> bool:
@@ -164,7 +181,7 @@ ALLOCATOR = Oracle(
         *by(["NeverSplits"], "What a request leaves of a block becomes a free block of its own: split it off."),
         *by(["KeepsEverything"], "empty_cache gives back, with a cudaFree each, the segments that are one free block."),
         *by(
-            ["NeverJoins", "JoinsToTheRight"],
+            ["NeverJoins", "JoinsToTheRight", "JoinsToTheLeft"],
             "A block that is freed joins the free blocks to its left and to its right in the same segment.",
         ),
         *by(
@@ -178,17 +195,17 @@ ALLOCATOR = Oracle(
             "with <, not with <=.",
         ),
         *by(
-            ["OneMiBIsLarge", "TenMiBShare", "LeavesSmallestRest"],
+            ["OneMiBIsLarge", "TenMiBShare", "LeavesSmallestRest", "SplitsOneMiB"],
             "Look at the limits in the table: exactly 1 MiB is small, exactly 10 MiB gets a segment of its own, and a "
-            "rest of exactly 512 bytes is split off.",
+            "rest is split off from 512 bytes on (small pool) or if it is *more* than 1 MiB (large pool).",
         ),
-        *by(
-            ["CachesNothing"], "free gives nothing back to the driver: the segment stays reserved for requests to come."
+        Hint(in_millions, "1 MiB is 2**20 = 1,048,576 bytes, not a million."),
+        Hint(
+            called_the_driver("free"),
+            "free gives nothing back to the driver: the segment stays reserved for requests to come.",
         ),
         Hint(
-            lambda case, tree, got: (
-                first_wrong(tree, got)[1] in (1, 3) and tree["trace"][first_wrong(tree, got)[0]][0] == "empty_cache"
-            ),
+            called_the_driver("empty_cache"),
             "empty_cache gives back whole segments only: one with a single block in use stays, free parts and all.",
         ),
         Hint(
@@ -205,6 +222,11 @@ ALLOCATOR = Oracle(
         Hint(
             lambda case, tree, got: factor_with(case, tree, got, true_factor(case, tree) - 1),
             "Return the factor itself, 1.25 for a step that takes a quarter longer.",
+        ),
+        Hint(
+            lambda case, tree, got: factor_with(case, tree, got, true_factor(case, tree, set_up=False)),
+            "The set-up is missing: its segments have free pieces that the step's tensors use. Replay `before` ahead "
+            "of the three steps.",
         ),
         Hint(
             lambda case, tree, got: factor_with(case, tree, got, per_tensor_factor(case, tree)),

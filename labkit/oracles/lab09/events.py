@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 
 from labkit.exercises.lab09.events import LAUNCH_S, MACHINE, STREAM_OF, Jobs, make_jobs
 from labkit.simdevice import Command, SimDevice, Span, from_plain
@@ -94,8 +95,16 @@ def reads_the_times(run: Observation) -> str | None:
     return f"job {at} reads {got[at]:.4g} ms, and by the device's own log it takes {wanted[at]:.4g} ms"
 
 
-def stream_of_records(got: Tree) -> set[int]:
-    return {one.stream for one in issued(got) if one.kind == "record"}
+def n_records(got: Tree) -> Counter[int]:
+    """By stream."""
+    return Counter(one.stream for one in issued(got) if one.kind == "record")
+
+
+def too_few_records(case: Jobs, tree: Tree, got: Tree) -> bool:
+    """Whether a stream has fewer marks than between and around its jobs, and another has more than that."""
+    n_jobs, found = Counter(STREAM_OF[job.kind] for job in case.jobs), n_records(got)
+    fewer = any(found[stream] <= n for stream, n in n_jobs.items())
+    return fewer and any(n > 2 * n_jobs[stream] for stream, n in found.items())
 
 
 EVENTS = Oracle(
@@ -130,7 +139,14 @@ EVENTS = Oracle(
             "elapsed_time tells milliseconds already.",
         ),
         Hint(
-            lambda case, tree, got: stream_of_records(got) < {stream for _, stream in wanted_work(case)},
+            lambda case, tree, got: not n_records(got),
+            "No event was recorded, and the host's clock sees the launches alone: record an event before each job and "
+            "one behind it, on its stream.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                n_records(got).keys() < {stream for _, stream in wanted_work(case)} or too_few_records(case, tree, got)
+            ),
             "An event marks a place in one stream, and these are not all in the stream of their job. Record both "
             "inside `with cuda.stream(stream):`, or give record the stream.",
         ),

@@ -86,9 +86,8 @@ def right_weight(run: Observation) -> str | None:
 
 
 def trained_on_the_device(run: Observation) -> str | None:
-    skippable = len({*run.case.empty, *run.case.overflow})
     n_forwards = len(forwards(run.case, run.got))
-    if n_forwards >= run.case.n_steps - skippable:
+    if n_forwards >= run.case.n_steps - len(skipped_in(run.case)):
         return None
     return f"the device saw {n_forwards} forward passes in {run.case.n_steps} steps"
 
@@ -115,9 +114,13 @@ def close(value: float, to: float) -> bool:
     return math.isclose(value, to, rel_tol=1e-4)
 
 
-def n_labels_of(tree: dict) -> tuple[int, int]:
+def skipped_in(case: Loop) -> set[int]:
+    return {*case.empty, *case.overflow, *case.infinite}
+
+
+def n_labels_of(case: Loop, tree: dict) -> tuple[int, int]:
     """Labels that count, and all of them, in the steps that are not skipped."""
-    kept = [y for x, y in zip(tree["xs"], tree["ys"], strict=True) if x.isfinite().all() and bool((y != IGNORED).any())]
+    kept = [y for step, y in enumerate(tree["ys"]) if step not in skipped_in(case)]
     return sum(int((y != IGNORED).sum()) for y in kept), sum(y.numel() for y in kept)
 
 
@@ -128,7 +131,7 @@ def mean_over_all_steps(case: Loop, tree: dict, value: float) -> bool:
 
 def over_ignored_too(case: Loop, tree: dict, value: float) -> bool:
     right = reference(tree, case.lr)[1]
-    n_labels, n_rows = n_labels_of(tree)
+    n_labels, n_rows = n_labels_of(case, tree)
     whole = case.n_steps * case.n_rows
     return right > 0 and any(close(value * n, right * n_labels) for n in {n_rows, whole} if n != n_labels)
 
@@ -136,7 +139,7 @@ def over_ignored_too(case: Loop, tree: dict, value: float) -> bool:
 def counts_skipped_steps(case: Loop, tree: dict, value: float) -> bool:
     """Right answers or labels of all steps, an overflowing one's too, in the place of those of the others."""
     right = reference(tree, case.lr)[1]
-    n_labels = n_labels_of(tree)[0]
+    n_labels = n_labels_of(case, tree)[0]
     n_all = sum(int((y != IGNORED).sum()) for y in tree["ys"])
     most = n_all - n_labels + 1e-3
     divided_by_all = n_all > n_labels and 0 <= value * n_all - right * n_labels <= most
@@ -171,6 +174,12 @@ HIDDEN_SYNCS = Oracle(
             lambda case, tree, got: bool(got["weight"].isnan().any()),
             "NaN reached the weight: NaN times 0 is NaN, so a factor cannot take it out. Choose with "
             "torch.where(finite, grad, 0.0).",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                right_weight(Observation(case, tree, got)) is not None and math.isinf(got["metrics"][0])
+            ),
+            "A loss of inf is not finite either, though nothing is NaN yet: decide by loss.isfinite(), on the device.",
         ),
         Hint(
             lambda case, tree, got: right_weight(Observation(case, tree, got)) is not None,

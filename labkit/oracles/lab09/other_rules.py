@@ -84,6 +84,13 @@ class LeavesSmallestRest(CachingAllocator):
         return super().splits(small, rest_bytes) and not (small and rest_bytes == 512)
 
 
+class SplitsOneMiB(CachingAllocator):
+    """Splits off 1 MiB of the large pool, not only more."""
+
+    def splits(self, small: bool, rest_bytes: int) -> bool:
+        return super().splits(small, rest_bytes) or (not small and rest_bytes == MiB)
+
+
 class NeverSplits(CachingAllocator):
     def splits(self, small: bool, rest_bytes: int) -> bool:
         return False
@@ -99,6 +106,13 @@ class JoinsToTheRight(CachingAllocator):
         after = blocks.index(block) + 1
         if after < len(blocks) and blocks[after].requested_bytes is None:
             block.nbytes += blocks.pop(after).nbytes
+
+
+class JoinsToTheLeft(CachingAllocator):
+    def join(self, blocks: list, block: object) -> None:
+        at = blocks.index(block)
+        if at and blocks[at - 1].requested_bytes is None:
+            blocks[at - 1].nbytes += blocks.pop(at).nbytes
 
 
 class FirstFit(CachingAllocator):

@@ -174,8 +174,8 @@ OVERLAP = Oracle(
         inputs_untouched,
         right_speedup,
         right_out,
-        no_races,
         every_batch_once_into_the_buffers,
+        no_races,
         host_goes_on,
         copies_beside_kernels,
     ),
@@ -212,6 +212,11 @@ OVERLAP = Oracle(
             "Each result belongs to its own batch: copy batch i into buffers[i % 2], then call compute on that buffer.",
         ),
         Hint(
+            elsewhere,
+            "The batches go into new memory. Copy them into the two buffers that you were given: "
+            "buffers[i % 2].copy_(..., non_blocking=True).",
+        ),
+        Hint(
             race("read too early", "add on"),
             "The caller uses your results on its own stream, which does not know of yours. Let the current stream wait "
             "for every stream that computed something before you return.",
@@ -235,11 +240,6 @@ OVERLAP = Oracle(
             race("freed too early"),
             "Memory that one stream made was dropped while another still reads it: keep a reference, or let its stream "
             "wait first.",
-        ),
-        Hint(
-            elsewhere,
-            "The batches go into new memory. Copy them into the two buffers that you were given: "
-            "buffers[i % 2].copy_(..., non_blocking=True).",
         ),
         Hint(
             from_pageable,

@@ -204,6 +204,8 @@ PROFILE = Oracle(
             lacks(lambda one: one[0] != "kernel"),
             "Copies and memsets occupy the device as well: gpu_memcpy and gpu_memset.",
         ),
+        Hint(lacks(lambda one: one[0] == "gpu_memset"), "A memset occupies the device as well: category gpu_memset."),
+        Hint(lacks(lambda one: one[0] == "gpu_memcpy"), "A copy occupies the device as well: category gpu_memcpy."),
         Hint(
             lacks(lambda one: one[1].startswith("triton_")),
             "Some kernels have no launch in cuda_runtime: Triton launches through the driver, category cuda_driver.",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from labkit.exercises.lab13.cross_entropy import MASKED_BEFORE, MASKED_ROW, Tokens
+from labkit.exercises.lab13.cross_entropy import LOW_ROW, MASKED_BEFORE, MASKED_ROW, Tokens
 from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
 from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
 from labkit.tree import same
@@ -139,6 +139,10 @@ def divided_twice(case: Tokens, tree: dict, got: dict) -> bool:
     return scaled(case, tree, got, 1 / shares(case, tree)[0])
 
 
+def has_wrong_sign(case: Tokens, tree: dict, got: dict) -> bool:
+    return scaled(case, tree, got, -1)
+
+
 def ones(case: Tokens, tree: dict, got: dict) -> Tensor:
     """What was subtracted from the probabilities, (rows that count, vocab), if everything else is right."""
     rows, factor = counted(case, tree), case.dloss / shares(case, tree)[0]
@@ -178,6 +182,20 @@ def is_sum(case: Tokens, tree: dict, got: dict) -> bool:
     return torch.allclose(got["loss"].double(), total, rtol=1e-3)
 
 
+def divided_by_rows(case: Tokens, tree: dict, got: dict) -> bool:
+    """Divided by the number of all rows, instead of by those that count or after it."""
+    n_counted, n_all = shares(case, tree)
+    mean = by_torch(case, tree)[0]
+    wrong = (mean * n_counted / n_all, mean / n_all)
+    return any(torch.allclose(got["loss"].double(), one, rtol=1e-3) for one in wrong)
+
+
+def lacks_the_maximum(case: Tokens, tree: dict, got: dict) -> bool:
+    """The logarithm of a sum below the row's maximum, without that maximum."""
+    tops = tree["logits"][counted(case, tree)].double().amax(-1)
+    return torch.allclose(got["loss"].double(), by_torch(case, tree)[0] - tops.mean(), rtol=1e-3)
+
+
 CROSS_ENTROPY = Oracle(
     id="13-cross-entropy",
     expect=expected,
@@ -202,6 +220,10 @@ CROSS_ENTROPY = Oracle(
             lambda case, tree, got: is_nan_in(got, MASKED_ROW),
             "A block of nothing but -inf leaves the running maximum at -inf, and -inf - (-inf) is no number. Where the "
             "maximum is -inf, subtract 0.",
+        ),
+        Hint(
+            lambda case, tree, got: is_nan_in(got, LOW_ROW),
+            "Logits far below 0 give NaN: the running maximum has to start at -inf, not at 0.",
         ),
         Hint(
             writes_behind_the_row,
@@ -233,6 +255,10 @@ CROSS_ENTROPY = Oracle(
             "loss.",
         ),
         Hint(
+            has_wrong_sign,
+            "The gradient has the wrong sign: it is the probability, less 1 at the target.",
+        ),
+        Hint(
             lambda case, tree, got: not gradient_is_right(case, tree, got) and one_is_elsewhere(case, tree, got),
             "The 1 is not subtracted at the target alone. Compare the target with the column counted from the start of "
             "the row, in every block.",
@@ -249,6 +275,15 @@ CROSS_ENTROPY = Oracle(
         Hint(
             lambda case, tree, got: gradient_is_right(case, tree, got) and is_sum(case, tree, got),
             "The loss is the sum over the tokens: divide it by the number of those that count.",
+        ),
+        Hint(
+            lambda case, tree, got: gradient_is_right(case, tree, got) and divided_by_rows(case, tree, got),
+            "The loss was divided by the number of all rows: `mean` does that. Divide the sum once, by the number of "
+            "tokens that count.",
+        ),
+        Hint(
+            lambda case, tree, got: gradient_is_right(case, tree, got) and lacks_the_maximum(case, tree, got),
+            "The loss lacks the maximum: the sum was taken below it, so the logarithm is top + log(total).",
         ),
     ),
 )

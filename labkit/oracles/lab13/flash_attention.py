@@ -24,9 +24,9 @@ def expected(case: Attention, tree: dict) -> dict:
 
 
 def tolerances(case: Attention, tree: dict) -> Tolerance:
-    """float16: the weights are rounded before they are multiplied with the values, and the result once more."""
+    """float32: scores near 150 are off by 1e-5 each. float16: the weights are rounded, and the result once more."""
     if case.dtype == "float32":
-        return Tolerance(rtol=1e-4, atol=1e-4)
+        return Tolerance(rtol=2e-4, atol=2e-4)
     eps = torch.finfo(tree["q"].dtype).eps
     return Tolerance(rtol=2 * eps, atol=2 * eps)
 
@@ -109,8 +109,9 @@ def divides_by_a_part(case: Attention, tree: dict, got: dict) -> bool:
 
 
 def not_masked(case: Attention, tree: dict, got: dict) -> bool:
+    """In rows of low scores, what lies behind the last key has taken over."""
     every = tree["q"].double() @ tree["k"].double().transpose(1, 2) * case.d_head**-0.5
-    return near(case, got, attended(case, tree, every))
+    return near(case, got, attended(case, tree, every), slice(0, None, 2))
 
 
 def sees_the_next(case: Attention, tree: dict, got: dict) -> bool:
@@ -138,21 +139,48 @@ def nearly(case: Attention, tree: dict, got: dict) -> bool:
 def rounded_on_the_way(case: Attention, tree: dict, got: dict) -> bool:
     """Off by little in float32, but by more than float32 explains."""
     right = expected(case, tree)["out"]
-    is_right = torch.allclose(got["out"], right, rtol=1e-4, atol=1e-4)
+    is_right = torch.allclose(got["out"], right, rtol=2e-4, atol=2e-4)
     return case.dtype == "float32" and nearly(case, tree, got) and not is_right
 
 
-def wrong_from(case: Attention, tree: dict, got: dict, first: int) -> bool:
-    """The queries before `first` are right in all heads, and many of those behind are not."""
+def wrong_rows(case: Attention, tree: dict, got: dict) -> Tensor:
+    """Which queries have a wrong result, (n_heads, seq)."""
     right = expected(case, tree)["out"].double()
-    bad = ~torch.isclose(got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
-    return bool(first < case.seq and not bad[:, :first].any() and bad[:, first:].double().mean() > 0.5)
+    return ~torch.isclose(got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
+
+
+def low_rows_alone(case: Attention, tree: dict, got: dict) -> bool:
+    """Queries whose scores lie far below zero are wrong, and no others."""
+    bad = wrong_rows(case, tree, got)
+    return bool(bad.any() and not bad[:, ::2].any())
+
+
+def heads_mixed_up(case: Attention, tree: dict, got: dict) -> bool:
+    """Heads behind the first hold the first one's result, or what was there before."""
+    first, later = got["out"][:1], got["out"][1:]
+    copies = torch.allclose(later, first.expand_as(later), rtol=1e-2, atol=1e-2)
+    unwritten = not first.isnan().all() and (later.isnan().all() or (later == 0).all())
+    return bool(case.n_heads > 1 and (copies or unwritten))
+
+
+def last_block_alone(case: Attention, tree: dict, got: dict) -> bool:
+    """Each row is that of the last block of keys of its program; NaN where it sees none of them."""
+    ends = [min((row // case.block_m + 1) * case.block_m, case.seq) for row in range(case.seq)]
+    firsts = torch.tensor([(end - 1) // case.block_n * case.block_n for end in ends])
+    before = torch.arange(case.seq)[None, :] < firsts[:, None]
+    wrong = attended(case, tree, scores(case, tree).masked_fill(before, -float("inf")))
+    return torch.allclose(got["out"].double(), wrong, rtol=1e-2, atol=1e-2, equal_nan=True)
+
+
+def wrong_from(case: Attention, tree: dict, got: dict, first: int) -> bool:
+    """The queries before `first` are right in all heads, and a good part of those behind is not."""
+    bad = wrong_rows(case, tree, got)
+    return bool(first < case.seq and not bad[:, :first].any() and bad[:, first:].double().mean() > 0.25)
 
 
 def writes_into_the_next_head(case: Attention, tree: dict, got: dict) -> bool:
     """The last head is right but for its first queries, and the first head is right."""
-    right = expected(case, tree)["out"].double()
-    bad = ~torch.isclose(got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
+    bad = wrong_rows(case, tree, got)
     return bool(case.n_heads > 1 and not bad[0].any() and bad[1, 0] and not bad[1, case.block_m :].any())
 
 
@@ -200,8 +228,27 @@ FLASH_ATTENTION = Oracle(
             "triton.cdiv(seq, block_m).",
         ),
         Hint(
+            heads_mixed_up,
+            "Heads behind the first are not computed: head h begins h * seq * d_head elements behind the first, in all "
+            "four tensors.",
+        ),
+        Hint(
+            last_block_alone,
+            "Each row is that of its last block of keys alone. At the end of the loop's body, the new maximum has to "
+            "become the old one.",
+        ),
+        Hint(
             lambda case, tree, got: bool(got["out"].isnan().all()),
-            "All is NaN: exp overflows, as the scores are large. Subtract the running maximum of the row first.",
+            "All is NaN: exp overflows, as the scores are large. Subtract the row's running maximum first, and rescale "
+            "with exp(old - new).",
+        ),
+        Hint(
+            lambda case, tree, got: low_rows_alone(case, tree, got) and bool(got["out"].isnan().any()),
+            "Rows whose scores are far below 0 are NaN: the running maximum has to start at -inf, not at 0.",
+        ),
+        Hint(
+            low_rows_alone,
+            "Rows whose scores are far below 0 are wrong: a masked score of 0 is larger than theirs. Mask with -inf.",
         ),
         Hint(
             lambda case, tree, got: bool(got["out"].isnan().any()),
@@ -246,7 +293,8 @@ FLASH_ATTENTION = Oracle(
         ),
         Hint(
             lambda case, tree, got: any(wrong_from(case, tree, got, first) for first in (case.block_m, case.block_n)),
-            "The first block is right and a later one is not: load the keys of block j from row j * block_n on.",
+            "The first block is right and a later one is not: go over all keys up to the block's last query, and load "
+            "those of block j from row j * block_n on.",
         ),
         Hint(
             rounded_on_the_way,

@@ -73,10 +73,19 @@ def in_order(key: Callable[[Order, Tile], object]) -> Callable[[Order, dict, dic
 
 
 def wrong_in_last_group(case: Order, tree: dict, got: dict) -> bool:
-    """The whole groups of rows are all right, each tile once."""
+    """The whole groups of rows are all right, each tile once, and what follows is not."""
+    if sorted(given(got)) == all_tiles(case):
+        return False
     whole = case.n_tiles_m // case.group * case.group
     first = given(got)[: whole * case.n_tiles_n]
     return whole < case.n_tiles_m and sorted(first) == [tile for tile in all_tiles(case) if tile[0] < whole]
+
+
+def as_low_as_the_last(case: Order, tree: dict, got: dict) -> bool:
+    """All groups have the height of the last one, which is lower."""
+    n_programs, height = case.group * case.n_tiles_n, case.n_tiles_m % case.group
+    firsts_and_rests = [(pid // n_programs * case.group, pid % n_programs) for pid in range(len(given(got)))]
+    return given(got) == [(first + rest % height, rest // height) for first, rest in firsts_and_rests]
 
 
 def swapped(case: Order, tree: dict, got: dict) -> bool:
@@ -105,9 +114,14 @@ GROUPED_ORDER = Oracle(
             "min(group, n_tiles_m - first row).",
         ),
         Hint(
-            lambda case, tree, got: len(set(given(got))) < len(given(got)),
-            "A tile is taken twice, so another one by nobody. A group has group * n_tiles_n programs; count what is "
-            "left of pid within it.",
+            as_low_as_the_last,
+            "Only the last group has n_tiles_m % group rows, the others have `group`: the height is "
+            "min(group, n_tiles_m - first row).",
+        ),
+        Hint(
+            lambda case, tree, got: sorted(given(got)) != all_tiles(case),
+            "Not every tile is taken once. A group has group * n_tiles_n programs: divide pid by that, and count the "
+            "rest within the group.",
         ),
     ),
 )

@@ -98,6 +98,28 @@ def rest_not_written(case: Product, tree: dict, got: dict) -> bool:
     return rows * cols > 0 and not wrong[:rows, :cols].any() and bool(wrong[rows:].any() or wrong[:, cols:].any())
 
 
+def axes_swapped(case: Product, tree: dict, got: dict) -> bool:
+    """As many rows of tiles are right as there should be columns, and the other way round, and nothing else."""
+    wrong = ~torch.isclose(got["out"].double(), expected(case, tree)["out"].double(), rtol=1e-2, atol=1e-2)
+    rows, cols = -(-case.n_cols // case.tile) * case.tile, -(-case.n_rows // case.tile) * case.tile
+    missing = torch.cat([wrong[rows:].flatten(), wrong[:rows, cols:].flatten()])
+    return missing.numel() > 0 and not wrong[:rows, :cols].any() and missing.double().mean().item() > 0.9
+
+
+def one_step_alone(case: Product, tree: dict, got: dict) -> bool:
+    """Only the last step along the inner dimension is there."""
+    a, b = factors(case, tree)
+    starts = {(case.n_inner - 1) // step * step for step in STEPS} - {0}
+    return any(is_like(got, product(a[:, start:], b[start:]), 5e-3) for start in starts)
+
+
+def first_step_again(case: Product, tree: dict, got: dict) -> bool:
+    """The first step along the inner dimension in place of each one."""
+    a, b = factors(case, tree)
+    steps = [step for step in STEPS if step < case.n_inner]
+    return any(is_like(got, -(-case.n_inner // step) * product(a[:, :step], b[:step]), 5e-3) for step in steps)
+
+
 def rest_left_out(case: Product, tree: dict, got: dict) -> bool:
     """Only whole steps along the inner dimension are summed."""
     a, b = factors(case, tree)
@@ -127,9 +149,24 @@ MATMUL = Oracle(
             "and mask the last one.",
         ),
         Hint(
+            one_step_alone,
+            "Only the last step along the inner dimension is in the result: hand the sum so far to `tl.dot` as its "
+            "third argument, or add to it.",
+        ),
+        Hint(
+            first_step_again,
+            "Every step multiplies the same two tiles, the first ones: the offsets along the inner dimension begin at "
+            "`start`.",
+        ),
+        Hint(
             overwritten,
             "Only the beginnings of rows are wrong: lanes behind the end of the row above wrote there. Mask the store "
             "in both of its dimensions.",
+        ),
+        Hint(
+            axes_swapped,
+            "The last rows or columns of tiles have no program: the two axes of the grid are swapped against those of "
+            "tl.program_id.",
         ),
         Hint(
             rest_not_written,

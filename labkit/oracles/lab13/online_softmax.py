@@ -72,8 +72,15 @@ def never_rescales(case: Blocks, tree: dict, got: dict) -> bool:
 
 
 def wrong_sign(case: Blocks, tree: dict, got: dict) -> bool:
-    wrong = running_sum(case, tree, lambda gap: torch.exp(-gap), lambda gap: gap)
-    return len(case.widths) > 1 and is_like(got["total"], wrong, seen(tree))
+    """Of the old sum's factor, or of both."""
+    ways = (lambda gap: gap, lambda gap: -gap)
+    wrong = [running_sum(case, tree, lambda gap: torch.exp(-gap), of_block) for of_block in ways]
+    return len(case.widths) > 1 and any(is_like(got["total"], one, seen(tree)) for one in wrong)
+
+
+def own_sum_not_moved(case: Blocks, tree: dict, got: dict) -> bool:
+    """The old sum is rescaled; the block's own stays below the block's top, also where that is the smaller one."""
+    return len(case.widths) > 1 and is_like(got["total"], running_sum(case, tree, torch.exp), seen(tree))
 
 
 def last_block_only(case: Blocks, tree: dict, got: dict) -> bool:
@@ -91,7 +98,13 @@ def stats_are_right(case: Blocks, tree: dict, got: dict) -> bool:
 
 
 def merged_unscaled(case: Blocks, tree: dict, got: dict) -> bool:
-    return is_like(got["merged_total"], tree["left_total"] + tree["right_total"])
+    """Neither sum, or only one of the two, was moved to the larger maximum."""
+    top = torch.maximum(tree["left_top"], tree["right_top"])
+    some = top > -torch.inf
+    left, right = (tree[f"{side}_total"].double()[some] for side in ("left", "right"))
+    to_left, to_right = (torch.exp(tree[f"{side}_top"] - top).double()[some] for side in ("left", "right"))
+    got_some = got["merged_total"][some]
+    return any(is_like(got_some, one) for one in (left + right, left * to_left + right, left + right * to_right))
 
 
 def undefined(name: str) -> Callable[[Blocks, dict, dict], bool]:
@@ -113,11 +126,6 @@ ONLINE_SOFTMAX = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: undefined("total")(case, tree, got) or undefined("merged_total")(case, tree, got),
-            "NaN comes from -inf minus -inf, where a row has seen nothing but -inf. Subtract a maximum that is 0 "
-            "there: torch.where(top == -float('inf'), 0, top).",
-        ),
-        Hint(
             starts_at_zero,
             "The maximum never goes below 0: it should start at -float('inf'), so that the first element replaces it.",
         ),
@@ -132,12 +140,23 @@ ONLINE_SOFTMAX = Oracle(
         ),
         Hint(
             wrong_sign,
-            "The old sum is rescaled the wrong way round: the factor is exp(old maximum - new maximum), at most 1.",
+            "A sum is rescaled the wrong way round: the factor is exp(its own maximum - the larger one), at most 1.",
+        ),
+        Hint(
+            own_sum_not_moved,
+            "A block's own sum was taken below the block's maximum. Where the old maximum is larger, it takes the "
+            "factor exp(block's maximum - old maximum).",
         ),
         Hint(
             lambda case, tree, got: stats_are_right(case, tree, got) and merged_unscaled(case, tree, got),
             "merge_stats adds sums that were taken below different maxima. Bring both to the larger one first: each "
             "times exp(its own maximum - the larger one).",
+        ),
+        Hint(
+            # Behind those that go by rows without any minus infinity.
+            lambda case, tree, got: undefined("total")(case, tree, got) or undefined("merged_total")(case, tree, got),
+            "NaN comes from -inf minus -inf, where a row has seen nothing but -inf. Subtract a maximum that is 0 "
+            "there: torch.where(top == -float('inf'), 0, top).",
         ),
     ),
 )

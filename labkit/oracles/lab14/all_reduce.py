@@ -126,6 +126,13 @@ NAIVE = oracle(
     "in the dtype of x. If everybody sends to everybody, there are n(n-1).",
     "Rank 0 can receive one message a round and send one, so there are n-1 rounds in and n-1 out. Look for a message "
     "that has to wait although rank 0 is free.",
+    (
+        Hint(
+            some_have_sum,
+            "Rank 0 has the sum, and not all the others have it. Send it only when the tensors of all ranks are in it: "
+            "one loop that receives, then another that sends.",
+        ),
+    ),
 )
 
 TREE = oracle(

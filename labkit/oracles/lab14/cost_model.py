@@ -118,6 +118,14 @@ COST_MODEL = Oracle(
             "α is paid for every message, so in every round, and not once for each way round the ring.",
         ),
         Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + 2 * (n - 1) / n * bytes_s)),
+            "2(n-1)/n S is what a rank of the ring sends in all rounds together. In one round it sends a chunk.",
+        ),
+        Hint(
+            takes("naive", lambda n, alpha, bytes_s: 2 * alpha + 2 * (n - 1) * bytes_s),
+            "Rank 0 exchanges n - 1 messages each way, one after the other, and α is paid for every one of them.",
+        ),
+        Hint(
             lambda case, tree, got: (
                 case.n > 2
                 and case.alpha_s > 0

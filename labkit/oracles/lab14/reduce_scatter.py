@@ -93,6 +93,16 @@ def untouched(tensors: list[torch.Tensor]) -> bool:
     return all(bool((tensor == UNTOUCHED).all()) for tensor in tensors)
 
 
+def only_own_untouched(rank: int, gathered: list[torch.Tensor]) -> bool:
+    """Of what a rank gathered, its own part is as before the call, and the others are not."""
+    return [untouched([one]) for one in gathered] == [other == rank for other in range(len(gathered))]
+
+
+def some_untouched(gathered: list[torch.Tensor]) -> bool:
+    """Some part that has elements is as before the call."""
+    return any(len(one) > 0 and untouched([one]) for one in gathered)
+
+
 def reordered(case: Parts, tree: dict, got: dict) -> bool:
     """All parts are there, and not in the order of the ranks."""
     parts = [one["part"] for one in tree["ranks"]]
@@ -143,10 +153,15 @@ REDUCE_SCATTER = Oracle(
         Hint(
             first_call(
                 "all_gather",
-                lambda case, tree, got: all(bool((out[r] == UNTOUCHED).all()) for r, out in enumerate(outs(got))),
+                lambda case, tree, got: all(only_own_untouched(r, out) for r, out in enumerate(outs(got))),
             ),
             "A rank's own part is missing from its list: nobody sends it to itself, so copy it. An assignment to "
             "output_list[r] only puts another tensor there, and what the caller has stays as it was.",
+        ),
+        Hint(
+            first_call("all_gather", lambda case, tree, got: any(map(some_untouched, outs(got)))),
+            "Some of `output_list` is as it was before the call: a rank sent a part on that it did not have yet. In "
+            "step k it sends part r - k, which has come in the step before, and receives part r - 1 - k.",
         ),
         Hint(
             first_call("reduce_scatter", own_part),

@@ -77,10 +77,12 @@ def first_norms(case: Steps, tree: dict) -> dict[str, list[float]]:
         "n times": [math.sqrt(n * average + sum(own)) for _ in every],
         "shared only": [math.sqrt(average) for _ in every],
         "before the average": [math.sqrt(sum(local) + sum(own)) for _ in every],
+        "of its own version": [math.sqrt(one + sum(own)) for one in local],
         "own averaged": [math.sqrt(average + sum(own) / n) for _ in every],
         "own gradients averaged": [math.sqrt(average + mean_of_tables(tree)) for _ in every],
         "norms added": [sum(math.sqrt(average + one) for one in own) for _ in every],
         "norms added, shared once": [math.sqrt(average) + sum(map(math.sqrt, own)) for _ in every],
+        "norms of tables added": [math.sqrt(average + sum(map(math.sqrt, own)) ** 2) for _ in every],
         "of sums": [math.sqrt(n**2 * average + sum(own)) for _ in every],
         "squared": [average + sum(own) for _ in every],
     }
@@ -190,7 +192,9 @@ AMP_CLIP = Oracle(
             "That is the norm of the scaled gradients. Divide by the scale before you measure and clip.",
         ),
         Hint(
-            norm_is("before the average"),
+            lambda case, tree, got: any(
+                norm_is(mistake)(case, tree, got) for mistake in ("before the average", "of its own version")
+            ),
             "The norm was taken before the average, of every rank's own version of the shared gradient. Average first.",
         ),
         Hint(
@@ -218,8 +222,9 @@ AMP_CLIP = Oracle(
             "shared ones are averaged.",
         ),
         Hint(
-            lambda case, tree, got: (
-                norm_is("norms added")(case, tree, got) or norm_is("norms added, shared once")(case, tree, got)
+            lambda case, tree, got: any(
+                norm_is(mistake)(case, tree, got)
+                for mistake in ("norms added", "norms added, shared once", "norms of tables added")
             ),
             "Norms do not add up, their squares do: sum the squares over the ranks, then take the root.",
         ),

@@ -85,7 +85,7 @@ def start_s(case: Job) -> float:
 def most_seconds(case: Job, tree: dict) -> float:
     """Where a block is missing on some ranks, its bucket and those behind it may wait for the end."""
     step_s = BLOCK_S * case.n_layers + ROOM * after_backward_s(case)
-    if case.away is not None:
+    if case.odd_ranks_skip is not None:
         step_s += sum(reduce_s(case, n_bytes) for n_bytes in bucket_bytes(case))
     return start_s(case) + case.n_steps * step_s
 
@@ -96,7 +96,7 @@ def least_seconds(case: Job) -> float:
         return case.n_steps * BLOCK_S * case.n_layers
     wire = cluster_of(case).within
     n_bytes = sum(tensor.nbytes for tensor in (*Net(case, 0).parameters(), *Net(case, 0).buffers()))
-    backward_s = BLOCK_S * (case.n_layers - (case.away is not None))
+    backward_s = BLOCK_S * (case.n_layers - (case.odd_ranks_skip is not None))
     return n_bytes / wire.bytes_per_s + case.n_steps * (backward_s + reduce_s(case, 0))
 
 
@@ -159,6 +159,24 @@ def looks_like(mistake: str) -> Any:
         return any(compare(right, replica, CLOSE) for replica in wrong)
 
     return when
+
+
+def stand_still(case: Job, tree: dict, got: dict) -> bool:
+    """Whether weights that should have moved are on all ranks those from which rank 0 began."""
+    start, right = tree["ranks"][0]["parameters"], whole_batch(case, tree).parameters()
+    return any(
+        not torch.equal(old, new) and all(torch.equal(old, one["parameters"][i]) for one in got["ranks"])
+        for i, (old, new) in enumerate(zip(start, right, strict=True))
+    )
+
+
+def skipped_stands_still(case: Job, tree: dict, got: dict) -> bool:
+    """Whether the block that odd ranks skip kept its first weight on rank 1, and not on rank 0."""
+    names = [name for name, _ in Net(case, 0).named_parameters()]
+    block = names.index(f"blocks.{case.odd_ranks_skip}.weight")
+    first = tree["ranks"][0]["parameters"][block]
+    moved, still = (one["parameters"][block] for one in got["ranks"][:2])
+    return torch.equal(first, still) and not torch.equal(first, moved)
 
 
 def calls(got: dict) -> dict[str, list]:
@@ -256,6 +274,16 @@ DDP = Oracle(
         Hint(
             lambda case, tree, got: sum(calls(got)["bytes"]) == case.n_steps * sum(twice(case)),
             "The weight that two layers share travels twice. It is one parameter: module.parameters() lists it once.",
+        ),
+        Hint(
+            stand_still,
+            "Some weights never moved: what completed their bucket travelled as zeros. A hook of register_hook runs "
+            "before .grad is there; register_post_accumulate_grad_hook runs after.",
+        ),
+        Hint(
+            skipped_stands_still,
+            "A block without a gradient on a rank stood still there and moved on the others. finish() puts the average "
+            "into .grad where it is None, too.",
         ),
         Hint(
             lambda case, tree, got: len(calls(got)["bytes"]) > case.n_steps * calls_a_step(case),

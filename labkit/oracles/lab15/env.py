@@ -129,7 +129,12 @@ ENV = Oracle(
             "all three variables are there.",
         ),
         Hint(
-            lambda case, tree, got: bool(got["error"]) and case.around == "slurm" and "MASTER_" in got["message"],
+            lambda case, tree, got: bool(named(got["message"]) & _of_others(case)),
+            "Nothing is missing here: another launcher started this process. Take the first of the table of which all "
+            "three variables are there.",
+        ),
+        Hint(
+            lambda case, tree, got: "SLURM_JOB_ID" in tree["env"] and "MASTER_" in got["message"],
             "SLURM_JOB_NODELIST and SLURM_JOB_ID replace MASTER_ADDR and MASTER_PORT under every launcher: an mpirun "
             "inside of a Slurm job sees them, too.",
         ),

@@ -70,6 +70,13 @@ def from_the_start(slip: str) -> Callable[[Training, dict, dict], bool]:
     return when
 
 
+def never_drawn(case: Training, tree: dict, got: dict) -> bool:
+    """Whether the first checkpoint at a kill holds a generator as it was at the start."""
+    job, begun = tree["job"], tree["begun"]
+    at_start = [torch.Generator().manual_seed(job["seed"] + rank).get_state() for rank in range(N_RANKS)]
+    return any(map(torch.equal, got["left"][0]["generators"], begun["generators"] if begun else at_start))
+
+
 def went_on_alone(case: Training, tree: dict, got: dict) -> bool:
     """The rank that was not killed took more than the step that was under way, which ended with the other one."""
     return len(got["left"]) > 0 and got["steps"][0][1 - case.kill_rank] > case.kill_steps + 1
@@ -122,6 +129,12 @@ FAULTS: tuple[Fault, ...] = (
         "error with it in the text.",
     ),
     (
+        lambda case, tree, got: got["ended"] is None,
+        "the launch had to be ended, because its ranks did not",
+        "Some rank waits for another one for ever. Every rank has to call every collective, also one whose result only "
+        "rank 0 wants.",
+    ),
+    (
         lambda case, tree, got: not got["left"],
         "the ranks did not come to the step at which one is killed",
         "Each rank takes every step of the training by step() of its own torch.optim.SGD: the killed rank is counted "
@@ -171,15 +184,14 @@ FAULTS: tuple[Fault, ...] = (
         GENERATORS,
     ),
     (
+        never_drawn,
+        "the noise was not drawn from the ranks' generators",
+        "The generators are where they were at the start: hand this rank's to torch.randn(..., generator=generator).",
+    ),
+    (
         kept_other("losses", lambda kept, right: kept is None or len(kept) != len(right["losses"])),
         "checkpoint.pt did not hold one loss for each step done",
         "The losses so far are part of the state: a restarted process knows only those that the checkpoint tells it.",
-    ),
-    (
-        lambda case, tree, got: got["ended"] is None,
-        "the launch had to be ended, because its ranks did not",
-        "Some rank waits for another one for ever. Every rank has to call every collective, also one whose result only "
-        "rank 0 wants.",
     ),
     (
         lambda case, tree, got: len(got["left"]) == 1 and not got["error"],
@@ -237,6 +249,12 @@ FAULTS: tuple[Fault, ...] = (
         "the curve is that of rank 0's own loss",
         "The curve holds the mean of both ranks' losses: all-reduce a detached copy of the loss, and divide by the "
         "number of ranks.",
+    ),
+    (
+        from_the_start("never averaged"),
+        "the curve is that of two ranks which train each for itself",
+        "The gradients were not averaged: take the loss from what DistributedDataParallel returned, not from the model "
+        "inside, whose forward pass it does not see.",
     ),
 )
 

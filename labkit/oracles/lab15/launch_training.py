@@ -5,6 +5,8 @@ It uses torch's own sampler and optimizer. What a slip is called in words, and w
 
 from __future__ import annotations
 
+import copy
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,16 +34,18 @@ def course(case: Training, tree: dict, begin: dict | None = None, slip: str = ""
 
     slip: "model", "momentum" or "generators" forgotten at the beginning; "rank 0's generator" for all; the "epoch"
     begun again for its first step; the order of epoch 0 there ("set_epoch"), or in every epoch ("never set_epoch");
-    "own loss" of rank 0 on the curve.
+    "own loss" of rank 0 on the curve; gradients "never averaged".
     """
     job = tree["job"]
     begin = begin or tree["begun"] or {"step": 0, "model": job["model"], "losses": []}
     model = nn.Linear(case.n_features, 1)
     weights = job["model"] if slip == "model" else begin["model"]
     model.load_state_dict({name: value.clone() for name, value in weights.items()})
-    optimizer = torch.optim.SGD(model.parameters(), lr=job["lr"], momentum=job["momentum"])
+    replicas = [model, copy.deepcopy(model)] if slip == "never averaged" else [model] * N_RANKS
+    parameters = [parameter for replica in dict.fromkeys(replicas) for parameter in replica.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=job["lr"], momentum=job["momentum"])
     if "momentum" in begin and slip != "momentum":
-        for parameter, buffer in zip(model.parameters(), begin["momentum"], strict=True):
+        for parameter, buffer in zip(parameters, itertools.cycle(begin["momentum"])):
             optimizer.state[parameter]["momentum_buffer"] = buffer.clone()
     generators = [torch.Generator().manual_seed(job["seed"] + rank) for rank in range(N_RANKS)]
     if "generators" in begin and slip != "generators":
@@ -58,10 +62,10 @@ def course(case: Training, tree: dict, begin: dict | None = None, slip: str = ""
         for rank, generator in enumerate(generators):
             x, y = _batch(case, job, rank, epoch, within)
             x = x + job["noise"] * torch.randn(x.shape, generator=generator)
-            each.append(mse_loss(model(x), y))
+            each.append(mse_loss(replicas[rank](x), y))
         loss = sum(each) / N_RANKS
         optimizer.zero_grad()
-        loss.backward()
+        (sum(each) if slip == "never averaged" else loss).backward()
         optimizer.step()
         losses.append(float((each[0] if slip == "own loss" else loss).detach()))
         at[step + 1] = {

@@ -97,7 +97,7 @@ def _average(mistake: Mistake, models: list[Net]) -> None:
 def _in_order(mistake: Mistake, model: Net) -> list[torch.nn.Parameter]:
     """The parameters, or for "mixes" as they get ready: of the crossed layers, who is called last is ready first."""
     named = dict(model.named_parameters())
-    if mistake == "mixes" and model.case.crossed and model.rank % 2:
+    if mistake == "mixes" and model.case.odd_ranks_swap and model.rank % 2:
         names = {"left": "right", "right": "left"}
         return [named[".".join(names.get(part, part) for part in name.split("."))] for name in named]
     return list(named.values())

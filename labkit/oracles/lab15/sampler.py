@@ -165,7 +165,7 @@ SAMPLER = Oracle(
         ),
         Hint(
             fails(shuffled, lambda case, got: bool(got["seeded"])),
-            "Iterating draws from, or seeds, torch's global random numbers, and then all ranks drop the same units. "
+            "Iterating draws from, or seeds, torch's global random numbers, and then dropout is the same on all ranks. "
             "Use a `torch.Generator()` of the sampler's own.",
         ),
         Hint(

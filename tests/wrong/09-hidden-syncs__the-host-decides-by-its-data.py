@@ -1,5 +1,5 @@
+# A loss of inf is not finite either
 def train(device, weight, batches, lr):
-    """What decides about a step is known on the host before the batch is sent: no question to the device at all."""
     totals = torch.zeros(2, device=device)
     n_labels = n_steps = 0
     for x, y in batches:

@@ -1,0 +1,11 @@
+# An event marks a place in one stream
+def time_jobs(jobs, cuda):
+    pairs=[]
+    for fn, stream in jobs:
+        s=cuda.Event(enable_timing=True); e=cuda.Event(enable_timing=True)
+        s.record()
+        with cuda.stream(stream):
+            fn(); e.record()
+        pairs.append((s,e))
+    cuda.synchronize()
+    return [s.elapsed_time(e) for s,e in pairs]
