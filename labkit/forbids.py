@@ -14,7 +14,11 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from labkit.shell import current_shell
+
 METHOD = "torch.Tensor."
+LOOK_UP = frozenset({"getattr", "eval", "exec", "__import__", "importlib"})
+"""By these a name can be found that the text does not show."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,46 @@ def find_forbidden(cells: Sequence[str], roots: Sequence[str], forbids: Sequence
     """The first forbidden use reachable from the definitions of `roots` in the program that the cells make."""
     if not forbids:
         return None
+    for cell, definition, known in _reached(cells, roots, forbids):
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Name | ast.Attribute) and (found := _forbidden_name(node, known, forbids)):
+                return Forbidden(found, _line(cell, node))
+    return None
+
+
+def find_disguise(cells: Sequence[str], roots: Sequence[str], forbids: Sequence[str]) -> Forbidden | None:
+    """The first place reachable from `roots` that may call what is forbidden under a name which the text does not show.
+
+    It may as well be honest: a reason to look at the answer, and no more. None where nothing is forbidden.
+    """
+    last_parts = {name.rpartition(".")[2] for name in forbids}
+    for cell, definition, known in _reached(cells, roots, forbids) if forbids else ():
+        shown = set()
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Call) and _getattr_text(node) not in (None, *last_parts):
+                # A call comes before what it calls.
+                shown.add(node.func)
+            elif isinstance(node, ast.Name) and node not in shown:
+                name = known.get(node.id, node.id).partition(".")[0]
+                if name in LOOK_UP:
+                    return Forbidden(name, _line(cell, node))
+    return None
+
+
+def _getattr_text(node: ast.Call) -> str | None:
+    """What `getattr(x, "dtype", None)` says that it looks up; None for any other call."""
+    is_plain = isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1
+    return node.args[1].value if is_plain and isinstance(node.args[1], ast.Constant) else None
+
+
+def _line(cell: str, node: ast.expr) -> str:
+    return f"line {node.lineno}: {cell.splitlines()[node.lineno - 1].strip()[:80]}"
+
+
+def _reached(
+    cells: Sequence[str], roots: Sequence[str], forbids: Sequence[str]
+) -> Iterator[tuple[str, ast.AST, dict[str, str]]]:
+    """The definitions that those of `roots` use, each with its cell and with what imported names mean in it."""
     program = [(cell, tree) for cell in cells if (tree := _parse(cell))]
     # A package that an exercise forbids parts of is imported by the lab's first cell, which may not be given.
     aliases = {top: top for top in (name.partition(".")[0] for name in forbids)}
@@ -45,25 +89,14 @@ def find_forbidden(cells: Sequence[str], roots: Sequence[str], forbids: Sequence
         used = _globals_used(definition)
         known = {alias: dotted for alias, dotted in aliases.items() if alias in used}
         known |= _aliases(list(ast.walk(definition)), known, forbids)
-        for node in ast.walk(definition):
-            if isinstance(node, ast.Name | ast.Attribute):
-                found = _forbidden_name(node, known, forbids)
-                if found:
-                    line = cell.splitlines()[node.lineno - 1].strip()
-                    return Forbidden(found, f"line {node.lineno}: {line[:80]}")
+        yield cell, definition, known
         waiting += [found for name in used - names for found in definitions.get(name, ())]
         names |= used
-    return None
 
 
 def program_of(answers: Sequence[object]) -> list[str]:
     """The text of the program that the answers live in: the notebook's cells so far, or their module's source."""
-    try:
-        from IPython import get_ipython
-    except ModuleNotFoundError:
-        shell = None
-    else:
-        shell = get_ipython()
+    shell = current_shell()
     if shell is not None:
         return [shell.transform_cell(cell) for cell in shell.user_ns.get("In", [])]
     texts = []

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
 
 
 class OverLimit(BaseException):
@@ -23,29 +26,43 @@ class OverLimit(BaseException):
 
 @contextmanager
 def time_limit(wall_s: float, cpu_s: float | None = None) -> Iterator[None]:
-    """Raise OverLimit inside the block once `wall_s` seconds have passed, or `cpu_s` of CPU time were used."""
+    """Raise OverLimit inside the block once `wall_s` seconds have passed, or `cpu_s` of CPU time were used.
+
+    The limits of a block around this one hold in it, too. Any other timer is put off until the block has ended.
+    """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    timers = [("wall", wall_s, signal.SIGALRM, signal.ITIMER_REAL)]
+    timers = [(_Raiser("wall", wall_s), signal.SIGALRM, signal.ITIMER_REAL, time.monotonic)]
     if cpu_s is not None:
-        timers.append(("cpu", cpu_s, signal.SIGPROF, signal.ITIMER_PROF))
-    handlers = {}
+        timers.append((_Raiser("cpu", cpu_s), signal.SIGPROF, signal.ITIMER_PROF, time.process_time))
+    found = []
     try:
-        for kind, limit_s, number, timer in timers:
-            handlers[number] = signal.signal(number, _raiser(kind, limit_s))
+        for raiser, number, timer, clock in timers:
+            handler, (left_s, repeat_s) = signal.getsignal(number), signal.getitimer(timer)
+            if isinstance(handler, _Raiser) and 0 < left_s <= raiser.limit_s:
+                continue  # the limit around this one is due first
+            found.append((number, handler, timer, clock, clock() + left_s if left_s else None, repeat_s))
+            signal.signal(number, raiser)
             # Repeats, in case an answer swallows the first one.
-            signal.setitimer(timer, limit_s, 0.5)
+            signal.setitimer(timer, raiser.limit_s, 0.5)
         yield
     finally:
-        for _, _, number, timer in timers:
+        for number, handler, timer, *_ in found:
             signal.setitimer(timer, 0)
-            if number in handlers:
-                signal.signal(number, handlers[number])
+            signal.signal(number, handler)
+        for *_, timer, clock, due_s, repeat_s in found:
+            if due_s is not None:
+                # What is overdue goes off now; zero would stop it.
+                signal.setitimer(timer, max(due_s - clock(), 1e-6), repeat_s)
 
 
-def _raiser(kind: str, limit_s: float):
-    def stop(number, frame):
-        raise OverLimit(kind, limit_s)
+@dataclass(frozen=True)
+class _Raiser:
+    """A handler of signals."""
 
-    return stop
+    kind: str
+    limit_s: float
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        raise OverLimit(self.kind, self.limit_s)

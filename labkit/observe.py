@@ -127,7 +127,7 @@ def observe_rank(
     lend: as for `observe`.
     A Trouble of the kind "stopped" says that the run had ended for a reason that lies with another rank.
     """
-    with _stage(rank=comm.rank, world_size=comm.world_size, comm=comm) as stage:
+    with _stage(comm) as stage:
         try:
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
                 got, back = _drive_one(exercise, answers, case, part, stage, lend)
@@ -139,11 +139,20 @@ def observe_rank(
 
 
 @contextlib.contextmanager
-def _stage(**of_rank: Any) -> Iterator[Stage]:
-    """A fresh stage, with every generator seeded and in `known_settings`."""
+def _stage(comm: Comm | None = None) -> Iterator[Stage]:
+    """A fresh stage, with every generator seeded and in `known_settings`. comm: of a rank that has one for itself."""
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
         seed_all(0)
-        yield Stage(device=device(), tmp=Path(folder), **of_rank)
+        stage = Stage(device=device(), tmp=Path(folder))
+        yield stage if comm is None else replace(stage, **_of_rank(comm))
+
+
+def _of_rank(comm: Comm) -> dict[str, Any]:
+    """A rank lives where its messages do, also on a machine with a GPU.
+
+    There one thread goes backward for all ranks of a process: one that waits in it for a message would wait for ever.
+    """
+    return {"device": comm.device, "rank": comm.rank, "world_size": comm.world_size, "comm": comm}
 
 
 def _drive_one(
@@ -162,7 +171,7 @@ def _drive_ranks(
     run = exercise.run
 
     def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
-        own = replace(stage, rank=comm.rank, world_size=comm.world_size, comm=comm, measured={}, held={}, marks=[])
+        own = replace(stage, **_of_rank(comm), measured={}, held={}, marks=[])
         return *_drive_one(exercise, answers, case, part_of(tree, comm.rank), own, lend), own
 
     results, traffic = simulate(drive, n_ranks(exercise, case), run.cluster(case) if run.cluster else None)

@@ -32,8 +32,8 @@ class Opaque:
 def plain(value: object, depth: int = 0) -> Tree:
     """A copy of `value` as a plain tree on the CPU, tensors detached and contiguous.
 
-    Tuples become lists, numpy scalars Python numbers. Tensor subclasses, sparse tensors, numpy arrays and any other
-    object become `Opaque`: only plain tensors and parameters count as tensors.
+    Tuples become lists, numpy scalars Python numbers. Tensor subclasses, sparse and nested tensors, numpy arrays and
+    any other object become `Opaque`: only plain tensors and parameters count as tensors.
     """
     if depth > MAX_DEPTH:
         return Opaque("nesting deeper than 16 levels")
@@ -115,6 +115,8 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 def _plain_tensor(value: torch.Tensor) -> torch.Tensor | Opaque:
     if value.layout is not torch.strided:
         return Opaque(f"{str(value.layout).removeprefix('torch.')} tensor")
+    if value.is_nested:
+        return Opaque("nested tensor")
     if value.device.type == "meta":
         return Opaque("tensor on the meta device, which holds no values")
     return value.detach().cpu().resolve_conj().resolve_neg().contiguous().clone()

@@ -20,6 +20,8 @@ ROOMS = (
     "tree",
     "formats",
     "units",
+    "timeline",
+    "shell",
     "limits",
     "interpreter",
     "meters",

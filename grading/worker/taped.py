@@ -62,7 +62,7 @@ def taping_of(exercise: Exercise, watched: bool) -> Taping | None:
 def tensors_of(tree: Tree, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:
     """The strided tensors of what a driver was handed or returned, named as `labkit.tree.leaves` names them."""
     if isinstance(tree, torch.Tensor):
-        if tree.layout is torch.strided:
+        if tree.layout is torch.strided and not tree.is_nested:
             yield path, tree
         return
     items: Sequence[tuple[object, object]] = ()

@@ -18,6 +18,7 @@ from labkit.check.text import as_text, mark_of
 from labkit.check.verdict import Verdict
 from labkit.forbids import find_forbidden, program_of
 from labkit.observe import gather_answers, known_settings, make_inputs, observe, public_seed
+from labkit.shell import show
 from labkit.spec import Exercise, Observation, Oracle, Trouble
 
 _STOPS = ("unanswered", "wall", "cpu", "memory")
@@ -70,7 +71,7 @@ def check(exercise_id: str, *answers: object) -> None:
     verdict = examine(exercise, oracle_of(exercise_id), named, program_of(answers))
     if verdict.passed and (texts := _texts(exercise, named)):
         _verdicts()[texts] = verdict
-    _show(verdict)
+    show(VerdictView(verdict))
     if verdict.outcome not in ("passed", "partial"):
         raise CheckFailed(verdict)
 
@@ -144,18 +145,3 @@ def refusal(forbidden) -> Trouble:
 def expectations_present() -> bool:
     """Whether this process can see the expected values; the grader's workers cannot."""
     return importlib.util.find_spec("labkit.oracles") is not None
-
-
-def _show(verdict: Verdict) -> None:
-    try:
-        from IPython import get_ipython
-    except ModuleNotFoundError:
-        shell = None
-    else:
-        shell = get_ipython()
-    if shell is not None and getattr(shell, "kernel", None) is not None:
-        from IPython.display import display
-
-        display(VerdictView(verdict))
-    else:
-        print(as_text(verdict))

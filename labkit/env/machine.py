@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 
 from labkit.env.finding import Finding
+from labkit.spec import GiB
 
 GB = 10**9
-GiB = 2**30
 OLDEST_PYTHON = (3, 11)
 UNTESTED_PYTHON = (3, 14)
 COMPILER_FIX = {

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from labkit.env.finding import Finding, Probe
+from labkit.spec import GiB
 
-GiB = 2**30
 OLDEST_TORCH = (2, 11)
 
 

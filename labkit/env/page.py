@@ -10,6 +10,7 @@ from html import escape
 
 from labkit.env.finding import Finding
 from labkit.env.survey import look
+from labkit.shell import show
 
 _MARKS = {"ok": "✓", "note": "○", "red": "✗"}
 _COLOURS = {
@@ -34,19 +35,7 @@ _CODE = (
 
 def environment() -> None:
     """Show the environment page: a table in a notebook, text elsewhere."""
-    page = Page(look())
-    try:
-        from IPython import get_ipython
-    except ModuleNotFoundError:
-        shell = None
-    else:
-        shell = get_ipython()
-    if shell is not None and getattr(shell, "kernel", None) is not None:
-        from IPython.display import display
-
-        display(page)
-    else:
-        print(page)
+    show(Page(look()))
 
 
 class Page:

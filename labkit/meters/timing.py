@@ -80,28 +80,30 @@ def bench(
     n_warmup: int = 3,
     n_repeats: int | None = None,
     flush_cache: bool | None = None,
-    now_s: Callable[[], float] = time.perf_counter,
+    now_s: Callable[[], float] | None = None,
 ) -> Timing:
     """Time `fn()`: a first call, n_warmup more, then the repeats, each on its own.
 
-    cuda: `torch.cuda`, or a simulated device inside its `with` block, for work of that device; None takes the GPU
-    where there is one, else the host's clock `now_s`. n_repeats: None takes as many as fit in 200 ms, from 10 to 100.
-    flush_cache: before each repeat, write over more memory than the cache holds, outside of what is timed; by default
-    on a device, and not on the host.
+    cuda: `torch.cuda`, or a simulated device inside its `with` block, for work of that device. now_s: a clock of the
+    host, as `time.perf_counter`, for work of the host. Without either, the GPU where there is one, else
+    `time.perf_counter`. n_repeats: None takes as many as fit in 200 ms, from 10 to 100. flush_cache: before each
+    repeat, write over more memory than the cache holds, outside of what is timed; by default on a device, and not on
+    the host.
 
-    Raises TypeError where fn cannot be called, and ValueError for numbers that make no sense, for work of a device
-    timed by the host's clock, and for a time too short to be told.
+    Raises TypeError where fn cannot be called, and ValueError for numbers that make no sense, for work that what times
+    it cannot see, and for a time too short to be told.
     """
     if not callable(fn):
         kind = type(fn).__name__
         raise TypeError(f"bench calls a function many times, and was given a {kind}: write bench(lambda: ...)")
     if n_warmup < 0 or (n_repeats is not None and n_repeats < 1):
         raise ValueError(f"n_warmup is 0 or more and n_repeats 1 or more; they are {n_warmup} and {n_repeats}")
-    if cuda is None and has_gpu():
+    unasked = cuda is None and now_s is None and has_gpu()
+    if unasked:
         cuda = torch.cuda
     cold = cuda is not None if flush_cache is None else flush_cache
     if cuda is None:
-        run, method = _OnHost(fn, cold, now_s), "host clock"
+        run, method = _OnHost(fn, cold, now_s or time.perf_counter), "host clock"
     else:
         run, method = _OnDevice(fn, cold, cuda), "CUDA events"
     (first_ms,) = run.times_ms(1, flush=False)
@@ -109,6 +111,8 @@ def bench(
         result = fn()
         if cuda is None:
             _refuse_device_work(result)
+        elif unasked:
+            _refuse_host_work(result)
         del result
     n_repeats = n_repeats or _repeats_for(float(np.median(run.times_ms(3))))
     timing = Timing(tuple(run.times_ms(n_repeats)), first_ms, method, cold)
@@ -168,12 +172,24 @@ def _repeats_for(one_ms: float) -> int:
 
 
 def _refuse_device_work(result: object) -> None:
-    """Asked only where there is no GPU, so that the device can only be a simulated one."""
-    if any(leaf.is_cuda for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)):
+    if any(leaf.is_cuda for leaf in _tensors(result)):
         raise ValueError(
             "fn works on a device, and the host's clock cannot see when that is done: hand the device over, "
-            "bench(fn, sim)"
+            "bench(fn, torch.cuda), or bench(fn, sim) for a simulated one"
         )
+
+
+def _refuse_host_work(result: object) -> None:
+    tensors = _tensors(result)
+    if tensors and not any(leaf.is_cuda for leaf in tensors):
+        raise ValueError(
+            "fn returns tensors of the CPU, and the GPU's clock cannot see when the CPU is done: ask for the host's, "
+            "bench(fn, now_s=time.perf_counter), or say that fn works on the GPU, bench(fn, torch.cuda)"
+        )
+
+
+def _tensors(result: object) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
 
 
 def _refuse_too_short(timing: Timing) -> None:

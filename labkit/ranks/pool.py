@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
+from labkit.device import FORKED_FROM
+
 REPLY_S = 120.0
 """So long an answer may take: the server may have libraries to load first, and the machine much else to do."""
 END_S = 30.0
@@ -145,7 +147,7 @@ def _pool_of(pid: int) -> Pool:
 
 def environment() -> dict[str, str]:
     """Ours, with one thread (more would stay behind in no fork), and gloo kept inside of this machine."""
-    known = os.environ.copy()
+    known = os.environ | FORKED_FROM
     known["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     known["OMP_NUM_THREADS"] = known["MKL_NUM_THREADS"] = "1"
     with contextlib.suppress(OSError):

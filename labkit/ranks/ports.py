@@ -6,10 +6,10 @@ that one which is placed late but ready early is not held up. What is sent is no
 
 from __future__ import annotations
 
-import bisect
 from collections import defaultdict
 
 from labkit.ranks.cluster import Cluster
+from labkit.timeline import Timeline
 
 
 class Ports:
@@ -17,7 +17,7 @@ class Ports:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lanes: dict[tuple[str, int], list[_Lane]] = defaultdict(list)
+        self._lanes: dict[tuple[str, int], list[Timeline]] = defaultdict(list)
 
     def place(self, src: int, dst: int, n_bytes: int, ready_s: float) -> tuple[float, float]:
         """When a message that could go at `ready_s` starts and when it has arrived; its ports are busy in between."""
@@ -39,29 +39,8 @@ class Ports:
             next(lane for lane in lanes if lane.next_free(start_s, duration_s) == start_s).take(start_s, duration_s)
         return start_s, start_s + duration_s
 
-    def _group(self, kind: str, number: int, count: int) -> list[_Lane]:
+    def _group(self, kind: str, number: int, count: int) -> list[Timeline]:
         lanes = self._lanes[kind, number]
         if not lanes:
-            lanes.extend(_Lane() for _ in range(count))
+            lanes.extend(Timeline() for _ in range(count))
         return lanes
-
-
-class _Lane:
-    """One port: its busy times, in order and without overlap."""
-
-    def __init__(self) -> None:
-        self._starts: list[float] = []
-        self._ends: list[float] = []
-
-    def next_free(self, ready_s: float, duration_s: float) -> float:
-        at = bisect.bisect_right(self._ends, ready_s)
-        start_s = ready_s
-        while at < len(self._starts) and self._starts[at] < start_s + duration_s:
-            start_s = max(start_s, self._ends[at])
-            at += 1
-        return start_s
-
-    def take(self, start_s: float, duration_s: float) -> None:
-        at = bisect.bisect_right(self._ends, start_s)
-        self._starts.insert(at, start_s)
-        self._ends.insert(at, start_s + duration_s)

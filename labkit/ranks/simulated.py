@@ -24,8 +24,8 @@ from labkit.ranks.turns import Turns
 def simulate(fn: Callable[[Comm], Any], world_size: int, cluster: Cluster | None = None) -> tuple[list[Any], Traffic]:
     """Call `fn(comm)` once for each rank; the results in order, and what the ranks sent one another.
 
-    Every rank starts with gradients on, and with the same random numbers as every other. cluster: what they run on,
-    for the clock and for what crosses nodes; one node without it. Raises CommError where the ranks do not fit
+    Every rank starts with gradients on, and with the same random numbers on the CPU as every other. cluster: what they
+    run on, for the clock and for what crosses nodes; one node without it. Raises CommError where the ranks do not fit
     together, RankFailed where one of them raises.
     """
     if world_size < 1:

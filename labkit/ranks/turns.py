@@ -138,7 +138,7 @@ class Turns:
 
 def _own_settings() -> tuple[torch.dtype, torch.Tensor]:
     """What every rank would have for itself if it were a process, and threads share: the default dtype and PyTorch's
-    random numbers. Whether gradients are on is a thread's own already.
+    random numbers on the CPU, where ranks are. Whether gradients are on is a thread's own already.
     """
     return torch.get_default_dtype(), torch.get_rng_state()
 

@@ -6,32 +6,13 @@ takes up what is ready in the order in which it was issued, filling gaps. Memory
 
 from __future__ import annotations
 
-import bisect
 from collections import defaultdict
 
 from labkit.simdevice.cache import Cache
 from labkit.simdevice.commands import ALL, Command
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.trace import HOST, Span
-
-
-class Engine:
-    """What runs one thing at a time: a list of busy times, in order and without overlap."""
-
-    def __init__(self) -> None:
-        self._starts: list[float] = []
-        self._ends: list[float] = []
-
-    def place(self, ready_s: float, duration_s: float) -> float:
-        """Take the first free time of this length that is not before `ready_s`; returns when it starts."""
-        at = bisect.bisect_right(self._ends, ready_s)
-        start_s = ready_s
-        while at < len(self._starts) and self._starts[at] < start_s + duration_s:
-            start_s = max(start_s, self._ends[at])
-            at += 1
-        self._starts.insert(at, start_s)
-        self._ends.insert(at, start_s + duration_s)
-        return start_s
+from labkit.timeline import Timeline
 
 
 class Clock:
@@ -47,7 +28,7 @@ class Clock:
         self.launches: list[Span] = []
         self._done_s: dict[int, float] = defaultdict(float)
         self._event_s: dict[int, float] = {}
-        self._engines: dict[str, Engine] = defaultdict(Engine)
+        self._engines: dict[str, Timeline] = defaultdict(Timeline)
         self._cache = Cache(machine.cache_bytes)
         self._loaded: set[str] = set()
         self._n_kernels = 0

@@ -6,12 +6,12 @@ and reading a value waits for the device. When they run is not decided here.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from labkit.meters.dispatch import Meter
+from labkit.meters.traffic.eager import written_by
 from labkit.simdevice.commands import Command
 from labkit.simdevice.costs import bytes_of, flops_of
 from labkit.simdevice.storages import tensors_in
@@ -27,13 +27,8 @@ HOST_INDICES = {"index", "index_put", "index_put_", "_index_put_impl_"}
 """What takes tensors of indices from the host, also for a tensor of the device."""
 
 
-class Watch(TorchDispatchMode):
+class Watch(Meter):
     """The dispatch mode of one simulated device."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Asked by PyTorch when a subclass is made; true would wrap the handler in code of torch._dynamo.
-        return False
 
     def __init__(self, sim: SimDevice) -> None:
         super().__init__()
@@ -51,7 +46,7 @@ class Watch(TorchDispatchMode):
             return self._copied_into(func, args, kwargs)
         if device is not None:
             kwargs["device"] = torch.device("cpu")
-        given, written = tensors_in(args, kwargs), _written(func, args, kwargs)
+        given, written = tensors_in(args, kwargs), written_by(func, args, kwargs)
         on_device = self._runs_on_device(packet.__name__, given, device)
         result = func(*args, **kwargs)
         made = self._register(result, "device" if on_device else "pinned" if pinned else None)
@@ -127,21 +122,6 @@ class Watch(TorchDispatchMode):
         result = func(target, source)
         self._sim.copied(source, target, non_blocking)
         return result
-
-
-@functools.cache
-def _written_places(func: torch._ops.OpOverload) -> tuple[tuple[int, str], ...]:
-    """Position and name of the arguments that an operation writes to."""
-    return tuple(
-        (at, argument.name)
-        for at, argument in enumerate(func._schema.arguments)
-        if argument.alias_info is not None and argument.alias_info.is_write
-    )
-
-
-def _written(func: torch._ops.OpOverload, args: tuple, kwargs: dict) -> list[torch.Tensor]:
-    values = [args[at] if at < len(args) else kwargs.get(name) for at, name in _written_places(func)]
-    return tensors_in(values)
 
 
 def _takes_the_shape_alone(name: str) -> bool:

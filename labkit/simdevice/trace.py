@@ -13,7 +13,10 @@ HOST = -1
 
 @dataclass(frozen=True)
 class Span:
-    """kind: "kernel", "to device", "to host" or "host waits". Stream 0 is the default stream."""
+    """kind: "kernel", "to device", "to host", "host waits" or "launch", when the host hands work over.
+
+    Stream 0 is the default stream.
+    """
 
     stream: int
     name: str

@@ -18,6 +18,8 @@ from labkit.simdevice.machine import Machine
 from labkit.simdevice.races import Race
 from labkit.simdevice.trace import Span
 
+DEFAULT_STREAM = 7
+"""What CUDA's profiler calls the default stream."""
 Prepare = Callable[[Any, torch.device], Callable[[], object]]
 
 
@@ -72,10 +74,12 @@ def _on_gpu(prepare: Prepare) -> Traced:
 
 
 def spans_of(events: Iterable[Any]) -> tuple[Span, ...]:
-    """The kernels and copies among a profiler's events, streams numbered in the order of their appearance."""
-    on_device = [event for event in events if event.device_type == torch.autograd.DeviceType.CUDA]
+    """The kernels and copies among a profiler's events; side streams are numbered in the order of their appearance."""
+    cuda = torch.autograd.DeviceType.CUDA
+    # The regions of record_function, an optimizer's step among them, are there as well, over the kernels in them.
+    on_device = [event for event in events if event.device_type == cuda and not event.is_user_annotation]
     on_device.sort(key=lambda event: event.time_range.start)
-    numbers: dict[int, int] = {}
+    numbers = {DEFAULT_STREAM: 0}
     spans = []
     for event in on_device:
         stream = numbers.setdefault(event.device_resource_id, len(numbers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labkit.forbids import find_forbidden, program_of
+from labkit.forbids import find_disguise, find_forbidden, program_of
 
 FORBIDS = ("torch.softmax", "torch.nn.functional.softmax", "torch.Tensor.softmax", "torch.nn.Softmax")
 SETUP = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
@@ -96,6 +96,32 @@ def test_a_cell_that_does_not_parse_is_passed_over() -> None:
 )
 def test_odd_text_is_no_error(source: str) -> None:
     assert found(source) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("def answer(x):\n    return getattr(torch, 'soft' + 'max')(x, -1)", "getattr"),
+        ("def answer(x):\n    return getattr(torch, 'softmax')(x, -1)", "getattr"),
+        ("def answer(x, find=getattr):\n    return find(torch, 'soft' + 'max')(x, -1)", "getattr"),
+        ("f = getattr(torch, 'tfos'[::-1] + 'max')\ndef answer(x):\n    return f(x, -1)", "getattr"),
+        ("def answer(x):\n    return eval('torch.softmax', None)(x, -1)", "eval"),
+        ("def answer(x):\n    exec('global f; f = torch.softmax')\n    return f(x, -1)", "exec"),
+        ("def answer(x):\n    return __import__('torch').nn.Softmax(-1)(x)", "__import__"),
+        (
+            "from importlib import import_module as get\ndef answer(x):\n    return get('torch').nn.Softmax(-1)(x)",
+            "importlib",
+        ),
+        ("def answer(x):\n    return getattr(x, 'dtype', None)", None),
+        ("def answer(x):\n    return x\nother = getattr(torch, 'soft' + 'max')", None),
+        ("def answer(x:", None),
+    ],
+)
+def test_where_a_name_may_be_hidden_is_found(source: str, name: str | None) -> None:
+    assert found(source) is None
+    place = find_disguise([SETUP, source], ["answer"], FORBIDS)
+    assert (place and place.name) == name
+    assert find_disguise([SETUP, source], ["answer"], ()) is None
 
 
 def test_the_lab_s_own_imports_need_not_be_given() -> None:

@@ -14,8 +14,10 @@ import torch
 from labkit.check.api import CheckFailed, VerdictView, check, progress
 from labkit.exercises import UnknownExercise
 from labkit.limits import OverLimit, time_limit
-from labkit.observe import gather_answers, make_inputs, observe, public_seed
+from labkit.observe import gather_answers, make_inputs, observe, observe_rank, public_seed
+from labkit.ranks import Comm, simulate
 from labkit.spec import Answer, Observation, Oracle, Run, Trouble
+from labkit.stage import Stage
 from tests.exercises.small import DOUBLE, ORACLE, Size, cell, examined
 
 
@@ -75,6 +77,53 @@ def test_every_run_starts_from_the_same_seeds() -> None:
         return x * torch.rand(())
 
     assert torch.equal(run(noise).got["out"], run(noise).got["out"])
+
+
+class SummedGradient(torch.autograd.Function):
+    """The input itself; its gradient is summed over the ranks."""
+
+    @staticmethod
+    def forward(ctx, x: torch.Tensor, comm: Comm) -> torch.Tensor:
+        ctx.comm = comm
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        grad = grad.clone()
+        ctx.comm.all_reduce(grad)
+        return grad, None
+
+
+def backward_on_ranks(ans: SimpleNamespace, case: Size, tree: dict, stage: Stage) -> dict:
+    x = tree["x"].to(stage.device).requires_grad_()
+    SummedGradient.apply(x, stage.comm).sum().backward()
+    return {"device": stage.device.type, "grad": x.grad}
+
+
+def test_ranks_live_where_their_messages_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def place(ans: SimpleNamespace, case: Size, tree: dict, stage: Stage) -> dict:
+        return {"place": [stage.device.type, stage.rank, stage.world_size]}
+
+    # As if there were a GPU.
+    monkeypatch.setattr("labkit.observe.device", lambda: torch.device("meta"))
+    assert run(None, drive=place).got == {"place": ["meta", 0, 1]}
+    places = [{"place": ["cpu", rank, 2]} for rank in range(2)]
+    assert run(None, drive=place, run=Run(ranks=2)).got == {"ranks": places}
+    exercise = replace(DOUBLE, drive=place)
+    seen, _ = simulate(lambda comm: observe_rank(exercise, SimpleNamespace(), Size(), {}, comm), 2)
+    assert [one.got for one in seen] == places
+
+
+def test_ranks_talk_while_they_go_backward() -> None:
+    seen = run(None, drive=backward_on_ranks, run=Run(ranks=2, wall_s=20))
+    assert seen.trouble is None
+    for rank in seen.got["ranks"]:
+        assert rank["device"] == "cpu" and torch.equal(rank["grad"], torch.full((2, 3), 2.0))
+
+
+@pytest.mark.gpu
+def test_ranks_talk_while_they_go_backward_beside_a_gpu() -> None:
+    test_ranks_talk_while_they_go_backward()
 
 
 def test_inputs_depend_on_the_seed_and_nothing_else() -> None:

@@ -69,6 +69,13 @@ def test_anything_else_is_opaque(value, type_name: str) -> None:
     assert found.type_name == type_name
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_a_nested_tensor_is_opaque(layout: torch.layout) -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=layout)
+    assert isinstance(plain(nested), Opaque) and "nested" in plain(nested).type_name
+
+
 def test_the_text_of_something_opaque() -> None:
     assert plain(Shy()).text == "<its repr raised ValueError>"
     assert " at 0x" not in plain(Plain()).text

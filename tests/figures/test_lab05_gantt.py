@@ -67,9 +67,15 @@ def test_a_program_is_measured_without_what_prepares_it() -> None:
 def test_the_events_of_a_profiler_become_spans() -> None:
     cuda, cpu = torch.autograd.DeviceType.CUDA, torch.autograd.DeviceType.CPU
 
-    def event(name: str, start_us: float, stream: int, device=cuda) -> SimpleNamespace:
+    def event(name: str, start_us: float, stream: int, device=cuda, region: bool = False) -> SimpleNamespace:
         time_range = SimpleNamespace(start=start_us, end=start_us + 10)
-        return SimpleNamespace(name=name, time_range=time_range, device_resource_id=stream, device_type=device)
+        return SimpleNamespace(
+            name=name,
+            time_range=time_range,
+            device_resource_id=stream,
+            device_type=device,
+            is_user_annotation=region,
+        )
 
     spans = spans_of(
         [
@@ -77,7 +83,33 @@ def test_the_events_of_a_profiler_become_spans() -> None:
             event("ampere_sgemm_128x64", 20, 23),
             event("aten::mm", 1, 0, cpu),
             event("Memcpy HtoD (Pinned -> Device)", 30, 7),
+            event("Memset (Device)", 50, 13),
+            event("Optimizer.step#SGD.step", 10, 7, region=True),
         ]
     )
-    assert [(one.stream, one.kind) for one in spans] == [(0, "kernel"), (1, "to device"), (1, "to host")]
+    assert [(one.lane, one.kind) for one in spans] == [
+        ("stream 1", "kernel"),
+        ("default stream", "to device"),
+        ("default stream", "to host"),
+        ("stream 2", "kernel"),
+    ]
     assert spans[0].start_s == pytest.approx(20e-6) and spans[0].end_s == pytest.approx(30e-6)
+
+
+@pytest.mark.gpu
+def test_a_gpu_s_default_stream_is_called_so_and_regions_are_no_kernels() -> None:
+    def prepare(cuda, device):
+        x, side = torch.zeros(64, 64, device=device), cuda.Stream()
+
+        def program():
+            with cuda.stream(side), torch.profiler.record_function("a region"):
+                y = x @ x
+            cuda.current_stream().wait_stream(side)
+            return (y + x).cpu()
+
+        return program
+
+    spans = traced(prepare, SLOW, simulate=False).spans
+    # A product may take several kernels.
+    assert list(dict.fromkeys(span.lane for span in spans)) == ["stream 1", "default stream"]
+    assert spans[-1].kind == "to host" and all("region" not in span.name for span in spans)

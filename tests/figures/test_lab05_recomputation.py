@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 
 import pytest
 from matplotlib.figure import Figure
@@ -52,6 +53,12 @@ def peaks(figure: Figure) -> list[float]:
 def test_the_three_ways_are_ordered_by_their_peaks() -> None:
     regular, segments, low = peaks(timelines())
     assert regular > 2 * segments > 2 * low
+
+
+def test_the_memory_is_in_the_figures_on_a_gpu_s_machine_too(monkeypatch) -> None:
+    monkeypatch.setattr(import_module("labkit.device"), "has_gpu", lambda: True)
+    for figure in (timelines(), tradeoff()):
+        assert min(peaks(figure)) > 0
 
 
 def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 
 pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
+
+import triton
+import triton.language as tl
 
 from labkit import interpreter
 from labkit.meters import METERS
@@ -15,6 +21,28 @@ from tests.kernels.matmul import matmul
 from tests.kernels.softmax import softmax, softmax_kernel
 
 interpreter.enable()
+FACTOR = tl.constexpr(2)
+
+
+@triton.jit
+def scaled(x):
+    return x * FACTOR
+
+
+@triton.jit
+def scaled_in_half_precision(x):
+    return (x.to(tl.float16) * FACTOR).to(tl.float32)
+
+
+@triton.jit
+def helped(x):
+    return scaled(x)
+
+
+@triton.jit
+def scale_kernel(x_ptr, BLOCK: tl.constexpr):
+    at = x_ptr + tl.arange(0, BLOCK)
+    tl.store(at, helped(tl.load(at)))
 
 
 def seen(run, *args) -> list[Launched]:
@@ -75,6 +103,37 @@ def test_arguments_of_the_same_kind_are_compiled_once(monkeypatch) -> None:
     assert len(compiled) == 2
     compiled_figures(runs, (90,))
     assert len(compiled) == 2
+
+
+def test_what_is_called_by_what_is_called_may_be_defined_anew(monkeypatch) -> None:
+    x = torch.zeros(64)
+
+    def ptx() -> str:
+        ((report, _),) = launched._made(seen(lambda: scale_kernel[(1,)](x, 64)), (80,))
+        return report.ptx
+
+    first = ptx()
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "scaled", scaled_in_half_precision)
+        assert "f16" in ptx() and "f16" not in first
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "FACTOR", tl.constexpr(3))
+        assert ptx() != first
+    monkeypatch.setattr(launched, "compile_report", None)
+    assert ptx() == first
+
+
+def test_reports_are_kept_up_to_a_number_and_arguments_never(monkeypatch) -> None:
+    monkeypatch.setattr(launched, "_reports", {})
+    monkeypatch.setattr(launched, "MOST_REPORTS", 2)
+    for block in (16, 32, 64):
+        x = torch.zeros(block)
+        compiled_figures(seen(lambda x, block: scale_kernel[(1,)](x, block), x, block), (80,))
+    assert [dict(kind.arguments)["BLOCK"] for kind, _ in launched._reports] == ["32", "64"]
+    kept = weakref.ref(x)
+    del x
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.mark.slow

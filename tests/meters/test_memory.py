@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+
 import pytest
 import torch
 from torch import nn
@@ -74,6 +78,13 @@ def test_what_is_not_named_is_found_when_it_is_used() -> None:
     assert profile.timeline[0].by_category["parameters"] == 4 * KIB, "counted from the start"
     assert profile.timeline[0].live_bytes == 8 * KIB
     assert profile.live_by_category() == {"parameters": 4 * KIB, "gradients": 4 * KIB, "inputs": 4 * KIB}
+
+
+def test_what_is_not_named_counts_on_a_gpu_s_machine_too(monkeypatch) -> None:
+    monkeypatch.setattr(import_module("labkit.device"), "has_gpu", lambda: True)
+    with track_memory() as profile:
+        kept = vector()
+    assert profile.peak_bytes == kept.nbytes
 
 
 def test_a_students_own_optimizer() -> None:
@@ -161,13 +172,19 @@ def test_nested_meters_see_the_same() -> None:
 
 def test_several_kinds_of_device_are_refused_or_chosen() -> None:
     model = nn.ModuleList([nn.Linear(8, 8, bias=False), nn.Linear(8, 4, bias=False, device="meta")])
-    with pytest.raises(ValueError, match=r'tensors on cpu and meta, .* track_memory\(\.\.\., device="meta"\)'):
+    with pytest.raises(ValueError, match=r'tensors on cpu and meta, .* measure: device="meta"'):
         track_memory(model).__enter__()
     with track_memory(model, device="cpu") as profile:
         pass
     assert profile.peak_bytes == 8 * 8 * 4
-    with pytest.raises(TypeError, match="model is of type dict, not a Module"):
-        track_memory({}).__enter__()
+
+
+@pytest.mark.parametrize("meter", [track_memory, partial(limit_memory, 100)])
+@pytest.mark.parametrize("named", [{}, {"device": "cpu"}])
+def test_an_optimizer_in_the_model_s_place(meter: Callable, named: dict) -> None:
+    optimizer = torch.optim.SGD([vector()])
+    with pytest.raises(TypeError, match="model is of type SGD, not a Module; after it come optimizer and batch"):
+        meter(optimizer, **named).__enter__()
 
 
 def test_dropout_keeps_one_byte_an_element_and_the_same_values() -> None:

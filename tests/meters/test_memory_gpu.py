@@ -7,6 +7,7 @@ import torch
 
 from labkit.meters.memory import measure_step, track_memory
 from tests.meters.setups import SETUPS, Setup, tokens
+from tests.meters.vectors import KIB, vector
 
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
@@ -29,6 +30,24 @@ def test_the_peak_is_within_a_percent_of_the_allocators(setup: Setup) -> None:
         setup.step(model, optimizer, batch)
     wanted_bytes = torch.cuda.memory_stats()["requested_bytes.all.peak"] - before_bytes
     assert profile.peak_bytes - start_bytes == pytest.approx(wanted_bytes, rel=0.01)
+
+
+def test_where_nothing_is_named_every_device_counts() -> None:
+    with track_memory(sites=False) as profile:
+        kept = vector(1), vector(2, device="cuda")
+    assert profile.live_bytes == sum(tensor.nbytes for tensor in kept) == 3 * KIB
+    with track_memory(batch=kept[1], sites=False) as profile:
+        on_the_cpu = vector(1)
+        del on_the_cpu
+    assert profile.peak_bytes == 2 * KIB
+
+
+def test_the_line_of_a_gradient_is_the_one_that_called_backward() -> None:
+    x = vector(device="cuda", requires_grad=True)
+    with track_memory(batch=x) as profile:
+        x.exp().sum().backward()  # the line
+    (gradient,) = [tensor for tensor in profile.alive_at(len(profile.timeline) - 1) if tensor.op == "mul.Tensor"]
+    assert gradient.site.text == "x.exp().sum().backward()  # the line"
 
 
 @pytest.mark.parametrize("setup", [pytest.param(setup, id=setup.name) for setup in SETUPS])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from torch import nn
 from labkit import track_memory
 from labkit.meters.memory import fake_tensors
 from labkit.meters.memory.budget import measure_memory, measure_saved
+from labkit.meters.memory.sites import calling_line
 from tests.meters.vectors import KIB, vector
 
 
@@ -133,6 +137,35 @@ def test_what_an_autograd_function_keeps_is_an_activation() -> None:
     assert max(point.by_category["activations"] for point in profile.timeline) >= 4 * KIB + 4
 
 
+class BackwardInside(torch.autograd.Function):
+    """The identity, whose backward pass runs another one, `depth` deep; beyond 60, in a thread of autograd's own."""
+
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        if ctx.depth:
+            with torch.enable_grad():
+                x = vector(64, requires_grad=True)
+                loss = BackwardInside.apply(x, ctx.depth - 1).sigmoid().sum()
+            loss.backward()  # the line inside
+        return grad, None
+
+
+def test_what_a_thread_of_autograd_s_makes_has_the_line_that_called_backward() -> None:
+    x = vector(1, requires_grad=True)
+    with track_memory(batch=x) as profile:
+        BackwardInside.apply(x, 64).sum().backward()
+    sites = [record.site for record in profile.tracker.records if record.op == "sigmoid_backward"]
+    assert len(sites) == 64 and {site.text for site in sites} == {"loss.backward()  # the line inside"}
+    with ThreadPoolExecutor() as other:
+        file, line = other.submit(calling_line, threading.get_ident()).result()  # the line waited in
+    assert linecache.getline(file, line).endswith("# the line waited in\n")
+
+
 def test_temporaries_inside_composite_operators_in_inference_mode() -> None:
     x, target = torch.randn(64, 64), torch.zeros(64, dtype=torch.int64)
     peaks = []
@@ -150,6 +183,17 @@ def test_nested_and_jagged_tensors_count_what_they_hold() -> None:
         nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
         doubled = nested * 2
         assert profile.live_bytes - before_bytes >= 2 * 20 * 4 and doubled is not nested
+
+
+def test_meta_tensors_hold_nothing() -> None:
+    measured: dict = {}
+    with measure_memory(measured), track_memory() as profile:
+        shape_only = torch.empty(2**28, device="meta")
+    assert profile.peak_bytes == 0
+    assert measured["peak_bytes"] < shape_only.nbytes, "no more than what Python loads for it"
+    with track_memory(batch=shape_only) as asked_for:
+        pass
+    assert asked_for.peak_bytes == shape_only.nbytes, "what it would take"
 
 
 def test_numpy_s_memory_counts_once() -> None:

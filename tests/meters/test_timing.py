@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 import torch
@@ -74,6 +75,27 @@ def test_work_of_a_device_is_not_timed_by_the_host() -> None:
     with SimDevice() as sim, pytest.raises(ValueError, match="hand the device over"):
         x = torch.ones(3, device=sim.device)
         bench(lambda: x + x, n_repeats=3)
+
+
+def test_work_of_the_host_is_not_timed_by_a_gpu_that_nobody_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with SimDevice() as sim:
+        x, far = torch.ones(3), torch.ones(3, device=sim.device)
+        monkeypatch.setattr(torch, "cuda", sim)
+        monkeypatch.setattr("labkit.meters.timing.has_gpu", lambda: True)
+        with pytest.raises(ValueError, match=r"the host's, bench\(fn, now_s=time\.perf_counter\)"):
+            bench(lambda: {"sum": x + x}, n_repeats=3)
+        assert bench(lambda: x + x, n_repeats=3, now_s=ticking(1.0)).method == "host clock"
+        for fn in (lambda: far + far, lambda: (x, far + far), lambda: [far.neg_()].clear()):
+            assert bench(fn, n_repeats=3).method == "CUDA events"
+        assert bench(lambda: (far + far).cpu(), sim, n_repeats=3).method == "CUDA events"
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_work_of_the_host_is_timed_when_it_is_asked_for() -> None:
+    x = torch.ones(2**20)
+    with pytest.raises(ValueError, match="fn returns tensors of the CPU"):
+        bench(lambda: x + x)
+    assert bench(lambda: x + x, now_s=time.perf_counter).method == "host clock"
 
 
 def test_a_device_on_which_nothing_runs_is_refused() -> None:

@@ -48,6 +48,25 @@ def test_bytes_of_an_operation(run, moved: list) -> None:
     assert [one for one in found if one not in setup and not one[0].startswith("lift_fresh")] == moved
 
 
+@pytest.mark.filterwarnings("ignore:Sparse", "ignore:The PyTorch API of nested")
+@pytest.mark.parametrize(
+    ("make", "run", "moved"),
+    [
+        (torch.eye, torch.Tensor.to_sparse, ("_to_sparse", 64, 80)),
+        (lambda n: torch.eye(n).to_sparse(), lambda x: x @ X[:4], ("mm", 80 + 4 * 128, 4 * 128)),
+        (lambda n: torch.eye(n).to_sparse(), lambda x: x.mul_(2), ("mul_", 80, 80)),
+        (lambda n: torch.eye(n).to_sparse_csr(), torch.Tensor.sum, ("sum", 88, 4)),
+        (lambda n: torch.nested.nested_tensor([X[:n], X[:1]]), lambda x: x * 2, ("mul", 5 * 128, 5 * 128)),
+    ],
+    ids=["from dense", "sparse times dense", "in place", "compressed", "nested"],
+)
+def test_sparse_and_nested_tensors_move_what_they_hold(make, run, moved: tuple) -> None:
+    x = make(4)
+    with track_traffic() as traffic:
+        run(x)
+    assert [(one.name, one.load_bytes, one.store_bytes) for one in traffic.operations] == [moved]
+
+
 def test_composite_operations_are_taken_apart_in_inference_mode() -> None:
     layer = torch.nn.Linear(32, 8)
     with torch.inference_mode(), track_traffic() as traffic:

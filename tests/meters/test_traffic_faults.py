@@ -219,8 +219,8 @@ def test_a_launch_on_a_gpu_is_refused(monkeypatch) -> None:
     with track_traffic(), pytest.raises(RuntimeError) as error:
         JITFunction(add_kernel.fn)[(1,)](None, None, None, 0, BLOCK_SIZE=1)
     assert str(error.value) == (
-        "the traffic of kernel add_kernel cannot be counted on a GPU: start Python with CUDA_VISIBLE_DEVICES= (empty) "
-        "and give it tensors on the CPU"
+        "the traffic of kernel add_kernel cannot be counted on a GPU: call "
+        "labkit.interpreter.enable(beside_gpu=True) before the block and give it tensors on the CPU"
     )
     assert JITFunction.run is before
 

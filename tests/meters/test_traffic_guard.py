@@ -84,9 +84,16 @@ def test_nothing_to_guard(monkeypatch) -> None:
     assert guard_launches() is False
 
 
+def test_a_guard_that_would_end_with_a_meter_is_refused() -> None:
+    with track_traffic(), pytest.raises(RuntimeError, match="call it before `track_traffic`"):
+        guard_launches()
+
+
 def test_for_the_rest_of_a_notebook() -> None:
     try:
-        assert guard_launches() and guard_launches()
+        assert guard_launches()
+        with track_traffic():
+            assert guard_launches()
         with pytest.raises(LaunchOutOfBounds):
             add(torch.ones(300), torch.ones(300), kernel=add_without_mask_kernel)
     finally:

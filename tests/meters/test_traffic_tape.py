@@ -187,6 +187,26 @@ def test_a_tape_holds_no_data_and_no_memory() -> None:
     assert len(told) < 2000
 
 
+@pytest.mark.filterwarnings("ignore:Sparse", "ignore:The PyTorch API of nested")
+@pytest.mark.parametrize(
+    "run, lost",
+    [
+        (lambda x: x.to_sparse() @ x, ["_to_sparse", "mm"]),
+        (lambda x: x + x.to_sparse().mul_(2), ["_to_sparse", "mul_", "add"]),
+        (lambda x: x.to_sparse_csr().sum(), ["_to_sparse_csr", "sum"]),
+        (lambda x: torch.nested.nested_tensor([x]).clone(), ["_nested_tensor_from_tensor_list", "clone"]),
+        (lambda x: torch.nn.LazyLinear(3)(x), ["uniform_", "uniform_", "addmm"]),
+    ],
+    ids=["product", "sum", "compressed", "nested", "not initialized"],
+)
+def test_what_is_not_strided_is_not_played(run, lost: list[str]) -> None:
+    x = torch.eye(4)
+    tape = Tape({"x": x})
+    with tape.recording():
+        run(x)
+    assert [(entry["do"], entry["name"]) for entry in tape.as_tree({})["entries"]] == [("lost", name) for name in lost]
+
+
 def test_a_tape_has_an_end() -> None:
     x = torch.zeros(4)
     tape = Tape({"x": x})

@@ -9,6 +9,7 @@ import linecache
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from multiprocessing import Pipe
@@ -28,7 +29,7 @@ from labkit.ranks import (
     run_ranks,
     simulate,
 )
-from labkit.ranks.pool import Pool, shared_pool
+from labkit.ranks.pool import Pool, environment, shared_pool
 from tests.ranks.algorithms import ALL, everything
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -393,6 +394,28 @@ def test_what_cannot_run_here_is_said_with_the_way_out(monkeypatch: pytest.Monke
     monkeypatch.delattr(os, "fork")
     wanted = "ranks in processes need Linux or macOS: use backend='simulated', which runs everywhere"
     assert told(ValueError, nothing, 1) == wanted
+
+
+def test_the_process_that_ranks_are_forked_from_leaves_the_gpu_to_them() -> None:
+    pretended = """
+import torch
+from torch import cuda
+
+def initialized():
+    raise SystemExit("CUDA was initialized, and no fork can use it")
+
+torch._C._cuda_getDeviceCount = initialized
+cuda._is_compiled, cuda._device_count_nvml = (lambda: True), (lambda: 1)
+
+import importlib
+from labkit.ranks.server import PRELOAD
+
+for name in PRELOAD:
+    importlib.import_module(name)
+print(torch.cuda.is_available())
+"""
+    told = subprocess.run([sys.executable, "-c", pretended], env=environment(), capture_output=True, text=True)
+    assert (told.stdout, told.stderr) == ("True\n", "")
 
 
 @pytest.mark.gpu

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from labkit.simdevice import Machine, SimDevice, as_plain, busy_s, from_plain, replay, save_trace
-from labkit.simdevice.clock import Engine
+from labkit.timeline import Timeline
 
 # A kernel on 1000 float32 takes 8 ms, a copy of them 4 ms, and the host 1 ms to launch any.
 MACHINE = Machine(
@@ -128,7 +128,7 @@ def test_reading_a_value_waits_for_it() -> None:
 
 
 def test_an_engine_runs_one_thing_at_a_time_and_fills_gaps() -> None:
-    engine = Engine()
+    engine = Timeline()
     assert [engine.place(*job) for job in ((0, 2), (5, 2), (0, 3), (0, 1), (1, 1))] == [0, 5, 2, 7, 8]
 
 

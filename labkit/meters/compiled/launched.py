@@ -5,11 +5,12 @@ The same kernel with arguments of the same kind is compiled once in a process, a
 
 from __future__ import annotations
 
-import functools
+import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import FunctionType
 
 import torch
 
@@ -24,6 +25,8 @@ ARCHS = (80, 90)
 AT_EASE = 128
 """Registers a thread, of at most 255. A kernel that takes no more on the first GPU, and multiplies no matrices, moves
 memory in the same pieces on the others and spills on none, so it is compiled for that one alone: 0.1 s each."""
+MOST_REPORTS = 256
+"""So many are kept; then the oldest goes."""
 
 
 @contextmanager
@@ -52,13 +55,14 @@ def compiled_figures(launched: Sequence[Launched], archs: Sequence[int] = ARCHS)
 
 def _made(launched: Sequence[Launched], archs: Sequence[int]) -> list[tuple[CompileReport, dict[str, float]]]:
     """What was made of each kind of launch, for each GPU."""
-    kinds: dict[_Kind, Work] = {}
+    kinds: dict[_Kind, tuple[Launched, Work]] = {}
     for one in launched:
-        kinds.setdefault(_kind(one), Work()).add(one.work)
+        _, work = kinds.setdefault(_kind(one), (one, Work()))
+        work.add(one.work)
     made = []
-    for kind, work in kinds.items():
+    for kind, (one, work) in kinds.items():
         for arch in archs:
-            report = _report(kind, arch)
+            report = _report(kind, one, arch)
             made.append((report, weighed(report, work)))
             if report.registers <= AT_EASE and not report.matrix_instructions and not work.products:
                 break
@@ -80,30 +84,57 @@ def _worst(made: Sequence[tuple[CompileReport, dict[str, float]]]) -> dict[str, 
 
 @dataclass(frozen=True)
 class _Kind:
-    """All of a launch that the compiled kernel depends on; `launched` is any launch of the kind."""
+    """All of a launch that the compiled kernel depends on, and none of its tensors, which reports would keep alive."""
 
-    function: Callable
-    calls: tuple[int, ...]
+    code: tuple[tuple[FunctionType, tuple[object, ...]], ...]
     arguments: tuple[tuple[str, object], ...]
     options: tuple[tuple[str, object], ...]
-    launched: Launched = field(compare=False)
 
 
-@functools.lru_cache(maxsize=256)
-def _report(kind: _Kind, arch: int) -> CompileReport:
-    one = kind.launched
-    return compile_report(one.kernel, arch=arch, **one.arguments, **one.options)
+_reports: dict[tuple[_Kind, int], CompileReport] = {}
+
+
+def _report(kind: _Kind, launched: Launched, arch: int) -> CompileReport:
+    """launched: any launch of the kind."""
+    if (kind, arch) not in _reports:
+        report = compile_report(launched.kernel, arch=arch, **launched.arguments, **launched.options)
+        if len(_reports) >= MOST_REPORTS:
+            del _reports[next(iter(_reports))]
+        _reports[kind, arch] = report
+    return _reports[kind, arch]
 
 
 def _kind(launched: Launched) -> _Kind:
     function = launched.function
-    # What it calls may have been defined anew in a notebook since.
-    calls = tuple(id(function.__globals__.get(name)) for name in function.__code__.co_names)
     arguments = tuple(
         (name, repr(value) if name in function.__annotations__ else _specialized(value))
         for name, value in launched.arguments.items()
     )
-    return _Kind(function, calls, arguments, tuple(sorted(launched.options.items())), launched)
+    return _Kind(_code(function), arguments, tuple(sorted(launched.options.items())))
+
+
+def _code(kernel: FunctionType) -> tuple[tuple[FunctionType, tuple[object, ...]], ...]:
+    """The kernel and all that it calls, each with the functions and constants that it finds by their names.
+
+    Any of them may have been defined anew in a notebook since.
+    """
+    import triton.language as tl
+
+    kinds = (int, float, str, tuple, tl.constexpr, tl.dtype)
+    found: dict[FunctionType, tuple[object, ...]] = {}
+    rest = [kernel]
+    while rest:
+        function = rest.pop()
+        if function in found:
+            continue
+        taken = inspect.getclosurevars(function)
+        values = {**taken.globals, **taken.nonlocals}
+        inner = {name: getattr(value, "fn", None) for name, value in values.items()}
+        called = {name: fn for name, fn in inner.items() if isinstance(fn, FunctionType)}
+        constants = {name: repr(value) for name, value in values.items() if isinstance(value, kinds)}
+        found[function] = (*called.items(), *constants.items())
+        rest += called.values()
+    return tuple(found.items())
 
 
 def _specialized(value: object) -> object:

@@ -55,7 +55,7 @@ class NamedStorages(LiveStorages):
     def about(self, tensor: torch.Tensor, func: object | None) -> Made | None:
         if func is None:
             return None
-        return Made(tensor.untyped_storage().nbytes(), tuple(tensor.shape), tensor.dtype, calling_line())
+        return Made(tensor.untyped_storage().nbytes(), tuple(tensor.shape), tensor.dtype, calling_line(self.thread))
 
     def _count(self, part: torch.Tensor, func: object | None) -> None:
         if func is torch.ops.aten.lift_fresh.default and not part.untyped_storage().resizable():

@@ -52,7 +52,7 @@ def limit_memory(
     """Run the block with `limit_bytes` of memory; what is named, or used without having been made here, takes its part.
 
     Raises torch.OutOfMemoryError, as CUDA does, from the operation that does not fit; ValueError for a limit that what
-    is named exceeds already.
+    is named exceeds already; for a model what `track_memory` raises.
     """
     tracker = Capped(limit_bytes, device_type_of(model, batch, device))
     with tracked(tracker, model, optimizer, batch) as profile:

@@ -4,12 +4,14 @@ It sees what PyTorch dispatches: not the scratch memory inside an operator, and 
 Tensors are found wherever they hide, because a storage is followed by its own life and not by who holds it. No
 history is kept, so that its own memory does not grow with the length of the block.
 
-What other threads make is not seen until the block's own uses it, and counts as given then. Where a tensor is used more
-than once, autograd adds the gradients in place if nobody looks, and out of place under any dispatch mode, this one too.
+What other threads than autograd's make is not seen until the block's own uses it, and counts as given then. Where a
+tensor is used more than once, autograd adds the gradients in place if nobody looks, and out of place under any dispatch
+mode, this one too.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 
@@ -39,9 +41,10 @@ class Watched(weakref.ref):
 
 
 class LiveStorages(Meter):
-    """Bytes alive of what the block made and of what it was given, on `device_type` or anywhere (None).
+    """Bytes alive of what the block made and of what it was given, on `device_type` or on any (None).
 
-    A given storage counts from the start, and is found at the latest when an operation first uses it.
+    A given storage counts from the start, and is found at the latest when an operation first uses it. Tensors on the
+    meta device take no memory: what they would take is told only where `device_type` is "meta".
     """
 
     def __init__(self, device_type: str | None = None) -> None:
@@ -50,6 +53,7 @@ class LiveStorages(Meter):
         self.most_made_bytes = 0
         self.given_bytes = 0
         self.freed_given_bytes = 0
+        self.thread = threading.get_ident()
         self._device_type = device_type
         self._live: dict[int, Watched] = {}
 
@@ -138,7 +142,7 @@ class LiveStorages(Meter):
         storage = part.untyped_storage()
         entry, n_bytes = self._live.get(storage._cdata), storage.nbytes()
         if entry is None:
-            if self._device_type is not None and part.device.type != self._device_type:
+            if not self._is_counted(part.device.type):
                 return
             entry = Watched(storage, self._forget, n_bytes=n_bytes, made=func is not None, about=self.about(part, func))
             self._live[entry.key] = entry
@@ -152,6 +156,9 @@ class LiveStorages(Meter):
             entry.grown += more
             self.made_bytes += more
             self.changed(entry, more)
+
+    def _is_counted(self, device_type: str) -> bool:
+        return device_type != "meta" if self._device_type is None else device_type == self._device_type
 
     def _forget(self, entry: Watched) -> None:
         if self._live.get(entry.key) is not entry:

@@ -1,6 +1,7 @@
 """Where a tensor was made: the line of the notebook or script on the call stack, and the library's line below it.
 
-Operations of the backward pass run in C++, so their line is the one that called `backward`.
+Operations of the backward pass run in C++, on a GPU in a thread of autograd's own, so their line is the one that
+called `backward`, which the block's own thread waits in.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ import linecache
 import os
 import sys
 import sysconfig
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import FrameType
 
 import torch
 
@@ -49,29 +53,39 @@ class Site:
         return f"{self.where}{text}" + (f" (in {self.via})" if self.via else "")
 
 
-def calling_line() -> tuple[str, int] | None:
+def calling_line(thread: int) -> tuple[str, int] | None:
     """File and line of the user's own code on the call stack; the cheaper half of `calling_site`."""
-    frame = sys._getframe(1)
-    while frame is not None:
+    for frame in _frames(thread):
         file = frame.f_code.co_filename
         if not file.startswith((_OURS, "<frozen", _TORCH, *_LIBRARIES)):
             return file, frame.f_lineno
-        frame = frame.f_back
     return None
 
 
-def calling_site() -> Site | None:
-    """The site of the operation that is being dispatched, or None where all frames are a library's."""
-    frame, via = sys._getframe(1), ""
-    while frame is not None:
+def calling_site(thread: int) -> Site | None:
+    """The site of the operation that is being dispatched, or None where all frames are a library's.
+
+    thread: the block's own, by its identifier; its frames stand for those that a thread of autograd's does not have.
+    """
+    via = ""
+    for frame in _frames(thread):
         file = frame.f_code.co_filename
         if not file.startswith(_OURS) and not file.startswith("<frozen"):
             if not file.startswith((_TORCH, *_LIBRARIES)):
                 return Site(file, frame.f_lineno, via)
             if not via and not file.startswith(_TORCH):
                 via = f"{_short(file)}:{frame.f_lineno}"
-        frame = frame.f_back
     return None
+
+
+def _frames(thread: int) -> Iterator[FrameType]:
+    """The frames of the running thread, from the innermost outwards, and after them those of another one, `thread`."""
+    running, frame = threading.get_ident(), sys._getframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+        if frame is None and running != thread:
+            running, frame = thread, sys._current_frames().get(thread)
 
 
 def _short(file: str) -> str:

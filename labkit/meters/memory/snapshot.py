@@ -66,13 +66,15 @@ def snapshot_html(snapshot: Mapping) -> str:
     """The page for a snapshot as `torch.cuda.memory._snapshot` gives it, all devices after one another."""
     # Devices after one another; an address means something on its own device only.
     events = [
-        {**event, "addr": (device, event["addr"])}
+        {**event, "addr": (device, event.get("addr"))}  # an "oom" has none
         for device, trace in enumerate(snapshot["device_traces"])
         for event in trace
     ]
     allocated_change = sum(_change(event, _ALLOCATED) for event in events)
     reserved_change = sum(_change(event, _RESERVED) for event in events)
-    held = sum(segment["allocated_size"] for segment in snapshot["segments"])
+    # As the trace counts: what was asked for, not what it was rounded to, until the free is completed on all streams.
+    blocks = [block for segment in snapshot["segments"] for block in segment["blocks"] if block["state"] != "inactive"]
+    held = sum(block["requested_size"] for block in blocks)
     reserved_now = sum(segment["total_size"] for segment in snapshot["segments"])
     # What the trace does not explain was there before it.
     allocated, reserved = [max(held - allocated_change, 0)], [max(reserved_now - reserved_change, 0)]
@@ -80,7 +82,7 @@ def snapshot_html(snapshot: Mapping) -> str:
         allocated.append(allocated[-1] + _change(event, _ALLOCATED))
         reserved.append(reserved[-1] + _change(event, _RESERVED))
     peak = allocated.index(max(allocated))
-    blocks = _alive(events[:peak])
+    alive = _alive(events[:peak])
     top = max(*reserved, *allocated, 1)
     return _PAGE.format(
         peak=in_bytes(allocated[peak]),
@@ -91,8 +93,8 @@ def snapshot_html(snapshot: Mapping) -> str:
         height=_HEIGHT,
         reserved_line=_line(reserved, top),
         allocated_line=_line(allocated, top),
-        older=in_bytes(allocated[peak] - sum(block.size_bytes for block in blocks)),
-        rows="".join(_row(block) for block in blocks[:N_ROWS]),
+        older=in_bytes(allocated[peak] - sum(block.size_bytes for block in alive)),
+        rows="".join(_row(block) for block in alive[:N_ROWS]),
     )
 
 

@@ -48,6 +48,11 @@ def strided_parts(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
     return ()
 
 
+def strided_in(value: object) -> list[torch.Tensor]:
+    """The strided parts of every tensor in nested lists, tuples and mappings."""
+    return [part for tensor in tensors_in(value, []) for part in strided_parts(tensor)]
+
+
 def strided_inside(tensor: torch.Tensor) -> list[torch.Tensor]:
     """The plain tensors inside a wrapper, such as a shard of a distributed one."""
     names, _ = tensor.__tensor_flatten__()

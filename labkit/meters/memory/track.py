@@ -13,7 +13,6 @@ import torch
 from torch.nn.parameter import UninitializedParameter
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from labkit.device import device as default_device
 from labkit.meters.memory.dropout import byte_masks
 from labkit.meters.memory.profile import MemoryProfile
 from labkit.meters.memory.storages import tensors_in
@@ -35,12 +34,12 @@ def track_memory(
     attributes. batch: tensors in nested lists and dicts. All may be left out: storages that the block uses without
     having made them are found when they are first used, and are counted from the start, as inputs.
     sites: find out on which line every tensor was made; without it the block runs faster.
-    device: only storages on this kind of device count; by default the model's, or the batch's, or the notebook's.
+    device: only storages on this kind of device count; by default the model's, or the batch's. Where nothing is named,
+    or a batch on several kinds, every device's count.
 
-    Raises TypeError for a model, ValueError for a model on several kinds of device when `device` is not given.
+    Raises TypeError for a model that is no Module, ValueError for one on several kinds of device when `device` is not
+    given.
     """
-    if model is not None and not isinstance(model, torch.nn.Module):
-        raise TypeError(f"track_memory(model, optimizer, batch): model is of type {type(model).__name__}, not a Module")
     tracker = Tracker(device_type_of(model, batch, device), sites)
     with tracked(tracker, model, optimizer, batch) as profile:
         yield profile
@@ -117,7 +116,13 @@ def _states_of(optimizer: object) -> list[torch.Tensor]:
     return tensors_in(getattr(optimizer, "__dict__", {}), [])
 
 
-def device_type_of(model: torch.nn.Module | None, batch: object, device: str | torch.device | None) -> str:
+def device_type_of(model: torch.nn.Module | None, batch: object, device: str | torch.device | None) -> str | None:
+    """The kind of device whose memory is meant, None for all.
+
+    Raises TypeError for a model that is no Module, ValueError for one on several kinds of device.
+    """
+    if model is not None and not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model is of type {type(model).__name__}, not a Module; after it come optimizer and batch")
     if device is not None:
         return torch.device(device).type
     held = [] if model is None else [*model.parameters(), *model.buffers()]
@@ -125,6 +130,6 @@ def device_type_of(model: torch.nn.Module | None, batch: object, device: str | t
     if len(types) > 1 and held:
         raise ValueError(
             f"the model has tensors on {' and '.join(types)}, whose bytes do not add up to one memory; say which to "
-            f'measure: track_memory(..., device="{types[-1]}")'
+            f'measure: device="{types[-1]}"'
         )
-    return types[0] if len(types) == 1 else default_device().type
+    return types[0] if len(types) == 1 else None

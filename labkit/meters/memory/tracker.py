@@ -81,7 +81,7 @@ class Tracker(LiveStorages):
             made,
             self._phase_number,
             self._phase is Phase.FORWARD,
-            calling_site() if made and self._sites else None,
+            calling_site(self.thread) if made and self._sites else None,
         )
         if not made and isinstance(tensor, torch.nn.Parameter):
             record.label = "parameters"

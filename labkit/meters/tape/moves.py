@@ -25,9 +25,7 @@ MAX_CONSTANTS = 64
 
 
 def entries_of(name: str, args: Sequence, kwargs: dict, result: torch.Tensor, ref: Ref) -> list[dict[str, Tree]] | None:
-    """The entries for an operation that wrote one tensor, `result`; None for one that cannot be played."""
-    if not result.numel():
-        return []
+    """The entries for an operation that wrote one tensor, `result`, not an empty one; None if it cannot be played."""
     if name in FILLS:
         return [{"do": "fill", "to": ref(result), "value": result.reshape(-1)[0].item()}]
     if name == "lift_fresh" and result.numel() <= MAX_CONSTANTS:

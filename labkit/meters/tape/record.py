@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_leaves
 
 from labkit.meters.dispatch import Meter
 from labkit.meters.launches import Launched, listening
+from labkit.meters.memory.storages import strided_in, tensors_in
 from labkit.meters.tape.moves import entries_of
 from labkit.meters.tape.names import Storages, encoded
 from labkit.meters.tape.source import digest_of_function
@@ -61,16 +61,19 @@ class Tape:
 
     def write(self, name: str, func, args: tuple, kwargs: dict, result: object) -> None:
         """Write down what one operation of PyTorch's wrote, if it wrote anything."""
-        outputs = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
-        written = written_by(func, args, kwargs)
+        given, outputs = strided_in([args, kwargs]), strided_in(result)
+        written = strided_in(written_by(func, args, kwargs))
         if not written:
-            inputs = {_storage(one) for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)}
+            inputs = set(map(_storage, given))
             is_constant = name == "lift_fresh" and not all(map(self._storages.knows, outputs))
             written = [one for one in outputs if is_constant or _storage(one) not in inputs]
+        written = [one for one in written if one.numel()]
         if not written or name in ALLOCATES:
             return
         ref = self._storages.ref
-        known = entries_of(name, args, kwargs, written[0], ref) if len(written) == 1 else None
+        # The vocabulary is of strided tensors.
+        is_strided = len(written) == 1 and list(map(id, given)) == list(map(id, tensors_in([args, kwargs], [])))
+        known = entries_of(name, args, kwargs, written[0], ref) if is_strided else None
         lost = {"do": "lost", "name": name, "to": [ref(one) for one in written]}
         self._add(*([lost] if known is None else known))
 

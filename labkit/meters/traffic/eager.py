@@ -12,6 +12,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from labkit.meters.dispatch import Meter
+from labkit.meters.memory.storages import strided_in
 
 _NOT_READ = frozenset({"copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_"})
 """In-place operations that overwrite their target without reading it."""
@@ -62,9 +63,8 @@ class EagerTraffic(Meter):
 
 
 def _moved(func, name: str, args: tuple, kwargs: dict, result: object) -> tuple[int, int]:
-    written = written_by(func, args, kwargs)
-    outputs = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
-    inputs = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+    written = strided_in(written_by(func, args, kwargs))
+    outputs, inputs = strided_in(result), strided_in([args, kwargs])
     storages = {_storage(one) for one in inputs}
     fresh = [one for one in outputs if _storage(one) not in storages]
     if not written and outputs and not fresh:
@@ -72,13 +72,13 @@ def _moved(func, name: str, args: tuple, kwargs: dict, result: object) -> tuple[
     store_bytes = sum(distinct_bytes(one) for one in (*written, *fresh))
     if name in _PICKS:
         picked = sum(distinct_bytes(one) for one in fresh)
-        return picked + sum(distinct_bytes(one) for one in inputs[1:]), store_bytes
+        return picked + sum(distinct_bytes(one) for one in strided_in([args[1:], kwargs])), store_bytes
     if name in _SHAPED:
         return 0, store_bytes
-    overwritten = {id(one) for one in written} if name in _NOT_READ or "out" in func._overloadname else set()
+    overwritten = set(map(_place, written)) if name in _NOT_READ or "out" in func._overloadname else set()
     # The same tensor twice, as in x * x, is read once.
-    read = {(_storage(one), one.storage_offset(), tuple(one.stride()), tuple(one.shape)): one for one in inputs}
-    load_bytes = sum(distinct_bytes(one) for one in read.values() if id(one) not in overwritten)
+    read = {_place(one): one for one in inputs}
+    load_bytes = sum(distinct_bytes(one) for place, one in read.items() if place not in overwritten)
     return load_bytes, store_bytes
 
 
@@ -94,6 +94,10 @@ def written_by(func, args: tuple, kwargs: dict) -> list[torch.Tensor]:
 
 def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
+
+
+def _place(tensor: torch.Tensor) -> tuple:
+    return _storage(tensor), tensor.storage_offset(), tensor.stride(), tensor.shape
 
 
 def distinct_bytes(tensor: torch.Tensor) -> int:

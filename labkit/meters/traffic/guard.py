@@ -31,7 +31,8 @@ def guard_launches() -> bool:
     """From now on, raise LaunchOutOfBounds after a launch that has lanes out of bounds; for the top of a notebook.
 
     Inside `track_traffic` nothing is raised, since it is reported there. False, and nothing is done, where a GPU runs
-    all kernels or Triton is missing. May be called again, at no cost.
+    all kernels or Triton is missing. May be called again, at no cost. Raises RuntimeError where the first call stands
+    inside of `track_traffic`, whose end would end the guard.
     """
     if importlib.util.find_spec("triton") is None or (has_gpu() and not interpreter.enabled_beside_gpu()):
         return False
@@ -39,6 +40,8 @@ def guard_launches() -> bool:
     from triton.runtime import interpreter as triton_interpreter
 
     if not hasattr(triton_interpreter, _GUARD):
+        if open_profiles(triton_interpreter):
+            raise RuntimeError("guard_launches() is for the top of a notebook: call it before `track_traffic`")
         guard = guarded(triton_interpreter)
         # Kept alive with the module: what closes it is its end.
         setattr(triton_interpreter, _GUARD, guard)

@@ -25,17 +25,6 @@ class Storage:
     touched: Touched
 
 
-@dataclass(frozen=True)
-class Access:
-    """A block's lanes in one argument: units of its storage, in `at` (a slice where they are neighbours)."""
-
-    kind: str
-    argument: Argument
-    at: slice | np.ndarray
-    n_distinct: int
-    distinct_bytes: int
-
-
 class LaunchRecorder:
     """Everything about one launch, written into a Launch while its programs run."""
 

@@ -57,7 +57,7 @@ def _refused_on_gpu() -> Iterator[None]:
     def run(self, *args, **kwargs):
         if beside_gpu and not interpreter.on_gpu((*args, *kwargs.values())):
             return stock(self, *args, **kwargs)
-        ready = "" if beside_gpu else "start Python with CUDA_VISIBLE_DEVICES= (empty) and "
+        ready = "" if beside_gpu else "call labkit.interpreter.enable(beside_gpu=True) before the block and "
         raise RuntimeError(
             f"the traffic of kernel {self.fn.__name__} cannot be counted on a GPU: {ready}give it tensors on the CPU"
         )
