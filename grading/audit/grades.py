@@ -16,10 +16,10 @@ from grading.audit.entry import Entry
 from grading.gradebook.work import Graded
 from grading.supervisor.feeds import CellLimits
 from grading.supervisor.grade import grader_digest
+from grading.supervisor.packages import versions
 from grading.supervisor.result import SubmissionResult
 from labkit import exercises
 
-PACKAGES = ("torch", "numpy", "ipython", "nbgrader")
 WHAT_COUNTS = {
     "submission": "the submission",
     "grader": "the grader's code",
@@ -39,16 +39,15 @@ def facts_of(
     result: SubmissionResult,
     stored: bytes,
     points: Mapping[str, float | None],
-    penalty: float = 0.0,
-    before: Mapping[str, Any] | None = None,
+    penalty: float,
 ) -> dict[str, Any]:
     """The facts of a "graded" entry.
 
     stored: the bytes of the stored result. points: by gradebook cell, what the grader gave, None where a person is
-    to. penalty: nbgrader's late penalty in points. before: the facts of this student's grade before, if there is one.
+    to. penalty: nbgrader's late penalty in points.
     """
     job = work.job
-    facts: dict[str, Any] = {
+    return {
         "lab": job.lab,
         "student": job.student,
         "submission": job.attempt,
@@ -64,16 +63,13 @@ def facts_of(
         "penalty": penalty,
         "notes": list(result.notes),
     }
-    if before is not None:
-        facts["changed"] = changed(before, facts)
-    return facts
 
 
 @functools.cache
 def environment() -> dict[str, str]:
     """What runs the submissions: Python, the packages that decide results, and the machine."""
-    packages = {name: version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **packages, "machine": f"{platform.system()} {platform.machine()}"}
+    machine = f"{platform.system()} {platform.machine()}"
+    return {**versions(), "nbgrader": version("nbgrader"), "machine": machine}
 
 
 def limits(result: SubmissionResult) -> dict[str, Any]:
@@ -85,14 +81,6 @@ def limits(result: SubmissionResult) -> dict[str, Any]:
     cells = CellLimits()
     of_cells = {"one_cell_s": cells.one_s, "all_cells_s": cells.all_s, "submission_s": cells.submission_s}
     return {"cells": {**of_cells, "printed_characters": cells.printed}, "exercises": of_exercises}
-
-
-def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of the facts that differ from the grade before. A job differs for any of the others; it is named only
-    where none of them explains it."""
-    differing = [name for name in WHAT_COUNTS if before.get(name) != now.get(name)]
-    causes = {"submission", "grader", "environment"} & set(differing)
-    return [name for name in differing if not (name == "job" and causes)]
 
 
 def last_grades(entries: Iterable[Entry], lab: str | None = None) -> dict[tuple[str, str], Entry]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from grading.build.compile import Built, build_all
+from grading.build.compile import Built, build_all, student_files
 from grading.build.files import Difference, differences, extras, write
 from grading.build.notebook import to_json
 from grading.build.source import FILE_NAME, BadSource, shown
@@ -60,7 +60,7 @@ def run_build(args: argparse.Namespace, exercises: Mapping[str, Exercise] | None
     try:
         paths = args.paths or sorted((args.root / "solutions").glob("*.py"))
         built = build_all(paths, exercises)
-        student = {args.root / "notebooks" / f"{each.name}.ipynb": to_json(each.student) for each in built}
+        student = student_files(args.root, built)
         if args.check:
             return check_build(args, student, exercises)
         return write_build(args, built, student, exercises)

@@ -9,7 +9,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from grading.build.lint import problems_of
-from grading.build.notebook import notebook_of
+from grading.build.notebook import notebook_of, to_json
 from grading.build.source import BadSource, Problem, read
 from grading.build.student import student_version
 from labkit.exercises import of_lab
@@ -51,6 +51,11 @@ def build_all(paths: list[Path], exercises: Mapping[str, Exercise] | None = None
     if refused:
         raise BadSource(refused)
     return built
+
+
+def student_files(root: Path, built: list[Built]) -> dict[Path, str]:
+    """What `notebooks/` of the checkout at `root` should hold: the students' notebooks, by path."""
+    return {root / "notebooks" / f"{each.name}.ipynb": to_json(each.student) for each in built}
 
 
 def of_same_lab(path: Path, exercises: Mapping[str, Exercise]) -> dict[str, Exercise]:

@@ -1,6 +1,7 @@
 """`bundle [--out FILE]`: the archive that students get: notebooks, labkit, what is needed to set them up.
 
-The solutions, the grader with its hidden cases, and the tests stay here. The same tree gives the same bytes.
+The solutions, the grader with its hidden cases, and the tests stay here, and so does what a cell or a person left in
+notebooks/. The same tree gives the same bytes.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import argparse
 import zipfile
 from pathlib import Path
 
+from grading.build.compile import build_all, student_files
+from grading.build.files import differences, extras
+from grading.build.source import BadSource
 from grading.commands.shared import say
 from grading.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("notebooks", "labkit", ".make")
+FOLDERS = ("labkit", ".make")
 FILES = ("README.md", "LICENSE", "Makefile", "pyproject.toml", "environment.yml")
 NAME = "efficient-training-labs"
 LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
@@ -32,13 +36,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_bundle(out: Path) -> int:
-    """Write the archive; returns the number of files in it. Raises UserError where it cannot be written."""
-    paths = [ROOT / name for name in FILES]
+    """Write the archive; returns the number of files in it.
+
+    Raises UserError where it cannot be written, or where notebooks/ is not as the build makes it.
+    """
+    paths = [*_notebooks(), *(ROOT / name for name in FILES)]
     for folder in FOLDERS:
         paths += [path for path in (ROOT / folder).rglob("*") if path.is_file() and not _left_out(path)]
     missing = [str(path.relative_to(ROOT)) for path in paths if not path.exists()]
-    if missing or not any((ROOT / "notebooks").glob("*.ipynb")):
-        raise UserError(f"{', '.join(missing) or 'notebooks/'} is missing", "run this from a full checkout")
+    if missing:
+        raise UserError(f"{', '.join(missing)} is missing", "run this from a full checkout")
     part = out.with_name(f".{out.name}.part")
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -53,6 +60,20 @@ def make_bundle(out: Path) -> int:
         part.unlink(missing_ok=True)
         raise UserError(f"{out} cannot be written", str(error.strerror)) from error
     return len(paths)
+
+
+def _notebooks() -> list[Path]:
+    """The students' notebooks. One that was run, or solved, would hand out what students are to find."""
+    try:
+        wanted = student_files(ROOT, build_all(sorted((ROOT / "solutions").glob("*.py"))))
+    except BadSource as error:
+        raise UserError(f"the sources are refused\n{error}\n", "mend them, and run this again") from error
+    if not wanted:
+        raise UserError("solutions/ is missing", "run this from a full checkout")
+    if found := differences(wanted) + extras(ROOT / "notebooks", wanted):
+        told = ", ".join(f"{each.path.relative_to(ROOT)} is {each.state}" for each in found)
+        raise UserError(told, "python -m grading build makes what is stale or missing; move away what is extra")
+    return list(wanted)
 
 
 def _left_out(path: Path) -> bool:

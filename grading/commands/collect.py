@@ -17,7 +17,7 @@ from pathlib import Path
 from grading.commands.shared import say, table
 from grading.errors import UserError
 from grading.gradebook.course import Course
-from grading.intake.accept import UNCHANGED, accept, names_in
+from grading.intake.accept import SECONDS, UNCHANGED, accept, names_in
 from grading.intake.archive import open_archive
 from grading.intake.arrived import Arrivals, Refusal, Refused
 from grading.intake.choose import Way, choose
@@ -53,7 +53,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--roster", type=Path, metavar="CSV", help="a column student, and names or numbers elsewhere")
     parser.add_argument("--times", choices=("auto", "files", "none"), default="auto", help="which times to believe")
     parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="of an archive's local times (default: UTC)")
-    parser.add_argument("--force", action="store_true", help="let an older attempt replace a newer one")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="let an older attempt, or another time, replace what is there",
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would happen")
     parser.set_defaults(run=run)
 
@@ -88,7 +92,7 @@ def take_in(
             intake.refused.append(Refused(path, str(error)))
             continue
         intake.changed += done.outcome != UNCHANGED
-        when = f"{candidate.when:%Y-%m-%d %H:%M:%S}" if candidate.when else ""
+        when = f"{done.when:{SECONDS}}" if done.when else ""
         late = " (late, says the platform)" if candidate.late else ""
         intake.rows.append((student, path, done.size_bytes, when, f"{done}{late}"))
     if way.roster:

@@ -1,18 +1,24 @@
 """Processes of this machine: one for each job that runs at a time, kept from job to job.
 
-A process that ends takes the whole pool with it (BrokenProcessPool): nothing is tried again here.
+A process that ends takes the whole pool with it (BrokenProcessPool): nothing is tried again here. What they leave in
+the temporary folder goes when the pool does, however that ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
+import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
+
+from grading.worker.watch import descendants
 
 JUDGE_BYTES = 6 * 2**30
 
@@ -20,33 +26,48 @@ JUDGE_BYTES = 6 * 2**30
 @contextmanager
 def open_local(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of `workers` processes (at least one). See `open_executor` for how its futures end."""
-    # Spawned, not forked: this process has loaded torch and may have threads.
-    executor = ProcessPoolExecutor(max(1, workers), mp_context=get_context("spawn"), initializer=settle_in)
-    try:
-        yield executor
-    except BaseException:
-        executor.shutdown(wait=True, cancel_futures=True)
-        raise
-    executor.shutdown(wait=True)
+    # A process that was killed removes nothing of its own.
+    with tempfile.TemporaryDirectory(prefix="grading-pool-", ignore_cleanup_errors=True) as folder:
+        # Spawned, not forked: this process has loaded torch and may have threads.
+        context = get_context("spawn")
+        executor = ProcessPoolExecutor(max(1, workers), context, initializer=settle_in, initargs=(folder,))
+        try:
+            yield executor
+        except BaseException:
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise
+        executor.shutdown(wait=True)
 
 
-def settle_in() -> None:
-    """Make this process one of the pool's: it runs job after job beside others, and never decides when to stop."""
+def settle_in(folder: str) -> None:
+    """Make this process one of the pool's: it runs job after job beside others, and never decides when to stop.
+
+    folder: the pool's own, for whatever is temporary.
+    """
     # Ctrl-C reaches every process of the terminal; the parent alone decides, and lets jobs in flight finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
+    tempfile.tempdir = folder
+    end_with_parent(folder)
     judge_modestly()
 
 
-def end_with_parent() -> None:
-    """See that this process ends when the one that started it does, however that ends.
+def end_with_parent(folder: str) -> None:
+    """See that this process ends when the one that started it does, however that ends, and the pool's folder too.
 
     A pool's process waits for work on a pipe that it holds open itself, so it would wait for ever.
     """
 
     def watch() -> None:
         parent_process().join()
-        os._exit(1)
+        try:
+            # A forking process that still loads would not hear of it yet, and make its folder anew.
+            for pid in descendants(os.getpid()):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            # By another process, which is still there when this one writes no more.
+            subprocess.Popen(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL)
+        finally:
+            os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 

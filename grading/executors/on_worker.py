@@ -7,7 +7,6 @@ The sandbox is the affair of the function that runs; what it needs on each host 
 from __future__ import annotations
 
 import pickle
-import platform
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,12 +20,11 @@ Facts = Mapping[str, str]
 
 
 def facts() -> dict[str, str]:
-    """How this process would grade: the versions a person would look at first, and the digest that decides."""
-    import torch
-
+    """How this process would grade: the versions, of which a difference is named first, and the digest that decides."""
     from grading.supervisor.grade import grader_digest
+    from grading.supervisor.packages import versions
 
-    return {"Python": platform.python_version(), "torch": str(torch.__version__), "grader": grader_digest()}
+    return {**versions(), "grader": grader_digest()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def unfit(found: Census, expected: Facts) -> str:
         if other != value and name == "grader":
             return "its checkout of the labs and the grader differs from this machine's"
         if other != value:
-            return f"it has {name} {other}, this machine {value}"
+            return f"its {name} is {other}, this machine's is {value}"
     if found.n_threads != 1:
         return f"it runs {found.n_threads} jobs at a time in one process: start it with --nthreads 1"
     return found.isolation_trouble

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from sqlalchemy import select
 
@@ -19,6 +17,7 @@ from grading.errors import UserError
 from grading.gradebook.course import Course
 from grading.gradebook.work import Graded
 from grading.supervisor.grade import grader_digest
+from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
 
 NOTES = "grading"
@@ -55,7 +54,10 @@ class Written:
 
 
 def standing_of(course: Course, lab: str, gradebook: Gradebook, student: str | None = None) -> Standing:
-    """Read it for all students or for one. Raises UserError where the lab was never released."""
+    """Read it for all students or for one.
+
+    Raises UserError where the lab was never released, or where what it imports is not installed.
+    """
     assignment = gradebook.db.execute(select(Assignment.id, Assignment.duedate).filter_by(name=lab)).one_or_none()
     if assignment is None:
         remedy = f"release it first: python -m grading release {course.root} {lab}"
@@ -65,6 +67,11 @@ def standing_of(course: Course, lab: str, gradebook: Gradebook, student: str | N
     if student is not None:
         rows = rows.filter_by(student_id=student)
     template = course.template(lab)
+    run = [cell.full_source for cell in template.cells if cell.cell_type == "code" and not cell.is_figure]
+    if absent := absent_imports(run):
+        # Nobody's program would get past that import, and everybody's points would be lost.
+        remedy = "make setup in the checkout, then run the same command again"
+        raise UserError(f"{lab} imports {', '.join(absent)}, which this machine does not have", remedy)
     shared = {
         "lab": _digest(repr(template.cells)),
         "points": _digest(repr([(cell.id, cell.points) for cell in template.cells if cell.points])),
@@ -78,7 +85,7 @@ def standing_of(course: Course, lab: str, gradebook: Gradebook, student: str | N
 
 def environment() -> str:
     """The versions that results may depend on."""
-    return f"Python {platform.python_version()}, torch {torch.__version__}"
+    return ", ".join(f"{name} {version}" for name, version in versions().items())
 
 
 def notes_of(result: SubmissionResult, rests_on: dict[str, str]) -> dict:

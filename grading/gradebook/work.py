@@ -13,9 +13,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbgrader.utils import parse_utc
-
 from grading.gradebook.course import Course
+from grading.gradebook.timestamp import read_time
 from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
 from grading.supervisor import Job, SubmissionResult
@@ -36,36 +35,27 @@ class Graded:
 
 
 def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
-    """Read and rebuild a submission. Raises Unreadable, or UserError when the course lacks something."""
+    """Read and rebuild a submission.
+
+    Raises Unreadable for what is the student's to mend, UserError when the course lacks something, and OSError where
+    this machine is at fault.
+    """
     if NOT_A_NAME.search(student):
         raise Unreadable(f"nbgrader cannot take the name {student!a}: rename the folder")
     if notebook != lab:
         raise Unreadable(f"{notebook}.ipynb is not the notebook of lab {lab}")
-    _check_timestamp(course.submitted(lab, student).parent)
-    template = course.template(lab)
-    submission = _read(course.submitted(lab, student))
-    merged = merge(template, submission)
-    job = Job(
-        lab=lab,
-        student=student,
-        attempt=submission.digest,
-        steps=tuple(steps_of(merged)),
-        program=tuple(program_of(merged)),
-        notes=merged.notes,
-        course_key=course.key(),
-    )
-    return Graded(template, merged, job, course.result(lab, job.key))
-
-
-def _check_timestamp(folder: Path) -> None:
-    """nbgrader reads a submission's time from this file, and fails on one that is no time."""
-    path = folder / "timestamp.txt"
-    if not path.exists():
-        return
+    path, template, course_key = course.submitted(lab, student), course.template(lab), course.key()
+    # nbgrader takes the time from there too, and fails on one that is no time.
+    read_time(path.parent)
+    submission = _read(path)
     try:
-        parse_utc(path.read_text().strip())
-    except (OSError, ValueError, OverflowError) as error:
-        raise Unreadable(f"timestamp.txt is no date: write one like 2026-01-31 12:00:00 UTC ({error})"[:200]) from error
+        merged = merge(template, submission)
+        steps, program = tuple(steps_of(merged)), tuple(program_of(merged))
+    except Exception as error:
+        # One file must not keep the rest of the class from its grades, whatever is in it.
+        raise Unreadable(f"it cannot be taken apart ({type(error).__name__}): look at the file") from error
+    job = Job(lab, student, submission.digest, steps, program, merged.notes, course_key)
+    return Graded(template, merged, job, course.result(lab, job.key))
 
 
 def _read(path: Path) -> Submission:

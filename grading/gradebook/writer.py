@@ -77,14 +77,14 @@ class Writer:
         """Whether an earlier run ended while it wrote this student's grade."""
         return draft_of(self._course, self._lab, student).exists()
 
-    def write(self, batch: Sequence[Ready], record: Record) -> None:
-        """Write these grades, all or none, and `record` each before its notebook says that it is written.
+    def save(self, batch: Sequence[Ready], record: Record) -> None:
+        """Bring these grades into the gradebook, all or none, and `record` each. They are written once finished.
 
         Raises UserError where the gradebook cannot be used, or OSError. Whatever else is raised is about one of them.
         """
         if not self.is_direct:
             for ready in batch:
-                self._write_by_nbgrader(ready, record)
+                self._save_by_nbgrader(ready, record)
             return
         notebooks = [ready.notebook() for ready in batch]
         scores = [scores_of(notebook) for notebook in notebooks]
@@ -93,19 +93,23 @@ class Writer:
         penalties = patiently(lambda: self._save(batch, scores), self._gradebook.db.rollback)
         for ready, score, penalty in zip(batch, scores, penalties, strict=True):
             record(ready, score, penalty)
-            put_in_place(self._course, self._lab, ready.student)
 
-    def _write_by_nbgrader(self, ready: Ready, record: Record) -> None:
+    def finish(self, ready: Ready) -> None:
+        """Let this student's folder say that the saved grade is written. Raises OSError; then it is unfinished."""
+        if self.is_direct:
+            put_in_place(self._course, self._lab, ready.student)
+        else:
+            shutil.rmtree(draft_of(self._course, self._lab, ready.student))
+
+    def _save_by_nbgrader(self, ready: Ready, record: Record) -> None:
         # There is no draft, but its folder says for as long that the writing did not end.
-        draft = draft_of(self._course, self._lab, ready.student)
-        draft.mkdir(parents=True, exist_ok=True)
+        draft_of(self._course, self._lab, ready.student).mkdir(parents=True, exist_ok=True)
         call = functools.partial(self._api.autograde, self._lab, ready.student, force=True, create=True)
         patiently(lambda: expect_success(self._course, call()))
         submission = self._gradebook.find_submission(self._lab, ready.student)
         penalty = float(submission.late_submission_penalty or 0.0)
         self._gradebook.db.rollback()
         record(ready, scores_of(ready.notebook()), penalty)
-        shutil.rmtree(draft)
 
     def _save(self, batch: Sequence[Ready], scores: Sequence[Scores]) -> list[float]:
         """Into the database; returns the late penalties in points."""

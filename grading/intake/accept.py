@@ -11,34 +11,43 @@ import os
 import secrets
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nbgrader.utils import parse_utc
-
 from grading.gradebook.course import Course
+from grading.gradebook.timestamp import TIMESTAMP, read_time
 from grading.intake.arrived import Refusal
-from grading.intake.choose import TIMESTAMP, Candidate
+from grading.intake.choose import Candidate
 from grading.intake.history import Received, is_older, note
 from grading.intake.names import folded
 from grading.intake.replace import put_in_place
-from grading.intake.store import keep_bytes, read_plain_file
-from grading.rebuild import Unreadable, read_submission
+from grading.intake.store import keep_bytes
+from grading.rebuild import Unreadable, read_plain_file, read_submission
+from grading.rebuild.submission import MAX_BYTES
 
-NEW, REPLACES, UNCHANGED = "new", "replaces", "unchanged"
+NEW, REPLACES, RETIMED, UNCHANGED = "new", "replaces", "new time", "unchanged"
 SHORT = 12
+SECONDS = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """What happened with a candidate; `replaced` is the SHA-256 of the notebook that was there before."""
+    """What happened with a candidate; `replaced` is the SHA-256 of the notebook that was there before.
+
+    when: the time of submission that is noted under submitted/ now, in UTC, None where there is none. other: the time
+    that this source gives, where that is another and was not taken.
+    """
 
     outcome: str
     digest: str
     size_bytes: int
+    when: datetime.datetime | None
     replaced: str = ""
+    other: datetime.datetime | None = None
 
     def __str__(self) -> str:
+        if self.other:
+            return f"{self.outcome}, its time too (here it is {self.other:{SECONDS}}: --force takes that)"
         return f"{self.outcome} {self.replaced[:SHORT]}".strip()
 
 
@@ -69,17 +78,20 @@ def accept(
     )
     there = _there(course, lab, student)
     if there is None:
-        done = Accepted(NEW, digest, len(data))
+        done = Accepted(NEW, digest, len(data), candidate.when)
     elif there == data:
-        done = Accepted(UNCHANGED, digest, len(data))
-        # A run that was killed may have put it there without saying so.
-        if dry_run or (before and before[-1].digest == digest):
-            return done
-        keep_bytes(course, lab, data)
-        note(course, lab, student, received)
-        return done
+        noted = _noted_time(course, lab, student)
+        # A file that was only copied again has a new time too: nobody becomes late by that unasked.
+        other = candidate.when if candidate.when != noted else None
+        if not (other and force):
+            # A run that was killed may have put it there without saying so.
+            if not dry_run and not (before and before[-1].digest == digest):
+                keep_bytes(course, lab, data)
+                note(course, lab, student, replace(received, when=noted))
+            return Accepted(UNCHANGED, digest, len(data), noted, other=other)
+        done = Accepted(RETIMED, digest, len(data), other)
     else:
-        done = Accepted(REPLACES, digest, len(data), hashlib.sha256(there).hexdigest())
+        done = Accepted(REPLACES, digest, len(data), candidate.when, hashlib.sha256(there).hexdigest())
         last = _last(course, lab, student, done.replaced, before)
         if is_older(received, last, before) and not force:
             raise Refusal(f"it is older than what is there ({done.replaced[:SHORT]}): --force takes it all the same")
@@ -125,8 +137,8 @@ def _there(course: Course, lab: str, student: str) -> bytes | None:
     if not os.path.lexists(path):
         return None
     try:
-        return read_plain_file(path)
-    except Unreadable as error:
+        return read_plain_file(path, MAX_BYTES)
+    except (Unreadable, OSError) as error:
         raise Refusal(f"what is there cannot be kept ({error}): look at {path.relative_to(course.root)}") from error
 
 
@@ -134,12 +146,15 @@ def _last(course: Course, lab: str, student: str, digest: str, before: list[Rece
     """What is known of the notebook that is there, also where somebody put it there by hand."""
     if before and before[-1].digest == digest:
         return before[-1]
+    return Received(digest, "", "", "", _noted_time(course, lab, student))
+
+
+def _noted_time(course: Course, lab: str, student: str) -> datetime.datetime | None:
+    """The time of submission beside the notebook that is there, in UTC; None where none can be read."""
     try:
-        text = (course.submitted(lab, student).parent / TIMESTAMP).read_text()
-        when = parse_utc(text.strip()).replace(tzinfo=datetime.UTC)
-    except (OSError, ValueError, OverflowError, AttributeError):
-        when = None
-    return Received(digest, "", "", "", when)
+        return read_time(course.submitted(lab, student).parent)
+    except (Unreadable, OSError):
+        return None
 
 
 def _put(path: Path, data: bytes, when: datetime.datetime | None) -> None:

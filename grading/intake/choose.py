@@ -10,15 +10,12 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from nbgrader.utils import parse_utc
-
+from grading.gradebook.timestamp import AS_IT_SHOULD_BE, MOST_BYTES, TIMESTAMP, parse_time
 from grading.intake.arrived import Arrivals, Entry, Refusal, Refused
 from grading.intake.names import folded, wrong_with_student
 from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of
 from grading.intake.roster import Roster
-
-TIMESTAMP = "timestamp.txt"
-MAX_TIMESTAMP_BYTES = 200
+from grading.rebuild import Unreadable
 
 
 @dataclass(frozen=True)
@@ -156,9 +153,8 @@ def _when(entry: Entry, platform: str, way: Way, stamps: dict[str, Entry]) -> da
 def _stamped(stamp: Entry) -> datetime.datetime:
     """The time in nbgrader's own timestamp.txt. Raises Refusal where it is no time."""
     try:
-        if stamp.size_bytes > MAX_TIMESTAMP_BYTES:
-            raise ValueError("it is too long")
-        return parse_utc(stamp.read().decode().strip()).replace(tzinfo=datetime.UTC)
-    except (ValueError, OverflowError, TypeError, AttributeError) as error:
-        text = f"{stamp.path} is no date: write one like 2026-01-31 12:00:00 UTC ({error})"
-        raise Refusal(text[:200]) from error
+        if stamp.size_bytes > MOST_BYTES:
+            raise Unreadable(f"{stamp.path} has more than {MOST_BYTES} bytes: {AS_IT_SHOULD_BE}")
+        return parse_time(stamp.read(), stamp.path)
+    except Unreadable as error:
+        raise Refusal(str(error)) from error

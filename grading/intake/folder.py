@@ -16,8 +16,8 @@ from grading.errors import UserError
 from grading.intake.archive import MAX_MEMBERS
 from grading.intake.arrived import Arrivals, Entry, Refusal, Refused
 from grading.intake.names import CONTROL, is_clutter, refuse_twins
-from grading.intake.store import read_plain_file
-from grading.rebuild import Unreadable
+from grading.rebuild import Unreadable, read_plain_file
+from grading.rebuild.submission import MAX_BYTES
 
 
 def read_folder(folder: Path) -> Arrivals:
@@ -59,6 +59,6 @@ def _walk(top: Path, folder: Path, refused: list[Refused]) -> Iterator[os.DirEnt
 
 def _read(path: Path) -> bytes:
     try:
-        return read_plain_file(path)
-    except Unreadable as error:
+        return read_plain_file(path, MAX_BYTES)
+    except (Unreadable, OSError) as error:
         raise Refusal(str(error)) from error

@@ -37,13 +37,25 @@ class Finding:
     fix: str = ""
 
 
-@functools.cache
+class _Refused(Exception):
+    """A tier does not work here: why not, and what to do about it."""
+
+
 def try_tier(tier: str) -> Finding:
-    """Try a tier once in this process's life."""
+    """Try a tier, once in this process's life where it works. What is in its way may pass: it is tried again."""
+    try:
+        return _working(tier)
+    except _Refused as refused:
+        return Finding(tier, False, *refused.args)
+
+
+@functools.cache
+def _working(tier: str) -> Finding:
+    """Raises _Refused, which is not kept."""
     if not sys.platform.startswith("linux"):
-        return Finding(tier, False, f"it is for Linux, and this is {sys.platform}", "grade on a Linux machine")
+        raise _Refused(f"it is for Linux, and this is {sys.platform}", "grade on a Linux machine")
     if tier == "bwrap" and not bwrap.is_installed():
-        return Finding(tier, False, "the program bwrap is not installed", _FIXES[tier])
+        raise _Refused("the program bwrap is not installed", _FIXES[tier])
     # Imported late: the supervisor asks this package how to start what is tried here.
     from grading.supervisor.forkserver import Forkserver, InfrastructureFault
     from grading.worker.wire import WireError
@@ -53,10 +65,10 @@ def try_tier(tier: str) -> Finding:
             breaches = _try(forkserver)
             n_left = len(forkserver.job_processes())
     except (InfrastructureFault, WireError, TimeoutError, OSError) as error:
-        return Finding(tier, False, f"it could not be set up: {error}", _FIXES[tier])
+        raise _Refused(f"it could not be set up: {error}", _FIXES[tier]) from error
     if breaches or n_left:
         told = ", ".join([*breaches, *(["leave a process behind"] if n_left else [])])
-        return Finding(tier, False, f"a program in it could {told}", f"report this as a hole; {_FIXES[tier]}")
+        raise _Refused(f"a program in it could {told}", f"report this as a hole; {_FIXES[tier]}")
     return Finding(tier, True)
 
 

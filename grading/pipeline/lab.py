@@ -123,38 +123,37 @@ class _Run:
                 return
             try:
                 work = self._needed(student)
+                found = work and read_result(work.stored, may_be_none=self._isolation == "none")
             except Unreadable as error:
                 self._fail(Ungraded(student, "unreadable", str(error)))
+                continue
+            except Exception as error:
+                _raise_if_disk(error)
+                self._fail(ungraded_by(student, error))
                 continue
             if work is None:
                 self._tried.append(student)
                 self._tally.n_unchanged += 1
                 self._display.unchanged()
-                continue
-            found = read_result(work.stored, may_be_none=self._isolation == "none")
-            if found is None:
+            elif found is None:
                 yield work
             else:
                 self._gather(work, found)
 
     def _needed(self, student: str) -> Graded | None:
-        """The submission, made ready, or None where its grade stands. Raises Unreadable."""
-        try:
-            work = prepare(self._course, self._lab, self._lab, student)
-            rests_on = self._writer.standing.rests_on(self._course, work)
-            old = written(self._course.autograded(self._lab, student))
-            has_row = student in self._writer.standing.extensions
-            changes = changed(old, work.job.key, rests_on, has_row, may_be_none=self._isolation == "none")
-            if not changes and not self._writer.is_unfinished(student):
-                return None
-            if keep(self._course, self._lab, student) != work.job.attempt:
-                raise Unreadable("the file was replaced while it was read: run the same command again")
-        except (Unreadable, UserError):
-            raise
-        except Exception as error:
-            _raise_if_disk(error)
-            # One file must not keep the rest of the class from its grades, whatever is in it.
-            raise Unreadable(f"it cannot be taken apart ({type(error).__name__}): look at the file") from error
+        """The submission, made ready, or None where its grade stands.
+
+        Raises Unreadable for what is the student's to mend; whatever else is raised is ours.
+        """
+        work = prepare(self._course, self._lab, self._lab, student)
+        rests_on = self._writer.standing.rests_on(self._course, work)
+        old = written(self._course.autograded(self._lab, student))
+        has_row = student in self._writer.standing.extensions
+        changes = changed(old, work.job.key, rests_on, has_row, may_be_none=self._isolation == "none")
+        if not changes and not self._writer.is_unfinished(student):
+            return None
+        if keep(self._course, self._lab, student) != work.job.attempt:
+            raise Unreadable("the file was replaced while it was read: run the same command again")
         self._reasons[student] = _Reason(rests_on, changes, is_new=old.job is None)
         return work
 
@@ -178,28 +177,41 @@ class _Run:
 
     def _flush(self) -> None:
         batch, self._batch = self._batch, []
-        try:
-            self._writer.write(batch, self._record)
-        except Exception as error:
-            _raise_if_disk(error)
-            for ready in batch:
-                self._write_alone(ready)
+        self._write(batch)
 
-    def _write_alone(self, ready: Ready) -> None:
-        """What one of them brings about must not keep the others from their grades."""
+    def _write(self, batch: list[Ready]) -> None:
         try:
-            self._writer.write([ready], self._record)
+            self._writer.save(batch, self._record)
         except Exception as error:
             _raise_if_disk(error)
-            self._fail(Ungraded(ready.student, "infrastructure", f"its grade could not be written: {error}"))
+            if len(batch) == 1:
+                reason = f"its grade could not be written: {error}"
+                self._fail(Ungraded(batch[0].student, "infrastructure", reason))
+                return
+            # What one of them brings about must not keep the others from their grades.
+            for ready in batch:
+                self._write([ready])
+            return
+        for ready in batch:
+            self._finish(ready)
 
     def _record(self, ready: Ready, scores: Scores, penalty: float) -> None:
-        reason = self._reasons.pop(ready.student)
         result = ready.result
         stored = self._course.result(self._lab, result.key).read_bytes()
         facts = facts_of(ready.work, result, stored, scores.points, penalty)
-        self._log.append("graded", **{**facts, "job": result.key, "changed": reason.changes})
-        outcomes = [item.outcome for item in result.exercises.values()]
+        self._log.append("graded", **{**facts, "job": result.key, "changed": self._reasons[ready.student].changes})
+
+    def _finish(self, ready: Ready) -> None:
+        try:
+            self._writer.finish(ready)
+        except OSError as error:
+            _raise_if_disk(error)
+            reason = f"its graded notebook could not be put in its place: {error}"
+            self._fail(Ungraded(ready.student, "infrastructure", reason))
+            return
+        reason = self._reasons.pop(ready.student)
+        outcomes = [item.outcome for item in ready.result.exercises.values()]
+        self._n_faults_in_a_row = 0
         self._tried.append(ready.student)
         self._tally.graded(reason.changes, outcomes, reason.is_new)
         self._display.graded(self._tally)

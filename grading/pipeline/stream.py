@@ -90,7 +90,13 @@ def _run_alone(stream: Stream, troubled: list[Graded]) -> None:
             is_broken = False
             while waiting and not is_broken and not stream.stopped():
                 work, left = waiting.pop()
-                error, result = _awaited(stream, executor, work)
+                try:
+                    future = executor.submit(run, work.job, stream.isolation)
+                except BrokenExecutor:
+                    # It broke while it was idle: this one has not been tried.
+                    waiting.append((work, left))
+                    break
+                error, result = _awaited(stream, future)
                 if error is None:
                     stream.tell(work, result)
                 elif left > 1:
@@ -100,9 +106,8 @@ def _run_alone(stream: Stream, troubled: list[Graded]) -> None:
                 is_broken = isinstance(error, BrokenExecutor)
 
 
-def _awaited(stream: Stream, executor: Executor, work: Graded) -> tuple[BaseException | None, dict | None]:
+def _awaited(stream: Stream, future: Future) -> tuple[BaseException | None, dict | None]:
     """How one job ended: its error, or its result."""
-    future = executor.submit(run, work.job, stream.isolation)
     while not wait([future], TICK_S).done:
         stream.tick()
     error = future.exception()

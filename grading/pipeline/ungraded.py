@@ -24,7 +24,7 @@ class Ungraded:
 
 
 def ungraded_by(student: str, error: BaseException) -> Ungraded:
-    """What to say of a job that ended with this error each time it was tried."""
+    """What to say of one that could not be made ready, or whose job ended with this error each time it was tried."""
     if isinstance(error, LostUnderStudent):
         return Ungraded(student, "suspected", f"each time it ran, the grader's own process was lost: {error}")
     if isinstance(error, BrokenExecutor):

@@ -4,7 +4,8 @@ Everything else comes from the course's own template. Nothing is run here and no
 """
 
 from grading.rebuild.merge import Merged, merge, rebuilt_notebook, steps_of
-from grading.rebuild.submission import Submission, Unreadable, read_submission
+from grading.rebuild.plain_file import Unreadable, read_plain_file
+from grading.rebuild.submission import Submission, read_submission
 from grading.rebuild.template import Template, TemplateCell, read_template
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "TemplateCell",
     "Unreadable",
     "merge",
+    "read_plain_file",
     "read_submission",
     "read_template",
     "rebuilt_notebook",

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 
+from grading.rebuild.plain_file import Unreadable, read_plain_file
+
 MAX_BYTES = 50 * 2**20
 MAX_CELLS = 1_000
 MAX_CHARACTERS = 2**20
-
-
-class Unreadable(Exception):
-    """The file is no notebook; the message says why and what to ask the student for."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +37,8 @@ class Submission:
 
 
 def read_submission(path: Path) -> Submission:
-    """Read a notebook of any version. Raises Unreadable with the reason."""
-    data = _read_file(path)
+    """Read a notebook of any version. Raises Unreadable with the reason, or OSError where this machine is at fault."""
+    data = read_plain_file(path, MAX_BYTES)
     try:
         text = data.decode()
         json.loads(text)
@@ -60,24 +56,6 @@ def read_submission(path: Path) -> Submission:
         raise Unreadable(text) from error
     _refuse_too_much(path, cells)
     return Submission(cells, hashlib.sha256(data).hexdigest())
-
-
-def _read_file(path: Path) -> bytes:
-    """A plain file's bytes. Not through a link: it could lead to the solution, or to a classmate's answers."""
-    if any(part.is_symlink() for part in (path, *list(path.parents)[:2])):
-        raise Unreadable(f"{path.name} is a link or lies behind one: ask for the file itself")
-    try:
-        # Not blocking, because a named pipe would keep us waiting for somebody to write into it.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise Unreadable(f"{path.name} is no ordinary file: ask for the notebook itself")
-            if status.st_size > MAX_BYTES:
-                text = f"{path.name} has {status.st_size:,} bytes, more than {MAX_BYTES:,}"
-                raise Unreadable(f"{text}: clear its outputs and resubmit")
-            return file.read(MAX_BYTES)
-    except OSError as error:
-        raise Unreadable(f"{path.name} cannot be read: {error.strerror}") from error
 
 
 def _refuse_too_much(path: Path, cells: tuple[SubmittedCell, ...]) -> None:

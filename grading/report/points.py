@@ -6,15 +6,13 @@ Manual grades, extra credit and late penalties are in them. Nothing is written, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
+from nbgrader.api import Assignment, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.engine import make_url
 
 from grading.gradebook.course import Course
 from grading.gradebook.nbgrader import load_config
-from grading.gradebook.session import patiently
+from grading.report.gradebook import open_gradebook
 
 
 @dataclass(frozen=True)
@@ -56,14 +54,10 @@ class ClassPoints:
 
 def read_points(course: Course) -> ClassPoints:
     """Everything in the gradebook; no labs where there is none yet. Raises UserError where its server is gone."""
-    folder = CourseDirectory(config=load_config(course))
-    url = make_url(folder.db_url)
-    # Gradebook() would create the file.
-    if url.get_backend_name() == "sqlite" and not (url.database and Path(url.database).is_file()):
-        return ClassPoints(folder.course_id, {})
-    with patiently(lambda: Gradebook(folder.db_url, folder.course_id)) as gradebook:
-        labs = {lab.name: LabPoints(_maximum(lab), _students(lab)) for lab in gradebook.assignments}
-    return ClassPoints(folder.course_id, labs)
+    course_id = CourseDirectory(config=load_config(course)).course_id
+    with open_gradebook(course) as gradebook:
+        labs = gradebook.assignments if gradebook else ()
+        return ClassPoints(course_id, {lab.name: LabPoints(_maximum(lab), _students(lab)) for lab in labs})
 
 
 def _maximum(lab: Assignment) -> dict[str, float]:

@@ -15,16 +15,15 @@ from grading.supervisor.feeds import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Fe
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.result import CellResult
 from grading.supervisor.witness import Seen, Watch, probed
-from grading.worker.confine.plan import NO_FILES, PLAIN
+from grading.worker.confine.plan import NO_FILES, PLAIN, with_grants
 from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
-from labkit.spec import Case, GiB, Observation, Tree, Trouble
+from labkit.spec import Case, Exercise, GiB, Observation, Tree, Trouble
 
 GRACE_S = 1.0
 START_S = 30.0
 MAX_TEXT = 70_000
 NO_MORE_CASES = ("unanswered", "missing", "type", "wall", "cpu", "memory", "died")
-_CPU_SIGNALS = ("SIGXCPU", "SIGPROF")
 
 
 class LostUnderStudent(InfrastructureFault):
@@ -71,7 +70,7 @@ def run_steps(
         if ending == "threads":
             fork = False
         elif isinstance(ending, _Broken):
-            _record(_with_reason(ending, over), transcript, broken)
+            _record(_with_reason(ending, over, grants), transcript, broken)
     return transcript
 
 
@@ -81,19 +80,28 @@ def _is_alone(step: Step, fed: Mapping[str, Fed]) -> bool:
 
 
 def _grants(step: Step, fed: Mapping[str, Fed]) -> tuple[str, ...]:
-    """What the exercise of this step may do beyond the plain profile, or less than that."""
-    needs = exercises.find(step["exercise"]).run.needs
-    return (*needs, NO_FILES) if fed[step["exercise"]].is_watched else needs
+    return granted(exercises.find(step["exercise"]), fed[step["exercise"]])
 
 
-def _with_reason(ending: _Broken, over: str | None) -> _Broken:
-    texts = {
-        "memory": f"its processes together used more than {PLAIN.memory_bytes / GiB:g} GiB of memory",
-        "files": f"it made more than {PLAIN.n_files:,} files",
-    }
-    if over in texts and ending.trouble.kind == "died":
-        return _Broken(ending.step, Trouble("memory", texts[over]))
-    return ending
+def granted(exercise: Exercise, fed: Fed) -> tuple[str, ...]:
+    """What an exercise may do beyond the plain profile, or less than that."""
+    return (*exercise.run.needs, NO_FILES) if fed.is_watched else exercise.run.needs
+
+
+def _with_reason(ending: _Broken, over: str | None, grants: tuple[str, ...]) -> _Broken:
+    if over is None or ending.trouble.kind != "died":
+        return ending
+    return _Broken(ending.step, over_limit(over, grants))
+
+
+def over_limit(over: str, grants: tuple[str, ...]) -> Trouble:
+    """What is said of a job that was ended for this limit (`Ended.over`), under what it had been granted."""
+    limits = with_grants(PLAIN, grants)
+    if over == "cpu":
+        return Trouble("cpu", "it used up its CPU time")
+    if over == "files":
+        return Trouble("memory", f"it made more than {limits.n_files:,} files")
+    return Trouble("memory", f"its processes together used more than {limits.memory_bytes / GiB:g} GiB of memory")
 
 
 class _Attempt:
@@ -114,6 +122,8 @@ class _Attempt:
         self._limits = limits
         self._ends_at = ends_at
         self._seconds_in_cells = 0.0
+        self._allowed = ""
+        """The wall time of the step that runs, for a person."""
         self._has_begun = False
         self._transcript = transcript
         self._fed = fed
@@ -130,7 +140,9 @@ class _Attempt:
         return ended.over
 
     def run(self, steps: Sequence[Step], fork: bool) -> _Broken | str:
-        """ "end", "threads" (the cells left some running, so that forking is not safe), or where it broke."""
+        """ "end", "threads" (the cells left some running, so that forking is not safe), "again" (an exercise was done,
+        but its process did not take its leave), or where it broke.
+        """
         try:
             started_by = time.monotonic() + START_S
             self._channel.send("job", {"steps": [dict(step) for step in steps], "fork": fork}, started_by)
@@ -140,9 +152,12 @@ class _Attempt:
         for step in steps:
             try:
                 if step["do"] == "exercise":
-                    if self._exercise(step, fork) == "threads":
+                    ending = self._exercise(step, fork)
+                    if ending == "threads" and not fork:
                         # Said where no fork was wanted, it is a lie that would have us begin again for ever.
-                        return "threads" if fork else _Broken(step, Trouble("died", "it could not be run by itself"))
+                        return _Broken(step, Trouble("died", "it could not be run by itself"))
+                    if ending != "over":
+                        return ending
                 else:
                     self._cell(step)
             except (TimeoutError, Closed) as error:
@@ -151,10 +166,7 @@ class _Attempt:
                     raise InfrastructureFault(f"the worker ended before it ran anything: {words}") from error
                 if isinstance(error, Closed):
                     return _Broken(step, Trouble("died", "the process that ran it ended"))
-                limit_s = self._limits.one_s
-                if step["do"] == "exercise":
-                    limit_s = exercises.find(step["exercise"]).run.wall_s
-                return _Broken(step, Trouble("wall", f"it did not finish within {limit_s:g} s of wall time"))
+                return _Broken(step, Trouble("wall", f"it did not finish within {self._allowed}"))
             except InfrastructureFault:
                 raise
             except Exception as error:
@@ -174,16 +186,17 @@ class _Attempt:
     def _cell(self, step: Step) -> None:
         self._begin()
         began = time.monotonic()
-        left_s = min(self._limits.one_s, self._limits.all_s - self._seconds_in_cells)
-        deadline = min(began + left_s, self._ends_at)
+        left_s, self._allowed = self._left_for_a_cell(began)
+        deadline = began + left_s
         try:
             self._wait("at", deadline)
             said = self._wait("cell", deadline)
         finally:
             self._seconds_in_cells += time.monotonic() - began
-        room = max(self._limits.printed - self._transcript.n_printed, 0)
+        # What a cell printed when it ran before is replaced.
+        shown = sum(len(cell.printed) for name, cell in self._transcript.cells.items() if name != step["id"])
+        room = max(self._limits.printed - shown, 0)
         printed = clean(said["printed"], MAX_TEXT)
-        self._transcript.n_printed += len(printed)
         self._transcript.cells[step["id"]] = CellResult(
             ok=said["ok"] is True,
             error=None if said["error"] is None else clean(said["error"], 400),
@@ -191,9 +204,22 @@ class _Attempt:
             value=None if said["value"] is None else clean(said["value"], 100),
         )
 
+    def _left_for_a_cell(self, now: float) -> tuple[float, str]:
+        """The wall time in seconds that a cell may take which begins now, and the same in words."""
+        limits = self._limits
+        of_cells_s = max(limits.all_s - self._seconds_in_cells, 0.0)
+        of_all_s = max(self._ends_at - now, 0.0)
+        return min(
+            (limits.one_s, f"{limits.one_s:g} s of wall time"),
+            (of_cells_s, f"{of_cells_s:.1f} s of wall time, which the cells before it left of {limits.all_s:g} s"),
+            (of_all_s, f"{of_all_s:.1f} s of wall time, which were left of the notebook's {limits.submission_s:g} s"),
+        )
+
     def _exercise(self, step: Step, fork: bool) -> str:
         self._begin()
-        limit_s = exercises.find(step["exercise"]).run.wall_s + GRACE_S
+        limit_s = exercises.find(step["exercise"]).run.wall_s
+        self._allowed = f"{limit_s:g} s of wall time"
+        limit_s += GRACE_S
         began = time.monotonic()
         self._wait("at", began + limit_s)
         kind, _ = self._channel.receive(began + limit_s)
@@ -219,7 +245,7 @@ class _Attempt:
             kind, said = self._channel.receive(began + limit_s)
             limit_s -= time.monotonic() - began
             if kind == "exercise over":
-                runs.append(Observation(feed.case, feed.tree, trouble=_death(str(said["how"]))))
+                runs.append(Observation(feed.case, feed.tree, trouble=_death(said["how"])))
                 return "over"
             if kind != "observed":
                 raise WireError(f'"{kind[:40]}" where a result was due')
@@ -234,9 +260,13 @@ class _Attempt:
             for meter, n in fed.probes:
                 seen += self._probed(meter, n, limit_s)
         over_by = time.monotonic() + GRACE_S
-        self._channel.send("done", deadline=over_by)
-        if fork:
-            self._wait("exercise over", over_by)
+        try:
+            self._channel.send("done", deadline=over_by)
+            if fork:
+                self._wait("exercise over", over_by)
+        except (TimeoutError, WireError):
+            # All was observed by then: a machine that stands still here costs the cells another run, and no points.
+            return "again"
         return "over"
 
     def _probed(self, meter: str, n: int, within_s: float) -> list[Seen]:
@@ -268,9 +298,7 @@ def measured_of(said: Mapping[str, Tree]) -> dict[str, float]:
     }
 
 
-def _death(how: str) -> Trouble:
-    if how in _CPU_SIGNALS:
-        return Trouble("cpu", "it used up its CPU time")
+def _death(how: Tree) -> Trouble:
     return Trouble("died", f"the process that ran it ended ({clean(how, 40)})")
 
 

@@ -84,5 +84,4 @@ class Transcript:
     seen: dict[str, list[Seen]] = field(default_factory=dict)
     tapes: dict[str, list[Tree]] = field(default_factory=dict)
     """What each observed case says of its kernel launches, for the exercises that have any."""
-    n_printed: int = 0
     cpu_s: float = 0.0

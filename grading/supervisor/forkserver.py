@@ -22,10 +22,11 @@ from grading.isolation import bwrap
 from grading.isolation.plan import plan_of
 from grading.isolation.users import job_user, users_of_ranks
 from grading.supervisor.worker_tree import make_worker_tree, worker_command
-from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
+from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
 from grading.worker.seal import Seal
 from grading.worker.watch import children, descendants
 from grading.worker.wire import Channel
+from labkit.device import FORKED_FROM
 
 START_S = 120.0
 KILL_S = 10.0
@@ -39,7 +40,10 @@ class InfrastructureFault(Exception):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job ended: the limit for which the forking process had ended it ("memory") or None, and its CPU time."""
+    """How a job ended: the limit that it went over ("memory", "files", "cpu") or None, and its CPU time.
+
+    "cpu" is said of a job of one process that was sealed.
+    """
 
     over: str | None = None
     cpu_s: float = 0.0
@@ -60,38 +64,42 @@ class Forkserver:
         limits: Limits = PLAIN,
     ) -> None:
         self.isolation = isolation
-        self._home = Path(tempfile.mkdtemp(prefix="grading-"))
-        self.tree = tree or make_worker_tree(self._home / "tree")
-        plan = plan_of(isolation, self.tree, preload, limits)
-        # Datagrams keep a command and the descriptor that goes with it together.
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._errors = open(self._home / "stderr", "w+b")  # noqa: SIM115
         self._n_jobs = 0
         self._job_folder: Path | None = None
         self._running = False
         self._leader, self._n_places = 0, 1
         self._ours: frozenset[int] = frozenset()
-        """Descendants of our process that are not the job's: a sandbox's first, a job's first in the kernel tier."""
-        root = self._home / "root"
-        root.mkdir()
-        with theirs:
-            self._process = subprocess.Popen(
-                self._command(plan, theirs.fileno(), root),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._errors,
-                env=_environment(self._home if isolation == "none" else Path("/tmp")),
-                cwd=self._home,
-                pass_fds=(theirs.fileno(),),
-            )
-        self._user = job_user(self._process.pid) if isolation != "none" else None
-        try:
+        """A sandbox's own processes."""
+        self._waiting: frozenset[int] = frozenset()
+        """A job's first, where all that it does is wait for the job."""
+        with contextlib.ExitStack() as made:
+            self._home = Path(tempfile.mkdtemp(prefix="grading-"))
+            made.callback(shutil.rmtree, self._home, ignore_errors=True)
+            self.tree = tree or make_worker_tree(self._home / "tree")
+            plan = plan_of(isolation, self.tree, preload, limits)
+            self._errors = made.enter_context(open(self._home / "stderr", "w+b"))
+            root = self._home / "root"
+            root.mkdir()
+            # Datagrams keep a command and the descriptor that goes with it together.
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            made.enter_context(self._control)
+            with theirs:
+                self._process = subprocess.Popen(
+                    self._command(plan, theirs.fileno(), root),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._errors,
+                    env=_environment(self._home if isolation == "none" else Path("/tmp")),
+                    cwd=self._home,
+                    pass_fds=(theirs.fileno(),),
+                )
+            made.callback(self._end_process)
+            self._user = job_user(self._process.pid) if isolation != "none" else None
             self._expect("ready", START_S)
-        except InfrastructureFault:
-            self.close()
-            raise
-        if self.isolation == "bwrap":
-            self._ours = frozenset(descendants(self._process.pid))
+            if self.isolation == "bwrap":
+                self._ours = frozenset(descendants(self._process.pid))
+            self._made = made.pop_all()
+            """What `close` has to end and to remove."""
 
     def __enter__(self) -> Forkserver:
         return self
@@ -151,11 +159,10 @@ class Forkserver:
         finally:
             for each in theirs:
                 each.close()
-        if self.isolation == "kernel":
-            self._ours = frozenset({pid})
-        elif self.isolation == "bwrap":
+        if self.isolation == "bwrap":
             # Inside of the sandbox it has another number.
             pid = next((pid for worker in self._ours for pid in children(worker) if pid not in self._ours), 0)
+        self._waiting = frozenset({pid} if is_apart(self.isolation, grants) else ())
         self._leader, self._n_places = pid, n
         return ours
 
@@ -179,7 +186,7 @@ class Forkserver:
         None of a rank's where one of the ranks has ended.
         """
         if self._n_places == 1:
-            return [pid for pid in descendants(self._process.pid) if pid not in self._ours]
+            return [pid for pid in descendants(self._process.pid) if pid not in self._ours | self._waiting]
         firsts = children(self._leader)
         # One that is gone would give the others its place.
         return [firsts[rank], *descendants(firsts[rank])] if len(firsts) == self._n_places else []
@@ -197,8 +204,10 @@ class Forkserver:
         """End the forking process with all that it forked. Closing again does nothing."""
         if self._control.fileno() < 0:
             return
-        with contextlib.suppress(InfrastructureFault):
+        with self._made, contextlib.suppress(InfrastructureFault):
             self.kill_job()
+
+    def _end_process(self) -> None:
         self._control.close()
         if self.isolation == "bwrap":
             # The sandbox goes with it, whatever is in there.
@@ -208,8 +217,6 @@ class Forkserver:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._errors.close()
-        shutil.rmtree(self._home, ignore_errors=True)
 
     def _command(self, plan: Plan, control_fd: int, root: Path) -> list[str]:
         worker = worker_command(self.tree, control_fd, plan, root)
@@ -252,6 +259,7 @@ def _environment(home: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "PYTHONHASHSEED": "0",
+        **FORKED_FROM,
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": str(home),
         "IPYTHONDIR": str(home / "ipython"),

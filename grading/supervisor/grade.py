@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import json
 import math
-import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import torch
 
 import grading
 import labkit
@@ -33,13 +29,14 @@ from grading.supervisor.kernels import (
     replay,
     without_compiled,
 )
+from grading.supervisor.packages import versions
 from grading.supervisor.ranked import Ranked, is_ranked, only_needed, without_ranked
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from grading.supervisor.witness import Seen, objection, probes_for
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.check.api import refusal
-from labkit.forbids import find_forbidden
+from labkit.forbids import find_disguise, find_forbidden
 from labkit.observe import make_inputs, public_seed
 from labkit.oracles import oracle_of
 from labkit.spec import STUB_MESSAGE, Case, Exercise, MiB, Observation, Tree, Trouble
@@ -74,20 +71,12 @@ RESULT_BEARING = ("hidden", "rebuild", "supervisor", "worker")
 @functools.cache
 def grader_digest() -> str:
     """A digest of the source and of the versions that could change a result."""
-    digest = hashlib.sha256(f"{platform.python_version()} {torch.__version__} {_triton()}".encode())
+    digest = hashlib.sha256(json.dumps(versions()).encode())
     ours = Path(grading.__file__).parent
     for root in (Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)):
         for path in sorted(root.rglob("*.py")):
             digest.update(str(path.relative_to(root.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def _triton() -> str:
-    """The version of Triton, whose interpreter runs kernels."""
-    try:
-        return importlib.metadata.version("triton")
-    except importlib.metadata.PackageNotFoundError:
-        return "absent"
 
 
 def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
@@ -117,6 +106,7 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
     in_ranks.begin_again()
     results: dict[str, ExerciseResult] = {}
     looks: list[str] = []
+    cpu_s = 0.0
     for name, exercise in asked.items():
         verdict = None
         if name in hidden:
@@ -130,15 +120,17 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
             verdict = in_ranks.verdict(exercise, fed, judged) if is_ranked(exercise) else judged(unseen)
             if verdict.outcome == "suspected" and fed.is_sealed and not is_ranked(exercise):
                 # Large things that other cells left behind are no reason for doubt: once more, without them.
-                alone = judged(run_steps(forkserver, only_needed(job.steps, exercise), {name: fed}))
+                by_itself = run_steps(forkserver, only_needed(job.steps, exercise), {name: fed})
+                alone = judged(by_itself)
+                cpu_s += by_itself.cpu_s
                 if alone.score > 0:
                     if not _is_unwatched(unseen.exercises[name]):
                         looks.append(f"{name} passes without the other cells, but not with them: {_told(verdict)}")
                     verdict = alone
         results[name] = ExerciseResult(shown[name], verdict)
-    cpu_s = transcript.cpu_s + unseen.cpu_s + in_ranks.cpu_s
+    cpu_s += transcript.cpu_s + unseen.cpu_s + in_ranks.cpu_s
     usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(cpu_s, 3)}
-    notes = (*job.notes, *looks, *_doubts(results))
+    notes = (*job.notes, *looks, *_disguises(job, results), *_doubts(results))
     return SubmissionResult(
         job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.isolation, usage
     )
@@ -147,6 +139,14 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
 def _is_unwatched(runs: Sequence[Observation]) -> bool:
     """Whether a case could not be watched, as where a notebook still holds its models; no sign of anything."""
     return any(run.trouble is not None and run.trouble.kind == UNWATCHED for run in runs)
+
+
+def _disguises(job: Job, results: Mapping[str, ExerciseResult]) -> list[str]:
+    """Where an answer with points may have called what is forbidden, for a person to judge; most of them did not."""
+    asked = [exercises.find(name) for name, result in results.items() if result.score > 0]
+    found = [(each.id, find_disguise(job.program, _names_of(each), each.forbids)) for each in asked]
+    text = "forbids calls by name, and its answer finds something under a name that its text does not show"
+    return [f"{name} {text} ({place.name}, {place.line})" for name, place in found if place]
 
 
 def _doubts(results: Mapping[str, ExerciseResult]) -> list[str]:
@@ -205,12 +205,15 @@ def _limit(limit: object, case: Case, tree: Tree) -> float:
 
 
 def _judge_public(exercise: Exercise, job: Job, runs: Sequence[Observation], n_cases: int) -> Verdict:
-    names = [answer.name for answer in exercise.answers]
     first_trouble = runs[0].trouble.kind if runs and runs[0].trouble else None
-    found = find_forbidden(job.program, names, exercise.forbids)
+    found = find_forbidden(job.program, _names_of(exercise), exercise.forbids)
     if found and first_trouble not in ("unanswered", "missing", "type"):
         runs = [Observation(exercise.public[0], {}, trouble=refusal(found))]
     return judge(exercise, without_compiled(oracle_of(exercise.id)), runs, n_cases=n_cases)
+
+
+def _names_of(exercise: Exercise) -> list[str]:
+    return [answer.name for answer in exercise.answers]
 
 
 def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
@@ -230,7 +233,10 @@ def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
 def _replayed(
     forkserver: Forkserver, exercise: Exercise, job: Job, found: Transcript, fed: Fed, secret: Secret
 ) -> Verdict:
-    """The verdict on an answer of kernels: by what these do when they run again, from their text alone."""
+    """The verdict on an answer of kernels: by what these do when they run again, from their text alone.
+
+    What that takes is added to what was found.
+    """
     oracle, n_cases = oracle_of(exercise.id), sum(not feed.watched for feed in fed.feeds)
     again = replay(
         forkserver,
@@ -241,6 +247,7 @@ def _replayed(
         lambda index: secret.draw(exercise.id, f"replay {index}").getrandbits(63),
         is_compiled(oracle),
     )
+    found.cpu_s += again.cpu_s
     return _guarded(exercise, lambda: judge_replay(exercise, oracle, hidden_of(exercise.id).expect, again, n_cases))
 
 

@@ -11,17 +11,24 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grading.supervisor.conversation import GRACE_S, NO_MORE_CASES, START_S, LostUnderStudent, measured_of
+from grading.supervisor.conversation import (
+    GRACE_S,
+    NO_MORE_CASES,
+    START_S,
+    LostUnderStudent,
+    granted,
+    measured_of,
+    over_limit,
+)
 from grading.supervisor.feeds import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, bytes_in
 from grading.supervisor.forkserver import Forkserver, InfrastructureFault
 from grading.supervisor.router import RankTrouble, Router
 from grading.supervisor.witness import FRAMES_BYTES, Seen, Watch, probed
-from grading.worker.confine.plan import NO_FILES, PLAIN
 from grading.worker.wire import Channel, Closed, WireError, case_to_tree, clean
 from labkit.observe import n_ranks
 from labkit.ranks import Cluster
 from labkit.ranks.traffic import figures
-from labkit.spec import Exercise, GiB, Observation, Tree, Trouble
+from labkit.spec import Exercise, Observation, Tree, Trouble
 from labkit.tree import part_of
 
 TIMES_ALONE = 6
@@ -57,10 +64,7 @@ def run_routed(
     finally:
         over = ranks.end(routed)
     if over and routed.runs and routed.runs[-1].trouble and routed.runs[-1].trouble.kind == "died":
-        text = f"its ranks together used more than {PLAIN.memory_bytes / GiB:g} GiB of memory"
-        _give_reason(
-            routed, Trouble("memory", text if over == "memory" else f"it made more than {PLAIN.n_files:,} files")
-        )
+        _give_reason(routed, over_limit(over, ranks.grants))
     return routed
 
 
@@ -74,8 +78,8 @@ class _Ranks:
         self._limits = limits
         self._has_begun = False
         n = max(n_ranks(exercise, feed.case) for feed in fed.feeds)
-        grants = (*exercise.run.needs, NO_FILES) if fed.is_watched else exercise.run.needs
-        self._channels = forkserver.open_ranks(n, grants)
+        self.grants = granted(exercise, fed)
+        self._channels = forkserver.open_ranks(n, self.grants)
         self._watches = [Watch(forkserver, rank) for rank in range(n)] if fed.is_sealed else []
 
     def end(self, routed: Routed) -> str | None:

@@ -11,6 +11,7 @@ import contextlib
 import gc
 import importlib
 import json
+import math
 import os
 import select
 import shutil
@@ -24,7 +25,7 @@ from pathlib import Path
 from grading.worker import large_pages
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
-from grading.worker.confine.plan import MOST_RANKS, Plan, with_grants
+from grading.worker.confine.plan import MOST_RANKS, Plan, is_apart, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
 from grading.worker.seal import Seal, apply
 from grading.worker.watch import Memory, children, cpu_s, descendants, memory_of, together_bytes
@@ -95,7 +96,8 @@ class _Server:
         self._plan = plan
         self._namespaces = JobNamespaces(plan)
         self._leader: int | None = None
-        self._cpu_s = 0.0
+        self._is_apart = False
+        self._cpu_s, self._cpu_until_s = 0.0, math.inf
         self._users: list[int | None] = [None]
         self._over: str | None = None
         self._memory_bytes, self._n_files = plan.limits.memory_bytes, plan.limits.n_files
@@ -157,7 +159,7 @@ class _Server:
     def _seal(self, command: dict) -> str | None:
         """Seal the running job or one of its ranks; what went wrong, or None."""
         server, rank = os.getpid(), command["rank"]
-        ours = {self._leader} if self._plan.tier == "kernel" else set()
+        ours = {self._leader} if self._is_apart else set()
 
         def processes() -> list[int]:
             me = os.getpid()
@@ -169,7 +171,10 @@ class _Server:
                 raise RuntimeError("a rank has ended")
             return [firsts[rank], *descendants(firsts[rank])]
 
-        done = self._as_user(lambda: apply(Seal(**command["seal"]), processes), rank)
+        seal = Seal(**command["seal"])
+        if seal.cpu_s is not None and len(self._users) == 1:
+            self._cpu_until_s = sum(map(cpu_s, descendants(server))) + seal.cpu_s
+        done = self._as_user(lambda: apply(seal, processes), rank)
         return None if done else "its limits could not be lowered"
 
     def _as_user(self, do: Callable[[], object], rank: int = 0) -> bool:
@@ -199,14 +204,15 @@ class _Server:
             for channel_fd, place in zip(channels, command["places"], strict=True)
         ]
         self._over = None
-        self._cpu_s = 0.0
+        self._cpu_s, self._cpu_until_s = 0.0, math.inf
         self._users = [place["uid"] for place in command["places"]]
         self._memory_bytes, self._n_files = limits.memory_bytes, limits.n_files
         descriptors = (*channels, self._control.fileno())
-        if self._plan.tier == "none" or (self._plan.tier == "bwrap" and len(jobs) == 1):
-            pid = fork_plainly(jobs, descriptors)
-        elif len(jobs) == 1:
+        self._is_apart = len(jobs) == 1 and is_apart(self._plan.tier, grants)
+        if self._is_apart:
             pid = self._namespaces.fork(grants, descriptors, jobs[0])
+        elif len(jobs) == 1 or self._plan.tier == "none":
+            pid = fork_plainly(jobs, descriptors)
         else:
             pid = self._namespaces.fork_ranks(grants, descriptors, jobs)
         for channel_fd in channels:
@@ -272,6 +278,9 @@ class _Server:
                     # The other tiers give every job a place of its own.
                     self._as_user(lambda: [empty(folder) for folder in ("/tmp", "/dev/shm")])
                 used_s = max(usage.ru_utime + usage.ru_stime, self._cpu_s)
+                if used_s > self._cpu_until_s:
+                    # The kernel has ended it, or was about to.
+                    self._over = self._over or "cpu"
                 _tell(self._control, {"event": "ended", "over": self._over, "cpu_s": used_s})
 
     def _clear(self) -> None:

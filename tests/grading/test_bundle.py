@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import grading.commands.bundle as bundle_command
 from grading.__main__ import main
+from grading.build.compile import build_all, student_files
+from grading.build.files import write
 from grading.commands.bundle import NAME, make_bundle
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -65,6 +69,50 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path) -> None:
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
 
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path, capsys) -> None:
-    assert main(["bundle", "--out", str(tmp_path / "no" / "such" / "labs.zip")]) == 2
+@pytest.fixture
+def checkout(tmp_path, monkeypatch) -> Path:
+    """A small one, with the first lab alone."""
+    for folder in ("solutions", "notebooks", *bundle_command.FOLDERS):
+        (tmp_path / folder).mkdir()
+    for name in bundle_command.FILES:
+        (tmp_path / name).write_text("")
+    source = next((REPOSITORY / "solutions").glob("00_*.py"))
+    shutil.copy(source, tmp_path / "solutions")
+    write(student_files(tmp_path, build_all([source])))
+    monkeypatch.setattr(bundle_command, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_what_else_lies_beside_the_notebooks_stays_here(checkout) -> None:
+    (checkout / "notebooks" / "solved.py").write_text("def rms(x, dim): return 'what a cell wrote'")
+    assert make_bundle(checkout / "a.zip") == 1 + len(bundle_command.FILES)
+    with zipfile.ZipFile(checkout / "a.zip") as archive:
+        (notebook,) = (name for name in archive.namelist() if "notebooks" in name)
+    assert re.fullmatch(rf"{NAME}/notebooks/00_\w+\.ipynb", notebook)
+
+
+def test_notebooks_that_are_not_as_the_build_makes_them_are_not_handed_out(checkout, capsys) -> None:
+    (path,) = (checkout / "notebooks").glob("*.ipynb")
+    text = path.read_text()
+    name = f"notebooks/{path.name}"
+
+    def refusal() -> str:
+        assert main(["bundle", "--out", str(checkout / "a.zip")]) == 2
+        assert not (checkout / "a.zip").exists()
+        return capsys.readouterr().err
+
+    path.write_text(text.replace('"outputs": []', '"outputs": [{"name": "stdout", "output_type": "stream"}]', 1))
+    assert f"{name} is stale: python -m grading build makes" in refusal()
+    path.unlink()
+    assert f"{name} is missing: " in refusal()
+    path.write_text(text)
+    (checkout / "notebooks" / "solved copy.ipynb").write_text(text)
+    assert "notebooks/solved copy.ipynb is extra: " in refusal()
+    (checkout / "notebooks" / "solved copy.ipynb").unlink()
+    (checkout / "solutions" / "01_bad.py").write_text("no lab")
+    assert "the sources are refused" in refusal()
+
+
+def test_a_place_that_cannot_be_written_is_one_line(checkout, capsys) -> None:
+    assert main(["bundle", "--out", str(checkout / "no" / "such" / "labs.zip")]) == 2
     assert "cannot be written: No such file or directory" in capsys.readouterr().err

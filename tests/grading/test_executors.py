@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import BrokenExecutor
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +38,17 @@ def test_a_process_that_ends_breaks_the_executor_and_the_next_one_works() -> Non
             executor.submit(os.getpid)
     with open_executor(0) as executor:
         assert executor.submit(operator.add, 1, 2).result() == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [os.getpid, functools.partial(os._exit, 3)])
+def test_what_is_temporary_goes_with_the_pool_however_that_ends(tmp_path, monkeypatch, ends) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with open_executor(2) as executor:
+        made = {Path(executor.submit(tempfile.mkdtemp).result()) for _ in range(4)}
+        assert all(path.is_relative_to(tmp_path) and path.is_dir() for path in made)
+        executor.submit(ends).exception()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

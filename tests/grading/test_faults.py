@@ -107,6 +107,7 @@ def test_kills_at_random_moments_change_no_grade(tmp_path) -> None:
             process = start(course, folder)
     assert process.wait(120) == 0, (folder / "said").read_text()
     wait_until(lambda: not alive(folder))
+    assert list(folder.glob("grading-*")) == []
     found = grades(course)
     assert {student: found[student, "00-warm-up-check"] for student in expected} == expected
     assert {found[student, "00-plain"] for student in expected} == {2.0}

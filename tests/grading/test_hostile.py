@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -19,9 +20,11 @@ from grading.gradebook.course import Course
 from grading.rebuild import Unreadable, read_submission
 from grading.supervisor.conversation import run_steps
 from grading.supervisor.feeds import CellLimits
+from grading.supervisor.grade import Job, _disguises, public_feeds
 from grading.supervisor.needed import needed
+from grading.supervisor.result import ExerciseResult
 from labkit import exercises
-from labkit.check import judge
+from labkit.check import Verdict, judge
 from labkit.forbids import find_forbidden
 from labkit.oracles import oracle_of
 from labkit.spec import Case, Hint, Observation, Oracle
@@ -117,6 +120,19 @@ def test_cells_cannot_take_more_than_their_time_together(forkserver) -> None:
     assert len(transcript.cells) == 40
 
 
+def test_the_time_that_a_cell_was_allowed_is_named(forkserver) -> None:
+    def cut(*seconds: float, **limits: float) -> str:
+        steps = [code(f"c{n}", f"import time; time.sleep({wait})") for n, wait in enumerate(seconds)]
+        return list(run_steps(forkserver, steps, {}, CellLimits(**limits)).cells.values())[-1].error
+
+    began = r"it did not finish within \d\.?\d? s of wall time"
+    assert re.fullmatch(rf"{began}: the cell was skipped", cut(9, one_s=0.5))
+    left_by_cells = rf"{began}, which the cells before it left of 3 s: the cell was skipped"
+    assert re.fullmatch(left_by_cells, cut(0.5, 9, one_s=2.9, all_s=3.0))
+    left_of_all = rf"{began}, which were left of the notebook's 2 s: the cell was skipped"
+    assert re.fullmatch(left_of_all, cut(9, one_s=9.0, all_s=9.0, submission_s=2.0))
+
+
 def test_honest_threads_do_not_use_up_the_time_of_other_exercises(forkserver) -> None:
     slow = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     other = [code("99-slow", "def slow(x): return x"), exercise("99-slow")]
@@ -130,7 +146,27 @@ def test_printed_text_is_capped_over_all_cells(forkserver) -> None:
     assert sum(len(cell.printed) for cell in transcript.cells.values()) < 102_000
 
 
+def test_cells_that_run_again_print_in_the_place_of_what_they_printed(forkserver) -> None:
+    linger = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    steps = [code("a", linger), code("b", "print('x' * 30_000)"), code("99-double", GOOD), DOUBLE]
+    steps += [code("99-slow", "def slow(x): return x"), exercise("99-slow"), code("c", "print('y' * 30_000)")]
+    asked = {name: public_feeds(exercises.find(name)) for name in ("99-double", "99-slow")}
+    transcript = run_steps(forkserver, steps, asked, CellLimits(printed=70_000))
+    assert not any(run.trouble for runs in transcript.exercises.values() for run in runs)
+    assert [len(transcript.cells[name].printed) for name in "bc"] == [30_001, 30_001]
+
+
 # --- no point that the honest equivalent would not earn
+
+
+def test_a_name_that_an_answer_hides_is_a_persons_to_look_at() -> None:
+    hides = "import math\ndef naive_sum(x):\n    return getattr(math, 'f' + 'sum')(x)"
+    job = Job("02_float_formats", "ada", "1", (), (hides,), (), b"")
+    passed = Verdict("02-sums", "passed", 1.0, "right")
+    (note,) = _disguises(job, {"02-sums": ExerciseResult(passed, passed)})
+    assert note.startswith("02-sums forbids calls by name") and "getattr, line 3: return getattr(math" in note
+    failed = ExerciseResult(Verdict("02-sums", "failed", 0.0, "wrong"), None)
+    assert _disguises(job, {"02-sums": failed}) == []
 
 
 @pytest.mark.parametrize(
@@ -185,6 +221,27 @@ def test_links_and_pipes_are_not_followed(course, tmp_path) -> None:
         read_submission(pipe)
     with pytest.raises(Unreadable, match="is a link"):
         read_submission(course.submitted(LAB, "bob"))
+
+
+def test_a_time_of_submission_is_read_as_carefully_as_the_notebook(course, tmp_path) -> None:
+    """nbgrader opens whatever is there: a pipe has no writer, a device no end."""
+    submit(course, "honest", timestamp="2026-01-31 12:00:00 UTC")
+    stamps = {name: submit(course, name).with_name("timestamp.txt") for name in ("dev", "dir", "lnk", "pip", "zzz")}
+    stamps["dev"].symlink_to("/dev/zero")
+    stamps["dir"].mkdir()
+    stamps["lnk"].symlink_to(course.submitted(LAB, "honest").with_name("timestamp.txt"))
+    os.mkfifo(stamps["pip"])
+    stamps["zzz"].write_text(" " * 200 + "2026-01-31 12:00:00 UTC")
+    ungraded = {item.student: item for item in grade(course, LAB, course.students(LAB), 1)}
+    assert {name: item.outcome for name, item in ungraded.items()} == dict.fromkeys(stamps, "unreadable")
+    assert {name: item.reason for name, item in ungraded.items()} == {
+        "dev": "timestamp.txt is a link or lies behind one: ask for the file itself",
+        "dir": "timestamp.txt cannot be read: Is a directory",
+        "lnk": "timestamp.txt is a link or lies behind one: ask for the file itself",
+        "pip": "timestamp.txt is no ordinary file: ask for the file itself",
+        "zzz": "timestamp.txt has more than 200 bytes: write one like 2026-01-31 12:00:00 UTC",
+    }
+    assert check_points(course, "honest") == 1
 
 
 def test_no_runs_are_no_pass() -> None:

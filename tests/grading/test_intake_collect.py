@@ -158,6 +158,41 @@ def test_nbgraders_own_layout_brings_its_timestamp(course, tmp_path, capsys) -> 
     assert texts == {"ada": "2026-01-30 10:00:00.000000 UTC", "bob": "2026-01-31 11:00:00.000000 UTC"}
 
 
+def test_times_that_were_taken_wrongly_are_mended_by_force_and_stay_without(course, tmp_path, capsys) -> None:
+    archive = make_zip(tmp_path / "a.zip", {f"ada/{LAB}.ipynb": book("a")}, (2026, 1, 31, 23, 30, 0))
+    stamp = course.submitted(LAB, "ada").with_name("timestamp.txt")
+    collect(course, "--zip", archive)
+    before = state(course)
+    for words in ((), ("--dry-run", "--force")):
+        capsys.readouterr()
+        assert collect(course, "--zip", archive, "--timezone", "Europe/Berlin", *words) == 0
+        assert state(course) == before
+    assert "2026-01-31 22:30:00  new time" in capsys.readouterr().out
+    collect(course, "--zip", archive, "--timezone", "Europe/Berlin")
+    told = capsys.readouterr().out
+    assert "2026-01-31 23:30:00  unchanged, its time too (here it is 2026-01-31 22:30:00: --force takes that)" in told
+    assert "0 taken, 1 unchanged" in told
+    assert collect(course, "--zip", archive, "--timezone", "Europe/Berlin", "--force") == 0
+    told = capsys.readouterr().out
+    assert "2026-01-31 22:30:00  new time" in told and "1 taken, 0 unchanged" in told and "next: python -m" in told
+    assert stamp.read_text() == "2026-01-31 22:30:00.000000 UTC"
+    assert [facts["when"][:19] for facts in received(course)] == ["2026-01-31T23:30:00", "2026-01-31T22:30:00"]
+    after = state(course)
+    # A source that knows no time leaves the one that is there.
+    for words in (("--force", "--timezone", "Europe/Berlin"), ("--force", "--times", "none")):
+        assert collect(course, "--zip", archive, *words) == 0
+        assert "2026-01-31 22:30:00  unchanged\n" in capsys.readouterr().out
+        assert state(course) == after
+
+
+def test_what_a_killed_run_left_is_noted_at_the_time_that_it_left(course, tmp_path) -> None:
+    archive = make_zip(tmp_path / "a.zip", {f"ada/{LAB}.ipynb": book("a")})
+    collect(course, "--zip", archive)
+    (course.root / ".grading" / "log.jsonl").unlink()
+    assert collect(course, "--zip", archive, "--timezone", "Europe/Berlin") == 0
+    assert [facts["when"] for facts in received(course)] == ["2026-01-31T12:00:00+00:00"]
+
+
 def test_what_is_no_notebook_is_refused_and_replaces_nothing(course, tmp_path, capsys) -> None:
     collect(course, "--zip", make_zip(tmp_path / "1.zip", {f"ada/{LAB}.ipynb": book("a")}, (2026, 1, 1, 0, 0, 0)))
     members = {

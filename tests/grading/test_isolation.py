@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from grading.errors import UserError
-from grading.isolation import choice, choose
+from grading.isolation import choice, choose, probe
 from grading.isolation.plan import layout
-from grading.isolation.probe import TIERS, Finding, _try
+from grading.isolation.probe import TIERS, Finding, _try, try_tier
 from grading.supervisor.forkserver import Ended, Forkserver
-from grading.worker.confine.plan import Limits, MiB, Place, with_grants
+from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.seal import Seal
+from grading.worker.watch import children
 from grading.worker.wire import Channel, Closed
+from labkit import exercises
 from tests.lanes import require_tier
 
 SMALL = Limits(memory_bytes=768 * MiB)
@@ -131,7 +133,29 @@ def test_temporary_space_is_capped_unless_files_are_granted(do: Do) -> None:
     write = "for n in range(9):\n    open(f'{n}', 'wb').write(bytes(10 * 2**20))"
     assert do(write).startswith("OSError")
     assert "No space" in do(write)
-    assert with_grants(Limits(), ("files",)).disk_bytes > Limits().disk_bytes
+    for grants in (("files",), ("compiler",)):
+        assert do(write, grants) is None
+        more = with_grants(Limits(), grants)
+        free = "import json, os; s = os.statvfs('/tmp'); print(json.dumps([s.f_blocks * s.f_frsize, s.f_files]))"
+        assert do(free, grants) == [more.disk_bytes, more.n_files]
+
+
+def test_a_job_with_room_for_files_is_confined_like_any_other(server: Forkserver, do: Do) -> None:
+    grants = ("loopback", "files", "subprocess")
+    talk = "import socket, json\nwith socket.create_server(('127.0.0.1', 0)) as a:\n"
+    talk += "    b = socket.create_connection(a.getsockname()); print(json.dumps('connected'))"
+    assert do(talk, grants) == "connected"
+    pids = "import os, json; print(json.dumps([p for p in os.listdir('/proc') if p.isdigit()]))"
+    assert len(do(pids, grants)) <= 2
+    assert do("open('/x', 'w')", grants).startswith(("PermissionError", "OSError"))
+    assert do("import os; os.setuid(0)", grants).startswith("PermissionError")
+    assert do("import ctypes\nif ctypes.CDLL(None).unshare(0x10000000): raise OSError", grants).startswith("OSError")
+    with cell(server, "import time; time.sleep(60)", grants):
+        assert len(server.job_processes()) == 1
+        assert server.seal_job(Seal(cpu_s=5.0)) is None
+    server.kill_job()
+    assert do("for name in ('/tmp/left', '/dev/shm/left'): open(name, 'w').close()", grants) is None
+    assert do(LEFT) == []
 
 
 # --- whom it can reach
@@ -249,6 +273,50 @@ def test_the_probe_has_teeth() -> None:
     assert {"read a file outside", "reach the network", "signal the grader", "reach another program's socket"} <= set(
         breaches
     )
+
+
+def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
+    tried = []
+
+    def start(tier: str, **_options: object) -> Forkserver:
+        tried.append(tier)
+        if len(tried) == 1:
+            raise BlockingIOError("no more processes for now")
+        return Forkserver(tier, preload=())
+
+    require_tier("kernel")
+    probe._working.cache_clear()
+    monkeypatch.setattr("grading.supervisor.forkserver.Forkserver", start)
+    first = try_tier("kernel")
+    assert not first.works and first.reason == "it could not be set up: no more processes for now" and first.fix
+    assert [try_tier("kernel").works for _ in range(3)] == [True, True, True]
+    assert len(tried) == 2
+
+
+@pytest.mark.parametrize("tier", ["none", *TIERS])
+@pytest.mark.parametrize("error", [PermissionError, KeyboardInterrupt])
+def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: str, error: type) -> None:
+    if tier != "none":
+        require_tier(tier)
+
+    def fail(*_args: object) -> None:
+        raise error("not now")
+
+    def left() -> tuple[object, ...]:
+        return os.listdir(tmp_path), len(os.listdir("/proc/self/fd")), sorted(children(os.getpid()))
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = left()
+    for step in ("grading.supervisor.forkserver.plan_of", "grading.supervisor.forkserver.Forkserver._expect"):
+        with monkeypatch.context() as failing, pytest.raises(error):
+            failing.setattr(step, fail)
+            Forkserver(tier, preload=())
+        assert left() == before
+
+
+def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
+    asked = {name: set(exercise.run.needs) for name, exercise in exercises.everything().items()}
+    assert asked["15-launch"] and all(needs <= set(GRANTS) for needs in asked.values())
 
 
 def test_auto_takes_the_strongest_that_works(monkeypatch) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from types import SimpleNamespace
 import pytest
 from nbgrader.api import Gradebook
 
+import grading.gradebook.work as work_of
 import grading.pipeline.lab as pipeline_lab
 import grading.pipeline.stream as streams
 from grading.__main__ import main
@@ -107,6 +110,41 @@ def test_what_met_trouble_is_tried_again_alone(monkeypatch) -> None:
     assert ungraded_by("a", failed[5]).outcome == "infrastructure"
     assert ungraded_by("a", failed[7]).outcome == "suspected"
     assert ungraded_by("a", LostUnderStudent("x")).outcome == "suspected"
+
+
+def test_an_executor_that_breaks_while_it_is_idle_costs_nobody_a_try(monkeypatch) -> None:
+    tries = Counter()
+
+    def run(job: int) -> dict:
+        tries[job] += 1
+        if tries[job] <= 2:
+            raise MemoryError
+        return {"n": job}
+
+    class Fleeting:
+        """Takes two jobs, if they are to run alone, and no more."""
+
+        def __init__(self, executor: Executor, workers: int) -> None:
+            self.executor, self.left = executor, 2 if workers == 1 else 1000
+
+        def submit(self, *call: object) -> Future:
+            self.left -= 1
+            if self.left < 0:
+                raise BrokenExecutor
+            return self.executor.submit(*call)
+
+    seen = Recorder(monkeypatch, run)
+    opened = seen.open
+
+    @contextmanager
+    def fleeting(workers: int, *rest: object) -> Iterator[Fleeting]:
+        with opened(workers, *rest) as executor:
+            yield Fleeting(executor, workers)
+
+    monkeypatch.setattr(streams, "open_executor", fleeting)
+    run_all(seen.stream, seen.feed(3))
+    assert seen.told == {n: {"n": n} for n in range(3)}
+    assert set(tries.values()) == {1 + streams.ALONE}
 
 
 def test_a_stopped_stream_finishes_what_runs_and_begins_nothing(monkeypatch) -> None:
@@ -219,6 +257,45 @@ def test_a_fault_that_every_submission_meets_ends_the_run_with_its_reason(course
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "error", "reason"),
+    [
+        ("pipeline.lab.keep", PermissionError(errno.EACCES, "Permission denied"), "PermissionError: .*denied"),
+        ("gradebook.work.read_submission", OSError(errno.EMFILE, "Too many files"), "OSError: .*Too many files"),
+        ("pipeline.lab.read_result", PermissionError(errno.EACCES, "Permission denied"), "PermissionError: .*denied"),
+    ],
+)
+def test_a_fault_of_ours_before_a_job_is_ours_and_not_the_students(course, monkeypatch, place, error, reason) -> None:
+    def fail(*_args: object, **_options: object) -> None:
+        raise error
+
+    forget(course)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"grading.{place}", fail)
+        ungraded = grade(course, LAB, ["s0", "s1"], workers=1, isolation="none")
+    assert [(item.student, item.outcome) for item in ungraded] == [("s0", "infrastructure"), ("s1", "infrastructure")]
+    assert all(re.match(reason, item.reason) for item in ungraded)
+    assert grade(course, LAB, ["s0", "s1"], workers=1, isolation="none") == []
+
+
+@pytest.mark.slow
+def test_what_of_a_notebook_trips_the_merging_is_the_students_alone(course, monkeypatch) -> None:
+    forget(course)
+    merge = work_of.merge
+
+    def trip(template, submission):
+        if "# 0\n" in submission.cells[1].source:
+            raise RecursionError
+        return merge(template, submission)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work_of, "merge", trip)
+        (only,) = grade(course, LAB, ["s0", "s1"], workers=1, isolation="none")
+    assert (only.student, only.outcome) == ("s0", "unreadable")
+    assert only.reason == "it cannot be taken apart (RecursionError): look at the file"
+
+
+@pytest.mark.slow
 def test_nbgraders_own_command_waits_its_turn_and_isolates_as_configured(course, monkeypatch) -> None:
     submit(course, "alone", "# alone\n" + SOLUTION)
     with course.locked():
@@ -250,13 +327,14 @@ def test_a_second_ctrl_c_stops_at_once_and_leaves_nothing_alive(course, tmp_path
         process = subprocess.Popen(
             [sys.executable, "-m", "grading", *words], env=environment, stdout=said, start_new_session=True
         )
-    wait_until(lambda: len(alive(tmp_path)) >= 2)
+    wait_until(lambda: any("grading.worker.forkserver" in command for command in alive(tmp_path)))
     os.killpg(process.pid, signal.SIGINT)
     wait_until(lambda: "Ctrl-C again stops at once" in (tmp_path / "said").read_text())
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(5) == 130
     wait_until(lambda: not alive(tmp_path))
+    assert list(tmp_path.glob("grading-*")) == []
 
 
 def alive(folder: Path) -> list[str]:

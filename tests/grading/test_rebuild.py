@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 
 import nbformat
 import pytest
@@ -207,6 +208,18 @@ def test_unreadable_files_are_told_with_the_reason(tmp_path, data: bytes, messag
 def test_a_missing_file_is_told(tmp_path) -> None:
     with pytest.raises(Unreadable, match="No such file"):
         read_submission(tmp_path / "x.ipynb")
+
+
+def test_a_machine_without_descriptors_is_not_the_files_fault(tmp_path) -> None:
+    path = tmp_path / "x.ipynb"
+    path.write_text("{}")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            read_submission(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_an_old_notebook_format_is_read(tmp_path) -> None:

@@ -15,11 +15,17 @@ pytest.importorskip("triton", reason="Triton is not installed; it runs the kerne
 from grading.isolation.plan import KERNELS, LIGHT
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver, Job
+from grading.supervisor.kernels import judge_replay
+from grading.supervisor.kernels.replay import Replay
 from grading.supervisor.result import ExerciseResult
 from grading.supervisor.run import _preload
+from labkit import exercises
+from labkit.observe import make_inputs
+from labkit.oracles import oracle_of
+from labkit.spec import Observation
 from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, PRODUCT, SILU, SOFTMAX, TOTAL, TOTAL_WITH_SUM
 from tests.grading.lab97.cheats import CHEATS, Cheat
-from tests.grading.test_worker import code, exercise, graded
+from tests.grading.test_worker import code, count_cpu, exercise, graded
 
 HALVES = {"labkit.exercises.lab97": "exercises", "labkit.oracles.lab97": "oracles", "grading.hidden.lab97": "hidden"}
 TIERS = [os.environ["LABS_ISOLATION"]] if "LABS_ISOLATION" in os.environ else ["kernel", "bwrap"]
@@ -98,6 +104,14 @@ def test_honest_kernels_pass(forkserver, name: str, cells: tuple[str, ...]) -> N
 
 
 @pytest.mark.slow
+def test_the_replay_is_a_part_of_what_grading_took(forkserver, monkeypatch) -> None:
+    counted = count_cpu(forkserver, monkeypatch)
+    result = graded(forkserver, code("a", IMPORTS), code("97-add", ADD), exercise("97-add"))
+    assert result.exercises["97-add"].outcome == "passed" and len([seconds for seconds in counted if seconds]) == 3
+    assert result.usage["cpu_s"] == pytest.approx(sum(counted), abs=0.001)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("cheat", CHEATS, ids=[cheat.tries for cheat in CHEATS])
 def test_a_cheat_earns_nothing(forkserver, cheat: Cheat) -> None:
     result = found(forkserver, cheat.exercise, *cheat.cells)
@@ -105,6 +119,23 @@ def test_a_cheat_earns_nothing(forkserver, cheat: Cheat) -> None:
     deciding = result.deciding
     told = str(deciding.rows) if cheat.outcome == "suspected" else str(deciding.redacted())
     assert cheat.says in told, deciding
+
+
+@pytest.mark.parametrize(
+    "lost, hint",
+    [
+        (("_softmax", "add"), "The result rests on `_softmax`, computed by PyTorch"),
+        (("n_is_257", "add"), "The result rests on `add`, computed by PyTorch"),
+        (("n_is_257", "add.out", "größe", "__class__", ""), "Let the result come out of the kernels"),
+    ],
+)
+def test_a_hint_names_operations_of_pytorchs_and_nothing_that_a_student_made_up(lab97, lost, hint) -> None:
+    asked, oracle = exercises.find("97-add"), oracle_of("97-add")
+    tree = make_inputs(asked, asked.public[0], 1)
+    wrong = Observation(asked.public[0], tree, {"out": tree["x"]}, tree)
+    verdict = judge_replay(asked, oracle, None, Replay((wrong,), lost=lost), n_cases=1)
+    assert (verdict.outcome, verdict.score) == ("failed", 0.0) and verdict.hint.startswith(hint)
+    assert ", ".join(lost) in str(verdict.rows) and "n_is" not in str(verdict.redacted())
 
 
 @pytest.mark.parametrize("text, loaded", [(IMPORTS, True), ("import torch", False)])

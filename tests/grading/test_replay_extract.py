@@ -193,9 +193,11 @@ def test_functions_around_one_another_are_not_read_again_and_again() -> None:
     assert time.process_time() - began < 5
 
 
-def test_a_kernel_without_source_is_named() -> None:
-    with pytest.raises(NotReplayable, match="Kernel `lost` has no source in this notebook's cells"):
-        extract(names_of((IMPORTS, PLAIN)), [("lost", "")])
+def test_a_kernel_without_source_is_named_to_the_instructor_alone() -> None:
+    with pytest.raises(NotReplayable, match="A kernel that it launches has no source in this notebook's") as refused:
+        extract(names_of((IMPORTS, PLAIN)), [("n_is_257", "")])
+    assert "n_is_257" not in str(refused.value)
+    assert refused.value.problem == "kernel `n_is_257` has no source in the notebook's cells"
 
 
 def test_a_text_beyond_reason_is_refused() -> None:

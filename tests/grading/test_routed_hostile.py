@@ -410,7 +410,7 @@ def test_memory_of_all_ranks_counts_together() -> None:
     hog += "    for at in range(0, len(kept), 4096): kept[at] = 1\n    time.sleep(2.5)\n    return x"
     with ranks_server(limits=replace(PLAIN, memory_bytes=GiB)) as found:
         rows = dict(graded(found, hog).exercises["98-sum"].public.rows)
-    assert rows["problem"].startswith("its ranks together used more than"), rows
+    assert rows["problem"].startswith("its processes together used more than"), rows
 
 
 def test_ranks_in_sandboxes_of_their_own() -> None:

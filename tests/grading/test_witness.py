@@ -17,7 +17,7 @@ from grading.worker.wire import Channel
 from labkit import exercises
 from labkit.oracles import oracle_of
 from labkit.spec import MiB
-from tests.grading.test_worker import code, exercise, graded
+from tests.grading.test_worker import code, count_cpu, exercise, graded
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKED = "02-blocked-sum"
@@ -103,10 +103,13 @@ def test_an_honest_answer_passes(forkserver) -> None:
     assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
 
 
-def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver) -> None:
+def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver, monkeypatch) -> None:
     """Nor for a person's look: a third of the honest notebooks on models keep one."""
+    counted = count_cpu(forkserver, monkeypatch)
     result = sum_of(forkserver, "import torch", "experiment = torch.ones(50 * 2**20)")
     assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
+    # The last job is that of the second look.
+    assert counted[-1] and result.usage["cpu_s"] == pytest.approx(sum(counted), abs=0.001)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import time
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from grading.supervisor import Forkserver, Job, grade_job
 from grading.supervisor.conversation import run_steps
 from grading.supervisor.feeds import CellLimits
-from grading.supervisor.forkserver import InfrastructureFault
+from grading.supervisor.forkserver import Ended, InfrastructureFault
+from labkit.device import FORKED_FROM
 
 GOOD = "def double(x):\n    return x * 2"
 SWALLOWS = "\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
@@ -36,6 +38,19 @@ def graded(forkserver: Forkserver, *steps: dict, student: str = "ada", attempt: 
 
 def outcome(forkserver: Forkserver, *steps: dict) -> str:
     return graded(forkserver, *steps).exercises["99-double"].outcome
+
+
+def count_cpu(forkserver: Forkserver, monkeypatch) -> list[float]:
+    """A list that the CPU time of every job is put into from now on, in seconds."""
+    counted, kill_job = [], forkserver.kill_job
+
+    def counting() -> Ended:
+        ended = kill_job()
+        counted.append(ended.cpu_s)
+        return ended
+
+    monkeypatch.setattr(forkserver, "kill_job", counting)
+    return counted
 
 
 def what_cells_print(forkserver: Forkserver, source: str) -> str:
@@ -95,6 +110,11 @@ print("environment", sorted(name for name in os.environ if "GRAD" in name or "KE
         del os.environ["A_SECRET_TOKEN"]
     assert "True" not in printed
     assert "modules []" in printed and "environment []" in printed
+
+
+def test_the_forking_process_leaves_the_gpu_to_its_jobs(forkserver) -> None:
+    printed = what_cells_print(forkserver, "import os\nprint(dict(os.environ))")
+    assert FORKED_FROM.items() <= ast.literal_eval(printed).items()
 
 
 def test_check_in_a_students_cell_does_nothing_there(forkserver) -> None:
@@ -223,6 +243,18 @@ def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(forkserver) ->
     assert graded(forkserver, code("99-slow", waiting), slow).exercises["99-slow"].outcome == "passed"
 
 
+def test_cpu_time_that_native_code_uses_up_is_named_too(forkserver) -> None:
+    """No timer of its own process interrupts that; the kernel ends it, and with it the job that was sealed for it."""
+    held = "def slow(x):\n    return x + sum(range(10**12)) if len(x) > 4 else x"
+    found = graded(forkserver, code("99-slow", held), exercise("99-slow")).exercises["99-slow"]
+    assert (found.public.outcome, found.hidden.outcome) == ("passed", "limit")
+    assert dict(found.hidden.rows)["problem"] == "it used up its CPU time"
+    assert found.hidden.hint.startswith("The values may be right, but the work grows too fast")
+    ended = "import os\ndef slow(x):\n    return os._exit(152) if len(x) > 4 else x"
+    found = graded(forkserver, code("99-slow", ended), exercise("99-slow")).exercises["99-slow"]
+    assert dict(found.hidden.rows)["problem"] == "the process that ran it ended"
+
+
 def test_an_exercise_cannot_spoil_the_next(forkserver) -> None:
     source = "import torch\ndef double(x):\n    global slow\n    slow = torch.add = None\n    return x * 2"
     steps = [code("99-slow", "def slow(x): return x"), code("99-double", source), DOUBLE, exercise("99-slow")]
@@ -233,6 +265,16 @@ def test_an_exercise_cannot_spoil_the_next(forkserver) -> None:
 def test_a_check_sees_the_notebook_as_it_was_at_that_point(forkserver) -> None:
     steps = [code("99-double", GOOD), DOUBLE, code("later", "def double(x): return None")]
     assert outcome(forkserver, *steps) == "passed"
+
+
+def test_what_was_observed_counts_however_slowly_its_process_ends(forkserver) -> None:
+    linger = "import os, time\nleave, here = os._exit, os.getpid()\n"
+    linger += "def late(code):\n    time.sleep(2 * (os.getpid() != here))\n    leave(code)\nos._exit = late"
+    steps = [code("a", linger), code("99-double", GOOD), DOUBLE, code("99-slow", "def slow(x): return x")]
+    result = graded(forkserver, *steps, exercise("99-slow"))
+    assert [item.outcome for item in result.exercises.values()] == ["passed", "passed"]
+    wrong = graded(forkserver, code("a", linger), code("99-double", "def double(x): return x"), DOUBLE)
+    assert wrong.exercises["99-double"].outcome == "failed"
 
 
 def test_nothing_is_left_running(forkserver) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ from nbgrader.api import Course as CourseRow
 from nbgrader.api import Gradebook
 
 import grading.gradebook.session as session
+from grading.audit import Log
 from grading.commands.course import release
 from grading.commands.grade import grade
 from grading.errors import UserError
 from grading.gradebook.course import Course
 from grading.gradebook.nbgrader import load_config, open_api
 from grading.gradebook.ours import is_ours
+from grading.pipeline import grade_lab
 from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit
 
 pytestmark = pytest.mark.slow
@@ -219,6 +222,29 @@ def test_one_that_cannot_be_written_costs_nobody_else_a_grade(pristine, graded, 
     assert {item.student for item in ungraded} == {"late", "none"}
     assert "its grade could not be written: a plugin of ours" in ungraded[0].reason
     assert not course.autograded(LAB, "late").exists() and course.autograded(LAB, "ada").exists()
+
+
+def test_a_folder_that_cannot_be_replaced_costs_nobody_else_anything(pristine, graded, tmp_path) -> None:
+    course = copy_of(pristine, tmp_path / "course")
+    shutil.copytree(graded.root / ".grading" / "results", course.root / ".grading" / "results")
+    (tmp_path / "elsewhere").mkdir()
+    place = course.autograded(LAB, "blank").parent
+    place.parent.mkdir(parents=True)
+    place.symlink_to(tmp_path / "elsewhere")
+    others = set(course.students(LAB)) - {"blank"}
+    for n_graded in (len(others), 0):
+        outcome = grade_lab(course, LAB, course.students(LAB), workers=1, isolation="auto")
+        assert [(item.student, item.outcome) for item in outcome.ungraded] == [("blank", "infrastructure")]
+        problem = "its graded notebook could not be put in its place: Cannot call rmtree on a symbolic link"
+        assert outcome.ungraded[0].reason == problem
+        assert (outcome.tally.n_graded, outcome.tally.n_unchanged) == (n_graded, len(others) - n_graded)
+        assert outcome.tally.n_left == 0
+    logged = Counter(entry.facts["student"] for entry in Log(course).entries() if entry.kind == "graded")
+    assert logged == {**dict.fromkeys(others, 1), "blank": 2}
+    assert rows(course) == rows(graded)
+    place.unlink()
+    assert grade(course, LAB, course.students(LAB), workers=1) == []
+    assert_same(course, graded)
 
 
 def test_a_locked_gradebook_is_waited_for_then_told_and_a_rerun_completes(

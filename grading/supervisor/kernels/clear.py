@@ -17,7 +17,15 @@ _CONSTEXPR = {"triton.language.constexpr", "triton.language.core.constexpr"}
 
 
 class NotReplayable(Exception):
-    """The answer's kernels cannot be run from their text alone; the text says why, to the student."""
+    """The answer's kernels cannot be run from their text alone; the text says why, to the student.
+
+    Of what the student's process said while it saw hidden cases nothing may stand in there. problem: the same for the
+    instructor, where there is more to say.
+    """
+
+    def __init__(self, hint: str, problem: str | None = None) -> None:
+        super().__init__(hint)
+        self.problem = problem or hint
 
 
 class Module(Protocol):

@@ -47,7 +47,9 @@ def _extracted(module: _Module, names: Names, wanted: Iterable[Key]) -> Extracte
         definition = names.definitions.get((name, digest))
         if definition is None:
             raise NotReplayable(
-                f"Kernel `{name}` has no source in this notebook's cells. Define it there under @triton.jit, as text."
+                "A kernel that it launches has no source in this notebook's cells. Define it there under @triton.jit, "
+                "as text.",
+                f"kernel `{name}` has no source in the notebook's cells",
             )
         module.add(definition)
     return Extracted(module.text(), module.called)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 
 import torch
 
@@ -36,7 +37,8 @@ class Replay:
     """runs: the cases again, as observed in the replay; fewer, where it ended early.
 
     outcome, problem, hint: why it ended early, for the instructor and for the student. lost: operations of PyTorch's
-    that took part in what the answer did and that are not replayed.
+    that took part in what the answer did and that are not replayed, as the student's process names them. cpu_s: what
+    it took.
     """
 
     runs: tuple[Observation, ...] = ()
@@ -44,6 +46,7 @@ class Replay:
     problem: str = ""
     hint: str | None = None
     lost: tuple[str, ...] = ()
+    cpu_s: float = 0.0
 
 
 def replay(
@@ -77,14 +80,15 @@ def replay(
     try:
         extracted = extract(names_of(cells), keys)
     except NotReplayable as error:
-        return Replay(outcome="failed", problem=str(error), hint=str(error))
+        return Replay(outcome="failed", problem=error.problem, hint=str(error))
     fresh = [_fresh(run.tree, make_inputs(exercise, run.case, seed_of(n))) for n, run in enumerate(runs)]
     channel = forkserver.open_job(("compiler",) if compiled else ())
     try:
-        return _played(channel, exercise, extracted, runs, tapes, fresh, ARCHS if compiled else ())
+        played = _played(channel, exercise, extracted, runs, tapes, fresh, ARCHS if compiled else ())
     finally:
         channel.close()
-        forkserver.kill_job()
+        ended = forkserver.kill_job()
+    return changed(played, cpu_s=ended.cpu_s)
 
 
 def _played(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
+import torch
+
 from grading.supervisor.kernels.replay import Replay
 from grading.supervisor.witness import witness_of
 from labkit.check import Verdict, judge
@@ -41,12 +43,18 @@ def judge_replay(
     if values.score < 1:
         headline = f"{exercise.id}: its kernels, run again from their text on other inputs, do not give the result."
         hint = "Let the result come out of the kernels that the answer launches, computed from what they load."
-        if found.lost:
-            hint = f"The result rests on `{found.lost[0]}`, computed by PyTorch: compute it in the kernel instead."
-        lost = f"; not replayed: {', '.join(found.lost)}" if found.lost else ""
-        rows = (("problem", f"what it launched does not reproduce it{lost}"), *values.rows)
+        # Any other name could be the student's own, and carry the hidden input.
+        if lost := next(filter(_is_operation, found.lost), None):
+            hint = f"The result rests on `{lost}`, computed by PyTorch: compute it in the kernel instead."
+        left_out = f"; not replayed: {', '.join(found.lost)}" if found.lost else ""
+        rows = (("problem", f"what it launched does not reproduce it{left_out}"), *values.rows)
         return changed(values, outcome="failed", headline=headline, rows=rows, hint=hint)
     verdict = judge(exercise, oracle, found.runs, expect, n_cases)
     if verdict.score > 0:
         return verdict
     return changed(verdict, headline=f"{exercise.id}: its kernels, run again, do not keep within their budgets.")
+
+
+def _is_operation(name: str) -> bool:
+    """Whether PyTorch has an operation of this name."""
+    return name.isidentifier() and isinstance(getattr(torch.ops.aten, name, None), torch._ops.OpOverloadPacket)

@@ -1,4 +1,5 @@
-"""Namespaces: in the kernel tier a set for the forking process and a fresh one for every job, in both one for a rank.
+"""Namespaces: in the kernel tier a set for the forking process and a fresh one for every job; in both one for a rank
+and for a job that was granted more temporary space.
 
 The first process of a job is ours and does nothing but wait: when the job ends, or is ended, it goes, and the kernel
 takes everything that still runs in its process namespace with it, whatever it is.
@@ -92,7 +93,7 @@ class JobNamespaces:
         new = system.CLONE_NEWPID | system.CLONE_NEWNS | system.CLONE_NEWIPC | system.CLONE_NEWNET
         if system.clone(new) == 0:
             try:
-                self._furnish(grants)
+                self._furnish(grants, own_network=True)
                 job()
             except BaseException:
                 traceback.print_exc()
@@ -101,9 +102,10 @@ class JobNamespaces:
 
     def _first(self, grants: Sequence[str], descriptors: Sequence[int], job: Callable[[], None]) -> int:
         system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
-        own_network = system.CLONE_NEWNET if "loopback" in grants or RANK in grants else 0
-        system.unshare(system.CLONE_NEWNS | system.CLONE_NEWIPC | own_network)
-        self._furnish(grants)
+        # Under bubblewrap the network is the sandbox's, and so the submission's own.
+        own_network = self._plan.tier == "kernel" and ("loopback" in grants or RANK in grants)
+        system.unshare(system.CLONE_NEWNS | system.CLONE_NEWIPC | (system.CLONE_NEWNET if own_network else 0))
+        self._furnish(grants, own_network)
         pid = os.fork()
         if pid == 0:
             try:
@@ -118,9 +120,9 @@ class JobNamespaces:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
 
-    def _furnish(self, grants: Sequence[str]) -> None:
+    def _furnish(self, grants: Sequence[str], own_network: bool) -> None:
         give_private_space(with_grants(self._plan.limits, tuple(grants)), self._plan.places)
-        if "loopback" in grants:
+        if own_network and "loopback" in grants:
             _bring_loopback_up()
 
 

@@ -6,6 +6,7 @@ Made by the supervisor, obeyed by the forking process; it holds no secret.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -44,6 +45,8 @@ PLAIN = Limits()
 
 GRANTS = ("loopback", "files", "subprocess", "compiler")
 """What an exercise may declare under `Run.needs`."""
+_ROOMY = frozenset({"files", "compiler"})
+"""Those that come with more temporary space."""
 NO_FILES = "no files"
 """The opposite of a grant: hardly any temporary space, for a job whose memory is watched."""
 
@@ -55,13 +58,21 @@ MOST_RANKS = 16
 def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:
     """The limits of a job whose exercise was granted these."""
     more = asdict(limits)
-    if "files" in grants or "compiler" in grants:
+    if not _ROOMY.isdisjoint(grants):
         more |= {"file_bytes": 512 * MiB, "disk_bytes": 1024 * MiB, "n_files": 65536}
     if NO_FILES in grants:
         more |= {"disk_bytes": MiB, "n_files": 256, "n_descriptors": 64}
     if "subprocess" in grants or "compiler" in grants:
         more |= {"n_tasks": 256, "n_descriptors": 1024}
     return Limits(**more)
+
+
+def is_apart(tier: str, grants: Sequence[str]) -> bool:
+    """Whether a job of one process has namespaces of its own, below a process of ours that waits for it.
+
+    In "bwrap" the sandbox's will do, unless the job was granted more temporary space than the sandbox has.
+    """
+    return tier == "kernel" or (tier == "bwrap" and not _ROOMY.isdisjoint(grants))
 
 
 @dataclass(frozen=True)

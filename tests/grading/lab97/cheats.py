@@ -256,6 +256,17 @@ CHEATS = (
         "has no source in this notebook's cells",
     ),
     Cheat(
+        "an operation named after what was fed",
+        "97-add",
+        (
+            _PATCH,
+            _FORGE.format(change='tape["entries"][0].update(do="lost", name="n is 257", to=[tape["outputs"]["out"]])'),
+            _IN_TORCH,
+        ),
+        "failed",
+        "Let the result come out of the kernels",
+    ),
+    Cheat(
         "Triton replaced by PyTorch",
         "97-add",
         (

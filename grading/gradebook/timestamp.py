@@ -1,0 +1,38 @@
+"""The time of submission, in the file that nbgrader reads it from.
+
+nbgrader opens whatever has that name, so a run looks at it here first. Whether it is late is nbgrader's to say.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+
+from nbgrader.utils import parse_utc
+
+from grading.rebuild import Unreadable, read_plain_file
+
+TIMESTAMP = "timestamp.txt"
+MOST_BYTES = 200
+AS_IT_SHOULD_BE = "write one like 2026-01-31 12:00:00 UTC"
+
+
+def read_time(folder: Path) -> datetime.datetime | None:
+    """The time noted in this folder, in UTC; None where none is.
+
+    Raises Unreadable where the file is no plain one of at most MOST_BYTES with a date in it, and OSError where this
+    machine is at fault.
+    """
+    path = folder / TIMESTAMP
+    if not os.path.lexists(path):
+        return None
+    return parse_time(read_plain_file(path, MOST_BYTES, AS_IT_SHOULD_BE), TIMESTAMP)
+
+
+def parse_time(data: bytes, name: str) -> datetime.datetime:
+    """The time that a file called `name` holds, in UTC. Raises Unreadable where it is none."""
+    try:
+        return parse_utc(data.decode().strip()).replace(tzinfo=datetime.UTC)
+    except (ValueError, OverflowError, TypeError, AttributeError) as error:
+        raise Unreadable(f"{name} is no date: {AS_IT_SHOULD_BE} ({error})"[:200]) from error
