@@ -20,8 +20,9 @@ from labkit.meters.memory.sites import Site, calling_line
 from labkit.spec import KiB
 from labkit.units import in_bytes
 
-PYTHON_NOISE_BYTES = 64 * KiB
-"""What Python's own objects may take before they count: caches and frames differ from run to run."""
+PYTHON_NOISE_BYTES = 128 * KiB
+"""What Python's own objects may take before they count: caches and frames differ from run to run, and a thousand views
+take 100 KiB."""
 N_NAMED = 3
 """How many tensors are named beside a figure."""
 
