@@ -83,11 +83,15 @@ def test_it_is_counted_wherever_it_hides(stash: Callable[[torch.Tensor, list], N
 
 
 def test_python_and_numpy_memory_is_in_the_budgets_figures() -> None:
-    measured: dict = {}
-    with measure_saved(measured), measure_memory(measured):
+    measured, held = {}, {}
+    with measure_saved(measured, held), measure_memory(measured, held):
+        row = torch.ones(1024)
         kept = np.ones(2**18)
     for name in ("saved_bytes", "peak_bytes"):
-        assert measured[name] == pytest.approx(kept.nbytes - PYTHON_NOISE_BYTES, abs=16 * KIB)
+        assert measured[name] == pytest.approx(kept.nbytes + row.nbytes - PYTHON_NOISE_BYTES, abs=16 * KIB)
+        numbers, tensors = held[name]
+        assert re.fullmatch(r"1\.\d+ MiB: numpy arrays and other objects of Python", numbers)
+        assert tensors.startswith("4.0 KiB: 1024 float32")
     with measure_saved(measured):
         listed = [float(i) for i in range(2**16)]
     assert measured["saved_bytes"] > 2**20 and listed
@@ -101,6 +105,18 @@ def test_the_budgets_figure_names_its_tensors() -> None:
         small = torch.ones(3)
     assert measured["peak_bytes"] == 256 * KIB and small.sum() == 3
     assert re.fullmatch(r"256\.0 KiB: 64×1024 float32, line \d+: large = torch.ones\(64, 1024\)", held["peak_bytes"][0])
+
+
+def test_tensors_alike_are_named_as_one_by_what_they_take_together() -> None:
+    measured, held = {}, {}
+    with measure_saved(measured, held):
+        one = torch.ones(64, 1024)
+        rows = [torch.ones(1024) for _ in range(100)]
+    assert measured["saved_bytes"] == one.nbytes + 100 * rows[0].nbytes
+    assert [text.partition(", line")[0] for text in held["saved_bytes"]] == [
+        "100 × 4.0 KiB: 1024 float32",
+        "256.0 KiB: 64×1024 float32",
+    ]
 
 
 def test_fake_tensors_answer_what_programs_ask() -> None:

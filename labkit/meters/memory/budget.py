@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import heapq
 import tracemalloc
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
@@ -24,21 +25,23 @@ PYTHON_NOISE_BYTES = 128 * KiB
 """What Python's own objects may take before they count: caches and frames differ from run to run, and a thousand views
 take 100 KiB."""
 N_NAMED = 3
-"""How many tensors are named beside a figure."""
+"""How many kinds of tensors are named beside a figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A storage by the tensor that it was made for, and the line that made it. Read only when somebody asks."""
+    """Storages by the tensor that they were made for, and the line that made them. Read only when somebody asks."""
 
     n_bytes: int
     shape: tuple[int, ...]
     dtype: torch.dtype
     line: tuple[str, int] | None
+    count: int = 1
 
     def __str__(self) -> str:
+        size = f"{self.count} × {in_bytes(self.n_bytes)}" if self.count > 1 else in_bytes(self.n_bytes)
         kind = f"{'×'.join(map(str, self.shape)) or 'scalar'} {str(self.dtype).removeprefix('torch.')}"
-        return f"{in_bytes(self.n_bytes)}: {kind}" + (f", {Site(*self.line).brief}" if self.line else "")
+        return f"{size}: {kind}" + (f", {Site(*self.line).brief}" if self.line else "")
 
 
 class NamedStorages(LiveStorages):
@@ -69,9 +72,10 @@ class NamedStorages(LiveStorages):
             self._named_bytes, self.largest_at_peak = self.made_bytes, self.largest([entry])
 
     def largest(self, others: Sequence[Watched] = ()) -> tuple[Made, ...]:
-        """The largest storages that the block made; `others` are counted as alive."""
-        made = [entry.about for entry in (*self._live.values(), *others) if entry.made]
-        return tuple(heapq.nlargest(N_NAMED, made, key=lambda one: one.n_bytes))
+        """What the block made that takes most, equals told as one; `others` are counted as alive."""
+        made = Counter(entry.about for entry in (*self._live.values(), *others) if entry.made)
+        largest = heapq.nlargest(N_NAMED, made.items(), key=lambda item: item[0].n_bytes * item[1])
+        return tuple(replace(one, count=count) for one, count in largest)
 
 
 @dataclass
@@ -110,7 +114,7 @@ def measure_memory(measured: dict[str, float], held: dict[str, Sequence[str]] | 
         with _follow(block):
             yield
     finally:
-        _put(measured, held, "peak_bytes", block.peak_bytes, block.largest_at_peak)
+        _put(measured, held, "peak_bytes", block.peak_bytes, _named(block.largest_at_peak, block.python_most_bytes))
 
 
 @contextmanager
@@ -124,15 +128,23 @@ def measure_saved(measured: dict[str, float], held: dict[str, Sequence[str]] | N
         with _follow(block):
             yield
     finally:
-        _put(measured, held, "saved_bytes", block.saved_bytes, block.largest_left)
+        _put(measured, held, "saved_bytes", block.saved_bytes, _named(block.largest_left, block.python_left_bytes))
 
 
-def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: Sequence[Made]) -> None:
+def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: list[str]) -> None:
     """The largest figure of several blocks counts."""
     if n_bytes >= measured.get(name, 0):
         measured[name] = n_bytes
         if held is not None:
-            held[name] = [str(one) for one in named]
+            held[name] = named
+
+
+def _named(largest: Sequence[Made], python_bytes: int) -> list[str]:
+    """What takes most, in words and in order."""
+    parts = [(one.n_bytes * one.count, str(one)) for one in largest]
+    if python_bytes:
+        parts.append((python_bytes, f"{in_bytes(python_bytes)}: numpy arrays and other objects of Python"))
+    return [text for _, text in heapq.nlargest(N_NAMED, parts, key=lambda part: part[0])]
 
 
 @contextmanager

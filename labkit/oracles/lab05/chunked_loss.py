@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -101,11 +100,11 @@ def one_chunk_at_a_time(run: Observation) -> str | None:
     beyond_bytes = run.measured["peak_bytes"] - peak_bytes(run.case, run.tree)
     if not 0 < beyond_bytes <= run.case.chunk_bytes or not held:
         return None
-    name, n_held = Counter(held).most_common(1)[0]
-    chunk = f"{run.case.chunk_size}×{run.case.n_vocab} float32"
-    if n_held != 2 or chunk not in name:
+    chunk = f": {run.case.chunk_size}×{run.case.n_vocab} float32"
+    twice = next((name for name in held if name.startswith("2 × ") and chunk in name), None)
+    if twice is None:
         return None
-    return f"over budget: two buffers of a chunk are held at once, both made at the same place ({name})"
+    return f"over budget: two buffers of a chunk are held at once, both made at the same place ({twice})"
 
 
 one_chunk_at_a_time.hint = (
