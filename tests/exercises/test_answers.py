@@ -12,7 +12,7 @@ from labkit import exercises
 from labkit.check import examine
 from labkit.check.text import MAX_LINES, WIDTH, as_text
 from labkit.oracles import oracle_of
-from tests.exercises.harness import answer_files, answers_in, hidden_verdict, public_verdict, solution_of
+from tests.exercises.harness import TESTS, answer_files, answers_in, hidden_verdict, public_verdict, solution_of
 
 ALL = list(exercises.everything())
 
@@ -80,6 +80,12 @@ def test_a_wrong_answer_fails_with_its_own_hint(path, verdict_of: str) -> None:
     assert expected in (verdict.hint or ""), text
     assert len(text.splitlines()) <= MAX_LINES
     assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_the_readme_shows_what_a_check_says() -> None:
+    (wrong,) = [path for path in answer_files("wrong") if path.stem == "02-blocked-sum__a-list-of-converted-blocks"]
+    said = as_text(public_verdict("02-blocked-sum", wrong.read_text()))
+    assert f"```\n{said}\n```" in (TESTS.parent / "README.md").read_text()
 
 
 @pytest.mark.parametrize("exercise_id", ALL)
