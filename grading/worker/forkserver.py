@@ -28,10 +28,8 @@ from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import MOST_RANKS, Plan, is_apart, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
 from grading.worker.seal import Seal, apply
-from grading.worker.watch import Memory, children, cpu_s, descendants, memory_of, together_bytes
+from grading.worker.watch import LOOK_S, Memory, children, cpu_s, descendants, memory_of, pause_s, together_bytes
 
-LOOK_S = 0.05
-"""How often the memory of a running job is looked at."""
 _MANY = 65536
 _FONTS = Path(__file__).parents[2] / "fonts"
 
@@ -127,7 +125,7 @@ class _Server:
                 self._look()
 
     def _look(self) -> None:
-        """End a job that holds too much memory. A slow look is followed by a longer pause."""
+        """End a job that holds too much memory."""
         began = time.monotonic()
         if began < self._look_again_at:
             return
@@ -139,7 +137,8 @@ class _Server:
             self._over = "files"
         if self._over:
             self._end()
-        self._look_again_at = time.monotonic() + max(LOOK_S, 2 * (time.monotonic() - began))
+        now = time.monotonic()
+        self._look_again_at = now + pause_s(now - began, self._memory_bytes - held_bytes)
 
     def _obey(self) -> bool:
         """Carry out the next command; False when there will be none."""

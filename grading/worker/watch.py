@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+LOOK_S = 0.05
+"""How often the memory of a running job is looked at, if nothing speaks for later."""
+_FILLED_BYTES_PER_S = 2 * 2**30
+"""About the most that one processor can fill of new memory, most of which time goes into the kernel's empty pages."""
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _MEMORY = ("RssAnon", "RssShmem", "VmData", "VmStk", "VmSize")
 
@@ -96,7 +101,8 @@ def cpu_s(pid: int, with_children: bool = True) -> float:
 def together_bytes(pids: Iterable[int], inherited: Memory, most_bytes: int) -> int:
     """What these processes hold together. Exact, and slower, only where a first look says that it may be too much.
 
-    inherited: what each began with, as a fork of this process. most_bytes: what would be too much.
+    inherited: what each began with, as a fork of this process. most_bytes: what would be too much. While it is looked
+    at exactly they stand still, or they would take more the longer it lasts.
     """
     pids = list(pids)
     figures = [memory_of(pid) for pid in pids]
@@ -105,7 +111,27 @@ def together_bytes(pids: Iterable[int], inherited: Memory, most_bytes: int) -> i
     estimate = sum(m.resident_bytes for m in figures) + mapped_bytes
     if estimate <= most_bytes:
         return estimate
-    return sum(map(_proportional_bytes, pids)) + sum(shared_mappings(pids).values())
+    with _standing_still(pids):
+        return sum(map(_proportional_bytes, pids)) + sum(shared_mappings(pids).values())
+
+
+def pause_s(took_s: float, room_bytes: int) -> float:
+    """How long to wait with the next look: longer after a slow one, but not until what is left could be filled."""
+    until_filled_s = room_bytes / (_FILLED_BYTES_PER_S * len(os.sched_getaffinity(0)))
+    return max(LOOK_S, min(2 * took_s, until_filled_s))
+
+
+@contextlib.contextmanager
+def _standing_still(pids: list[int]) -> Iterator[None]:
+    try:
+        for pid in pids:
+            with gone_is_fine():
+                os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            with gone_is_fine():
+                os.kill(pid, signal.SIGCONT)
 
 
 def _proportional_bytes(pid: int) -> int:

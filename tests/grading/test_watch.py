@@ -1,0 +1,70 @@
+"""How the memory of a job's processes is looked at from outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from grading.worker import watch
+from grading.worker.watch import LOOK_S, Memory, memory_of, pause_s, together_bytes
+from labkit.spec import GiB, MiB
+
+
+@pytest.fixture
+def child() -> Iterator[int]:
+    """A process that holds 64 MiB and waits."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        held = b"x" * (64 * MiB)
+        os.write(write, held[:1])
+        while True:
+            signal.pause()
+    os.read(read, 1)
+    yield pid
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(read)
+    os.close(write)
+
+
+def test_below_the_limit_nothing_is_stopped(child: int, monkeypatch) -> None:
+    monkeypatch.setattr(watch, "_proportional_bytes", lambda pid: pytest.fail("looked at exactly"))
+    assert together_bytes([child], Memory(), GiB) >= memory_of(child).resident_bytes >= 64 * MiB
+
+
+def test_who_is_looked_at_exactly_stands_still_so_long(child: int, monkeypatch) -> None:
+    exactly = watch._proportional_bytes
+
+    def looked(pid: int) -> int:
+        # The signal arrives at once, but a process stops only where it comes by.
+        _, status = os.waitpid(pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        return exactly(pid)
+
+    monkeypatch.setattr(watch, "_proportional_bytes", looked)
+    # The 64 MiB are its own; what it has from this process counts by its share.
+    assert 64 * MiB <= together_bytes([child], Memory(), 0) <= memory_of(child).resident_bytes
+    _, status = os.waitpid(child, os.WCONTINUED)
+    assert os.WIFCONTINUED(status)
+
+
+def test_who_is_gone_is_no_trouble() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert together_bytes([pid], Memory(), -1) == 0
+
+
+def test_the_next_look_comes_before_what_is_left_could_be_filled(monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    assert pause_s(0.001, 4 * GiB) == LOOK_S
+    assert pause_s(0.2, 4 * GiB) == 0.4
+    assert pause_s(0.2, GiB) == 0.25
+    assert pause_s(0.2, 0) == pause_s(0.2, -GiB) == LOOK_S
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
+    assert pause_s(0.2, 4 * GiB) == 0.125
