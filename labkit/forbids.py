@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from labkit.shell import current_shell
 
 METHOD = "torch.Tensor."
-LOOK_UP = frozenset({"getattr", "eval", "exec", "__import__", "importlib"})
-"""By these a name can be found that the text does not show."""
+LOOK_UP = frozenset({"getattr", "eval", "exec", "__import__", "importlib", "globals", "vars", "attrgetter"})
+LOOK_UP_IN = frozenset({"__dict__", "__getattribute__", "__globals__", "__subclasses__", "attrgetter"})
+"""By these, and by these attributes, a name can be found that the text does not show."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,19 @@ def find_disguise(cells: Sequence[str], roots: Sequence[str], forbids: Sequence[
             if isinstance(node, ast.Call) and _getattr_text(node) not in (None, *last_parts):
                 # A call comes before what it calls.
                 shown.add(node.func)
-            elif isinstance(node, ast.Name) and node not in shown:
-                name = known.get(node.id, node.id).partition(".")[0]
-                if name in LOOK_UP:
-                    return Forbidden(name, _line(cell, node))
+            elif node not in shown and (name := _looks_up(node, known)):
+                return Forbidden(name, _line(cell, node))
     return None
+
+
+def _looks_up(node: ast.AST, known: Mapping[str, str]) -> str | None:
+    """What this part of a text finds names by, if it does."""
+    if _dotted(node, known) == "sys.modules":
+        return "sys.modules"
+    if isinstance(node, ast.Name):
+        parts = known.get(node.id, node.id).split(".")
+        return next((part for part in (parts[0], parts[-1]) if part in LOOK_UP), None)
+    return node.attr if isinstance(node, ast.Attribute) and node.attr in LOOK_UP_IN else None
 
 
 def _getattr_text(node: ast.Call) -> str | None:
