@@ -307,8 +307,8 @@ labkit.figures.gradient_histogram(
 #
 # Write `LossScaler`, with the methods of the table and `get_scale()`, which returns a Python float. The names and the
 # meaning are those of `torch.amp.GradScaler`, and the check compares with it step by step: the scale, the weights, and
-# the optimizer's state. Some parameters have no gradient (`p.grad is None`), and an optimizer may have several groups
-# of parameters. Every step ends with one call of `update`.
+# the optimizer's state. In some steps a parameter has no gradient (`p.grad is None`), and an optimizer may have several
+# groups of parameters. Every step ends with one call of `update`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

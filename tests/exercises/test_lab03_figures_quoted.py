@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from grading.hidden import Secret
+from labkit import exercises
 from labkit.check.text import as_text
-from labkit.exercises.lab03.blocks import BLOCKS, FAMILIES
+from labkit.exercises.lab03.blocks import BLOCKS, EACH, FAMILIES
 from labkit.exercises.lab03.calls import CALLS, measured_on_cpu
+from labkit.forbids import find_forbidden
 from labkit.oracles.lab03.autocast import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
 from labkit.oracles.lab03.memory import measured
 from tests.exercises.harness import answer_files, answers_in, hidden_verdict, public_verdict, solution_of
@@ -86,6 +88,38 @@ def test_an_answer_that_stumbles_over_a_missing_gradient_is_told_of_it() -> None
     source = solution_of("03-loss-scaler").replace(" if p.grad is not None", "")
     text = as_text(public_verdict("03-loss-scaler", source))
     assert "some parameters have no gradient" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "explained"),
+    [
+        ("scaler.step(optimizer)", "scaler.update(); scaler.step(optimizer); return loss", "update is the last call"),
+        (
+            "nn.utils.clip_grad_norm_(model.parameters(), max_norm)",
+            "scaler.unscale_(optimizer)",
+            "one unscale_ in each step",
+        ),
+        ("scaler.unscale_(optimizer)", "scaler.update()", "scaler.unscale_ or scaler.step has to look"),
+    ],
+)
+def test_what_the_scaler_objects_to_is_explained(line: str, instead: str, explained: str) -> None:
+    source = solution_of("03-train-step")
+    assert line in source
+    text = as_text(public_verdict("03-train-step", source.replace(line, instead)))
+    assert explained in " ".join(text.split())
+
+
+def test_every_function_is_asked_with_all_its_inputs() -> None:
+    """Whatever the seed draws, a rule that is wrong for one function is found."""
+    assert {op.function for op in EACH} | {op.function for ops in BLOCKS.values() for op in ops} == CALLS.keys()
+
+
+def test_measuring_is_no_answer_to_how_many_bytes_there_are() -> None:
+    forbids = exercises.find("03-amp-memory").forbids
+    set_up = "from labkit import check, progress, track_memory"
+    measured_one = "def bytes_after_forward(widths, n_rows, *, training, autocast):\n    return track_memory(None)"
+    assert find_forbidden([set_up, measured_one], ["bytes_after_forward"], forbids)
+    assert not find_forbidden([set_up, solution_of("03-amp-memory")], ["bytes_after_forward"], forbids)
 
 
 def test_drawn_blocks_call_functions_that_exist() -> None:

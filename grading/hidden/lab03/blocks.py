@@ -19,6 +19,8 @@ def blocks(rng: random.Random) -> tuple[Block, ...]:
         Block("head", low=other, weights=other),
         Block("llama", low=low, x=other, weights=other),
         Block("drawn", low=low, n_ops=rng.randint(20, 30)),
+        Block("each", low=low, x=low),
+        Block("each", low=low, x=other),
         Block("drawn", low=other, x=low, n_ops=rng.randint(20, 30)),
     )
 

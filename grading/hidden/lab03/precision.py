@@ -25,7 +25,7 @@ def histograms(rng: random.Random) -> tuple[Magnitudes, ...]:
         bell(-27, -23, log2_scales=(0, rng.randint(3, 8), rng.randint(9, 14))),
         bell(-20, -16, empty_bins_at_ends=rng.randint(2, 5), log2_scales=(0, rng.randint(2, 6))),
         bell(-8, -4, log2_scales=(0, -rng.randint(12, 20), rng.randint(18, 24))),
-        bell(3, 8, single_gradient_in_bins=(-rng.randint(30, 40),), log2_scales=(0, -rng.randint(5, 12))),
+        bell(7, 9, single_gradient_in_bins=(-rng.randint(30, 40),), log2_scales=(0, -rng.randint(15, 20))),
         Magnitudes(-30, 9.0, -60, rng.randint(-16, -6), log2_scales=(0, rng.randint(5, 20)), n_gradients=10_000_000),
     )
 
@@ -34,7 +34,7 @@ UNDERFLOW = Hidden("03-underflow", histograms)
 
 
 def trainings(rng: random.Random) -> tuple[Training, ...]:
-    """Clean steps first, so that a wrong count shows; then infinity in each parameter, NaN, both, and clipping."""
+    """Clean steps first, so that a wrong count shows; then infinity in each parameter, NaN, both, clipping, below 1."""
     interval = rng.randint(3, 4)
     one, two = sorted(rng.sample(range(interval + 1, 3 * interval), 2))
     return (
@@ -59,6 +59,7 @@ def trainings(rng: random.Random) -> tuple[Training, ...]:
             nan_in_steps=(rng.randint(0, 15),),
             unscale_in_steps=tuple(sorted(rng.sample(range(16), 5))),
         ),
+        Training("sgd", 5, init_scale=2.0 ** rng.randint(0, 2), infinity_in_steps=(0, 1, 2, 3)),
     )
 
 

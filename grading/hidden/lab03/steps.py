@@ -15,7 +15,7 @@ def steps(rng: random.Random) -> tuple[Steps, ...]:
     n_steps = rng.randint(3, 5)
     return (
         Steps("bfloat16", max_norm=round(rng.uniform(50, 150), 1), n_steps=n_steps),
-        Steps("float16", max_norm=round(rng.uniform(50, 150), 1), n_steps=n_steps, init_scale=scale),
+        Steps("float16", max_norm=round(rng.uniform(50, 150), 1), n_steps=n_steps, init_scale=2.0**16),
         Steps("float16", max_norm=norm, n_rows=rng.randint(48, 80), init_scale=scale),
         Steps(
             "float16",

@@ -100,15 +100,39 @@ FAMILIES = {
         *("rsqrt", "softplus", "relu", "gelu", "silu", "sigmoid", "tanh", "sqrt", "mean", "amax", "dropout"),
         *("transpose", "float"),
     ),
-    2: ("linear", "matmul", "conv1d", "add", "mul", "where", "add_", "mse_loss"),
+    2: ("linear", "matmul", "conv1d", "add", "mul", "cat", "where", "add_", "mse_loss"),
     3: ("attention",),
 }
 """Functions by their number of inputs, for blocks that are drawn; "layer_norm_of" brings weight and bias itself."""
 
 
+COMBINATIONS = {
+    1: (("x",), ("w",), ("d",)),
+    2: (("x", "x"), ("x", "w"), ("w", "x"), ("w", "w")),
+    3: (("x", "x", "x"), ("x", "w", "x"), ("w", "w", "w")),
+}
+WITH_DOUBLE = (("x", "d"), ("d", "x"), ("w", "d"))
+"""For what is not a matrix product: that of a double and another dtype has no kernel."""
+
+EACH = tuple(
+    Op(f"{function}_{'_'.join(inputs)}", function, inputs)
+    for n_inputs, functions in FAMILIES.items()
+    for function in functions
+    if function != "layer_norm_of"
+    for inputs in (
+        *COMBINATIONS[n_inputs],
+        *(WITH_DOUBLE if n_inputs == 2 and function not in ("linear", "matmul", "conv1d") else ()),
+    )
+)
+"""Every function of FAMILIES, on all that its inputs may be."""
+
+
+GIVEN = "names in `given` afterwards"
+
+
 @dataclass(frozen=True)
 class Block(Case):
-    """A block under autocast to `low`. kind: one of BLOCKS, or "drawn": n_ops at random.
+    """A block under autocast to `low`. kind: one of BLOCKS, "each": EACH, or "drawn": n_ops at random.
 
     x, weights: the dtypes of the activations that are given, and of everything else that is.
     """
@@ -122,7 +146,7 @@ class Block(Case):
 
 def block_inputs(case: Block, gen: torch.Generator) -> dict[str, Tree]:
     """ops: a list of {"result", "function", "inputs"}; given: a dtype's name for each tensor that no op makes."""
-    ops = drawn(case.n_ops, gen) if case.kind == "drawn" else BLOCKS[case.kind]
+    ops = drawn(case.n_ops, gen) if case.kind == "drawn" else {**BLOCKS, "each": EACH}[case.kind]
     made = {op.result for op in ops}
     given = {name: case.x if name == "x" else case.weights for op in ops for name in op.inputs if name not in made}
     given |= {name: dtype for name, dtype in (("index", "int64"), ("d", "float64")) if name in given}
@@ -156,16 +180,19 @@ def given_in(tree: dict) -> dict[str, torch.dtype]:
 
 
 def drive_block(ans, case: Block, tree: dict, stage) -> object:
-    """The predicted dtypes by name of the result, as strings."""
-    found = ans.autocast_dtypes(ops_in(tree), given_in(tree), getattr(torch, case.low))
+    """The predicted dtypes by name of the result, as strings; GIVEN: the names of the given tensors, afterwards."""
+    given = given_in(tree)
+    found = ans.autocast_dtypes(ops_in(tree), given, getattr(torch, case.low))
     if not isinstance(found, Mapping):
         return found
-    return {
-        "dtypes": {
-            name: str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else dtype
-            for name, dtype in found.items()
-        }
-    }
+    return {"dtypes": {name: _named(dtype) for name, dtype in found.items()}, GIVEN: ", ".join(map(str, given))}
+
+
+def _named(dtype: object) -> str:
+    """A dtype's name; of anything else, such as a name, what it is."""
+    if isinstance(dtype, torch.dtype):
+        return str(dtype).removeprefix("torch.")
+    return f"no dtype but a {type(dtype).__name__}"
 
 
 AUTOCAST_DTYPES = Exercise(
@@ -183,6 +210,7 @@ AUTOCAST_DTYPES = Exercise(
         Block("double"),
         Block("gpt", low="bfloat16", x="bfloat16"),
         Block("llama", low="bfloat16", x="float16", weights="float16"),
+        Block("each", low="float16", x="bfloat16"),
     ),
     inputs=block_inputs,
     drive=drive_block,

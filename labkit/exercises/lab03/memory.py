@@ -48,11 +48,12 @@ AMP_MEMORY = Exercise(
     difficulty=2,
     answers=(Answer("bytes_after_forward"), Answer("break_even_rows")),
     public=(
-        Stack((256, 1024, 1024, 256), 1),
+        Stack((192, 1024, 768, 320), 1),
         Stack((256, 1024, 1024, 256), 512),
-        Stack((100, 300, 40), 700),
+        Stack((800, 200, 420), 700),
         Stack((64, 512, 96, 512, 32), 200),
     ),
     inputs=lambda case, gen: {},
     drive=drive_memory,
+    forbids=("labkit.track_memory", "labkit.meters.track_memory", "labkit.meters.memory.track_memory"),
 )

@@ -31,8 +31,12 @@ class Training(Case):
     growth_interval: int = 3
 
 
-SCALE, SCALED, UNSCALED = "get_scale()", "scale(loss)", "gradients after unscale_"
+SCALE, SCALED, LOSS, UNSCALED = "get_scale()", "scale(loss)", "the loss itself", "gradients after unscale_"
 WEIGHTS, STATE = "weights after each step", "optimizer state after each step"
+RARE = "the parameter that only odd steps use, and its state"
+
+LARGE = 1e5
+"""The gradient of that parameter: finite in float32, which it never leaves."""
 
 
 def training_inputs(case: Training, gen: torch.Generator) -> dict[str, torch.Tensor]:
@@ -62,41 +66,72 @@ class HalfPrecisionLoss(torch.autograd.Function):
         return (grads * upstream).half().float(), None
 
 
-def play(scaler: object, case: Training, tree: dict) -> dict[str, Tree]:
-    """Train two parameters with a scaler that has GradScaler's methods, and write down what is to be seen.
+class LargeGradient(torch.autograd.Function):
+    """Adds nothing to a loss, and a gradient of LARGE times the scale in float32."""
 
-    SCALE: before the first step and after each. SCALED: the losses that went into `backward`. UNSCALED: the gradients
-    after `unscale_`, where it was called. WEIGHTS and STATE: (n_steps, 2, ...), zeros where there is no state yet.
+    @staticmethod
+    def forward(ctx, weights: torch.Tensor) -> torch.Tensor:
+        ctx.shape = weights.shape
+        return weights.new_zeros(())
+
+    @staticmethod
+    def backward(ctx, upstream: torch.Tensor) -> torch.Tensor:
+        return (upstream * LARGE).expand(ctx.shape)
+
+
+def play(scaler: object, case: Training, tree: dict) -> dict[str, Tree]:
+    """Train three parameters with a scaler that has GradScaler's methods, and write down what is to be seen.
+
+    SCALE: before the first step and after each. SCALED: the losses that went into `backward`; LOSS: what was scaled,
+    afterwards. UNSCALED: the gradients after `unscale_`, where it was called and the step is not thrown away. WEIGHTS
+    and STATE: (n_steps, 2, ...), zeros where there is no state yet; RARE: (n_steps, 7), both for the third one.
     """
     parameters = [torch.nn.Parameter(row.clone()) for row in tree["weights"]]
-    # It takes no part in the loss and never has a gradient, like the unused parameters of real models.
-    unused = torch.nn.Parameter(torch.ones(2))
+    # It has no gradient in the even steps, like a part of a model that not every batch goes through.
+    rare = torch.nn.Parameter(torch.ones(2))
     kind, settings = (torch.optim.SGD, {"momentum": 0.9}) if case.optimizer == "sgd" else (torch.optim.AdamW, {})
-    groups = [[unused, *parameters]] if case.n_param_groups == 1 else [[unused, parameters[0]], parameters[1:]]
+    groups = [[rare, *parameters]] if case.n_param_groups == 1 else [[rare, parameters[0]], parameters[1:]]
     optimizer = kind([{"params": group} for group in groups], lr=0.01, foreach=False, **settings)
-    scaled, unscaled, weights, state = {}, {}, [], []
+    scaled, losses, unscaled, weights, state, rarely = {}, {}, {}, [], [], []
     scales = {"at the start": scaler.get_scale()}
     for step, grads in enumerate(tree["grads"]):
         optimizer.zero_grad()
-        loss = scaler.scale(HalfPrecisionLoss.apply(torch.stack(parameters), grads))
-        scaled[f"in step {step}"] = _number(loss)
-        loss.backward()
+        loss = HalfPrecisionLoss.apply(torch.stack(parameters), grads)
+        if step % 2:
+            loss = loss + LargeGradient.apply(rare)
+        scaled[f"in step {step}"] = _backward(scaler.scale(loss), loss, parameters[0])
+        losses[f"in step {step}"] = loss.item()
+        finite = all(parameter.grad.isfinite().all() for parameter in parameters)
         with _none_explained():
             if step in case.unscale_in_steps:
                 scaler.unscale_(optimizer)
-                unscaled[f"in step {step}"] = torch.stack([parameter.grad.clone() for parameter in parameters])
+                if finite:
+                    unscaled[f"in step {step}"] = torch.stack([parameter.grad.clone() for parameter in parameters])
             scaler.step(optimizer)
         scaler.update()
         scales[f"after step {step}"] = scaler.get_scale()
         weights.append(torch.stack([parameter.detach().clone() for parameter in parameters]))
         state.append(torch.stack([_state(optimizer, parameter) for parameter in parameters]))
+        rarely.append(torch.cat([rare.detach().clone(), _state(optimizer, rare)]))
     return {
         SCALE: scales,
         SCALED: scaled,
+        LOSS: losses,
         UNSCALED: unscaled,
         WEIGHTS: torch.stack(weights),
         STATE: torch.stack(state),
+        RARE: torch.stack(rarely),
     }
+
+
+def _backward(scaled: object, loss: torch.Tensor, weights: torch.nn.Parameter) -> object:
+    """Go backward, and say from what; from the plain loss where that does not reach the weights, to see the rest."""
+    if isinstance(scaled, torch.Tensor) and scaled.requires_grad:
+        scaled.backward()
+        if weights.grad is not None:
+            return _number(scaled)
+    loss.backward()
+    return f"a {type(scaled).__name__} from which backward() does not reach the weights"
 
 
 @contextmanager
@@ -143,9 +178,16 @@ LOSS_SCALER = Exercise(
         Training("adamw", 8, nan_in_steps=(1, 2), n_param_groups=2),
         Training("adamw", 10, infinity_in_steps=(2,), nan_in_steps=(6,), unscale_in_steps=(0, 2, 3, 4, 8)),
         Training("sgd", 12, init_scale=2.0**20, growth_factor=4.0, backoff_factor=0.25, growth_interval=2),
-        Training("adamw", 4, infinity_in_steps=(0, 1, 2, 3)),
+        Training("adamw", 4, infinity_in_steps=(0, 1, 2, 3), init_scale=4.0),
     ),
     inputs=training_inputs,
     drive=drive_scaler,
-    forbids=("torch.amp.GradScaler", "torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler"),
+    forbids=(
+        "torch.amp.GradScaler",
+        "torch.amp.grad_scaler.GradScaler",
+        "torch.cuda.amp.GradScaler",
+        "torch.cpu.amp.GradScaler",
+        "torch._amp_foreach_non_finite_check_and_unscale_",
+        "torch._amp_update_scale_",
+    ),
 )

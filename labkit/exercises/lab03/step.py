@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +16,14 @@ WIDTHS = (16, 32, 8)
 LEARNING_RATE = 0.1
 BEYOND_FP16 = 1e6
 """The size of the inputs of a bad batch: infinite in float16."""
+
+
+OBJECTIONS = {
+    "already been called": "one unscale_ in each step, and one update at its end, whatever the gradients are",
+    "called after step": "update is the last call of a step: it makes the scaler ready for the next",
+    "No inf checks": "scaler.unscale_ or scaler.step has to look at the gradients first; update comes last",
+}
+"""What GradScaler says of calls in the wrong order, in part, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class Steps(Case):
         return self.dtype == "float16"
 
 
-KEPT, FORWARD = "dtype of the weights", "dtype of each forward pass"
+KEPT, INPUTS, FORWARD = "dtype of the weights", "dtype of x in each forward pass", "dtype of each forward pass"
 BACKWARD, SCALES = "autocast during each backward pass", "the scaler's scale"
 WEIGHTS, LOSSES = "weights after each step", "returned loss"
 
@@ -55,50 +65,77 @@ def step_inputs(case: Steps, gen: torch.Generator) -> dict[str, Tree]:
 
 
 class Classifier(nn.Module):
-    """model(x, y) is the mean cross-entropy; `hidden_dtypes` grows by one at each call, `backward_in_autocast` too."""
+    """model(x, y) is the mean cross-entropy. Each call adds an element to `input_dtypes`, `hidden_dtypes` and, when it
+    goes backward, to `backward_in_autocast`.
+    """
 
     def __init__(self, weights: list[Tensor]) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(weight.clone() for weight in weights)
+        self.up, self.down = (nn.Linear(*weight.shape[::-1], bias=False) for weight in weights)
+        for layer, weight in zip(self.children(), weights):
+            layer.weight = nn.Parameter(weight.clone())
+        self.input_dtypes: list[str] = []
         self.hidden_dtypes: list[str] = []
         self.backward_in_autocast: list[bool] = []
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        hidden = F.linear(x, self.weights[0])
+        hidden = self.up(x)
+        self.input_dtypes.append(str(x.dtype).removeprefix("torch."))
         self.hidden_dtypes.append(str(hidden.dtype).removeprefix("torch."))
         if hidden.requires_grad:
             kind = x.device.type
             hidden.register_hook(lambda _: self.backward_in_autocast.append(torch.is_autocast_enabled(kind)))
-        return F.cross_entropy(F.linear(F.gelu(hidden), self.weights[1]), y)
+        return F.cross_entropy(self.down(F.gelu(hidden)), y)
+
+
+def flat(model: nn.Module) -> Tensor:
+    """All weights in one row, float32."""
+    return torch.cat([weight.detach().float().flatten() for weight in model.parameters()])
 
 
 def drive_step(ans, case: Steps, tree: dict, stage) -> dict[str, Tree]:
     """What is to be seen after each step: the loss that was returned (None for a bad batch), the weights, the scale.
 
-    FORWARD: the dtype of every call of the model; BACKWARD: whether its backward pass ran under autocast.
+    INPUTS, FORWARD: the dtypes of x and of what the first layer returned, for every call of the model; BACKWARD:
+    whether its backward pass ran under autocast.
     """
     kind = stage.device.type
     model = Classifier(tree["weights"]).to(stage.device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=0.9)
+    groups = [{"params": [weight]} for weight in model.parameters()]
+    optimizer = torch.optim.SGD(groups, lr=LEARNING_RATE, momentum=0.9)
     scaler = torch.amp.GradScaler(kind, init_scale=case.init_scale, enabled=case.scaled)
     # As in the middle of a training: a scaler that has never scaled anything refuses to unscale.
     scaler.scale(torch.zeros((), device=stage.device))
     losses, weights, scales, kept = {}, [], {}, set()
     for step in range(case.n_steps):
         x, y = tree["xs"][step].to(stage.device), tree["ys"][step].to(stage.device)
-        loss = ans.train_step(model, x, y, optimizer, scaler, case.max_norm, case.torch_dtype)
+        with _scaler_explained():
+            loss = ans.train_step(model, x, y, optimizer, scaler, case.max_norm, case.torch_dtype)
         losses[f"in step {step}"] = None if step in case.overflow_in_steps else _number(loss)
-        weights.append(torch.cat([weight.detach().float().flatten() for weight in model.weights]))
-        kept |= {str(weight.dtype).removeprefix("torch.") for weight in model.weights}
+        weights.append(flat(model))
+        kept |= {str(weight.dtype).removeprefix("torch.") for weight in model.parameters()}
         scales[f"after step {step}"] = scaler.get_scale()
     return {
         KEPT: ", ".join(sorted(kept)),
+        INPUTS: model.input_dtypes,
         FORWARD: model.hidden_dtypes,
         BACKWARD: model.backward_in_autocast,
         SCALES: scales,
         WEIGHTS: torch.stack(weights),
         LOSSES: losses,
     }
+
+
+@contextmanager
+def _scaler_explained() -> Iterator[None]:
+    """Add to what GradScaler objects to what should be done about it."""
+    try:
+        yield
+    except (AssertionError, RuntimeError) as error:
+        more = [text for objection, text in OBJECTIONS.items() if objection in str(error)]
+        if more:
+            error.args = (f"{error} ({more[0]})",)
+        raise
 
 
 def _number(value: object) -> object:
@@ -114,7 +151,7 @@ TRAIN_STEP = Exercise(
     answers=(Answer("train_step"),),
     public=(
         Steps("bfloat16", max_norm=100.0),
-        Steps("float16", max_norm=100.0),
+        Steps("float16", max_norm=100.0, init_scale=2.0**16),
         Steps("float16", max_norm=0.02),
         Steps("float16", max_norm=0.02, n_steps=4, overflow_in_steps=(1,)),
         Steps("bfloat16", max_norm=0.02),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -40,18 +41,24 @@ def histogram(case: Magnitudes, gen: torch.Generator) -> dict[str, object]:
 
 
 def drive_underflow(ans, case: Magnitudes, tree: dict, stage) -> dict[str, object]:
-    """What the two functions return, by their names; the fraction for each of the scales."""
+    """What the two functions return, by their names; the fraction for each of the scales.
 
-    def number(value: object) -> object:
+    Each call has a copy of the histogram. What it changes there spoils no other call, and is left in the tree.
+    """
+    histogram = {name: tree[name].clone() for name in ("exponents", "counts")}
+
+    def asked(answer: Callable[..., object], *scale: float) -> object:
+        copies = {name: values.clone() for name, values in histogram.items()}
+        value = answer(*copies.values(), *scale)
+        tree.update((name, copy) for name, copy in copies.items() if not torch.equal(copy, histogram[name]))
         return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
 
-    exponents, counts = tree["exponents"], tree["counts"]
     return {
         "fraction_to_zero": {
-            f"scale 2^{power}": number(ans.fraction_to_zero(exponents, counts, scale))
+            f"scale 2^{power}": asked(ans.fraction_to_zero, scale)
             for power, scale in zip(case.log2_scales, tree["scales"], strict=True)
         },
-        "largest_safe_scale": number(ans.largest_safe_scale(exponents, counts)),
+        "largest_safe_scale": asked(ans.largest_safe_scale),
     }
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab03.blocks import Block, given_in, ops_in
+from labkit.exercises.lab03.blocks import GIVEN, Block, given_in, ops_in
 from labkit.exercises.lab03.calls import CALLS, SIDE, Op, call
 from labkit.spec import Hint, Oracle
 
@@ -61,7 +61,10 @@ def true_dtypes(case: Block, tree: dict) -> dict[str, dict[str, str]]:
     ops = ops_in(tree)
     for op in ops:
         dtypes[op.result] = dtype_of(op.function, tuple(dtypes[name] for name in op.inputs), low)
-    return {"dtypes": {op.result: str(dtypes[op.result]).removeprefix("torch.") for op in ops}}
+    return {
+        "dtypes": {op.result: str(dtypes[op.result]).removeprefix("torch.") for op in ops},
+        GIVEN: ", ".join(tree["given"]),
+    }
 
 
 class Culprit:
@@ -100,8 +103,20 @@ AUTOCAST_DTYPES = Oracle(
     show=first_wrong,
     diagnose=(
         Hint(
+            lambda case, tree, got: got is not None and not isinstance(got, dict),
+            "Return a dict, from the name of each result to its dtype.",
+        ),
+        Hint(
+            lambda case, tree, got: any(name.startswith("no dtype") for name in got["dtypes"].values()),
+            "The values of the dict are dtypes such as torch.float16, not their names.",
+        ),
+        Hint(
             lambda case, tree, got: set(tree["given"]) & set(got["dtypes"]),
             "Return the dtypes of the results only, without those of the given tensors.",
+        ),
+        Hint(
+            lambda case, tree, got: set(got["dtypes"]) - {op.result for op in ops_in(tree)},
+            "Some names belong to another block: start each call with a new dict.",
         ),
         Hint(
             culprit(lambda c: c.said is None),
@@ -110,6 +125,10 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: c.op.function == "float"),
             "`float` is not autocast's doing: it always returns float32, whatever goes in.",
+        ),
+        Hint(
+            culprit(lambda c: c.op.function == "add_"),
+            "An in-place op writes into its first input, whose dtype stays as it is.",
         ),
         Hint(
             culprit(lambda c: "float64" in c.inputs),
@@ -127,11 +146,7 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: c.rule == LOW),
             "This op is on the list of the low dtype: linear layers, matrix products, convolutions and attention cast "
-            "every input down, float32 as well.",
-        ),
-        Hint(
-            culprit(lambda c: c.op.function == "add_"),
-            "An in-place op writes into its first input, whose dtype stays as it is.",
+            "every input to it, float32 and the other 16-bit dtype as well.",
         ),
         Hint(
             culprit(lambda c: c.op.function == "embedding"),
@@ -152,6 +167,10 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: c.rule == REST),
             "This op is on no list: autocast leaves it alone, and the dtype of its inputs stays.",
+        ),
+        Hint(
+            lambda case, tree, got: got[GIVEN] != true_dtypes(case, tree)[GIVEN],
+            "The answer writes its results into `given`, which belongs to the caller: start from dict(given), a copy.",
         ),
     ),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab03.scaler import SCALE, SCALED, STATE, UNSCALED, WEIGHTS, Training, play
+from labkit.exercises.lab03.scaler import LOSS, RARE, SCALE, SCALED, STATE, UNSCALED, WEIGHTS, Training, play
 from labkit.spec import Hint, Oracle, Tolerance
 
 
@@ -42,7 +43,7 @@ class Trace:
         return next(wrong, self.case.n_steps)
 
     def first_off(self, name: str) -> int:
-        """The first step after which WEIGHTS or STATE are wrong."""
+        """The first step after which WEIGHTS, STATE or RARE are wrong."""
         right = self.right[name]
         off = ~torch.isclose(self.got[name], right, rtol=1e-4, atol=1e-6).reshape(len(right), -1).all(1)
         return int(off.nonzero()[0]) if off.any() else self.case.n_steps
@@ -78,14 +79,36 @@ class Trace:
         before = state[step - 1, :, :4] if step else 0.0
         return state[step, :, :4] - 0.9 * before
 
+    def scales_wrongly(self) -> bool:
+        """Whether a loss was scaled wrongly while weights and scale were still right."""
+        steps = [f"in step {step}" for step in range(min(self.first + 1, self.case.n_steps))]
+        pairs = [(self.got[SCALED][step], self.right[SCALED][step]) for step in steps]
+        return any(isinstance(value, str) or not math.isclose(value, right, rel_tol=1e-4) for value, right in pairs)
+
+    def only_rare(self, odd: bool) -> bool:
+        """Whether nothing but the rare parameter is off, from an odd step on (with a gradient) or an even one."""
+        first = self.first_off(RARE)
+        return self.first == self.case.n_steps > first and bool(first % 2) == odd
+
     def still_scaled(self, step: int) -> torch.Tensor:
         """For each parameter, whether its gradient reached the optimizer undivided."""
         return self.times_too_large(step, self.right_scales[step]) & (not self.skipped[step])
 
 
+_LATEST: list[tuple[tuple[Training, dict, dict], Trace]] = []
+
+
+def _trace_of(case: Training, tree: dict, got: dict) -> Trace:
+    """The trace of a run, kept while the hints are asked one after the other: each would play the training again."""
+    run = (case, tree, got)
+    if not (_LATEST and all(one is other for one, other in zip(_LATEST[0][0], run))):
+        _LATEST[:] = [(run, Trace(*run))]
+    return _LATEST[0][1]
+
+
 def trace(when: Callable[[Trace], object]) -> Callable[[Training, dict, dict], object]:
     """A diagnosis of 03-loss-scaler."""
-    return lambda case, tree, got: when(Trace(case, tree, got))
+    return lambda case, tree, got: when(_trace_of(case, tree, got))
 
 
 def one_parameter_only(t: Trace) -> bool:
@@ -101,9 +124,11 @@ def skips_nan_only(t: Trace) -> bool:
 TOLERANCES = {
     SCALE: Tolerance(rtol=1e-6),
     SCALED: Tolerance(rtol=1e-5),
+    LOSS: Tolerance(rtol=1e-5),
     UNSCALED: Tolerance(rtol=1e-5),
     WEIGHTS: Tolerance(atol=1e-6, rtol=1e-5),
     STATE: Tolerance(atol=1e-7, rtol=1e-4),
+    RARE: Tolerance(atol=1e-6, rtol=1e-4),
 }
 """A few roundings of float32: the factors are powers of two, so that dividing and multiplying by 1 / scale agree."""
 
@@ -119,16 +144,29 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             trace(lambda t: t.scales[0] != t.case.init_scale),
-            "The scale does not start at init_scale, which get_scale() should return as a Python float.",
+            "A new scaler does not start at init_scale, which get_scale() should return as a Python float.",
         ),
         Hint(
-            trace(lambda t: t.got[SCALED]["in step 0"] != t.right[SCALED]["in step 0"]),
+            trace(lambda t: t.scales_wrongly()),
             "scale(loss) should return loss times the current scale, as a tensor that `backward` can be called on.",
+        ),
+        Hint(
+            trace(lambda t: t.got[LOSS]["in step 0"] != t.right[LOSS]["in step 0"]),
+            "scale(loss) changed the loss itself, which is still to be logged: return a new tensor, the product.",
         ),
         Hint(
             trace(lambda t: t.still_scaled(0).all()),
             "The gradients reached the optimizer still scaled: divide them in place (div_), in step unless unscale_ "
             "already has.",
+        ),
+        Hint(
+            trace(lambda t: t.first == 0 and not t.skipped[0] and not t.moved(0)),
+            "The optimizer does not step although all gradients are finite: step unscales by itself where unscale_ was "
+            "not called, and goes on.",
+        ),
+        Hint(
+            trace(lambda t: t.first == 0 and not t.skipped[0] and t.times_too_large(0, t.case.init_scale**2).all()),
+            "The gradients were multiplied by the scale once more: backward has done that, unscale_ divides.",
         ),
         Hint(
             trace(lambda t: t.case.n_param_groups > 1 and t.still_scaled(0).any()),
@@ -143,7 +181,8 @@ LOSS_SCALER = Oracle(
                     and t.still_scaled(1).all()
                 )
             ),
-            "From the second step on the gradients are not divided: what unscale_ noted must be forgotten in update.",
+            "From the second step on the gradients are not divided: what unscale_ noted must be forgotten in update, "
+            "and every step brings new tensors in p.grad.",
         ),
         Hint(
             trace(
@@ -171,6 +210,22 @@ LOSS_SCALER = Oracle(
             ),
             "After a step with unscale_ the next one leaves its gradients scaled: forget in update that they had been "
             "divided.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    not t.skipped[t.first]
+                    and t.right_scales[t.first] != t.case.init_scale
+                    and t.times_too_large(t.first, t.right_scales[t.first] / t.case.init_scale).all()
+                )
+            ),
+            "The gradients were divided by the scale of the start: divide by the current one, as the loss was "
+            "multiplied by it.",
+        ),
+        Hint(
+            trace(lambda t: t.first % 2 and not any(t.skipped[: t.first + 1]) and t.scale_change(t.first) < 1),
+            "A clean step was skipped: float32 gradients may be larger than 65504 and are finite all the same. Only "
+            "infinity and NaN count.",
         ),
         Hint(
             trace(
@@ -211,6 +266,15 @@ LOSS_SCALER = Oracle(
             "both), and skip the step.",
         ),
         Hint(
+            trace(
+                lambda t: (
+                    t.right_scales[t.first_wrong_scale + 1] < 1
+                    and t.scales[t.first_wrong_scale + 1] in (0, t.scales[t.first_wrong_scale])
+                )
+            ),
+            "The scale may fall below 1: keep it as a float, without a lower limit.",
+        ),
+        Hint(
             trace(lambda t: t.fixed_factor(t.first_wrong_scale)),
             "The scale changes by the wrong factor: use growth_factor and backoff_factor.",
         ),
@@ -230,11 +294,10 @@ LOSS_SCALER = Oracle(
             trace(
                 lambda t: (
                     t.scale_change(t.first_wrong_scale) > 1
-                    and t.scale_change(t.first_wrong_scale - 1) > 1
-                    and t.case.growth_interval > 1
+                    and any(t.scale_change(step) > 1 for step in range(t.first_wrong_scale))
                 )
             ),
-            "Having grown once, the scale grows at every step: set the count of clean steps back to 0 after growth.",
+            "Having grown once, the scale grows again too early: set the count of clean steps back to 0 after growth.",
         ),
         Hint(
             trace(
@@ -246,6 +309,16 @@ LOSS_SCALER = Oracle(
                 )
             ),
             "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.scale_change(t.first_wrong_scale) == 1
+                    and not t.skipped[t.first_wrong_scale]
+                    and any(t.skipped[: t.first_wrong_scale])
+                )
+            ),
+            "The scale grows too late after a skip: the count begins again at 0, and the next clean step makes it 1.",
         ),
         Hint(
             trace(lambda t: t.grows_every(t.case.growth_interval + 1) or t.grows_every(t.case.growth_interval - 1)),
@@ -261,6 +334,16 @@ LOSS_SCALER = Oracle(
                 lambda t: t.scale_change(t.first_wrong_scale) not in (1, t.case.growth_factor, t.case.backoff_factor)
             ),
             "The scale changes by another factor than growth_factor or backoff_factor.",
+        ),
+        Hint(
+            trace(lambda t: t.only_rare(odd=True)),
+            "A parameter that had no gradient in the first step is left out later: go through optimizer.param_groups "
+            "in every step.",
+        ),
+        Hint(
+            trace(lambda t: t.only_rare(odd=False)),
+            "A parameter without a gradient was changed: leave its p.grad at None, since the optimizer decays and "
+            "counts even where the gradient is 0.",
         ),
     ),
 )

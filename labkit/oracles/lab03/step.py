@@ -10,6 +10,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.step import (
     BACKWARD,
     FORWARD,
+    INPUTS,
     KEPT,
     LEARNING_RATE,
     LOSSES,
@@ -17,6 +18,7 @@ from labkit.exercises.lab03.step import (
     WEIGHTS,
     Classifier,
     Steps,
+    flat,
 )
 from labkit.spec import Hint, Oracle, Tolerance
 
@@ -37,10 +39,13 @@ def multiply(parameters: list[torch.nn.Parameter], factor: float) -> None:
         parameter.grad.mul_(factor)
 
 
-def in_float32(case: Steps, tree: dict, treat: Treat = clip, clear: bool = True) -> dict[str, object]:
+def in_float32(
+    case: Steps, tree: dict, treat: Treat = clip, clear: bool = True, n_updates: int = 1
+) -> dict[str, object]:
     """PyTorch's own step without autocast and without a scaler; a batch that overflows float16 is left out.
 
-    treat, clear: what a mistaken step does to the gradients, and whether it clears them before the next.
+    treat, clear, n_updates: what a mistaken step does to the gradients, whether it clears them before the next, and
+    how often the optimizer steps with them.
     """
     model = Classifier(tree["weights"])
     parameters = list(model.parameters())
@@ -57,12 +62,14 @@ def in_float32(case: Steps, tree: dict, treat: Treat = clip, clear: bool = True)
             loss = model(tree["xs"][step], tree["ys"][step])
             loss.backward()
             treat(parameters, case.max_norm, scale)
-            optimizer.step()
+            for _ in range(n_updates):
+                optimizer.step()
             losses[f"in step {step}"] = loss.item()
-        weights.append(torch.cat([weight.detach().flatten() for weight in model.weights]))
+        weights.append(flat(model))
         scales[f"after step {step}"] = scale
     return {
         KEPT: "float32",
+        INPUTS: ["float32"] * case.n_steps,
         FORWARD: [case.dtype] * case.n_steps,
         BACKWARD: [False] * case.n_steps,
         SCALES: scales,
@@ -88,16 +95,22 @@ def tolerances(case: Steps, tree: dict) -> dict[str, Tolerance]:
     }
 
 
-def as_if(treat: Treat = clip, clear: bool = True, slack: float = 2.0) -> Callable[[Steps, dict, dict], bool]:
+def as_if(
+    treat: Treat = clip, clear: bool = True, n_updates: int = 1, slack: float = 2.0
+) -> Callable[[Steps, dict, dict], bool]:
     """A diagnosis: the weights are those of a step with this mistake, and those of a right one are elsewhere.
 
+    After the first step or after all: some mistakes show late, and others lead so far off that rounding grows.
     slack: more than rounding, for mistakes that leave a gradient in fp16 where it has few bits.
     """
 
     def same(case: Steps, tree: dict, got: dict) -> bool:
-        wrong, right = (in_float32(case, tree, *how)[WEIGHTS] for how in ((treat, clear), ()))
-        close = slack * near(case, tree, wrong)
-        return bool((got[WEIGHTS] - wrong).abs().max() <= close and (right - wrong).abs().max() > close)
+        wrong, right = (in_float32(case, tree, *how)[WEIGHTS] for how in ((treat, clear, n_updates), ()))
+        for part in (slice(1), slice(None)):
+            close = slack * near(case, tree, wrong[part])
+            if (got[WEIGHTS] - wrong)[part].abs().max() <= close < (right - wrong)[part].abs().max():
+                return True
+        return False
 
     return same
 
@@ -128,12 +141,28 @@ def each_by_itself(parameters: list[torch.nn.Parameter], max_norm: float, scale:
         clip([parameter], max_norm, scale)
 
 
+def first_alone(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    clip(parameters[:1], max_norm, scale)
+
+
+def stretched(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+    multiply(parameters, max_norm / norm)
+
+
 def by_value(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
     torch.nn.utils.clip_grad_value_(parameters, max_norm)
 
 
 def not_clipped(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
     """Nothing."""
+
+
+def of_another_length(case: Steps, tree: dict, got: dict) -> bool:
+    """Whether the first step goes the right way, and not as far as it should."""
+    moved, right = (weights[WEIGHTS][0] - start(tree) for weights in (got, in_float32(case, tree)))
+    along = float(torch.nn.functional.cosine_similarity(moved, right, dim=0))
+    return along > 0.995 and not 0.9 < float(moved.norm() / right.norm()) < 1.1
 
 
 def moved_on_bad(case: Steps, tree: dict, got: dict) -> bool:
@@ -149,8 +178,8 @@ def loss_ratio(case: Steps, tree: dict, got: dict) -> float:
 
 
 NEVER_SCALED = (
-    "The updates are too small by the scale: unscaling divides gradients that were never multiplied. Call backward on "
-    "scaler.scale(loss)."
+    "The updates are too small by the scale: backward was not called on scaler.scale(loss), or the gradients were "
+    "divided twice. scaler.step divides them unless scaler.unscale_ has."
 )
 
 TRAIN_STEP = Oracle(
@@ -177,6 +206,11 @@ TRAIN_STEP = Oracle(
             "The model was called more than once in a step: keep the loss of the one forward pass.",
         ),
         Hint(
+            lambda case, tree, got: set(got[INPUTS]) - {"float32"},
+            "x was cast before the call: hand it to the model as it is. Autocast casts what goes into a product, and "
+            "only that; token numbers, for one, must stay whole.",
+        ),
+        Hint(
             lambda case, tree, got: any(got[BACKWARD]),
             "The backward pass ran under autocast: only the forward pass and the loss belong inside. Backward follows "
             "the dtypes that the forward pass chose.",
@@ -195,12 +229,27 @@ TRAIN_STEP = Oracle(
             "The loss that came back is the scaled one: use scaler.scale(loss) for backward only, and return the loss.",
         ),
         Hint(
+            lambda case, tree, got: case.scaled and 0.9 < loss_ratio(case, tree, got) * case.init_scale < 1.1,
+            "The loss that came back was divided by the scale, and it had never been multiplied by it: "
+            "scaler.scale(loss) is a new tensor.",
+        ),
+        Hint(
+            lambda case, tree, got: got[SCALES]["after step 0"] < in_float32(case, tree)[SCALES]["after step 0"],
+            "A batch overflowed that need not: leave the loss in float32, since times the scale it is too large for "
+            "float16.",
+        ),
+        Hint(
+            lambda case, tree, got: bool((got[WEIGHTS] == start(tree)).all()) and not case.overflow_in_steps,
+            "The weights never move: no step is taken, or zero_grad comes after backward and throws the gradients "
+            "away.",
+        ),
+        Hint(
             as_if(clip_then_unscale),
             "Clipped first and unscaled afterwards: the scaled gradients have a norm far above max_norm, so that "
             "almost nothing is left. Call scaler.unscale_(optimizer) before clipping.",
         ),
-        Hint(as_if(never_scaled, slack=20.0), NEVER_SCALED),
-        Hint(as_if(never_scaled_clip_first, slack=20.0), NEVER_SCALED),
+        Hint(as_if(never_scaled, slack=5.0), NEVER_SCALED),
+        Hint(as_if(never_scaled_clip_first, slack=5.0), NEVER_SCALED),
         Hint(
             as_if(never_unscaled),
             "The optimizer received gradients that are still scaled: scaler.unscale_ or scaler.step must divide them.",
@@ -218,12 +267,32 @@ TRAIN_STEP = Oracle(
             "Every parameter was clipped by its own norm: max_norm bounds the norm of all gradients together.",
         ),
         Hint(
+            as_if(first_alone),
+            "Only the gradients of the optimizer's first group were clipped: max_norm bounds the norm of all of them "
+            "together.",
+        ),
+        Hint(
+            as_if(stretched),
+            "Gradients whose norm is below max_norm were stretched to it: clipping shortens, and leaves short ones "
+            "alone.",
+        ),
+        Hint(
+            as_if(n_updates=2),
+            "The optimizer stepped twice with the same gradients: scaler.step(optimizer) is the one step.",
+        ),
+        Hint(
             as_if(by_value),
             "Every element was clipped by itself, which turns the gradient: use clip_grad_norm_, which shortens it.",
         ),
         Hint(
+            of_another_length,
+            "The gradients have the right direction and the wrong length: where the square root of the sum of all "
+            "squares is above max_norm, clipping makes it max_norm.",
+        ),
+        Hint(
             lambda case, tree, got: case.scaled and got[SCALES] != in_float32(case, tree)[SCALES],
-            "The scale does not follow: call scaler.update() once at the end of every step.",
+            "The scale does not follow: call scaler.update() once at the end of every step, of the scaler that is "
+            "handed in.",
         ),
     ),
 )

@@ -75,6 +75,18 @@ def kept(tree: dict, scale: float) -> float:
     return 1 - to_zero(tree, scale)
 
 
+def by_natural_logarithm(tree: dict, scale: float) -> float:
+    return share(tree, tree["exponents"] + math.log(scale) < -25)
+
+
+def never_to_the_left(tree: dict, scale: float) -> float:
+    return to_zero(tree, max(1.0, scale))
+
+
+def always_to_the_right(tree: dict, scale: float) -> float:
+    return to_zero(tree, max(scale, 1 / scale))
+
+
 def either_end(tree: dict, scale: float) -> float:
     value = cast(tree["exponents"], scale, 1.5)
     return share(tree, (value == 0) | value.isinf())
@@ -89,6 +101,8 @@ def last_bin(tree: dict) -> float:
     """The safe scale of a histogram whose empty bins held gradients as well."""
     return 2.0 ** (14 - int(tree["exponents"].max()))
 
+
+A_SCALE_BELOW_1 = "A scale below 1 moves the bins to the left, since log2(scale) is negative, and more is lost."
 
 UNDERFLOW = Oracle(
     id="03-underflow",
@@ -106,6 +120,15 @@ UNDERFLOW = Oracle(
             "One bin too many is lost: 2^-24 is the smallest subnormal, and what is above half of it rounds up to it.",
         ),
         Hint(
+            fractions_are(below(-26)),
+            "One bin too few is lost: the bin -26 ends at 2^-25, half of the smallest subnormal, and all that is below "
+            "rounds to zero.",
+        ),
+        Hint(
+            lambda case, tree, got: any(value > 1 for value in got["fraction_to_zero"].values()),
+            "A fraction lies between 0 and 1: divide the gradients that are lost by all of them, counts.sum().",
+        ),
+        Hint(
             fractions_are(lambda tree, scale: to_zero(tree, 1 / scale)),
             "The scale goes the wrong way: gradients are multiplied by it before they are rounded to fp16.",
         ),
@@ -113,6 +136,9 @@ UNDERFLOW = Oracle(
             fractions_are(lambda tree, scale: to_zero(tree, 1.0)),
             "The scale does not change the fraction: 2^k times 2^s is 2^(k + s), so every bin moves by log2(scale).",
         ),
+        Hint(fractions_are(by_natural_logarithm), "The bins move by log2(scale); that is the natural logarithm."),
+        Hint(fractions_are(never_to_the_left), A_SCALE_BELOW_1),
+        Hint(fractions_are(always_to_the_right), A_SCALE_BELOW_1),
         Hint(fractions_are(of_bins), "That is a fraction of the bins. Count the gradients in them."),
         Hint(fractions_are(of_filled_bins), "That is a fraction of the bins. Count the gradients in them."),
         Hint(fractions_are(kept), "That is the fraction which survives; asked for is the one that becomes zero."),
@@ -125,12 +151,20 @@ UNDERFLOW = Oracle(
             "The last bins hold nothing: look for the largest exponent among bins whose count is not 0.",
         ),
         Hint(
+            scale_is(lambda tree: math.log2(safe_scale(tree))),
+            "That is the exponent of the scale: return 2.0 to that power.",
+        ),
+        Hint(
             lambda case, tree, got: math.frexp(got["largest_safe_scale"])[0] != 0.5,
             "Not a power of two: only such a scale moves every bin by whole steps and adds no rounding of its own.",
         ),
         Hint(
             lambda case, tree, got: got["largest_safe_scale"] == 2 * safe_scale(tree),
             "Twice too large: fp16 ends at 65504, inside the bin from 2^15 to 2^16, so that this bin must stay empty.",
+        ),
+        Hint(
+            lambda case, tree, got: got["largest_safe_scale"] == 1 > safe_scale(tree),
+            "These gradients need a scale below 1: the largest bin in use lies above [2^14, 2^15) and moves down.",
         ),
         Hint(
             lambda case, tree, got: got["largest_safe_scale"] > safe_scale(tree),

