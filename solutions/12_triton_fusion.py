@@ -371,12 +371,12 @@ labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 # Write `rmsnorm(x, weight, eps)` for contiguous `x` of shape (n_rows, n_cols) and `weight` of shape (n_cols,) with the
 # same dtype, float32 or float16, in such a way that gradients flow to both. A row fits into a block. Compute in float32.
 #
-# Keep x and 4 bytes a row. Forward is one launch, backward at most two. The gradient that comes into `backward` may have
-# any strides (`.sum()` hands back a single number, expanded); `dout.contiguous()` copies it where that is needed.
+# Keep x and 4 bytes a row. Forward is one launch, backward at most two; both passes read each matrix once. The gradient
+# that comes into `backward` may have any strides (after `.sum()`, one number expanded); `dout.contiguous()` copies it.
 #
 # The rows share the weight's gradient, and two programs must not write the same element. So let each program of the
-# backward pass take several rows, at least 4 of them, and write a partial sum of its own. PyTorch may add these up: what
-# kernels stored, `.sum(0)` and `.to` may touch.
+# backward pass take 4 rows or more, and write a partial sum of its own, once (no `torch.zeros` first). PyTorch may add
+# these up: what kernels stored, `.sum(0)` and `.to` may touch.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

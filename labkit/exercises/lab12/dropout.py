@@ -9,6 +9,9 @@ import torch
 from labkit.exercises.lab12.shapes import PATIENT, Graded, dout_of, draw, draw_dout, kept_besides
 from labkit.spec import Answer, Exercise
 
+SEEDS_APART = 2**20
+"""The other seed is this much larger: its low bits are the same, and so is its parity."""
+
 
 @dataclass(frozen=True)
 class Dropped(Graded):
@@ -25,13 +28,13 @@ def dropout_inputs(case: Dropped, gen: torch.Generator) -> dict:
 
 
 def drive_dropout(ans, case: Dropped, tree: dict, stage) -> dict:
-    """Forward and backward with one seed, and forward with another one, in one count."""
+    """Forward with one seed, forward with another one, and backward from the first, in one count."""
     x, bias, y = (tree[name].requires_grad_() for name in ("x", "bias", "y"))
     with stage.meter("traffic"), stage.meter("compiled"):
         out = ans.bias_gelu_dropout(x, bias, y, case.p, case.seed)
         kept_bytes = kept_besides(out, x, bias, y)
+        other = ans.bias_gelu_dropout(x, bias, y, case.p, case.seed + SEEDS_APART)
         dx, dbias, dy = torch.autograd.grad(out, (x, bias, y), dout_of(case, tree))
-        other = ans.bias_gelu_dropout(x, bias, y, case.p, case.seed + 2)
     return {"out": out, "other": other, "dx": dx, "dbias": dbias, "dy": dy, "kept_bytes": kept_bytes}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from labkit.exercises.lab12.shapes import PATIENT, Graded, dout_of, draw, draw_dout, kept_besides
+from labkit.exercises.lab12.shapes import PATIENT, Graded, dout_of, draw, draw_dout, dtype_of, kept_besides
 from labkit.spec import Answer, Exercise
 
 
@@ -16,21 +16,28 @@ class Norm(Graded):
 
 
 def norm_inputs(case: Norm, gen: torch.Generator) -> dict:
-    """x: (n_rows, n_cols), its rows with means and sizes of their own; dout: as x, or transposed; weight: (n_cols,)."""
+    """x, other: (n_rows, n_cols), their rows with means and sizes of their own; dout: as x, or transposed.
+
+    weight: (n_cols,). The squares of the last row of x are beyond the range of float16.
+    """
     sizes = torch.linspace(0.1, 2.0, case.n_rows)[:, None]
+    sizes[-1] = 300.0
+    rows = [(torch.randn(case.n_rows, case.n_cols, generator=gen) + 0.5) * sizes for _ in range(2)]
     return {
-        "x": ((torch.randn(case.n_rows, case.n_cols, generator=gen) + 0.5) * sizes).to(getattr(torch, case.dtype)),
+        "x": rows[0].to(dtype_of(case)),
+        "other": rows[1].to(dtype_of(case)),
         "weight": 1 + draw(case, gen, case.n_cols, scale=0.3),
         "dout": draw_dout(case, gen),
     }
 
 
 def drive_rmsnorm(ans, case: Norm, tree: dict, stage) -> dict:
-    """Forward and backward in one count; what ctx holds is looked at in between."""
+    """Forward and backward in one count, and in between, forward for another x; what ctx holds is looked at."""
     x, weight = (tree[name].requires_grad_() for name in ("x", "weight"))
     with stage.meter("traffic"), stage.meter("compiled"):
         out = ans.rmsnorm(x, weight, case.eps)
         kept_bytes = kept_besides(out, x, weight)
+        ans.rmsnorm(tree["other"], weight, case.eps)
         dx, dweight = torch.autograd.grad(out, (x, weight), dout_of(case, tree))
     return {"out": out, "dx": dx, "dweight": dweight, "kept_bytes": kept_bytes}
 

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from labkit.exercises.lab12.shapes import PATIENT, Rows, draw
 from labkit.spec import Answer, Exercise
 
-MASKED_FROM = 3
-"""In the second row, every element from this column on is minus infinity, as under a causal mask."""
+MASKED_ROW, MASKED_FROM = 1, 3
+"""In this row, every element from this column on is minus infinity, as under a causal mask."""
+LARGE = 300
+LOW_ROW = 3
+LOW = -400
+"""By itself, exp overflows where a row is large, and is 0 in the low row. Both are between 256 and 512 away from 0."""
 
 
 def softmax_inputs(case: Rows, gen: torch.Generator) -> dict:
-    """x: (n_rows, n_cols + gap), of which the answer gets the first n_cols columns; every second row is large."""
+    """x: (n_rows, n_cols + gap), of which the answer gets the first n_cols columns; rows lie far above or below 0."""
     x = draw(case, gen, case.n_rows, case.n_cols + case.gap, scale=3.0)
-    x[::2] += 300
-    x[1, MASKED_FROM : case.n_cols] = -float("inf")
+    x[::2] += LARGE
+    x[LOW_ROW] += LOW
+    x[MASKED_ROW, MASKED_FROM : case.n_cols] = -float("inf")
     return {"x": x}
 
 
 def drive_softmax(ans, case: Rows, tree: dict, stage) -> dict:
     x = tree["x"][:, : case.n_cols]
     with stage.meter("traffic"), stage.meter("compiled"):
-        return {"out": ans.softmax(x)}
+        out = ans.softmax(x)
+    return {"out": out, "contiguous": isinstance(out, Tensor) and out.is_contiguous()}
 
 
 SOFTMAX = Exercise(
@@ -32,7 +39,7 @@ SOFTMAX = Exercise(
     minutes=20,
     difficulty=2,
     answers=(Answer("softmax"),),
-    public=(Rows(6, 100), Rows(4, 1024), Rows(5, 200, "float16", gap=24)),
+    public=(Rows(6, 100), Rows(4, 4096), Rows(5, 200, "float16", gap=24)),
     inputs=softmax_inputs,
     drive=drive_softmax,
     run=PATIENT,

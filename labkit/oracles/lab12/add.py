@@ -12,6 +12,9 @@ from labkit.spec import Budget, Hint, Oracle
 MANY = 200
 """From so many elements on, the last, shorter piece of memory is a small part of all."""
 
+FEW = 8
+"""A program's last block that is missing is nearly always longer."""
+
 
 def is_wide(case: Vector) -> bool:
     """Whether threads can take several elements at once: whole blocks, at addresses that 16 bytes divide."""
@@ -23,6 +26,20 @@ def only_the_end(case: Vector, tree: dict, got: dict) -> bool:
     right = got["out"] == tree["x"] + tree["y"]
     first = int(right.int().argmin())
     return first > 0 and right[first:].double().mean() < 0.5
+
+
+def last_ones_missing(case: Vector, tree: dict, got: dict) -> bool:
+    """A few elements at the end, and no others, were never stored; new memory holds NaN here."""
+    missing = got["out"].isnan()
+    n_missing = int(missing.sum())
+    return 0 < n_missing <= FEW < case.n and bool(missing[-n_missing:].all())
+
+
+def rounded_inside(case: Vector, tree: dict, got: dict) -> bool:
+    """Of the right dtype, and off by the rounding of a shorter format and by no more."""
+    out, right = got["out"], tree["x"] + tree["y"]
+    close = torch.allclose(out.double(), right.double(), rtol=2**-7, atol=2**-7)
+    return out.dtype == right.dtype and close and not torch.equal(out, right)
 
 
 def nothing_written(case: Vector, tree: dict, got: dict) -> bool:
@@ -55,6 +72,15 @@ ADD = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            last_ones_missing,
+            "Only the last elements are never stored. The mask ends too early (offs < n), or blocks overlap, or the "
+            "last one has no program (round up: triton.cdiv).",
+        ),
+        Hint(
+            rounded_inside,
+            "The values are nearly right, but rounded on the way: add in the dtype of x and y, or in float32.",
+        ),
         Hint(
             only_the_end,
             "The beginning is right and the rest is not. Either there are too few programs (round up: triton.cdiv), or "

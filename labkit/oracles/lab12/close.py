@@ -12,9 +12,12 @@ from labkit.spec import Observation, Tolerance, Tree
 
 
 def rounded_once(case: Rows, tree: Tree) -> Tolerance:
-    """Computed in float32 and rounded to the dtype at the end; the least subnormals of float16 come on top."""
+    """Computed in float32 and rounded to the dtype at the end; the least subnormals of float16 come on top.
+
+    4e-5: the logarithm of a sum of exponentials, added to a maximum of 256 to 512, is rounded by up to 1.5e-5.
+    """
     eps = torch.finfo(dtype_of(case)).eps
-    return Tolerance(rtol=max(1.01 * eps, 2e-5), atol=max(eps / 1000, 1e-6))
+    return Tolerance(rtol=max(1.01 * eps, 4e-5), atol=max(eps / 1000, 1e-6))
 
 
 def near(case: Rows, got: Tensor, expected: Tensor) -> bool:
@@ -41,11 +44,24 @@ DOUT_HINT = (
 
 
 def only_the_beginning(case: Rows, got: Tensor, expected: Tensor) -> bool:
-    """The elements up to some place are right, and of those behind it many are not."""
+    """The elements up to some place are right, and those behind it are not: never stored, or most of them wrong."""
     tolerance = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)
     right = torch.isclose(got.double(), expected.double(), rtol=tolerance, atol=tolerance).reshape(-1).double()
     first = int(right.argmin())
+    if first > 0 and bool(got.reshape(-1)[first:].isnan().all()):
+        return True
     return first >= right.numel() / 8 and bool(right[first:].mean() < 0.5)
+
+
+def ends_unwritten(got: Tensor, expected: Tensor) -> bool:
+    """The first rows, one or more, are right, and nothing was stored behind them: new memory holds NaN here."""
+    written = ~got.isnan().all(-1)
+    n_written = int(written.sum())
+    return (
+        0 < n_written < len(got)
+        and bool(written[:n_written].all())
+        and torch.allclose(got[:n_written].double(), expected[:n_written].double(), rtol=1e-2, atol=1e-3)
+    )
 
 
 def keeps_at_most(limit_bytes: Callable[[Rows], int], hint: str) -> Callable[[Observation], str | None]:

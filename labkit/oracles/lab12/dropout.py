@@ -22,6 +22,10 @@ CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 SMALL = 1e-3
 """A value below tells too little about whether it was dropped."""
 SIGMAS = 5
+ENOUGH = 100
+"""Pairs of elements that tell something about a mask."""
+SIGMAS_ALIKE = 7
+"""More than SIGMAS: many distances are looked at, and the pairs of one distance depend on each other a little."""
 MOST_ALIKE = 0.97
 """Of two independent masks with p from 0.1 to 0.9, fewer elements than this agree."""
 
@@ -81,11 +85,19 @@ def share_is_right(run: Observation) -> str | None:
     "through the whole matrix and not from the start of its block."
 )
 def mask_does_not_repeat(run: Observation) -> str | None:
+    """Elements at some distance are not kept or dropped together more often than chance has it."""
     mask, told = (one.reshape(-1) for one in kept(run.case, run.tree, run.got["out"]))
-    for shift in sorted({run.case.n_cols, *(2**n for n in range(4, 12))}):
+    share = float(mask[told].double().mean())
+    by_chance = share**2 + (1 - share) ** 2
+    for shift in sorted({run.case.n_cols, *range(1, 17), *(2**n for n in range(5, 12))}):
         both = told[shift:] & told[:-shift]
-        if both.sum() > 100 and bool((mask[shift:] == mask[:-shift])[both].double().mean() > MOST_ALIKE):
-            return f"the mask repeats itself after {shift} elements"
+        if (n := int(both.sum())) < ENOUGH:
+            continue
+        alike = float((mask[shift:] == mask[:-shift])[both].double().mean())
+        if alike - by_chance > SIGMAS_ALIKE * (by_chance * (1 - by_chance) / n) ** 0.5:
+            return (
+                f"of elements {shift} apart, {alike:.0%} are kept or dropped together; by chance it is {by_chance:.0%}"
+            )
     return None
 
 
@@ -117,13 +129,21 @@ def slopes(tree: dict) -> Tensor:
     return torch.autograd.grad(F.gelu(at).sum(), at)[0]
 
 
-def either(tree: dict, got: dict, kept_values: Tensor, dropped: Tensor | None = None) -> bool:
-    """Nearly every element of out is one of two values."""
+def is_value(got: dict, values: Tensor) -> Tensor:
+    """Of each element of out, whether it is this, more or less."""
     out = got["out"].double()
-    dropped = tree["y"].double() if dropped is None else dropped
-    is_one = torch.isclose(out, kept_values, rtol=1e-3, atol=1e-4)
-    is_other = torch.isclose(out, dropped.expand(out.shape), rtol=1e-3, atol=1e-4)
-    return bool((is_one | is_other).double().mean() > 0.99 and is_one.any() and is_other.any())
+    return torch.isclose(out, values.expand(out.shape), rtol=1e-3, atol=1e-4)
+
+
+def is_either(tree: dict, got: dict, kept_values: Tensor) -> Tensor:
+    """Of each element of out, whether it is what it should be if kept, or y."""
+    return is_value(got, kept_values) | is_value(got, tree["y"].double())
+
+
+def either(tree: dict, got: dict, kept_values: Tensor, dropped: Tensor | None = None) -> bool:
+    """Nearly every element of out is one of two values, and both occur."""
+    one, other = is_value(got, kept_values), is_value(got, tree["y"].double() if dropped is None else dropped)
+    return bool((one | other).double().mean() > 0.99 and one.any() and other.any())
 
 
 def unscaled(case: Dropped, tree: dict, got: dict) -> bool:
@@ -135,10 +155,13 @@ def unscaled(case: Dropped, tree: dict, got: dict) -> bool:
 
 
 def bias_elsewhere(case: Dropped, tree: dict, got: dict) -> bool:
-    """No bias, or that of the row's number."""
+    """No bias, or that of the row's number; or the first row has the right ones, and the last one has not."""
     biases = (torch.zeros(1), tree["bias"][torch.arange(case.n_rows) % case.n_cols][:, None])
     x = tree["x"].double()
-    return any(either(tree, got, tree["y"].double() + F.gelu(x + bias) / (1 - case.p)) for bias in biases)
+    if any(either(tree, got, tree["y"].double() + F.gelu(x + bias) / (1 - case.p)) for bias in biases):
+        return True
+    right = is_either(tree, got, tree["y"].double() + activated(tree) / (1 - case.p))
+    return bool(right[0].all() and right[-1].double().mean() < 0.9)
 
 
 def drops_y_too(case: Dropped, tree: dict, got: dict) -> bool:
@@ -150,6 +173,17 @@ def approximate(case: Dropped, tree: dict, got: dict) -> bool:
     """Close to the right values, but not right: GELU by tanh is off by up to 5e-4."""
     right = activated(tree, "tanh") / (1 - case.p)
     return either(tree, got, tree["y"].double() + right)
+
+
+def lacks_y(case: Dropped, tree: dict, got: dict) -> bool:
+    return either(tree, got, activated(tree) / (1 - case.p), torch.zeros((), dtype=torch.float64))
+
+
+def other_activation(case: Dropped, tree: dict, got: dict) -> bool:
+    """x times the sigmoid of 1.702 x, or erf without the root of 2."""
+    at = tree["x"].double() + tree["bias"].double()
+    wrong = (at * torch.sigmoid(1.702 * at), at * (1 + torch.erf(at)) / 2)
+    return any(either(tree, got, tree["y"].double() + one / (1 - case.p)) for one in wrong)
 
 
 def dropped_before(case: Dropped, tree: dict, got: dict) -> bool:
@@ -192,6 +226,7 @@ def dx_unscaled(case: Dropped, tree: dict, got: dict) -> bool:
 BIAS_GELU_DROPOUT = Oracle(
     id="12-bias-gelu-dropout",
     judge=(
+        inputs_untouched,
         values_are_right,
         mask_does_not_repeat,
         share_is_right,
@@ -201,7 +236,6 @@ BIAS_GELU_DROPOUT = Oracle(
             lambda case: 0,
             "Keep no mask: the seed and an element's number give the same random number again in the backward pass.",
         ),
-        inputs_untouched,
     ),
     budgets=(
         *SAFE,
@@ -218,6 +252,8 @@ BIAS_GELU_DROPOUT = Oracle(
         Hint(drops_y_too, "y is added after the dropout, so that it is never dropped."),
         Hint(unscaled, "What is kept has to be divided by 1 - p, so that the mean stays what it was."),
         Hint(dropped_before, "The division by 1 - p comes after the activation, not before it."),
+        Hint(lacks_y, "y is missing: the result is y plus what dropout leaves of the activation."),
+        Hint(other_activation, "This is not the exact GELU. It is x / 2 * (1 + tl.erf(x / sqrt(2))), at x + bias."),
         Hint(approximate, "This is GELU by tanh. Use the exact one: x / 2 * (1 + tl.erf(x / sqrt(2)))."),
         Hint(
             bias_elsewhere,

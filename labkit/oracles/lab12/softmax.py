@@ -3,36 +3,73 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Rows
+from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
 from labkit.oracles.kernels import SAFE, compiled, moved
-from labkit.oracles.lab12.close import rounded_once
+from labkit.oracles.lab12.close import ends_unwritten, rounded_once
 from labkit.spec import Hint, Oracle
 
 
 def expected(case: Rows, tree: dict) -> dict:
     x = tree["x"][:, : case.n_cols]
-    return {"out": torch.softmax(x.float(), -1).to(x.dtype)}
+    return {"out": torch.softmax(x.float(), -1).to(x.dtype), "contiguous": True}
 
 
-def sums(got: dict) -> torch.Tensor:
-    """The sum of each row, which should be 1."""
-    return got["out"].double().sum(-1)
+def result(case: Rows, got: dict) -> Tensor:
+    """The result in float64. What has another shape is no matrix whose rows could be looked at."""
+    if got["out"].shape != (case.n_rows, case.n_cols):
+        raise ValueError("another shape")
+    return got["out"].double()
+
+
+def right_rows(case: Rows, tree: dict, got: dict) -> Tensor:
+    """Of each row, whether it is right, more or less."""
+    right = expected(case, tree)["out"].double()
+    return torch.isclose(result(case, got), right, rtol=1e-2, atol=1e-3).all(-1)
+
+
+def no_maximum(case: Rows, tree: dict, got: dict) -> bool:
+    out = result(case, got)
+    return bool(out[0].isnan().any() and not out[MASKED_ROW].isnan().any())
+
+
+def fails_far_below(case: Rows, tree: dict, got: dict) -> bool:
+    """0/0 in the row whose exponentials are all 0, and nowhere else."""
+    return bool(result(case, got)[LOW_ROW].isnan().all() and right_rows(case, tree, got).sum() == case.n_rows - 1)
+
+
+def columns_unwritten(case: Rows, tree: dict, got: dict) -> bool:
+    """Nothing was stored from some column on; new memory holds NaN here."""
+    unwritten = result(case, got).isnan()
+    in_all, in_any = unwritten.all(0), unwritten.any(0)
+    first = int(in_all.int().argmax())
+    return first > 0 and bool(in_all[first:].all() and not in_any[:first].any())
 
 
 def other_rows(case: Rows, tree: dict, got: dict) -> bool:
-    """The first row is right and the others, in a matrix with gaps, are not."""
-    right, out = expected(case, tree)["out"], got["out"]
-    first, all_rows = (torch.allclose(out[:n], right[:n], rtol=1e-2, atol=1e-3) for n in (1, None))
-    return case.gap > 0 and first and not all_rows
+    """The first row is right and the second, in a matrix with gaps, is not."""
+    right = right_rows(case, tree, got)
+    return case.gap > 0 and bool(right[0] and not right[1])
 
 
 def nearly(case: Rows, tree: dict, got: dict) -> bool:
     """Off by more than one rounding of the result, and not by much."""
-    right, out = expected(case, tree)["out"].float(), got["out"].float()
+    right, out = expected(case, tree)["out"].float(), result(case, got).float()
     close = torch.allclose(out, right, rtol=0.1, atol=1e-3)
     return case.dtype != "float32" and close and not torch.allclose(out, right, rtol=2e-3, atol=1e-6)
+
+
+def sums_too_large(case: Rows, tree: dict, got: dict) -> bool:
+    return bool((result(case, got).sum(-1) > 1.01).any())
+
+
+def sums_too_small(case: Rows, tree: dict, got: dict) -> bool:
+    """Some rows lose a part to lanes behind their end. In others these count for nothing, beside large numbers."""
+    out = result(case, got)
+    return bool((out >= 0).all() and (out.sum(-1) < 0.99).any() and right_rows(case, tree, got).any())
 
 
 SOFTMAX = Oracle(
@@ -47,9 +84,23 @@ SOFTMAX = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: bool(got["out"][0].isnan().any() and not got["out"][3::2].isnan().any()),
+            no_maximum,
             "exp overflows where the numbers are large. Subtract the row's maximum first: the factor that this brings "
             "in cancels.",
+        ),
+        Hint(
+            fails_far_below,
+            "In a row far below 0 every exponential is 0, and 0/0 is no number. Subtract the row's own maximum, which "
+            "may be negative.",
+        ),
+        Hint(
+            lambda case, tree, got: ends_unwritten(result(case, got), expected(case, tree)["out"]),
+            "The last rows are never stored: the grid needs a program for each row, its length rounded up where a "
+            "program takes several.",
+        ),
+        Hint(
+            columns_unwritten,
+            "The ends of the rows are never stored: the block needs as many lanes as the longest row has elements.",
         ),
         Hint(
             nearly,
@@ -58,17 +109,21 @@ SOFTMAX = Oracle(
         ),
         Hint(
             other_rows,
-            "The first row is right and those below are not: rows need not lie n_cols elements apart. Hand x.stride(0) "
+            "The first row is right and the second is not: rows need not lie n_cols elements apart. Hand x.stride(0) "
             "to the kernel for loading, and out.stride(0) for storing.",
         ),
         Hint(
-            lambda case, tree, got: bool((sums(got) < 0.99).any() and (sums(got) >= 0).all()),
+            sums_too_large,
+            "The rows sum up to more than 1: divide the exponentials by their sum over the row.",
+        ),
+        Hint(
+            sums_too_small,
             "The rows sum up to less than 1: lanes behind the end of the row take part in the sum. Load them as "
             "-float('inf'), whose exp is 0.",
         ),
         Hint(
-            lambda case, tree, got: bool((sums(got) > 1.01).any()),
-            "The rows sum up to more than 1: divide the exponentials by their sum over the row.",
+            lambda case, tree, got: got["contiguous"] is False,
+            "The result is not contiguous: make it with torch.empty(x.shape, ...), which lies in memory row after row.",
         ),
     ),
 )

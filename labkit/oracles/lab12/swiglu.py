@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Graded, dout_of, dtype_of
+from labkit.exercises.lab12.swiglu import LARGE
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, keeps_at_most, near, only_the_beginning, takes_dout_as_contiguous
 from labkit.spec import Hint, Oracle, Tolerance
@@ -78,6 +79,18 @@ def ends_early(case: Graded, tree: dict, got: dict) -> bool:
     return any(only_the_beginning(case, got[name], right[name]) for name in ("out", "dgate", "dup"))
 
 
+def overflows(case: Graded, tree: dict, got: dict) -> bool:
+    """NaN or infinity where the gate is large, and nowhere else."""
+    large = tree["gate"].double() >= LARGE
+    return any(torch.equal(~got[name].isfinite(), large) for name in ("out", "dgate", "dup"))
+
+
+def of_a_later_call(case: Graded, tree: dict, got: dict) -> bool:
+    """The gradients are those of the call in between, whose arguments were the other way round."""
+    between = expected(case, {**tree, "gate": tree["up"], "up": tree["gate"]})
+    return all(near(case, got[name], between[name]) for name in ("dgate", "dup"))
+
+
 SWIGLU = Oracle(
     id="12-swiglu",
     expect=expected,
@@ -93,9 +106,10 @@ SWIGLU = Oracle(
     budgets=(
         *SAFE,
         *moved(
-            load=lambda case, tree: 5 * case.n_bytes + case.copied_bytes,
-            store=lambda case, tree: 3 * case.n_bytes + case.copied_bytes,
-            launches=2,
+            # Twice forward: two read and one written; backward: three read and two written.
+            load=lambda case, tree: 7 * case.n_bytes + case.copied_bytes,
+            store=lambda case, tree: 4 * case.n_bytes + case.copied_bytes,
+            launches=3,
         ),
         *compiled(),
     ),
@@ -104,6 +118,16 @@ SWIGLU = Oracle(
         Hint(
             gradients_swapped,
             "dgate and dup are swapped: `backward` returns the gradients in the order of forward's arguments.",
+        ),
+        Hint(
+            of_a_later_call,
+            "These are the gradients of a later call. Keep tensors on ctx, which each call has for itself, not on the "
+            "class or in a global variable.",
+        ),
+        Hint(
+            overflows,
+            "exp overflows where a gate is large, and inf / inf is no number: take tl.sigmoid(gate), or "
+            "1 / (1 + tl.exp(-gate)).",
         ),
         Hint(
             without_dout,
