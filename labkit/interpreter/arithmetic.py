@@ -67,7 +67,11 @@ def _patch_operations(interpreter: ModuleType) -> None:
 
     def binary_op(self, lhs, rhs, op):
         if not is_stored_as_bits(lhs.dtype):
-            return stock_binary(self, lhs, rhs, op)
+            result = stock_binary(self, lhs, rhs, op)
+            if result.data.dtype == np.bool_:
+                # The stock interpreter gives a comparison the type of what is compared, and casts by it later.
+                result.dtype = language.int1
+            return result
         return rounded(op(widen(lhs.data, lhs.dtype), widen(rhs.data, rhs.dtype)), lhs.dtype)
 
     def unary_op(self, arg, op):

@@ -341,6 +341,25 @@ def _merge(top, total, other_top, other_total):
 
 
 @check
+def conditions_are_truth_values():
+    """Where one of them is a scalar, and where they are counted."""
+
+    @triton.jit
+    def kernel(x_ptr, out_ptr, n_rows, n_cols, BLOCK_SIZE: tl.constexpr):
+        cols = tl.arange(0, BLOCK_SIZE)
+        for row in tl.static_range(4):
+            inside = (cols < n_cols) & (row + tl.program_id(0) < n_rows)
+            x = tl.load(x_ptr + row * n_cols + cols, mask=inside, other=-1.0)
+            n_below = (x < 1).to(tl.int32) + (x < 2).to(tl.int32) + (cols < 2).to(tl.int32)
+            kept = tl.where(row + tl.program_id(0) < n_rows, n_below, 9)
+            tl.store(out_ptr + row * BLOCK_SIZE + cols, kept, mask=row + tl.program_id(0) < 4)
+
+    x, out = torch.tensor([[0.0, 1.0, 2.0], [3.0, 1.0, 0.0], [2.0, 2.0, 0.0]]), torch.zeros(4, 4, dtype=torch.int32)
+    kernel[(1,)](x, out, 3, 3, 4)
+    assert out.tolist() == [[3, 2, 0, 2], [1, 2, 2, 2], [1, 1, 2, 2], [9, 9, 9, 9]]
+
+
+@check
 def custom_reductions_are_trees():
     @triton.jit
     def kernel(x_ptr, out_ptr, n: tl.constexpr):
@@ -447,5 +466,11 @@ def the_language_is_given_back():
     assert {name: getattr(tl, name) for name in dir(tl)} == before
 
 
-STOCK_PASSES = {"the_language_is_given_back", "bf16_negative", "bf16_abs", "fp8_abs"}
+STOCK_PASSES = {
+    "the_language_is_given_back",
+    "bf16_negative",
+    "bf16_abs",
+    "fp8_abs",
+    "conditions_are_truth_values",  # until 3.8
+}
 """What the stock interpreter does right, in some version at least; kept because our patches could break it."""
