@@ -367,8 +367,9 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 #
 # Write `activation_bytes(config, batch_size, seq_len, attention, dtype_bytes)` for a Llama: the bytes that are alive
 # after the forward pass, beyond weights and tokens, while only the loss is held on to. `config` has the fields of
-# section 1, `attention` is `"sdpa"` or `"eager"`, `dtype_bytes` is 2 for bfloat16 and 4 for float32. No dropout. The check
-# measures the model of `transformers`; 2 % are allowed, so single numbers a row may be left out.
+# section 1, `attention` is `"sdpa"` or `"eager"`, `dtype_bytes` is 2 for bfloat16 and 4 for float32. No dropout. Add
+# up: to measure the model of `transformers` is the check's part. 2 % are allowed, so single numbers a row may be left
+# out.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

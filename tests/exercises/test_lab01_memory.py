@@ -11,12 +11,13 @@ import pytest
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
 from labkit.check import judge
+from labkit.check.text import as_text
 from labkit.exercises.lab01.llama import moments
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
 from labkit.spec import GiB, Observation
 from labkit.tree import plain
-from tests.exercises.harness import TESTS, answers_in, hidden_verdict, solution_of
+from tests.exercises.harness import TESTS, answers_in, hidden_verdict, public_verdict, solution_of
 
 IDS = ("01-param-count", "01-model-state-bytes", "01-activation-bytes", "01-extrapolate", "01-largest-batch")
 LLAMA_3_8B = SimpleNamespace(
@@ -132,7 +133,8 @@ def test_no_card_is_so_nearly_full_that_a_right_sum_could_be_off_by_one(ours, st
         batch = ours.largest_batch(needs, case.card_bytes)
         a_tenth = 0.1 * (needs["activations_per_sequence"] + needs["loss_per_sequence"])
         if batch:
-            assert moments(case.shape(), batch, case.seq_len).peak + a_tenth < case.card_bytes, case
+            fits = moments(case.shape(), batch, case.seq_len)
+            assert fits.at_backward + a_tenth < case.card_bytes and fits.at_update <= case.card_bytes, case
         assert moments(case.shape(), batch + 1, case.seq_len).peak - 0.5 * a_tenth > case.card_bytes, case
 
 
@@ -147,6 +149,35 @@ def test_whatever_comes_back_is_judged_and_is_wrong(exercise_id: str, value: obj
     for got in (plain(value), {"out": plain(value)}, {"bytes": plain(value), "gb": None, "gib": plain(value)}):
         verdict = judge(exercise, oracle, [Observation(case, tree, got, tree)])
         assert verdict.score == 0 and verdict.outcome in ("failed", "suspected")
+
+
+MEASURED_BY_HOOKS = """
+def activation_bytes(config, batch_size, seq_len, attention, dtype_bytes=2):
+    kept = []
+    tokens = torch.zeros(batch_size, seq_len, dtype=torch.long)
+    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda x: x):
+        llama_of(config, attention, dtype_bytes)(tokens, labels=tokens)
+    return sum(tensor.nbytes for tensor in kept)
+"""
+MEASURED_IN_AN_OPTIMIZER = """
+from torch.optim import Adafactor as Optimizer
+
+def model_state_bytes(shapes, recipe, optimizer):
+    parameters = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
+    return Optimizer(parameters)
+
+def gb_and_gib(n_bytes):
+    return n_bytes / 1e9, n_bytes / 2**30
+"""
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "source"),
+    [("01-activation-bytes", MEASURED_BY_HOOKS), ("01-model-state-bytes", MEASURED_IN_AN_OPTIMIZER)],
+)
+def test_a_measurement_is_no_sum(exercise_id: str, source: str) -> None:
+    for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):
+        assert verdict.score == 0 and "does the whole job" in as_text(verdict)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from labkit.exercises.lab01.calls import number
 from labkit.exercises.lab01.llama import Llama, moments
 from labkit.spec import Answer, Exercise
 
@@ -30,18 +31,27 @@ ACTIVATION_BYTES = Exercise(
     difficulty=3,
     answers=(Answer("activation_bytes"),),
     public=(
-        Forward(64, 176, 3, 8, 2, 200, batch_size=2, seq_len=64),
+        Forward(64, 176, 3, 8, 2, 180, batch_size=3, seq_len=60),
         Forward(32, 96, 2, 4, 2, 2000, batch_size=2, seq_len=32),
-        Forward(48, 128, 3, 6, 3, 100, batch_size=1, seq_len=128, attention="eager"),
+        Forward(48, 128, 3, 8, 2, 100, batch_size=1, seq_len=128, attention="eager"),
         Forward(64, 224, 3, 4, 4, 300, batch_size=3, seq_len=40, dtype="float32"),
-        Forward(32, 64, 2, 4, 1, 300, batch_size=2, seq_len=96, attention="eager", dtype="float32"),
-        Forward(64, 128, 2, 4, 2, 300, head_dim=24, batch_size=2, seq_len=40),
-        Forward(48, 96, 2, 4, 1, 300, head_dim=20, batch_size=2, seq_len=56, attention="eager"),
+        Forward(32, 64, 3, 4, 1, 300, batch_size=2, seq_len=96, attention="eager", dtype="float32"),
+        Forward(64, 128, 2, 4, 2, 300, head_dim=28, batch_size=2, seq_len=40),
+        Forward(48, 64, 2, 6, 3, 100, head_dim=18, batch_size=3, seq_len=24, attention="eager"),
     ),
     inputs=lambda case, gen: {},
     drive=lambda ans, case, tree, stage: {
         "out": ans.activation_bytes(case.as_config(), case.batch_size, case.seq_len, case.attention, case.dtype_bytes)
     },
+    forbids=(
+        "labkit.measure_step",
+        "labkit.meters.track_memory",
+        "torch.autograd.graph.saved_tensors_hooks",
+        "transformers.AutoModel.from_config",
+        "transformers.AutoModelForCausalLM.from_config",
+        "transformers.LlamaForCausalLM",
+        "transformers.LlamaModel",
+    ),
 )
 
 
@@ -60,6 +70,12 @@ def shallow_inputs(case: Deep, gen) -> dict[str, list[int]]:
     return {"layers": list(case.measured_layers), "peak_bytes": peaks}
 
 
+def drive_extrapolate(ans, case: Deep, tree: dict[str, list[int]], stage) -> dict[str, object]:
+    """out: the bytes that are expected. measured: what the answer has left of the two measurements."""
+    measured = dict(zip(tree["layers"], tree["peak_bytes"], strict=True))
+    return {"out": number(ans.extrapolate(measured, case.num_hidden_layers)), "measured": measured}
+
+
 EXTRAPOLATE = Exercise(
     id="01-extrapolate",
     title="A deep model from two shallow ones",
@@ -70,10 +86,8 @@ EXTRAPOLATE = Exercise(
     public=(
         Deep(32, 64, 5, 4, 2, 400),
         Deep(48, 96, 7, 4, 4, 200, measured_layers=(2, 4), batch_size=1),
-        Deep(32, 96, 4, 2, 1, 800, measured_layers=(3, 1)),
+        Deep(32, 96, 6, 2, 1, 800, measured_layers=(4, 1)),
     ),
     inputs=shallow_inputs,
-    drive=lambda ans, case, tree, stage: {
-        "out": ans.extrapolate(dict(zip(tree["layers"], tree["peak_bytes"], strict=True)), case.num_hidden_layers)
-    },
+    drive=drive_extrapolate,
 )

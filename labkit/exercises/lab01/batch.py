@@ -46,11 +46,12 @@ LARGEST_BATCH = Exercise(
     difficulty=2,
     answers=(Answer("largest_batch"),),
     public=(
-        Card(32, 96, 3, 4, 2, 1000, seq_len=8, card_bytes=1_852_979),
+        Card(32, 96, 3, 4, 2, 700, seq_len=4, card_bytes=1_469_675),
         Card(48, 128, 2, 4, 4, 600, seq_len=12, card_bytes=2_743_842),
-        Card(32, 96, 3, 4, 2, 1000, seq_len=8, card_bytes=860_000),
-        Card(32, 64, 4, 4, 4, 800, seq_len=64, card_bytes=2_100_698),
+        Card(32, 96, 3, 4, 2, 700, seq_len=4, card_bytes=682_140),  # no room for the update
+        Card(32, 96, 3, 4, 2, 700, seq_len=4, card_bytes=744_904),  # as large as the update needs, to the byte
+        Card(32, 64, 2, 4, 4, 200, seq_len=64, card_bytes=450_000),  # room for the update, and not for one sequence
     ),
     inputs=needs,
-    drive=lambda ans, case, tree, stage: {"out": ans.largest_batch(dict(tree["needs"]), case.card_bytes)},
+    drive=lambda ans, case, tree, stage: {"out": ans.largest_batch(tree["needs"], case.card_bytes)},
 )

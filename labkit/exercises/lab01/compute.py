@@ -23,7 +23,7 @@ COMPUTE_DAYS = Exercise(
         Call("training_days", (175e9, 300e9, 480, 140e12, True)),
         Call("training_days", (175e9, 300e9, 480, 140e12, False)),
         # (days, n_gpus, dollars_per_gpu_hour)
-        Call("training_dollars", (30.0, 1000, 2.0)),
+        Call("training_dollars", (72.34, 480, 2.5)),
         # (n_params, n_tokens, gpu_hours, peak_flops)
         Call("mfu", (8e9, 15e12, 1.46e6, 989e12)),
         Call("mfu", (70e9, 15e12, 7.0e6, 989e12)),

@@ -60,10 +60,19 @@ class Moments:
     update: int
 
     @property
+    def at_backward(self) -> int:
+        """The most before the optimizer's step."""
+        return self.weights + self.optimizer + self.kept + self.loss
+
+    @property
+    def at_update(self) -> int:
+        """The most in the optimizer's step."""
+        return self.weights + self.optimizer + self.gradients + self.update
+
+    @property
     def peak(self) -> int:
         """The most at any moment of the step."""
-        before_update = self.weights + self.optimizer + self.kept + self.loss
-        return max(before_update, self.weights + self.optimizer + self.gradients + self.update)
+        return max(self.at_backward, self.at_update)
 
 
 def build(shape: Llama, attention: str = "sdpa", dtype: torch.dtype = torch.bfloat16) -> torch.nn.Module:

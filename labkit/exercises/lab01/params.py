@@ -89,7 +89,7 @@ PARAM_COUNT = Exercise(
         llama(48, 100, 3, 4, 4, 300, tie=True),
         llama(64, 96, 1, 4, 2, 400, tie=False, head_dim=32),
         gpt2(48, 3, 4, 128, 500),
-        gpt2(32, 2, 2, 64, 300, inner=100),
+        gpt2(32, 4, 2, 64, 300, inner=100),
         t5(48, 12, 100, (3, 3), 4, 32, 400, gated=False),
         t5(48, 12, 100, (2, 3), 4, 32, 400, gated=False),
         t5(32, 16, 80, (2, 4), 3, 16, 300, gated=True),

@@ -10,7 +10,7 @@ import torch
 from labkit.spec import Answer, Case, Exercise
 
 EXPONENTS = {
-    "flat": (0.12, 0.2),
+    "flat": (0.1, 0.17),
     "usual": (0.2, 0.4),
     "steep": (0.6, 1.0),
     "steeper": (1.2, 1.6),

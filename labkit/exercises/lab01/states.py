@@ -57,4 +57,5 @@ MODEL_STATE_BYTES = Exercise(
     ),
     inputs=lambda case, gen: {"n_bytes": int(torch.randint(10**9, 10**13, (), generator=gen))},
     drive=drive_states,
+    forbids=("torch.optim.SGD", "torch.optim.Adam", "torch.optim.AdamW", "torch.optim.Adafactor"),
 )

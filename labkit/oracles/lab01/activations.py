@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import itertools
+import math
+import operator
+from dataclasses import replace
 
 from labkit.exercises.lab01.activations import Forward
 from labkit.exercises.lab01.llama import kept_bytes
@@ -10,7 +14,7 @@ from labkit.spec import Hint, Oracle, Tolerance
 
 RTOL = 0.02
 """What the sum may be off, so that single numbers a row (statistics of norms and softmax) may be left out."""
-NEAR = 0.004
+NEAR = 1e-4
 """How far a wrong sum may be from the one that a mistake leads to, as a share of the larger of it and the right one."""
 
 
@@ -40,26 +44,11 @@ def repeated(case: Forward) -> int:
     return 2 * rows(case) * more_heads * case.head_dim * case.dtype_bytes
 
 
-def other(case: Forward, attention: str | None = None, dtype: str | None = None) -> int:
-    """What the same forward pass keeps with another attention or dtype."""
-    return kept_bytes(case.shape(), case.batch_size, case.seq_len, attention or case.attention, dtype or case.dtype)
-
-
-def one_layer(case: Forward) -> int:
-    """What one layer keeps, from the measurement of two depths."""
-    deep, deeper = (
-        kept_bytes(case.shape(depth), case.batch_size, case.seq_len, case.attention, case.dtype) for depth in (1, 2)
-    )
-    return deeper - deep
-
-
-def numbers_a_row(case: Forward) -> int:
-    """Bytes of what a sum may leave out: single numbers a row, labels, and the tables of the rotation."""
+def small_parts(case: Forward) -> tuple[int, ...]:
+    """Bytes of what a sum may leave out: statistics of norms and of fused attention, labels, tables of angles."""
     n_tokens = case.batch_size * case.seq_len
-    statistics = 4 * (2 * rows(case) + n_tokens)
-    if case.attention == "sdpa":
-        statistics += 4 * rows(case) * case.num_attention_heads
-    return statistics + 8 * n_tokens + 2 * case.dtype_bytes * case.seq_len * case.head_dim
+    fused = 4 * rows(case) * case.num_attention_heads if case.attention == "sdpa" else 0
+    return 4 * (2 * rows(case) + n_tokens), fused, 8 * n_tokens, 2 * case.dtype_bytes * case.seq_len * case.head_dim
 
 
 def heads_share_the_hidden_size(case: Forward) -> list[int]:
@@ -71,81 +60,94 @@ def heads_share_the_hidden_size(case: Forward) -> list[int]:
     return [2 * more, 2 * more + 2 * more * case.num_key_value_heads // case.num_attention_heads]
 
 
-def wrong_sums(case: Forward) -> dict[str, list[float]]:
-    """Mistake -> the sums to which it leads, with and without what a sum may leave out.
-
-    Those that make no difference for a case are left out.
-    """
-    full, small = measured(case), numbers_a_row(case)
-    exact, short = sums_from(case, full), sums_from(case, full - small)
-    both = {name: [*found, *short[name]] for name, found in exact.items()}
-    other_dtype = other(case, dtype="float32" if case.dtype == "bfloat16" else "bfloat16")
-    both[DTYPE] += [other_dtype, other_dtype - small]
-    other_attention = other(case, "eager" if case.attention == "sdpa" else "sdpa")
-    both[FUSED_SCORES if case.attention == "sdpa" else NO_SCORES] += [other_attention, other_attention - small]
-    return {name: [n for n in found if abs(n - full) > RTOL * full] for name, found in both.items()}
+ALL_OR_NOTHING = ((0, 0, 0, 0), (1, 1, 1, 1))
+"""Which of the small parts most sums leave out (1)."""
+SOME = tuple(set(itertools.product((0, 1), repeat=4)) - set(ALL_OR_NOTHING))
 
 
-def sums_from(case: Forward, true: float) -> dict[str, list[float]]:
-    """Mistake -> the sums to which it leads from this right one."""
-    w, eager = case.dtype_bytes, case.attention == "eager"
+@functools.lru_cache(maxsize=64)
+def wrong_sums(case: Forward, left_out: tuple[tuple[int, ...], ...]) -> dict[str, list[float]]:
+    """Mistake -> the sums to which it leads beside these small parts. Those that make no difference are left out."""
+    found: dict[str, list[float]] = {name: [] for name in MISTAKES}
+    for parts in left_out:
+        for name, sums in sums_without(case, parts).items():
+            found[name] += [n for n in sums if abs(n - measured(case)) > RTOL * measured(case)]
+    return found
+
+
+def sums_without(case: Forward, parts: tuple[int, ...]) -> dict[str, list[float]]:
+    """Mistake -> the sums to which it leads where the small parts marked by 1 are left out as well."""
+
+    def kept(other: Forward) -> int:
+        return measured(other) - sum(map(operator.mul, parts, small_parts(other)))
+
+    angles = 0 if parts[-1] else small_parts(case)[-1]
+    w, eager, true = case.dtype_bytes, case.attention == "eager", kept(case)
     n_rows, n_tokens, width = rows(case), case.batch_size * case.seq_len, case.hidden_size
     mlp, norm = n_rows * w * case.intermediate_size, (4 + 2 * w) * width
     queries = n_rows * w * case.num_attention_heads * case.head_dim
-    keys = queries if eager else n_rows * w * case.num_key_value_heads * case.head_dim
+    keys = n_rows * w * case.num_key_value_heads * case.head_dim
+    used = queries if eager else keys
     casts = 4 if w == 4 else 4 + w
-    # What the sum leaves out is nearly all in the layers.
-    layer = one_layer(case) - (measured(case) - true) / case.num_hidden_layers
+    of_one = [1 / case.num_attention_heads, case.num_key_value_heads / case.num_attention_heads]
+    layer = kept(replace(case, num_hidden_layers=2)) - kept(replace(case, num_hidden_layers=1))
+    more_ends = case.num_hidden_layers - 1
+    other_attention = kept(replace(case, attention="sdpa" if eager else "eager"))
+    other_dtype = kept(replace(case, dtype="float32" if w == 2 else "bfloat16"))
     return {
-        ONE_SEQUENCE: [true / case.batch_size],
+        ONE_SEQUENCE: [true / case.batch_size, (true - angles) / case.batch_size + angles],
         ONE_TOKEN: [true / case.seq_len, true / n_tokens],
         ONE_LAYER: [true - (case.num_hidden_layers - 1) * layer],
-        NO_SCORES: [true - casts * scores(case)] if eager else [],
+        NO_SCORES: [true - casts * scores(case), other_attention] if eager else [],
         SCORES_ONCE: [true - 2 * scores(case), true - 4 * scores(case)] if eager and w == 2 else [],
         SCORES_TWICE: [true + w * scores(case), true + 4 * scores(case)] if eager else [],
         HALF_THE_SCORES: [true - casts * scores(case) / 2] if eager else [],
-        ONE_HEAD: [true - casts * scores(case) * (1 - 1 / case.num_attention_heads)] if eager else [],
-        FUSED_SCORES: [] if eager else [true + n * scores(case) for n in (2, 4, 6, 8)],
+        ONE_HEAD: [true - casts * scores(case) * (1 - share) for share in of_one] if eager else [],
+        FUSED_SCORES: [] if eager else [other_attention, *(true + n * scores(case) for n in (2, 4, 6, 8))],
         MEGATRON: [n_rows * (34 * width + 5 * case.num_attention_heads * case.seq_len) * w / 2],
         NO_LOGITS: [true - 4 * logits(case), true - 4 * logits(case) - n_tokens * norm],
-        LOGITS: [true + n * logits(case) for n in (-2, 2, 4)],
-        LOSS_PER_LAYER: [true + 4 * logits(case) * (case.num_hidden_layers - n) for n in (0, 1)],
+        LOGITS: [true + n * logits(case) for n in (-2, -4 / case.seq_len, 2, 4)],
+        LOSS_PER_LAYER: [
+            *(true + 4 * logits(case) * n for n in (more_ends, more_ends + 1)),
+            true + more_ends * (4 * logits(case) + n_tokens * norm),
+        ],
         REPEATED: [] if eager else [true + repeated(case)],
         NOT_REPEATED: [true - repeated(case)] if eager else [],
+        ROTATED: [true + queries + keys],
+        KEPT_TWICE: [true + 2 * keys] if eager and queries > keys else [],
         MLP: [true + n * mlp for n in (-3, -2, -1, 1)],
         HEAD_DIM: [true + n for n in heads_share_the_hidden_size(case)],
-        ATTENDED: [true - n for n in (queries, keys, 2 * keys, queries + keys, queries + 2 * keys)],
-        TWICE: [true + n * n_rows * w * width for n in (1, 2, 3)],
+        ATTENDED: [true - n for n in (queries, used, 2 * used, queries + used, queries + 2 * used)],
+        TWICE: [true + n * n_rows * w * width for n in (1, 2, 3)] + [true + (2 * n_rows + n_tokens) * w * width],
         LAST_NORM: [true - n_tokens * norm],
         NORMS: [
             true - n_rows * norm,
             true - (n_rows + n_tokens) * norm,
             *(
-                true - (2 * n_rows + last * n_tokens) * (norm - kept * width)
-                for kept in (0, w, 2 * w, 3 * w, 4, 4 + w, 4 + 3 * w)
+                true - (2 * n_rows + last * n_tokens) * (norm - found * width)
+                for found in (0, w, 2 * w, 3 * w, 4, 4 + w)
                 for last in (0, 1)
             ),
         ],
         DTYPE: [
             *(factor * (true - 4 * logits(case)) + 4 * logits(case) for factor in (0.5, 2)),
             *(factor * true for factor in (0.5, 2)),
+            other_dtype,
         ],
     }
 
 
-def is_mistake(name: str) -> Callable[[Forward, dict, dict], bool]:
-    """A diagnosis: of all wrong sums, one that this mistake leads to is the closest to what came back."""
-
-    def diagnose(case: Forward, tree: dict, got: dict) -> bool:
-        found = float(got["out"])
+def mistake_in(case: Forward, found: float) -> str | None:
+    """The mistake that leads to this sum; None where there is none, or where two lead there."""
+    for left_out in (ALL_OR_NOTHING, SOME):
         distances = {
-            mistake: min((abs(found - n) for n in sums), default=float("inf"))
-            for mistake, sums in wrong_sums(case).items()
+            mistake: min((abs(found - n) for n in sums), default=math.inf)
+            for mistake, sums in wrong_sums(case, left_out).items()
         }
-        closest = min(distances, key=lambda mistake: distances[mistake])
-        return closest == name and distances[name] <= NEAR * max(found, measured(case))
-
-    return diagnose
+        closest, second = sorted(distances, key=lambda mistake: distances[mistake])[:2]
+        if distances[closest] <= NEAR * max(found, measured(case)):
+            return closest if 2 * distances[closest] < distances[second] else None
+    return None
 
 
 ONE_SEQUENCE = "One sequence's worth: every activation has a row for each of the batch_size x seq_len tokens."
@@ -169,7 +171,10 @@ SCORES_TWICE = (
 HALF_THE_SCORES = (
     "Half of the score matrix is missing: the causal mask makes half of its entries zero, but the tensor has them all."
 )
-ONE_HEAD = "The scores of one head: each of the num_attention_heads has a matrix of seq_len x seq_len."
+ONE_HEAD = (
+    "The scores of too few heads: each of the num_attention_heads has a matrix of seq_len x seq_len, also those that "
+    "share keys."
+)
 FUSED_SCORES = (
     "Fused attention never stores the score matrix: it keeps queries, keys, values, its result, and one number for "
     "each row and head."
@@ -191,6 +196,8 @@ REPEATED = "Keys and values are as wide as num_key_value_heads heads: fused atte
 NOT_REPEATED = (
     "Eager attention repeats keys and values for every query head before it multiplies, and keeps the repeated ones."
 )
+ROTATED = "Queries and keys are counted twice: their rotation by fixed angles keeps nothing of its own."
+KEPT_TWICE = "Keys and values are counted twice: eager attention keeps the repeated ones, and the others no more."
 MLP = (
     "The MLP keeps four tensors of intermediate_size: the result of gate_proj, its SiLU, the result of up_proj and "
     "the product that down_proj reads."
@@ -220,8 +227,8 @@ DTYPE = (
 )
 MISTAKES = (
     *(ONE_SEQUENCE, ONE_TOKEN, ONE_LAYER, NO_SCORES, SCORES_ONCE, SCORES_TWICE, HALF_THE_SCORES, ONE_HEAD),
-    *(FUSED_SCORES, MEGATRON, NO_LOGITS, LOGITS, LOSS_PER_LAYER, REPEATED, NOT_REPEATED, MLP, HEAD_DIM, ATTENDED),
-    *(TWICE, LAST_NORM, NORMS, DTYPE),
+    *(FUSED_SCORES, MEGATRON, NO_LOGITS, LOGITS, LOSS_PER_LAYER, REPEATED, NOT_REPEATED, ROTATED, KEPT_TWICE, MLP),
+    *(HEAD_DIM, ATTENDED, TWICE, LAST_NORM, NORMS, DTYPE),
 )
 
 ACTIVATION_BYTES = Oracle(
@@ -229,7 +236,10 @@ ACTIVATION_BYTES = Oracle(
     expect=lambda case, tree: {"out": measured(case)},
     tolerance=Tolerance(rtol=RTOL),
     diagnose=(
-        *(Hint(is_mistake(text), text) for text in MISTAKES),
+        *(
+            Hint(lambda case, tree, got, text=text: mistake_in(case, float(got["out"])) == text, text)
+            for text in MISTAKES
+        ),
         Hint(
             lambda case, tree, got: float(got["out"]) < measured(case),
             "Something that is kept is not in the sum. Go through a layer in order and ask of each operation what its "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from labkit.compare import inputs_untouched
 from labkit.exercises.lab01.batch import Card
 from labkit.exercises.lab01.llama import moments
 from labkit.spec import Hint, Observation, Oracle
@@ -31,6 +32,14 @@ def fits(run: Observation) -> str | None:
     if (peak := peak_bytes(case, found + 1)) <= case.card_bytes:
         return f"a batch of {found + 1} fits as well: its peak is {peak:,} bytes, the card has {case.card_bytes:,}"
     return None
+
+
+def needs_untouched(run: Observation) -> str | None:
+    """The dict of needs is the caller's."""
+    return inputs_untouched(run)
+
+
+needs_untouched.hint = "`needs` belongs to the caller, who goes on using it: read from it, and take nothing out."
 
 
 class Packed:
@@ -63,7 +72,7 @@ def packed(when: Callable[[Packed], object]) -> Callable[[Card, dict, dict], obj
 
 LARGEST_BATCH = Oracle(
     id="01-largest-batch",
-    judge=(fits,),
+    judge=(fits, needs_untouched),
     diagnose=(
         Hint(
             packed(lambda p: isinstance(p.found, float) or (p.is_whole() is False and isinstance(p.found, int))),
@@ -75,7 +84,16 @@ LARGEST_BATCH = Oracle(
             "temporary tensors of the update are alive together then, so the answer is 0.",
         ),
         Hint(
-            packed(lambda p: p.holds() and p.found > p.without_update),
+            packed(lambda p: p.at_update == p.card and p.found == 0),
+            "This card is as large as the optimizer's step needs, to the byte, and so the step fits: return 0 only "
+            "where it needs more.",
+        ),
+        Hint(
+            packed(lambda p: p.at_update <= p.card and p.without_update == 0 and p.found > 0),
+            "Not even one sequence fits this card beside the states: the answer is 0.",
+        ),
+        Hint(
+            packed(lambda p: p.found > p.without_update and (p.holds() or p.holds("optimizer"))),
             "The model's states are missing: weights and optimizer states are on the card before the first sequence.",
         ),
         Hint(
@@ -93,6 +111,16 @@ LARGEST_BATCH = Oracle(
             "that the forward pass kept.",
         ),
         Hint(
+            packed(
+                lambda p: (
+                    p.found > p.without_update
+                    and p.holds("weights", "optimizer", per_sequence=p.needs["loss_per_sequence"])
+                )
+            ),
+            "The activations are missing: everything that the forward pass kept is alive beside the gradient of the "
+            "logits.",
+        ),
+        Hint(
             packed(lambda p: p.found == p.without_update + 1),
             "Off by one: the batch must fit whole, so round down.",
         ),
@@ -108,6 +136,11 @@ LARGEST_BATCH = Oracle(
             ),
             "Too careful: gradients and activations do not have their peaks together. When the backward pass begins, "
             "there are no gradients yet; when the optimizer steps, the activations are gone.",
+        ),
+        Hint(
+            packed(lambda p: p.found < p.without_update and p.holds("weights", "optimizer", "update")),
+            "Too careful: the temporary tensors of the update come when the activations are gone, so they take nothing "
+            "from the batch.",
         ),
         Hint(
             packed(lambda p: p.found == p.without_update - 1),

@@ -18,7 +18,8 @@ from labkit.exercises.lab01.calls import NOT_ANSWERED, Call
 from labkit.exercises.lab01.compute import COMPUTE_FUNCTIONS
 from labkit.spec import Hint, Oracle, Tolerance
 
-WITHIN = 0.01
+WITHIN = 1e-6
+"""For rounding alone: every amount follows exactly from the arguments."""
 HOUR_S, DAY_S = 3600, 86400
 
 
@@ -117,12 +118,17 @@ def without_head(batch, seq, n_layers, hidden, vocab, recompute) -> float:
     return iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - head_flops(batch, seq, hidden, vocab)
 
 
-def head_four_times(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    right, head = (
-        iteration_flops(batch, seq, n_layers, hidden, vocab, recompute),
-        head_flops(batch, seq, hidden, vocab),
+def head_times(n_forwards: int) -> Callable[..., float]:
+    """With the output layer counted as this many of its forward passes, of which it takes three."""
+    return lambda batch, seq, n_layers, hidden, vocab, recompute: (
+        iteration_flops(batch, seq, n_layers, hidden, vocab, recompute)
+        + (n_forwards / 3 - 1) * head_flops(batch, seq, hidden, vocab)
     )
-    return right + head / 3 if recompute else math.nan
+
+
+def head_in_each_layer(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    right = iteration_flops(batch, seq, n_layers, hidden, vocab, recompute)
+    return right + (n_layers - 1) * head_flops(batch, seq, hidden, vocab)
 
 
 def three_quarters_of_all(batch, seq, n_layers, hidden, vocab, recompute) -> float:
@@ -135,18 +141,36 @@ def attention_not_scaled(batch, seq, n_layers, hidden, vocab, recompute) -> floa
     return math.nan if recompute else iteration_flops(batch, seq, n_layers, hidden, vocab, False) + again
 
 
-def without_attention(batch, seq, n_layers, hidden, vocab, recompute) -> float:
-    again = attention_flops(batch, seq, hidden, False) if recompute else 0
-    products = n_layers * (attention_flops(batch, seq, hidden, True) + again)
-    return iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - products
+def attention_not_recomputed(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    again = n_layers * attention_flops(batch, seq, hidden, False)
+    return iteration_flops(batch, seq, n_layers, hidden, vocab, True) - again if recompute else math.nan
+
+
+def with_attention(share: float) -> Callable[..., float]:
+    """With this share of the attention's two products."""
+
+    def flops(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+        again = attention_flops(batch, seq, hidden, False) if recompute else 0
+        products = n_layers * (attention_flops(batch, seq, hidden, True) + again)
+        return iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - (1 - share) * products
+
+    return flops
 
 
 def forward_only(batch, seq, n_layers, hidden, vocab, recompute) -> float:
     return n_layers * layer_flops(batch, seq, hidden, False) + head_flops(batch, seq, hidden, vocab) / 3
 
 
+def of_one_layer(batch, seq, n_layers, *others) -> float:
+    return iteration_flops(batch, seq, 1, *others)
+
+
 def of_one_sequence(batch, *others) -> float:
     return iteration_flops(batch, *others) / batch
+
+
+def is_rounded(found: float, right: float) -> bool:
+    return found in (math.floor(right), math.ceil(right), *(round(right, digits) for digits in range(4)))
 
 
 def blank(name: str) -> Callable:
@@ -177,18 +201,28 @@ COMPUTE_DAYS = Oracle(
             "that is a third of the work.",
         ),
         Hint(
-            flops_are(head_four_times, three_quarters_of_all),
+            flops_are(head_times(4), three_quarters_of_all),
             "Only the layers are recomputed. The output layer takes 6 b s h V FLOPs, forward and backward, with or "
             "without; the factor of 4/3 or 3/4 is not for it.",
         ),
         Hint(
-            flops_are(attention_not_scaled),
+            flops_are(head_times(1), head_times(2), head_in_each_layer),
+            "The output layer is there once, and takes 6 b s h V FLOPs: 2 forward and 4 backward for each weight and "
+            "token.",
+        ),
+        Hint(
+            flops_are(attention_not_scaled, attention_not_recomputed),
             "Attention is recomputed too: without recomputation the factor 3/4 is for the first two terms of F.",
         ),
         Hint(
-            flops_are(without_attention),
+            flops_are(with_attention(0)),
             "The two products of the attention are missing, QK' and scores times V: 4 b s² h FLOPs a layer and forward "
             "pass.",
+        ),
+        Hint(
+            flops_are(with_attention(1 / 2)),
+            "Half of the attention is missing: it has two products, QK' and scores times V, each of 2 b s² h FLOPs; "
+            "F counts the masked half as well.",
         ),
         Hint(
             flops_are(forward_only),
@@ -197,6 +231,14 @@ COMPUTE_DAYS = Oracle(
         Hint(
             flops_are(of_one_sequence),
             "That is one sequence: an iteration has batch of them.",
+        ),
+        Hint(
+            flops_are(of_one_layer),
+            "That is one layer, with the output layer: there are n_layers of the former.",
+        ),
+        Hint(
+            off_by("flops_per_iteration", 1e-9, 1e-12, 1e-15),
+            "Return FLOPs, not multiples of 10**9 or 10**12 of them.",
         ),
         Hint(
             off_by("training_days", 3 / 4, 4 / 3),
@@ -216,7 +258,7 @@ COMPUTE_DAYS = Oracle(
             "A factor is missing: each token takes 6 FLOPs per parameter, or 8 with recomputation, not 1 or 2.",
         ),
         Hint(
-            off_by("training_dollars", 1 / 24, lambda days, n_gpus, price: 1 / n_gpus),
+            off_by("training_dollars", 1 / 24, 1 / 24**2, lambda days, n_gpus, price: 1 / n_gpus),
             "The price is per GPU and hour: days x 24 hours x n_gpus.",
         ),
         Hint(
@@ -225,7 +267,18 @@ COMPUTE_DAYS = Oracle(
             "something was recomputed. With the recomputation in, it is called HFU.",
         ),
         Hint(off_by("mfu", 100), "Return a fraction between 0 and 1, not a percentage."),
-        Hint(off_by("mfu", HOUR_S), "A GPU-hour has 3600 seconds, and peak_flops is per second."),
+        Hint(
+            off_by("mfu", 1 / 3, 1 / 6),
+            "A factor is missing: each token takes 6 FLOPs per parameter, forward and backward.",
+        ),
+        Hint(
+            off_by("mfu", HOUR_S, HOUR_S / 60, HOUR_S / DAY_S),
+            "A GPU-hour has 3600 seconds, and peak_flops is per second.",
+        ),
+        Hint(
+            lambda case, tree, got: is_rounded(float(got["out"]), true_estimate(case, tree)["out"]),
+            "Return the number as it is, neither rounded nor cut off.",
+        ),
         Hint(
             lambda case, tree, got: (
                 case.function == "mfu" and near(float(got["out"]), 1 / true_estimate(case, tree)["out"])

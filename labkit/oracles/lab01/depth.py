@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from labkit.exercises.lab01.activations import Deep
@@ -12,6 +13,11 @@ from labkit.spec import Hint, Oracle, Tolerance
 def deep_peak(case: Deep) -> int:
     """The peak of a training step at full depth."""
     return moments(case.shape(), case.batch_size, case.seq_len).peak
+
+
+def measurements(tree: dict) -> dict[str, int]:
+    """Depth -> bytes, as they come back where they were left alone."""
+    return {str(depth): n_bytes for depth, n_bytes in zip(tree["layers"], tree["peak_bytes"], strict=True)}
 
 
 class Line:
@@ -33,9 +39,13 @@ def line(when: Callable[[Line], bool]) -> Callable[[Deep, dict, dict], bool]:
 
 EXTRAPOLATE = Oracle(
     id="01-extrapolate",
-    expect=lambda case, tree: {"out": deep_peak(case)},
-    tolerance=Tolerance(rtol=0.01),
+    expect=lambda case, tree: {"out": deep_peak(case), "measured": measurements(tree)},
+    tolerance=lambda case, tree: {"out": Tolerance(rtol=0.01)},
     diagnose=(
+        Hint(
+            lambda case, tree, got: got["measured"] != measurements(tree),
+            "`measured` belongs to the caller, who goes on using it: read from it, and take nothing out.",
+        ),
         Hint(
             line(
                 lambda d: d.is_one_of(
@@ -81,6 +91,27 @@ EXTRAPOLATE = Oracle(
             ),
             "The slope is right, but it starts from the wrong depth: the keys of `measured` say how deep the measured "
             "models are, in any order.",
+        ),
+        Hint(
+            line(
+                lambda d: (
+                    d.first > d.second
+                    and d.is_one_of(
+                        *(
+                            n_bytes - (d.depth - n) * d.per_layer
+                            for n_bytes in (d.low, d.high)
+                            for n in (d.first, d.second)
+                        )
+                    )
+                )
+            ),
+            "The deeper model may come first in `measured`: take each depth with its own bytes, and both differences "
+            "in the same order.",
+        ),
+        Hint(
+            lambda case, tree, got: math.isfinite(got["out"]),
+            "The line goes through both measurements: put their depths in for n_layers and see whether their bytes "
+            "come out.",
         ),
     ),
 )

@@ -91,13 +91,30 @@ def least(when: Callable[..., object]) -> Callable:
 
 
 def near(found: float, wanted: float) -> bool:
-    return math.isclose(found, wanted, rel_tol=1e-3)
+    return math.isclose(found, wanted, rel_tol=ROUNDING)
 
 
 def written(arguments: tuple) -> int:
     """The bytes that the operator writes."""
     operator, rows, cols, n_out, itemsize = arguments
     return rows * (n_out if operator == "linear" else cols) * itemsize
+
+
+def fixed_itemsizes(arguments: tuple, n_bytes: int) -> list[float]:
+    """The bytes where a number always takes so many, other than it does."""
+    itemsize = arguments[4]
+    return [n_bytes / itemsize * fixed for fixed in (2, 4, 8) if fixed != itemsize]
+
+
+def moved_otherwise(arguments: tuple) -> list[int]:
+    """Bytes of a linear layer with a bias, without its input, or with a tensor of another shape."""
+    _, rows, cols, n_out, itemsize = arguments
+    read, weight, result = rows * cols, cols * n_out, rows * n_out
+    sums = (
+        *(read + weight + result + n_out, weight + result, read + weight + rows * cols, read + cols * cols + result),
+        *(read + n_out * n_out + result, weight + 2 * result),
+    )
+    return [itemsize * n for n in sums]
 
 
 def blank(name: str) -> Callable:
@@ -122,11 +139,18 @@ ARITHMETIC_INTENSITY = Oracle(
             "The rate is half of what it should be: a fused multiply-add (FMA) counts as two operations.",
         ),
         Hint(
-            peak(lambda right, got: got and near(math.log10(right / got) % 3, 0) and not near(right, got)),
+            peak(lambda right, got: abs((math.log10(right / got) + 1.5) % 3 - 1.5) < ROUNDING),
             "The rate is off by a power of a thousand. Everything is in plain units here: hertz in, FLOP/s out.",
         ),
         Hint(
-            cost(lambda args, right, got: near(got[0], right[1]) and near(got[1], right[0])),
+            lambda case, tree, got: (
+                case.function == "peak_flops"
+                and any(near(got["out"] * n, true_result(case, tree)["out"]) for n in case.arguments)
+            ),
+            "A factor is missing: the SMs of the chip, the FMAs per clock of one of them, 2, and the clock.",
+        ),
+        Hint(
+            cost(lambda args, right, got: got == right[::-1]),
             "FLOPs and bytes have changed places: operator_cost gives (FLOPs, bytes).",
         ),
         Hint(
@@ -143,6 +167,22 @@ ARITHMETIC_INTENSITY = Oracle(
             "Those are elements, not bytes: multiply by itemsize.",
         ),
         Hint(
+            cost(lambda args, right, got: near(got[0], right[0]) and got[1] in fixed_itemsizes(args, right[1]), "add"),
+            "The bytes of a number are fixed in your answer: `itemsize` says how many there are.",
+        ),
+        Hint(
+            cost(lambda args, right, got: near(got[0], args[4] * right[0])),
+            "FLOPs do not depend on itemsize: it belongs to the bytes alone.",
+        ),
+        Hint(
+            cost(lambda args, right, got: near(got[0], right[0]) and near(got[1], 8 * right[1])),
+            "Those are bits: itemsize is in bytes already.",
+        ),
+        Hint(
+            cost(lambda args, right, got: not near(got[0], right[0]), "add"),
+            "An addition is one operation for each element of the sum.",
+        ),
+        Hint(
             cost(lambda args, right, got: near(got[1], right[1] - written(args)), "add"),
             "Two tensors out of three. An addition reads both of its operands and writes the sum.",
         ),
@@ -156,7 +196,7 @@ ARITHMETIC_INTENSITY = Oracle(
             "of the bytes.",
         ),
         Hint(
-            cost(lambda args, right, got: math.isclose(got[1], 2 * written(args), rel_tol=1e-9), "layernorm"),
+            cost(lambda args, right, got: got[1] in (2 * written(args), right[1] - args[2] * args[4]), "layernorm"),
             "Layer norm also reads its weight and its bias, cols numbers each.",
         ),
         Hint(
@@ -167,6 +207,11 @@ ARITHMETIC_INTENSITY = Oracle(
                 "layernorm",
             ),
             "Layer norm's weight and bias have cols numbers each, one for every column; not one for every row.",
+        ),
+        Hint(
+            cost(lambda args, right, got: near(got[0], right[0]) and got[1] in moved_otherwise(args), "linear"),
+            "A linear layer without bias moves three tensors: it reads (rows, cols) and (cols, n_out), and it writes "
+            "(rows, n_out).",
         ),
         Hint(
             cost(lambda args, right, got: got[1] > 1.4 * right[1]),
@@ -188,7 +233,8 @@ ARITHMETIC_INTENSITY = Oracle(
         ),
         Hint(
             least(lambda compute_s, memory_s, out: near(out[0], min(compute_s, memory_s))),
-            "That is the shorter of the two times. Both have to be over before the operator is done.",
+            "That is the shorter of the two times: both have to be over before the operator is done. An intensity "
+            "tells which is longer where it is compared with peak / bandwidth, not with 1.",
         ),
         Hint(
             least(lambda compute_s, memory_s, out: near(out[0], max(compute_s, memory_s))),
@@ -199,7 +245,7 @@ ARITHMETIC_INTENSITY = Oracle(
             least(
                 lambda compute_s, memory_s, out: (
                     any(near(out[0] * time_s, 1) for time_s in (compute_s, memory_s))
-                    or out[0] > 1e3 * max(compute_s, memory_s)
+                    or out[0] > 999 * max(compute_s, memory_s)
                 )
             ),
             "Upside down, or in other units: times are amounts divided by rates, FLOPs / (FLOP/s) and bytes / "

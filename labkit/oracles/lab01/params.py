@@ -45,6 +45,14 @@ def off_by(family: str, *amounts: Callable[[SimpleNamespace], int]) -> Callable[
     return diagnose
 
 
+def shares_the_width(c: SimpleNamespace) -> set[int]:
+    """By how much a Llama's count is off where hidden_size stands for heads x head_dim in some of the projections."""
+    queries = c.hidden_size - _heads_width(c)
+    keys = c.num_key_value_heads * (c.hidden_size // c.num_attention_heads) - _kv_width(c)
+    per_row = c.num_hidden_layers * c.hidden_size
+    return {per_row * (n * queries + m * keys) for n in range(3) for m in range(3)} - {0}
+
+
 def _t5_inner(c: SimpleNamespace) -> int:
     return c.num_heads * c.d_kv
 
@@ -87,7 +95,7 @@ PARAM_COUNT = Oracle(
         ),
         Hint(
             lambda case, tree, got: (
-                case.model_type == "llama" and _heads_width(case.as_config()) != case.as_config().hidden_size
+                case.model_type == "llama" and got["out"] - counted(case) in shares_the_width(case.as_config())
             ),
             "In this Llama num_attention_heads x head_dim is not hidden_size: q_proj and o_proj have the width of the "
             "heads on one side and hidden_size on the other.",
@@ -128,6 +136,19 @@ PARAM_COUNT = Oracle(
             "layer.",
         ),
         Hint(
+            off_by(
+                "llama",
+                lambda c: c.hidden_size * (2 * c.num_hidden_layers + 1),
+                lambda c: c.hidden_size * (c.num_hidden_layers - 1),
+            ),
+            "Too much for the norms: an RMSNorm has a weight and no bias, two stand in a layer, and one after the last "
+            "layer.",
+        ),
+        Hint(
+            off_by("llama", lambda c: -c.num_hidden_layers * c.hidden_size * _heads_width(c)),
+            "A projection between hidden_size and the query heads is missing: q_proj leads to them, o_proj back.",
+        ),
+        Hint(
             off_by("llama", lambda c: -c.num_hidden_layers * c.hidden_size * c.intermediate_size),
             "A Llama's MLP has three matrices: gate_proj, up_proj and down_proj.",
         ),
@@ -150,18 +171,29 @@ PARAM_COUNT = Oracle(
                 lambda c: -c.n_embd * (4 * c.n_layer + 2),
                 lambda c: -c.n_embd * (2 * c.n_layer + 1),
                 lambda c: -2 * c.n_embd,
-                lambda c: -c.n_embd * 4 * c.n_layer,
                 lambda c: -c.n_embd,
             ),
             "Norms are missing: GPT-2's LayerNorms have a weight and a bias each, two norms in a layer and one after "
             "the last.",
         ),
         Hint(
+            off_by("gpt2", lambda c: -c.n_layer * 2 * c.n_embd),
+            "2 n_embd a layer are missing: a LayerNorm has a bias beside its weight, and the matrix for queries, keys "
+            "and values has a bias of 3 n_embd.",
+        ),
+        Hint(
+            off_by("gpt2", lambda c: -c.n_layer * 4 * c.n_embd),
+            "4 n_embd a layer are missing: its two LayerNorms have a weight and a bias each, and its projections to "
+            "queries, keys and values and back have 4 n_embd biases.",
+        ),
+        Hint(
             off_by(
                 "gpt2",
                 lambda c: -c.n_layer * (5 * c.n_embd + (c.n_inner or 4 * c.n_embd)),
                 lambda c: -c.n_layer * (5 * c.n_embd + (c.n_inner or 4 * c.n_embd)) - c.n_embd * (2 * c.n_layer + 1),
-                lambda c: -c.n_layer * 4 * c.n_embd,
+                lambda c: -c.n_layer * c.n_embd,
+                lambda c: -c.n_layer * 3 * c.n_embd,
+                lambda c: -c.n_layer * (c.n_inner or 4 * c.n_embd),
                 lambda c: -c.n_layer * (c.n_embd + (c.n_inner or 4 * c.n_embd)),
             ),
             "Biases are missing: in GPT-2 every projection has one (3 n_embd for queries, keys and values together, "
@@ -200,8 +232,17 @@ PARAM_COUNT = Oracle(
             "Only the first layer of each stack has relative position biases; the layers above use the same ones.",
         ),
         Hint(
+            off_by("t5", lambda c: 2 * (c.relative_attention_num_buckets - _t5_bias(c)), _t5_bias),
+            "A relative position bias is a number for each bucket and each head, in the first layer of each stack; "
+            "attention to the encoder has none.",
+        ),
+        Hint(
             off_by("t5", lambda c: -_t5_layers(c) * c.d_model * c.d_ff if c.is_gated_act else 0),
             "With is_gated_act the MLP has three matrices, not two.",
+        ),
+        Hint(
+            off_by("t5", lambda c: 0 if c.is_gated_act else _t5_layers(c) * c.d_model * c.d_ff),
+            "Without is_gated_act the MLP has two matrices, not three.",
         ),
         Hint(
             off_by(
@@ -216,7 +257,19 @@ PARAM_COUNT = Oracle(
             "one after its last layer.",
         ),
         Hint(
-            lambda case, tree, got: case.model_type == "t5" and _t5_inner(case.as_config()) != case.as_config().d_model,
+            off_by("t5", lambda c: -(c.num_layers + 2 * c.num_decoder_layers) * c.d_model * _t5_inner(c)),
+            "A T5's attention has four projections: queries, keys, values, and one back to d_model.",
+        ),
+        Hint(
+            off_by(
+                "t5",
+                *(
+                    lambda c, n=n: (
+                        n * (c.num_layers + 2 * c.num_decoder_layers) * c.d_model * (c.d_model - _t5_inner(c))
+                    )
+                    for n in range(1, 5)
+                ),
+            ),
             "In this T5 num_heads x d_kv is not d_model: the four projections go between d_model and num_heads x d_kv.",
         ),
         Hint(

@@ -5,8 +5,9 @@ The public tables are made from laws that the cases state; those of the hidden o
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -65,11 +66,17 @@ def meets_the_table(run: Observation) -> str | None:
     return None if missed < 5e-3 else f"put back into the table, the law misses the losses by {missed:.1%} on average"
 
 
+def is_law(got: object) -> bool:
+    """Whether three numbers came back."""
+    names = {"constant", "exponent", "irreducible"}
+    return isinstance(got, dict) and got.keys() == names and all(isinstance(n, int | float) for n in got.values())
+
+
 def fits(tree: dict, constant: float, exponent: float, irreducible: float) -> bool:
     return misfit(tree, constant, exponent, irreducible) < 2e-3
 
 
-def fits_if(change: Callable[[float, float, float], tuple[float, float, float]]) -> Callable:
+def fits_if(change: Callable[[float, float, float], Sequence[float]]) -> Callable:
     """A diagnosis: the law misses the table as it came back, and meets it with its numbers changed this way."""
 
     def diagnose(case: Runs, tree: dict, got: dict) -> bool:
@@ -140,7 +147,7 @@ SCALING_LAW = Oracle(
     judge=(inputs_untouched, meets_the_table),
     diagnose=(
         Hint(
-            lambda case, tree, got: not isinstance(got, dict),
+            lambda case, tree, got: not is_law(got),
             "Return three numbers: the constant A, the exponent α and the irreducible loss E, in this order.",
         ),
         Hint(
@@ -167,13 +174,12 @@ SCALING_LAW = Oracle(
             fits_if(lambda constant, exponent, irreducible: (constant**exponent, exponent, irreducible)),
             "The constant came back as Kaplan's N_c, with (N_c / N)**α. Asked for is A = N_c**α, the factor of N**-α.",
         ),
-        Hint(
-            fits_if(lambda constant, exponent, irreducible: (irreducible, exponent, constant)),
-            "Constant and irreducible loss have changed places: the order is A, α, E.",
-        ),
-        Hint(
-            fits_if(lambda constant, exponent, irreducible: (exponent, constant, irreducible)),
-            "Constant and exponent have changed places: the order is A, α, E.",
+        *(
+            Hint(
+                fits_if(lambda *numbers, order=order: [numbers[i] for i in order]),
+                "The numbers have changed places: the order is A, α, E.",
+            )
+            for order in itertools.permutations(range(3))
         ),
         Hint(
             only_the_constant_is_off,

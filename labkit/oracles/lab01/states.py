@@ -63,6 +63,16 @@ def _states(make: Callable, parameters: list[torch.Tensor]) -> list[torch.Tensor
     return [value for value in kept if isinstance(value, torch.Tensor) and value.dim()]
 
 
+def updated(true: dict[str, int]) -> int:
+    """Bytes of the weights that the optimizer updates."""
+    return true["master"] or true["weights"]
+
+
+def cut(found: float, true: float) -> bool:
+    """Whether the fraction was cut off or rounded."""
+    return not math.isclose(found, true) and found in (math.floor(true), *(round(true, digits) for digits in range(4)))
+
+
 def part(name: str, wrong: Callable[[States, dict[str, int], int], object]) -> Callable[[States, dict, dict], bool]:
     """A diagnosis of one part that is wrong: `wrong` gets the case, the right parts and what came back for it."""
 
@@ -92,7 +102,7 @@ MODEL_STATE_BYTES = Oracle(
         Hint(
             part(
                 "optimizer",
-                lambda case, true, found: case.optimizer != "sgd" and found == true["optimizer"] + true["master"],
+                lambda case, true, found: case.optimizer == "adamw" and found == true["optimizer"] + true["master"],
             ),
             'The master copy has a key of its own: "optimizer" is what the optimizer remembers from step to step.',
         ),
@@ -113,20 +123,37 @@ MODEL_STATE_BYTES = Oracle(
             "The gradients are in the wrong precision: autograd gives a gradient the dtype of its weight.",
         ),
         Hint(
-            part("weights", lambda case, true, found: found in (2 * true["weights"], true["weights"] / 2)),
-            "The weights are in the wrong precision: count the tensor that the model holds, and not what a cast makes "
-            "of it for a moment.",
+            part("weights", lambda case, true, found: found / true["weights"] in (0.5, 1.5, 2)),
+            "The weights are in the wrong precision, or there twice: count the tensor that the model holds, and not "
+            "what a cast makes of it for a moment.",
         ),
         Hint(
             part(
                 "optimizer",
                 lambda case, true, found: (
-                    {"adafactor": 1, "adafactor_momentum": 2}.get(case.optimizer, 0)
-                    * (true["master"] or true["weights"])
-                    == found
+                    case.optimizer == "adafactor" and found in (true["optimizer"] / n for n in (4, 2, 1 / 2))
+                ),
+            ),
+            "Adafactor's numbers are counted right, their bytes are not: each has the dtype of the weights that the "
+            "optimizer updates.",
+        ),
+        Hint(
+            part(
+                "optimizer",
+                lambda case, true, found: (
+                    found == {"adafactor": 1, "adafactor_momentum": 2}[case.optimizer] * updated(true)
                 ),
             ),
             "Adafactor has no second moment for every element: of a matrix it keeps a number a row and one a column.",
+        ),
+        Hint(
+            part(
+                "optimizer",
+                lambda case, true, found: (
+                    case.optimizer == "adafactor_momentum" and abs(found - true["optimizer"]) == updated(true)
+                ),
+            ),
+            "With momentum Adafactor remembers one more number for every element, no more and no less.",
         ),
         Hint(
             part(
@@ -156,17 +183,31 @@ MODEL_STATE_BYTES = Oracle(
             "AdamW keeps two moments for every parameter, in the dtype of the weights that it updates.",
         ),
         Hint(
+            part("optimizer", lambda case, true, found: case.optimizer in ("sgd", "momentum")),
+            "Plain SGD remembers nothing from step to step; momentum is one number for every parameter, in the dtype "
+            "of the weights that it updates.",
+        ),
+        Hint(
             part("optimizer", lambda case, true, found: found in (2 * true["optimizer"], true["optimizer"] / 2)),
             "The optimizer's states are in the wrong precision: they have the dtype of the weights that it updates, "
             "which is fp32 where there is a master copy.",
         ),
         Hint(
-            part("optimizer", lambda case, true, found: case.optimizer in ("sgd", "momentum")),
-            "Plain SGD remembers nothing from step to step; momentum is one number for every parameter.",
+            lambda case, tree, got: any(
+                math.isclose(found, true / unit)
+                for found, true in zip((got["bytes"][name] for name in PARTS), held(case).values(), strict=True)
+                for unit in (1e9, GiB)
+                if true
+            ),
+            "model_state_bytes returns bytes, neither GB nor GiB.",
         ),
         Hint(
             lambda case, tree, got: got["gb"] == tree["n_bytes"] / GiB or got["gib"] == tree["n_bytes"] / 1e9,
             "GB and GiB are mixed up: a GB is 10**9 bytes, a GiB is 2**30, which is 7.4 % more.",
+        ),
+        Hint(
+            lambda case, tree, got: cut(got["gb"], tree["n_bytes"] / 1e9) or cut(got["gib"], tree["n_bytes"] / GiB),
+            "Return the two quotients as they are, neither rounded nor cut off.",
         ),
         Hint(
             lambda case, tree, got: got["gib"] is None,

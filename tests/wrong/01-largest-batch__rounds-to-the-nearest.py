@@ -1,0 +1,6 @@
+# Off by one: the batch must fit whole
+def largest_batch(needs, card_bytes):
+    free = card_bytes - needs["weights"] - needs["optimizer"]
+    if free < needs["gradients"] + needs["update"]:
+        return 0
+    return max(0, round(free / (needs["activations_per_sequence"] + needs["loss_per_sequence"])))
