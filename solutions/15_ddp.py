@@ -352,11 +352,11 @@ for wrap in ("yours", "DistributedDataParallel"):
 # at the attribute `ddp.require_backward_grad_sync`: if it is False, the backward pass that belongs to it sends nothing.
 #
 # - `no_sync(ddp)` is a context manager. Inside, the attribute is False; afterwards it is what it was before, also after
-#   an error, and also where two of them are nested.
+#   an error, which it lets through, and also where two of them are nested.
 # - `accumulate(ddp, batches, loss_of)` leaves in `.grad` the gradient of the mean over *all rows of all ranks*. `batches`
 #   is a list of `(x, y)`; `loss_of(ddp, (x, y))` runs the forward pass and returns the mean loss of these rows.
-#   Micro-batches may have different numbers of rows, in total every rank has the same number. Only the last micro-step
-#   sends.
+#   Micro-batches may have different numbers of rows, in total every rank has the same number. Each goes backward before
+#   the next goes forward, and only the last micro-step sends.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -617,12 +617,12 @@ print(f"never seen: {1 - len(seen) / n_images:.0%}")
 #
 # Write `ShardSampler`. Iterating it yields the indices of one rank for one epoch, as numbers from 0 to `n_samples - 1`.
 #
-# - Over all ranks each sample comes once, whatever random numbers a rank has drawn before. Where the ranks do not divide
-#   `n_samples`, some samples come again so that all ranks have the same number, none more often than it must. There may be
-#   fewer samples than ranks. With `drop_last` none comes twice, and the few that do not go round are left out.
-# - The order depends on the seed and on the epoch, which `set_epoch` tells, and on nothing else. Iterated twice in the
-#   same epoch, or in a new process that resumes at this epoch, it is the same. From epoch to epoch each rank gets *other*
-#   samples, too.
+# - Over all ranks each sample comes once. Where the ranks do not divide `n_samples`, some samples come again so that all
+#   ranks have the same number, none more often than it must. There may be fewer samples than ranks. With `drop_last` none
+#   comes twice, and a few are left out, not the same in each epoch.
+# - The order depends on the seed and on the epoch, which `set_epoch` tells, and on nothing else, and global random numbers
+#   stay as they are. Iterated twice in the same epoch, or in a new process that resumes at this epoch, it is the same.
+#   From epoch to epoch each rank gets *other* samples, too.
 # - `len` is the number of indices that one rank gets.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -764,7 +764,7 @@ for n_samples, world_size in ((48, 4), (50, 4), (3, 8)):
 #
 # - Ranks have different numbers of rows. One may have none, and takes part all the same.
 # - **One collective in forward and one in backward**, of a few numbers for each channel.
-# - `running_mean` and `running_var` are updated in place, `new = (1 - momentum) * old + momentum * measured`, the
+# - Only `running_mean` and `running_var` change in place, `new = (1 - momentum) * old + momentum * measured`, the
 #   variance divided by $m - 1$ there, as PyTorch does.
 # - The mean may be thousands of times the standard deviation, so $E[x^2] - E[x]^2$ in float32 leaves nothing (lab 02).
 #

@@ -61,8 +61,11 @@ def test_hidden_cases_tell_the_numbers_apart() -> None:
 
 
 def _has_to_be_named(case: Launched) -> set[str]:
-    """What is unset; the rendezvous where an mpirun says nothing of it, and where a Slurm job has lost its list."""
+    """What is unset, if no Slurm job replaces it; the rendezvous where an mpirun says nothing of it, and where a Slurm
+    job has lost its list."""
     gone = set(case.unset)
+    if case.launcher == "slurm":
+        gone -= {"MASTER_ADDR", "MASTER_PORT"}
     if case.launcher in ("openmpi", "hydra") and not case.exported and not case.around:
         gone |= {"MASTER_ADDR", "MASTER_PORT"}
     if "SLURM_JOB_NODELIST" in gone:
@@ -82,6 +85,13 @@ def test_absurd_answers_fail_and_break_nothing(absurd: object) -> None:
         runs.append(Observation(case, tree, {"place": absurd, "error": None, "message": ""}, tree))
     verdict = judge(ENV, ORACLE, runs)
     assert verdict.outcome == "failed" and as_text(verdict)
+
+
+def test_a_variable_that_is_0_is_there() -> None:
+    case = Launched("torchrun", rank=0, unset=("WORLD_SIZE",))
+    tree = make_inputs(ENV, case, 0)
+    got = {"place": None, "error": "ValueError", "message": "not set: RANK, LOCAL_RANK, WORLD_SIZE"}
+    assert "Ask whether the name is in" in (judge(ENV, ORACLE, [Observation(case, tree, got, tree)]).hint or "")
 
 
 def test_the_right_place_is_right() -> None:

@@ -16,7 +16,9 @@ def row_cases(rng: random.Random) -> tuple[Rows, ...]:
         Rows((rng.randint(7, 9), rng.randint(4, 6), rng.randint(2, 3)), n_channels),
         Rows((rng.randint(1, 2), rng.randint(5, 9)), n_channels),
         Rows(tuple(rng.sample((0, rng.randint(3, 5), rng.randint(6, 8)), 3)), n_channels),
-        Rows((rng.randint(10, 16), rng.randint(6, 9)), n_channels, mean=rng.choice((-1, 1)) * rng.uniform(1500, 2500)),
+        Rows(
+            (rng.randint(50, 70), rng.randint(20, 40)), n_channels, mean=rng.choice((-1, 1)) * rng.uniform(1500, 2500)
+        ),
         Rows((rng.randint(2, 9),), n_channels),
     )
 

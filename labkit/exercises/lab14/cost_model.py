@@ -31,7 +31,9 @@ def drive(ans, case: Links, tree: dict, stage) -> dict[str, Any]:
     """The seconds of each algorithm, and the fastest one's name; a single rank has nothing to choose."""
     numbers = (case.n, case.n_bytes, case.alpha_s, case.beta_s)
     times = {name: ans.all_reduce_time(name, *numbers) for name in ALGORITHMS}
-    return {"times_s": times, "fastest": ans.fastest(*numbers) if case.n > 1 else None}
+    name = ans.fastest(*numbers) if case.n > 1 else None
+    # NumPy's own kind of text is a name as well.
+    return {"times_s": times, "fastest": str(name) if isinstance(name, str) else name}
 
 
 COST_MODEL = Exercise(
@@ -44,7 +46,7 @@ COST_MODEL = Exercise(
     public=(
         Links(8, 80_000_000, 10e-6, 0.04e-9),
         Links(8, 8_000, 10e-6, 0.04e-9),
-        Links(5, 1_000_000, 10e-6, 0.04e-9),
+        Links(5, 1_030_000, 10e-6, 0.04e-9),
         Links(12, 60_000, 10e-6, 0.04e-9),
         Links(3, 3_000_000, 50e-6, 1e-9),
         Links(2, 1_000_000, 10e-6, 0.04e-9),

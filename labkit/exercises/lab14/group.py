@@ -74,7 +74,7 @@ def calling(name: str) -> Callable[..., dict[str, Any]]:
 
 PUBLIC = (
     Group(),
-    Group(2, (10,)),
+    Group(2, (10,), "int32"),
     Group(3, (20,)),
     Group(5, (4, 7), "int64"),
     Group(8, (5, 23), "bfloat16"),

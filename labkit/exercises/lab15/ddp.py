@@ -79,7 +79,8 @@ class _Takes(torch.autograd.Function):
 
 
 class Net(nn.Module):
-    """Tokens in, logits out. The output layer shares its weight with the embedding; `never` is called by nobody."""
+    """Tokens in, logits out. The output layer shares its weight with the embedding; `never` is called by nobody. One of
+    the buffers is a whole number, as in batch normalization."""
 
     def __init__(self, case: Job, rank: int, comm: Comm | None = None) -> None:
         super().__init__()
@@ -93,6 +94,7 @@ class Net(nn.Module):
         self.head = nn.Linear(width, N_TOKENS, bias=False)
         self.head.weight = self.embedding.weight
         self.register_buffer("temperature", torch.ones(1))
+        self.register_buffer("n_seen", torch.zeros((), dtype=torch.int64))
 
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.embedding(tokens)
@@ -115,11 +117,12 @@ def build(case: Job, mine: dict[str, Any], rank: int, comm: Comm | None = None) 
         for parameter, value in zip(net.parameters(), mine["parameters"], strict=True):
             parameter.copy_(value)
         net.temperature.copy_(mine["temperature"])
+        net.n_seen.copy_(mine["n_seen"])
     return net
 
 
 def job_inputs(case: Job, gen: torch.Generator) -> dict[str, Any]:
-    """For each rank: parameters and a buffer of its own, tokens and targets (n_steps, n_rows)."""
+    """For each rank: parameters and two buffers of its own, tokens and targets (n_steps, n_rows)."""
     shapes = [parameter.shape for parameter in Net(case, 0).parameters()]
 
     def part() -> dict[str, Any]:
@@ -129,6 +132,7 @@ def job_inputs(case: Job, gen: torch.Generator) -> dict[str, Any]:
         return {
             "parameters": [torch.randn(shape, generator=gen) * case.width**-0.5 for shape in shapes],
             "temperature": 0.5 + torch.rand(1, generator=gen),
+            "n_seen": torch.randint(1000, (), generator=gen),
             "tokens": labels(),
             "targets": labels(),
         }
@@ -137,7 +141,7 @@ def job_inputs(case: Job, gen: torch.Generator) -> dict[str, Any]:
 
 
 def drive_ddp(ans, case: Job, tree: dict, stage) -> dict[str, Any]:
-    """parameters and temperature at the end; calls: the all-reduces as this rank made them, for hints."""
+    """parameters and buffers at the end; calls: the all-reduces as this rank made them, for hints."""
     mine = tree["mine"]
     net = build(case, mine, stage.rank, stage.comm).to(stage.device)
     optimizer = torch.optim.SGD(net.parameters(), lr=LEARNING_RATE)
@@ -149,6 +153,7 @@ def drive_ddp(ans, case: Job, tree: dict, stage) -> dict[str, Any]:
     return {
         "parameters": [parameter.detach().clone() for parameter in net.parameters()],
         "temperature": net.temperature.clone(),
+        "n_seen": net.n_seen.clone(),
         "calls": {
             "bytes": [call.n_bytes for call in reduces],
             "in_backward": [call.in_backward for call in reduces],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +56,9 @@ PLACE = {
 }
 """The variables of rank, local rank and world size."""
 EXPORTED_ADDR, EXPORTED_PORT = "head.cluster", 23456
+DECOY = 77
+"""What the process that runs the check has in every one of these variables, for an answer that looks there."""
+DECOYS = dict.fromkeys((*sum(PLACE.values(), ()), "MASTER_ADDR", "MASTER_PORT"), str(DECOY))
 
 
 def variables(case: Launched) -> dict[str, str]:
@@ -90,10 +96,26 @@ def make_inputs(case: Launched, gen: torch.Generator) -> dict[str, Any]:
     return {"env": variables(case)}
 
 
+@contextmanager
+def decoys() -> Iterator[None]:
+    """This process has the decoys in its own environment."""
+    before = {name: os.environ.get(name) for name in DECOYS}
+    os.environ.update(DECOYS)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
 def drive(ans, case: Launched, tree: dict, stage) -> dict[str, Any]:
     """place: what was read from the environment. error, message: which kind of error came instead."""
     try:
-        place = ans.read_environment(tree["env"])
+        with decoys():
+            place = ans.read_environment(tree["env"])
     except (KeyError, ValueError) as error:
         kind = "KeyError" if isinstance(error, KeyError) else "ValueError"
         return {"place": None, "error": kind, "message": str(error)}
@@ -113,11 +135,13 @@ ENV = Exercise(
         Launched("slurm", rank=9, per_node=8, nodelist="gpu7,gpu[11-12]", first_host="gpu7", job_id=90007),
         Launched("slurm", rank=3, per_node=2, nodelist="a100-[08,10-12]-ib,login1", first_host="a100-08-ib"),
         Launched("slurm", exported=True),
+        Launched("slurm", exported=True, unset=("MASTER_PORT",)),
         Launched("slurm", pmi=True),
         Launched("openmpi", exported=True),
         Launched("hydra", exported=True),
         Launched("torchrun", around="slurm"),
         Launched("openmpi", around="slurm"),
+        Launched("openmpi", exported=True, around="hydra"),
         Launched("hydra", exported=True, around="slurm"),
         Launched("slurm", unset=("SLURM_LOCALID",)),
         Launched("torchrun", rank=0, unset=("WORLD_SIZE", "MASTER_PORT")),

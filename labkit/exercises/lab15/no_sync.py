@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,8 +90,9 @@ def micro_inputs(case: MicroBatches, gen: torch.Generator) -> dict[str, Any]:
     }
 
 
-def flags_of(no_sync: Any, ddp: Replica) -> list[bool]:
-    """The switch inside of the context, in a second one inside, after that, after both, and after an error."""
+def flags_of(no_sync: Any, ddp: Replica) -> tuple[list[bool], bool]:
+    """The switch inside of the context, in a second one inside, after that, after both, and after an error; and whether
+    the error came out of the context."""
     flags = []
     with no_sync(ddp):
         flags.append(ddp.require_backward_grad_sync)
@@ -100,10 +100,14 @@ def flags_of(no_sync: Any, ddp: Replica) -> list[bool]:
             flags.append(ddp.require_backward_grad_sync)
         flags.append(ddp.require_backward_grad_sync)
     flags.append(ddp.require_backward_grad_sync)
-    with contextlib.suppress(_Expected), no_sync(ddp):
-        raise _Expected
+    came_out = False
+    try:
+        with no_sync(ddp):
+            raise _Expected
+    except _Expected:
+        came_out = True
     flags.append(ddp.require_backward_grad_sync)
-    return flags
+    return flags, came_out
 
 
 class _Expected(Exception):
@@ -111,7 +115,7 @@ class _Expected(Exception):
 
 
 def drive_no_sync(ans, case: MicroBatches, tree: dict, stage) -> dict[str, Any]:
-    """grads: of each step. flags: see flags_of. talked: the micro-steps with communication, from 1 on."""
+    """grads: of each step. talked: the micro-steps with communication, from 1 on. The rest: see flags_of."""
     ddp = Replica(network(case, tree["weights"]).to(stage.device), stage.comm)
     grads = []
     for xs, ys in zip(tree["mine"]["x"], tree["mine"]["y"]):
@@ -121,7 +125,8 @@ def drive_no_sync(ans, case: MicroBatches, tree: dict, stage) -> dict[str, Any]:
         grads.append([None if one.grad is None else one.grad.clone() for one in ddp.parameters()])
     talked, most_open = ddp.talked, ddp.most_open
     fresh = Replica(network(case, tree["weights"]), stage.comm)
-    return {"grads": grads, "most_open": most_open, "talked": talked, "flags": flags_of(ans.no_sync, fresh)}
+    flags, came_out = flags_of(ans.no_sync, fresh)
+    return {"grads": grads, "most_open": most_open, "talked": talked, "flags": flags, "error_came_out": came_out}
 
 
 NO_SYNC = Exercise(

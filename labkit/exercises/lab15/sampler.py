@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -31,12 +36,13 @@ def no_inputs(case: Split, gen: torch.Generator) -> dict[str, Any]:
 
 def drive(ans, case: Split, tree: dict, stage) -> dict[str, Any]:
     """epochs[e][r]: the indices that rank r gets in epoch e. again: those of the last epoch, iterated once more.
-    resumed: those of new samplers told to start with the last epoch. other: the first epoch's with another seed.
+    resumed: those of new samplers told to start with the last epoch. elsewhere: the same in another process. other,
+    other_last: the first and the last epoch's with another seed.
 
     Each rank's own random numbers are elsewhere, as on ranks that have drawn masks and augmentations. seeded: the ranks
-    on which iterating changed the state of torch's random numbers.
+    on which iterating changed the state of a global generator, and its owners.
     """
-    seeded: set[int] = set()
+    seeded: set[tuple[int, str]] = set()
 
     def samplers(seed: int) -> list:
         return [
@@ -47,11 +53,9 @@ def drive(ans, case: Split, tree: dict, stage) -> dict[str, Any]:
     def orders(of: list) -> list[list[int]]:
         found = []
         for rank, sampler in enumerate(of):
-            torch.manual_seed(7 + rank)
-            before = torch.get_rng_state()
-            found.append([int(index) for index in sampler])
-            if not torch.equal(before, torch.get_rng_state()):
-                seeded.add(rank)
+            with global_generators(7 + rank) as changed:
+                found.append([int(index) for index in sampler])
+            seeded.update((rank, owner) for owner in changed)
         return found
 
     def set_epoch(of: list, epoch: int) -> None:
@@ -62,16 +66,80 @@ def drive(ans, case: Split, tree: dict, stage) -> dict[str, Any]:
     for epoch in range(N_EPOCHS):
         set_epoch(mine, epoch)
         epochs.append(orders(mine))
-    resumed = samplers(case.seed)
-    set_epoch(resumed, N_EPOCHS - 1)
+
+    def last_epoch(seed: int) -> list[list[int]]:
+        new = samplers(seed)
+        set_epoch(new, N_EPOCHS - 1)
+        return orders(new)
+
+    with another_process(ans.ShardSampler):
+        elsewhere = last_epoch(case.seed)
     return {
         "epochs": epochs,
         "lengths": [len(sampler) for sampler in mine],
         "again": orders(mine),
-        "resumed": orders(resumed),
+        "resumed": last_epoch(case.seed),
+        "elsewhere": elsewhere,
         "other": orders(samplers(case.seed + OTHER_SEED)),
-        "seeded": sorted(seeded),
+        "other_last": last_epoch(case.seed + OTHER_SEED),
+        "seeded": [list(one) for one in sorted(seeded)],
     }
+
+
+@contextmanager
+def global_generators(seed: int) -> Iterator[list[str]]:
+    """Seed the global random numbers of torch, of Python and of NumPy if it is loaded.
+
+    At the end the list names those that go on with another number than right after the seed, and Python's and NumPy's
+    are where they were before.
+    """
+    numpy = sys.modules.get("numpy")
+    kept = random.getstate(), numpy and numpy.random.get_state()
+    _seed(seed, numpy)
+    untouched = _draws(numpy)
+    _seed(seed, numpy)
+    changed: list[str] = []
+    try:
+        yield changed
+        changed += [owner for owner, number in _draws(numpy).items() if number != untouched[owner]]
+    finally:
+        random.setstate(kept[0])
+        if numpy:
+            numpy.random.set_state(kept[1])
+
+
+def _seed(seed: int, numpy: ModuleType | None) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if numpy:
+        numpy.random.seed(seed)
+
+
+def _draws(numpy: ModuleType | None) -> dict[str, float]:
+    numbers = {"torch": torch.rand(()).item(), "Python": random.random()}
+    return {**numbers, "NumPy": numpy.random.random()} if numpy else numbers
+
+
+@contextmanager
+def another_process(answer: type) -> Iterator[None]:
+    """In the answer's own code hash() of a text is another number, as in another process: Python salts it in each."""
+    names = getattr(getattr(answer, "__iter__", None), "__globals__", {})
+    if "hash" in names:
+        yield
+        return
+    names["hash"] = _salted
+    try:
+        yield
+    finally:
+        del names["hash"]
+
+
+def _salted(value: object) -> int:
+    return hash(("another process", value)) if _has_text(value) else hash(value)
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, str | bytes) or (isinstance(value, tuple) and any(map(_has_text, value)))
 
 
 SAMPLER = Exercise(

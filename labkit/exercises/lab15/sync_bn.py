@@ -49,8 +49,9 @@ def row_inputs(case: Rows, gen: torch.Generator) -> dict[str, Any]:
 def drive_sync_bn(ans, case: Rows, tree: dict, stage) -> dict[str, Any]:
     """out and the gradients of x, weight and bias on this rank; the running statistics after one step."""
     mine = tree["mine"]
+    # The same memory as the inputs', so that what is written into it is seen.
     x, weight, bias = (
-        value.clone().to(stage.device).requires_grad_() for value in (mine["x"], tree["weight"], tree["bias"])
+        value.detach().to(stage.device).requires_grad_() for value in (mine["x"], tree["weight"], tree["bias"])
     )
     running_mean, running_var = (tree[name].clone().to(stage.device) for name in ("running_mean", "running_var"))
     out = ans.sync_batch_norm(stage.comm, x, running_mean, running_var, weight, bias, MOMENTUM, EPS)
@@ -77,7 +78,8 @@ SYNC_BN = Exercise(
         Rows((6, 2, 3)),
         Rows((7, 1)),
         Rows((4, 0, 5), n_channels=3),
-        Rows((16, 12), mean=2000.0),
+        # So many rows that they are more than the numbers that may travel.
+        Rows((64, 48), mean=2000.0),
         Rows((6,)),
     ),
     inputs=row_inputs,

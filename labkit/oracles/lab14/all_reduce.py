@@ -57,7 +57,7 @@ def oracle(
         id=f"14-{algorithm}",
         expect=sum_on_all,
         tolerance=near_sum,
-        judge=(*PROPERTIES, over_the_wire(lambda case: least_total(case.n_ranks, case.n_bytes))),
+        judge=(*PROPERTIES, *over_the_wire(lambda case: least_total(case.n_ranks, case.n_bytes))),
         budgets=(
             Budget("bytes_sent", limit("bytes_sent"), bytes_hint),
             Budget("bytes_total", limit("bytes_total"), bytes_hint),
@@ -120,6 +120,19 @@ def chunk_shares(case: Group, tree: dict, got: dict) -> list[list[int] | None]:
     ]
 
 
+def moved_chunks(case: Group, tree: dict, got: dict) -> bool:
+    """Every rank has all chunks of the sum, and some rank has them in other places."""
+    right, close = total(xs(tree)).reshape(-1).double().tensor_split(case.n_ranks), near_sum(case, tree)
+
+    def place(chunk: torch.Tensor) -> int:
+        fits = (chunk.shape == true.shape and torch.allclose(chunk, true, rtol=close.rtol, atol=0) for true in right)
+        return list(fits).index(True)
+
+    found = [[place(chunk) for chunk in out.reshape(-1).double().tensor_split(case.n_ranks)] for out in outs(got)]
+    order = list(range(case.n_ranks))
+    return case.n_elements % case.n_ranks == 0 and all(sorted(row) == order for row in found)
+
+
 NAIVE = oracle(
     "naive",
     "Each rank sends its tensor once, to rank 0, and rank 0 sends the sum to each: 2(n-1) messages of S bytes in all, "
@@ -138,7 +151,7 @@ NAIVE = oracle(
 TREE = oracle(
     "tree",
     "No rank should send more than ⌈log₂ n⌉ times, all together 2(n-1) times: one tensor over each edge of the tree "
-    "going up, one going down.",
+    "going up, one going down, in the dtype of x.",
     "There should be ⌈log₂ n⌉ rounds up and as many down. In round k half of the ranks that are left send, each to the "
     "one 2^k below it; whoever has to receive twice in a row, or to wait in a chain, makes a round more.",
     (
@@ -157,8 +170,8 @@ TREE = oracle(
 
 BUTTERFLY = oracle(
     "butterfly",
-    "In each of the log₂ n exchanges a rank sends one tensor, to one partner; a rank beyond the largest power of two "
-    "sends once in all.",
+    "In each of the log₂ n exchanges a rank sends one tensor, in the dtype of x, to one partner; a rank beyond the "
+    "largest power of two sends once in all.",
     "A butterfly takes log₂ n rounds, and two more where n is no power of two. In each of them all ranks send and "
     "receive at once.",
     (
@@ -172,10 +185,15 @@ BUTTERFLY = oracle(
 
 RING = oracle(
     "ring",
-    "A rank may send the tensor twice less two chunks: one chunk a round to the next rank, not the whole tensor. Cut "
-    "it with torch.tensor_split into n chunks of nearly the same length.",
+    "A rank may send the tensor twice less two chunks, in its dtype: one chunk a round to the next rank, not the whole "
+    "tensor. Cut it with torch.tensor_split into n chunks of nearly the same length.",
     "There should be n-1 rounds that add and n-1 that pass on. In each every rank sends one chunk and receives one.",
     (
+        Hint(
+            moved_chunks,
+            "All chunks of the sum are there, and on some rank in the wrong places. Chunk i is the i-th part of the "
+            "tensor on every rank: join the chunks in the order in which they were cut.",
+        ),
         Hint(
             lambda case, tree, got: any(share and max(share) > 1 for share in chunk_shares(case, tree, got)),
             "In some chunk a rank's tensor is counted twice. In the second half the chunks are complete: replace what "

@@ -16,6 +16,8 @@ from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
 
 CLOSE = {"rtol": 1e-5, "atol": 0.0}
 """Nothing cancels in these sums: a dozen float32 roundings stay below 1e-6 of them, in whichever order."""
+ROUNDED = 0.02
+"""Relative. A dozen roundings to bfloat16 stay below it; each rank's number is more of a sum over a dozen ranks."""
 
 
 def total(tree: dict, ranks: Sequence[int]) -> Tensor:
@@ -91,6 +93,36 @@ def multiple(case: OnNodes, tree: dict, got: dict) -> float:
     return factor if torch.allclose(outs(got)[0], factor * right, **CLOSE) else math.nan
 
 
+def off_by(case: OnNodes, tree: dict, got: dict) -> Tensor:
+    """Of every rank: how far each element is from the sum, in units of the sum."""
+    right = total(tree, range(case.n_ranks))
+    return torch.stack(outs(got)) / right - 1
+
+
+def rounded(case: OnNodes, tree: dict, got: dict) -> bool:
+    """Some elements are wrong, and all are near the sum, as in a dtype of fewer digits."""
+    is_wrong = not all(bool(right.all()) for right in is_right(case, tree, got))
+    return is_wrong and bool((off_by(case, tree, got).abs() < ROUNDED).all())
+
+
+def counted_twice(case: OnNodes, tree: dict, got: dict) -> bool:
+    """Some element is more than the sum, although all ranks have numbers of the same sign there."""
+    is_float = getattr(torch, case.dtype).is_floating_point
+    return is_float and bool((off_by(case, tree, got) > ROUNDED).any())
+
+
+def own_part_only(case: OnNodes, tree: dict, got: dict) -> bool:
+    """Each rank has the sum in one of the node's parts, the one of its place, and not in the others."""
+    per_node = len(case.nodes[0])
+    parts = [right.tensor_split(per_node) for right in is_right(case, tree, got)]
+    places = [node_of(case, rank).index(rank) for rank in range(case.n_ranks)]
+    return per_node > 1 and all(
+        bool(part.all()) == (number == place)
+        for place, row in zip(places, parts, strict=True)
+        for number, part in enumerate(row)
+    )
+
+
 HIERARCHICAL = Oracle(
     id="14-hierarchical",
     expect=expect,
@@ -145,6 +177,20 @@ HIERARCHICAL = Oracle(
             drops_the_rest,
             "The end of the tensor is wrong: the number of elements need not be a multiple of the number of ranks. "
             "`tensor_split` makes pieces that hold all of them.",
+        ),
+        Hint(
+            rounded,
+            "The sum is nearly right, as if it had been rounded on the way. Send and add up in the dtype of x.",
+        ),
+        Hint(
+            counted_twice,
+            "In some piece a rank's numbers are counted twice. What an all-gather brings is complete: put it in the "
+            "place of what is there instead of adding it.",
+        ),
+        Hint(
+            own_part_only,
+            "Each rank has the sum in its own part of the tensor and nowhere else. At the end the ranks of a node "
+            "gather one another's parts.",
         ),
         Hint(
             lambda case, tree, got: not all(right.all() for right in is_right(case, tree, got)),

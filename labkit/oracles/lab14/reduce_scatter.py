@@ -103,6 +103,19 @@ def some_untouched(gathered: list[torch.Tensor]) -> bool:
     return any(len(one) > 0 and untouched([one]) for one in gathered)
 
 
+def added_to_what_was_there(case: Parts, tree: dict, got: dict) -> bool:
+    """Some output is right but for what it held before the call."""
+    pairs = zip(what_each_gets(case, tree)["ranks"], got["ranks"], strict=True)
+    both = ((right["out"], one["out"]) for right, one in pairs)
+    if case.call == "all_gather":
+        both = ((right, one) for rights, ones in both for right, one in zip(rights, ones, strict=True))
+    rtol = closeness(case.n_ranks, getattr(torch, case.dtype)).rtol
+    limits = {"rtol": rtol, "atol": abs(UNTOUCHED) * rtol}
+    return any(
+        len(right) > 0 and torch.allclose(one.double() - UNTOUCHED, right.double(), **limits) for right, one in both
+    )
+
+
 def reordered(case: Parts, tree: dict, got: dict) -> bool:
     """All parts are there, and not in the order of the ranks."""
     parts = [one["part"] for one in tree["ranks"]]
@@ -118,7 +131,7 @@ REDUCE_SCATTER = Oracle(
     id="14-reduce-scatter",
     expect=what_each_gets,
     tolerance=near,
-    judge=(inputs_untouched, same_bits, messages_only, over_the_wire(all_bytes)),
+    judge=(inputs_untouched, same_bits, messages_only, *over_the_wire(all_bytes)),
     budgets=(
         Budget(
             "bytes_sent",
@@ -162,6 +175,11 @@ REDUCE_SCATTER = Oracle(
             first_call("all_gather", lambda case, tree, got: any(map(some_untouched, outs(got)))),
             "Some of `output_list` is as it was before the call: a rank sent a part on that it did not have yet. In "
             "step k it sends part r - k, which has come in the step before, and receives part r - 1 - k.",
+        ),
+        Hint(
+            lambda case, tree, got: case.call != "all_reduce" and added_to_what_was_there(case, tree, got),
+            "What the output held before the call was added to the result. The caller may hand over any tensor of the "
+            "right size: replace its values with copy_ or recv.",
         ),
         Hint(
             first_call("reduce_scatter", own_part),

@@ -75,20 +75,33 @@ messages_only.hint = (
 )
 
 
-def over_the_wire(least_bytes: Callable[[Any], int]) -> Callable[[Observation], str | None]:
-    """A property: the ranks together sent what the values cannot be had without."""
+Property = Callable[[Observation], str | None]
 
-    def enough_was_sent(run: Observation) -> str | None:
+
+def over_the_wire(least_bytes: Callable[[Any], int]) -> tuple[Property, Property]:
+    """Properties: the ranks together sent what the values cannot be had without."""
+
+    def too_few(run: Observation) -> str | None:
         sent, least = run.measured.get("bytes_total", 0), least_bytes(run.case)
         if sent >= least:
             return None
         return f"the ranks sent {sent:g} bytes, and no program can do it with fewer than {least}"
 
-    enough_was_sent.hint = (
+    def something_was_sent(run: Observation) -> str | None:
+        return None if run.measured.get("bytes_total", 0) else too_few(run)
+
+    def all_was_sent(run: Observation) -> str | None:
+        return too_few(run)
+
+    something_was_sent.hint = (
         "The values came another way than over the network. Ranks are separate processes when it counts: a global "
         "variable of one is not there on another, so send what the other needs."
     )
-    return enough_was_sent
+    all_was_sent.hint = (
+        "The messages are too small: send every element that another rank needs, in the dtype of x. A narrower dtype "
+        "rounds larger numbers, and a global variable does not reach another process."
+    )
+    return something_was_sent, all_was_sent
 
 
 PROPERTIES = (inputs_untouched, replicas_identical, messages_only)

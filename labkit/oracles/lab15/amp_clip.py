@@ -85,6 +85,9 @@ def first_norms(case: Steps, tree: dict) -> dict[str, list[float]]:
         "norms of tables added": [math.sqrt(average + sum(map(math.sqrt, own)) ** 2) for _ in every],
         "of sums": [math.sqrt(n**2 * average + sum(own)) for _ in every],
         "squared": [average + sum(own) for _ in every],
+        "own scaled": [math.sqrt(average + case.scale**2 * sum(own)) for _ in every],
+        "shared scaled": [math.sqrt(case.scale**2 * average + sum(own)) for _ in every],
+        "clipped": [min(math.sqrt(average + sum(own)), case.max_norm) for _ in every],
     }
 
 
@@ -191,6 +194,11 @@ AMP_CLIP = Oracle(
             times_the_scale,
             "That is the norm of the scaled gradients. Divide by the scale before you measure and clip.",
         ),
+        Hint(
+            lambda case, tree, got: any(norm_is(m)(case, tree, got) for m in ("own scaled", "shared scaled")),
+            "Some gradients are still multiplied with the scale: divide the shared ones and the own ones by it.",
+        ),
+        Hint(norm_is("clipped"), "That is the norm after clipping. Return the one from before."),
         Hint(
             lambda case, tree, got: any(
                 norm_is(mistake)(case, tree, got) for mistake in ("before the average", "of its own version")

@@ -15,19 +15,19 @@ from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=1e-4)
 """A few steps in float32, whose sums run in another order."""
+BUFFERS = ("temperature", "n_seen")
 ROOM = 1.5
 """Buckets may be cut otherwise than in the schedule below: what stands out of the backward pass may last so much."""
 
 
 def as_in_one_process(run: Observation) -> str | None:
-    """Parameters and buffer of every rank are those of one process that had the whole batch."""
+    """Parameters and buffers of every rank are those of one process that had the whole batch."""
     model = whole_batch(run.case, run.tree)
-    right = {"parameters": [p.detach() for p in model.parameters()], "temperature": model.temperature}
+    buffers = {name: getattr(model, name) for name in BUFFERS}
+    wanted = {"parameters": {name: parameter.detach() for name, parameter in model.named_parameters()}, **buffers}
     for rank, got in enumerate(run.got["ranks"]):
-        names = [name for name, _ in model.named_parameters()]
-        named = {"parameters": dict(zip(names, got["parameters"], strict=True)), "temperature": got["temperature"]}
-        wanted = {**right, "parameters": dict(zip(names, right["parameters"], strict=True))}
-        if found := compare(wanted, named, CLOSE):
+        named = dict(zip(wanted["parameters"], got["parameters"], strict=True))
+        if found := compare(wanted, {"parameters": named, **{name: got[name] for name in BUFFERS}}, CLOSE):
             place = f"{found.path}{list(found.index) if found.index else ''}"
             return (
                 f"rank {rank}: wrong {found.kind} at {place}: one process gets {found.expected}, this rank {found.got}"
@@ -161,6 +161,25 @@ def looks_like(mistake: str) -> Any:
     return when
 
 
+def own_counts(case: Job, tree: dict, got: dict) -> bool:
+    """Whether every rank kept the whole number that it was born with, and all the rest is right."""
+    kept = all(torch.equal(one["n_seen"], part["n_seen"]) for one, part in zip(got["ranks"], tree["ranks"]))
+    shared = {"ranks": [{**one, "n_seen": tree["ranks"][0]["n_seen"]} for one in got["ranks"]]}
+    return kept and case.n_ranks > 1 and as_in_one_process(Observation(case, tree, shared)) is None
+
+
+def nothing_moved(case: Job, tree: dict, got: dict) -> bool:
+    """Whether all ranks have the weights from which rank 0 began."""
+    start = tree["ranks"][0]["parameters"]
+    return all(torch.equal(old, new) for one in got["ranks"] for old, new in zip(start, one["parameters"], strict=True))
+
+
+def narrow(case: Job, tree: dict, got: dict) -> bool:
+    """Whether all buckets left, each with half of its bytes."""
+    sent = calls(got)["bytes"]
+    return case.n_ranks > 1 and [2 * n_bytes for n_bytes in sent] == case.n_steps * bucket_bytes(case)
+
+
 def stand_still(case: Job, tree: dict, got: dict) -> bool:
     """Whether weights that should have moved are on all ranks those from which rank 0 began."""
     start, right = tree["ranks"][0]["parameters"], whole_batch(case, tree).parameters()
@@ -220,8 +239,9 @@ DDP = Oracle(
             "the first step.",
         ),
         Hint(
-            looks_like("own buffers"),
-            "The parameters are the same everywhere and the buffers are not: broadcast module.buffers() as well.",
+            lambda case, tree, got: looks_like("own buffers")(case, tree, got) or own_counts(case, tree, got),
+            "The parameters are the same everywhere and the buffers are not: broadcast module.buffers() as well, also "
+            "those of whole numbers.",
         ),
         Hint(
             looks_like("never talks"),
@@ -260,6 +280,20 @@ DDP = Oracle(
             ),
             "A layer that nobody calls was never broadcast: send every parameter from rank 0, whether it will get a "
             "gradient or not.",
+        ),
+        Hint(
+            nothing_moved,
+            "No weight has moved. The optimizer steps after the clipping, and the gradients are cleared after that.",
+        ),
+        Hint(narrow, "The gradients were rounded to 16 bits on the way: send them in their own dtype."),
+        Hint(
+            looks_like("clips one by one"),
+            "Each parameter was clipped by its own norm. One call of clip_grad_norm_ gets all parameters, and their "
+            "common norm counts.",
+        ),
+        Hint(
+            looks_like("always scales"),
+            "The gradients were stretched to max_norm where their norm is smaller. Clipping only makes them shorter.",
         ),
         Hint(
             lambda case, tree, got: case.n_steps > 1 and sum(calls(got)["bytes"]) == sum(bucket_bytes(case)),

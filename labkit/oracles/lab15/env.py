@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from labkit.compare import compare, inputs_untouched
-from labkit.exercises.lab15.env import EXPORTED_ADDR, EXPORTED_PORT, PLACE, SPEAK_FOR_THEMSELVES, Launched
+from labkit.exercises.lab15.env import DECOY, PLACE, Launched, variables
 from labkit.spec import Hint, Observation, Oracle
 
 FIRST_PORT, N_PORTS = 15_000, 10_000
@@ -16,13 +16,13 @@ FIRST_PORT, N_PORTS = 15_000, 10_000
 
 def place(case: Launched) -> dict[str, Any]:
     """Where the case has put its process."""
-    told = case.exported or case.launcher in SPEAK_FOR_THEMSELVES
+    env = variables(case)
     return {
         "rank": case.rank,
         "local_rank": case.local_rank,
         "world_size": case.world_size,
-        "master_addr": EXPORTED_ADDR if told else case.first_host,
-        "master_port": EXPORTED_PORT if told else FIRST_PORT + case.job_id % N_PORTS,
+        "master_addr": env.get("MASTER_ADDR", case.first_host),
+        "master_port": int(env.get("MASTER_PORT", FIRST_PORT + case.job_id % N_PORTS)),
     }
 
 
@@ -99,6 +99,10 @@ ENV = Oracle(
     judge=(inputs_untouched, right_place, names_what_is_missing),
     diagnose=(
         Hint(
+            lambda case, tree, got: str(DECOY) in map(str, values(got).values()),
+            "That value is in os.environ, not in `env`. Read the mapping that is given, and nothing else.",
+        ),
+        Hint(
             lambda case, tree, got: (
                 got["error"] == "KeyError" and bool(missing(case, tree) or named(got["message"]) & _of_others(case))
             ),
@@ -118,6 +122,13 @@ ENV = Oracle(
         Hint(
             lambda case, tree, got: bool(missing(case, tree) - named(got["message"])),
             "Collect all names that are missing before raising: whoever starts the job wants to mend it once.",
+        ),
+        Hint(
+            lambda case, tree, got: any(
+                tree["env"].get(name) == "0" for name in named(got["message"]) & {*PLACE[case.launcher]}
+            ),
+            "A variable that is 0 is set: rank 0 has one. Ask whether the name is in `env`, not whether its number is "
+            "true in an `if`.",
         ),
         Hint(
             lambda case, tree, got: bool(missing(case, tree)),
@@ -174,7 +185,8 @@ ENV = Oracle(
             lambda case, tree, got: (
                 case.exported and (values(got)["master_addr"], values(got)["master_port"]) != _told(case)
             ),
-            "MASTER_ADDR and MASTER_PORT, where somebody has set them, come before anything that could be worked out.",
+            "MASTER_ADDR and MASTER_PORT, each where somebody has set it, come before anything that could be worked "
+            "out.",
         ),
         Hint(
             wrong("master_addr", lambda case: case.nodelist),
@@ -214,6 +226,10 @@ ENV = Oracle(
         Hint(
             wrong("master_port", lambda case: FIRST_PORT + case.job_id),
             "There is no port above 65535: take the job's number modulo 10000.",
+        ),
+        Hint(
+            wrong("master_port", lambda case: (FIRST_PORT + case.job_id) % N_PORTS),
+            "Only the job's number is taken modulo 10000; 15000 is added to what is left.",
         ),
         Hint(
             lambda case, tree, got: values(got)["master_port"] == place(case)["master_port"] - FIRST_PORT,

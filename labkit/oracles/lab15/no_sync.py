@@ -48,15 +48,46 @@ def large_batch(case: MicroBatches, tree: dict) -> dict[str, Any]:
         "most_open": 1,
         "talked": [n_micro * (step + 1) for step in range(case.n_steps)],
         "flags": [False, False, False, True, True],
+        "error_came_out": True,
     }
     return {"ranks": [one] * case.n_ranks}
 
 
 def weighed(weigh: Any) -> Any:
-    """A diagnosis: the micro-batches' losses were multiplied with this."""
-    return lambda case, tree, got: all(
-        compare(gradients(case, tree, range(case.n_ranks), weigh), one["grads"], CLOSE) is None for one in got["ranks"]
+    """A diagnosis: the micro-batches' losses were multiplied with this, which gives other gradients."""
+    return lambda case, tree, got: (
+        not right_gradients(case, tree, got) and came_from(gradients(case, tree, range(case.n_ranks), weigh), got)
     )
+
+
+def came_from(steps: list[list[Tensor]], got: dict) -> bool:
+    """Every rank has these gradients."""
+    return all(compare(steps, one["grads"], CLOSE) is None for one in got["ranks"])
+
+
+def right_gradients(case: MicroBatches, tree: dict, got: dict) -> bool:
+    return came_from(large_batch(case, tree)["ranks"][0]["grads"], got)
+
+
+def a_multiple(case: MicroBatches, tree: dict, got: dict) -> bool:
+    """All gradients are wrong by one factor."""
+    right = flat(large_batch(case, tree)["ranks"][0]["grads"])
+    found = flat(first(got)["grads"])
+    factor = float(found @ right / (right @ right))
+    return abs(factor - 1) > 1e-3 and torch.allclose(found, factor * right, atol=1e-4, rtol=1e-3)
+
+
+def flat(steps: list[list[Tensor]]) -> Tensor:
+    """All gradients of all steps behind one another."""
+    return torch.cat([grad.reshape(-1) for grads in steps for grad in grads])
+
+
+def last_only(case: MicroBatches, tree: dict, got: dict) -> bool:
+    """Every rank has the mean of the last micro-batches' gradients, weighed with their rows."""
+    if len(case.rows) < 2:
+        return False
+    ends = [{"x": [xs[-1:] for xs in part["x"]], "y": [ys[-1:] for ys in part["y"]]} for part in tree["ranks"]]
+    return came_from(gradients(case, {**tree, "ranks": ends}, range(case.n_ranks)), got)
 
 
 def alone(case: MicroBatches, tree: dict, got: dict) -> bool:
@@ -111,9 +142,15 @@ NO_SYNC = Oracle(
         ),
         Hint(
             lambda case, tree, got: (
-                compare(large_batch(case, tree)["ranks"][0]["grads"], first(got)["grads"], CLOSE) is None
-                and len(first(got)["talked"]) > case.n_steps
+                right_gradients(case, tree, got)
+                and len(case.rows) > 1
+                and first(got)["talked"] == list(range(1, case.n_steps + 1))
             ),
+            "There is one forward pass a step for all rows, which do not fit into memory together. Take one "
+            "micro-batch after the other.",
+        ),
+        Hint(
+            lambda case, tree, got: right_gradients(case, tree, got) and len(first(got)["talked"]) > case.n_steps,
             "The values are right and the silence is missing: gradients travelled in more than one micro-step. The "
             "wrapper decides in forward, so forward and backward both belong into no_sync.",
         ),
@@ -130,6 +167,16 @@ NO_SYNC = Oracle(
         Hint(
             lambda case, tree, got: first(got)["flags"][:2] == [True, True],
             "no_sync does not switch anything off: set ddp.require_backward_grad_sync to False inside.",
+        ),
+        Hint(
+            lambda case, tree, got: any(flag is not False for flag in first(got)["flags"][:2]),
+            "Inside the context, and inside of a second one in it, the attribute has to be False: set it, whatever it "
+            "was.",
+        ),
+        Hint(
+            lambda case, tree, got: first(got)["error_came_out"] is not True,
+            "An error inside of the context disappeared in it. Let it go on: no `except`, no `return` in the "
+            "`finally`, nothing true from `__exit__`.",
         ),
         Hint(
             lambda case, tree, got: first(got)["flags"][3] is not True,
@@ -156,6 +203,16 @@ NO_SYNC = Oracle(
         Hint(
             weighed(lambda n_rows, case: n_rows / sum(case.rows) / case.n_ranks),
             "The gradients are divided by the number of ranks, too. The wrapper averages over the ranks already.",
+        ),
+        Hint(
+            last_only,
+            "Only the last micro-batch's gradient is there. `.grad` adds up what backward brings: clear it before the "
+            "first micro-batch or not at all.",
+        ),
+        Hint(
+            a_multiple,
+            "The gradients are a multiple of the right ones: the shares of the micro-batches do not add up to 1. Each "
+            "counts len(x) / all rows of the rank's step.",
         ),
         Hint(
             lambda case, tree, got: first(got)["talked"] and first(got)["talked"][0] < len(case.rows),

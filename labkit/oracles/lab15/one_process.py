@@ -23,6 +23,8 @@ MISTAKES = (
     "own buffers",
     "mixes",
     "adds up",
+    "clips one by one",
+    "always scales",
 )
 
 
@@ -61,10 +63,23 @@ def replicas_with(mistake: Mistake, case: Job, tree: dict) -> list[list[Tensor]]
         if mistake != "never talks":
             _average(mistake, models)
         for model, optimizer in zip(models, optimizers):
-            if mistake not in ("clips first", "clips what is left", "never clips"):
-                clip_grad_norm_(model.parameters(), case.max_norm)
+            _clip(mistake, model)
             optimizer.step()
     return [[parameter.detach() for parameter in model.parameters()] for model in models]
+
+
+def _clip(mistake: Mistake, model: Net) -> None:
+    """Clip the averaged gradients, which some mistakes do otherwise and some not at all."""
+    parameters = [one for one in model.parameters() if one.grad is not None]
+    groups = [[one] for one in parameters] if mistake == "clips one by one" else [parameters]
+    if mistake in ("clips first", "clips what is left", "never clips"):
+        groups = []
+    for group in groups:
+        norm = get_total_norm([one.grad for one in group])
+        clip_grads_with_norm_(group, model.case.max_norm, norm)
+        if mistake == "always scales":
+            for one in group:
+                one.grad *= max(model.case.max_norm / norm, 1.0)
 
 
 def _last_bucket(model: Net) -> set[torch.nn.Parameter]:
@@ -83,6 +98,7 @@ def _start(mistake: Mistake, parts: list[dict[str, Any]], rank: int) -> dict[str
     return {
         "parameters": (own if mistake == "own weights" else first)["parameters"],
         "temperature": (own if mistake in ("own weights", "own buffers") else first)["temperature"],
+        "n_seen": first["n_seen"],
     }
 
 

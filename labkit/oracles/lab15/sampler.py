@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from itertools import chain, pairwise
@@ -13,6 +14,8 @@ from labkit.spec import Hint, Observation, Oracle
 
 ENOUGH = 20
 """From so many samples on, two shuffles that agree are no accident."""
+ENOUGH_TO_LEAVE_OUT = 400
+"""From so many choices of the samples that are left out on, three epochs with the same choice are no accident."""
 
 
 def counts(epoch: list[list[int]]) -> Counter:
@@ -66,8 +69,11 @@ def shuffled(run: Observation) -> str | None:
         return "iterated a second time in the same epoch, the sampler yields another order"
     if got["resumed"] != got["epochs"][-1]:
         return "a new sampler with set_epoch(2) does not yield what the old one yielded in epoch 2"
+    if got["elsewhere"] != got["epochs"][-1]:
+        return "in another process, a sampler with set_epoch(2) does not yield what this one yielded in epoch 2"
     if got["seeded"]:
-        return f"after iterating on rank {got['seeded'][0]}, torch's own random numbers go on from another state"
+        rank, owner = got["seeded"][0]
+        return f"after iterating on rank {rank}, the global random numbers of {owner} go on from another state"
     if len(counts(got["epochs"][0])) < ENOUGH:
         return None
     if any(_steps_alike(order) for epoch in got["epochs"] for order in epoch):
@@ -78,7 +84,18 @@ def shuffled(run: Observation) -> str | None:
         return "each rank gets the same samples in every epoch, only in another order"
     if got["other"] == got["epochs"][0]:
         return "another seed gives the same order"
+    if got["other_last"] == got["epochs"][-1]:
+        return "another seed gives the same order in epoch 2"
+    if always_left_out(case, got):
+        return f"{_some(sorted(always_left_out(case, got)))} left out in every epoch, and no other"
     return None
+
+
+def always_left_out(case: Split, got: dict) -> set[int]:
+    """The samples that no epoch has, where each leaves out just these and there are many to choose from."""
+    left_out = [set(range(case.n_samples)) - counts(epoch).keys() for epoch in got["epochs"]]
+    choices = math.comb(case.n_samples, len(left_out[0]))
+    return left_out[0] if choices >= ENOUGH_TO_LEAVE_OUT and all(one == left_out[0] for one in left_out) else set()
 
 
 def _steps_alike(order: list[int]) -> bool:
@@ -146,17 +163,29 @@ SAMPLER = Oracle(
             "world_size-th index.",
         ),
         Hint(
+            fails(equal_lengths, lambda case, got: min(lengths(got)) > len(torchs(case)[0])),
+            "Every rank gets more samples than it must. Where the ranks divide their number, none has to come again: "
+            "round n_samples / world_size up, and add nothing.",
+        ),
+        Hint(
             fails(equal_lengths, lambda case, got: len(lengths(got)) == 1 and set(got["lengths"]) != lengths(got)),
             "len() is what one rank yields, not the size of the dataset: the DataLoader and the learning-rate schedule "
             "count their steps by it.",
         ),
         Hint(
             fails(
+                complete, lambda case, got: not set(chain(*map(counts, got["epochs"]))) <= set(range(case.n_samples))
+            ),
+            "There is no sample of that number: indices go from 0 to n_samples - 1.",
+        ),
+        Hint(
+            fails(
                 complete,
                 lambda case, got: case.world_size > 1 and n_seen(got) < n_dealt(case),
             ),
-            "Some samples are seen by several ranks and others by none: the ranks do not draw the same permutation. "
-            "Seed a generator with the seed and the epoch, the same on all ranks, and only then take the rank's share.",
+            "Some samples are seen by several ranks and others by none: the ranks do not draw the same permutation, or "
+            "their shares of it overlap. Seed a generator with the seed and the epoch, the same on all ranks, and only "
+            "then take the rank's share.",
         ),
         Hint(
             fails(complete, lambda case, got: not case.drop_last and n_seen(got) == n_dealt(case)),
@@ -165,13 +194,18 @@ SAMPLER = Oracle(
         ),
         Hint(
             fails(shuffled, lambda case, got: bool(got["seeded"])),
-            "Iterating draws from, or seeds, torch's global random numbers, and then dropout is the same on all ranks. "
-            "Use a `torch.Generator()` of the sampler's own.",
+            "Iterating draws from, or seeds, global random numbers, and then dropout is the same on all ranks. Use "
+            "a generator of the sampler's own, for instance a `torch.Generator()`.",
         ),
         Hint(
             fails(shuffled, lambda case, got: got["again"] != got["epochs"][-1] or got["resumed"] != got["again"]),
-            "The order depends on how often the sampler was iterated, so a run that resumes from a checkpoint sees "
-            "another one. Make and seed the generator anew in __iter__, from the seed and the epoch.",
+            "The order depends on what the sampler did before, so a run that resumes from a checkpoint sees another "
+            "one. Make and seed the generator anew in __iter__, from the seed and the epoch that set_epoch told last.",
+        ),
+        Hint(
+            fails(shuffled, lambda case, got: got["elsewhere"] != got["epochs"][-1]),
+            "hash() of a text is another number in each process, so every rank would draw an order of its own. Make "
+            "the generator's seed from numbers, the seed and the epoch.",
         ),
         Hint(
             fails(
@@ -180,13 +214,21 @@ SAMPLER = Oracle(
             "Every epoch has the same order: what set_epoch is told has to go into the generator's seed.",
         ),
         Hint(
-            fails(shuffled, lambda case, got: any(_steps_alike(order) for order in got["epochs"][0])),
+            fails(shuffled, lambda case, got: any(_steps_alike(order) for epoch in got["epochs"] for order in epoch)),
             "The samples come in the order of the dataset, which is often sorted by label: shuffle with "
             "torch.randperm.",
         ),
         Hint(
             fails(shuffled, lambda case, got: got["other"] == got["epochs"][0]),
             "The seed makes no difference: it belongs into the generator's seed, together with the epoch.",
+        ),
+        Hint(
+            fails(shuffled, lambda case, got: got["other_last"] == got["epochs"][-1]),
+            "From some epoch on the seed makes no difference: seed and epoch both belong into the generator's seed.",
+        ),
+        Hint(
+            fails(shuffled, always_left_out),
+            "The same samples are left out in every epoch. Shuffle all of them, and leave out the end of that order.",
         ),
         Hint(
             fails(shuffled),

@@ -142,6 +142,28 @@ def as_if_constant(case: Rows, tree: dict, got: dict) -> bool:
     )
 
 
+def another_divisor(case: Rows, tree: dict, got: dict) -> bool:
+    """What running_var was moved to is the variance of all rows times one factor near 1."""
+    measured = (values_of(got, "running_var")[0] - (1 - MOMENTUM) * tree["running_var"]) / MOMENTUM
+    factor = measured / var(all_rows(tree))
+    return bool((factor > 0.5).all() and (factor < 2).all() and factor.max() - factor.min() < 0.01)
+
+
+def unmoved_without_rows(case: Rows, tree: dict, got: dict) -> bool:
+    """The running mean is right where there are rows, and as before where there are none."""
+    right, near = one_process(case, tree)["ranks"], close(case, tree)
+    wanted = [one["running_mean"] if n else tree["running_mean"] for n, one in zip(case.rows, right, strict=True)]
+    pairs = zip(wanted, values_of(got, "running_mean"), strict=True)
+    return 0 in case.rows and all(compare(value, found, near) is None for value, found in pairs)
+
+
+def no_bias(case: Rows, tree: dict, got: dict) -> bool:
+    """The outputs are right but for the bias."""
+    right = one_process(case, tree)["ranks"]
+    pairs = zip(right, values_of(got, "out"), strict=True)
+    return all(compare(good["out"], out + tree["bias"], close(case, tree)) is None for good, out in pairs)
+
+
 def own_rows_only(case: Rows, tree: dict, got: dict) -> bool:
     """The gradient of x whose two means were taken over the rank's own rows."""
     x = all_rows(tree)
@@ -183,6 +205,11 @@ SYNC_BN = Oracle(
             out_is(lambda tree: (each(tree, mean), each(tree, var))),
             "Every rank normalized with the statistics of its own rows.",
         ),
+        Hint(
+            out_is(lambda tree: (each(tree, mean), var(all_rows(tree)))),
+            "Every rank subtracted the mean of its own rows. The variance is that of all rows, and so is the mean.",
+        ),
+        Hint(no_bias, "The bias is missing: the output is weight * x_hat + bias."),
         Hint(
             out_is(lambda tree: (averaged(tree, mean), averaged(tree, var))),
             "The variances were averaged. Each is about its own rank's mean, so how far the means lie apart is lost: "
@@ -233,7 +260,11 @@ SYNC_BN = Oracle(
             "backward returns them in the order of forward's arguments.",
         ),
         Hint(
-            lambda case, tree, got: only_wrong(case, tree, got) == ["running_var"],
+            unmoved_without_rows,
+            "The rank without rows has its old running statistics. It normalizes nothing, but updates them as well.",
+        ),
+        Hint(
+            lambda case, tree, got: only_wrong(case, tree, got) == ["running_var"] and another_divisor(case, tree, got),
             "running_var follows the unbiased variance, n / (n - 1) times the other, and n counts the rows of all "
             "ranks.",
         ),
