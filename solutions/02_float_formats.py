@@ -411,8 +411,8 @@ for fmt in (FP16, BF16, FP8_E4M3FN):
 # - `x` is float32 of any shape. `q` is int8 in that shape, `scale` float32, `zero_point` int32 (all zeros if symmetric).
 # - With `channel_dim=None`, scale and zero point have no axes. Otherwise `channel_dim` is an axis, counted from 0, and
 #   they keep all axes of `x`, of size 1 except for that one.
-# - No value may come back further than half a step from where it was, however small the weights are, and a channel of
-#   zeros must not become NaN.
+# - No value may come back further than half a step from where it was, however small the weights are. Every scale is
+#   above 0, even that of a channel of zeros.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

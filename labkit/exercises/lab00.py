@@ -42,10 +42,11 @@ WARM_UP = Exercise(
         Activations(),
         Activations((5, 3), dim=0),
         Activations((2, 3, 4), dim=-2),
-        Activations((3, 64), dtype="bfloat16"),
+        Activations((3, 5, 64), dtype="bfloat16"),
         Activations((3, 8), zero_row=True),
         Activations((4, 16), dtype="float16"),
-        Activations((4, 16), dtype="float16", scale=1000.0),
+        # The square root of the sum leaves float16's range as well.
+        Activations((4, 80), dtype="float16", scale=9000.0),
         Activations((16, 4), dim=0, dtype="float16", scale=1e-4),
     ),
     inputs=_inputs,

@@ -22,28 +22,46 @@ def _expect(case: Activations, tree: Tree) -> Tree:
 
 
 def _tolerance(case: Activations, tree: Tree) -> Tolerance:
-    """Two units in the last place of the dtype: one for its rounding, one for a step in between."""
-    info = torch.finfo(tree["x"].dtype)
+    """Two units in the last place of the dtype, and one of float32 for each term of a sum in float32.
+
+    Of the two, one is for the rounding and one for a step in between. A chain of torch.hypot rounds at every term.
+    """
+    info, n_terms = torch.finfo(tree["x"].dtype), tree["x"].shape[case.dim]
     # Only float16 comes near its subnormals, which are all equally far apart.
     atol = info.smallest_normal * info.eps if info.dtype == "float16" else 0.0
-    return Tolerance(atol=atol, rtol=2 * info.eps)
+    return Tolerance(atol=atol, rtol=2 * info.eps + n_terms * torch.finfo(torch.float32).eps)
 
 
 def _equals(mistake: Callable[[torch.Tensor, int], torch.Tensor]) -> Callable[[Activations, Tree, Tree], bool]:
-    """Whether the answer is what this mistake gives, up to the rounding of the dtype."""
+    """Whether the answer is what this mistake gives, up to the rounding of the dtype, and the truth is not."""
 
     def equals(case: Activations, tree: Tree, got: Tree) -> bool:
         out, wrong = got["out"], mistake(tree["x"].double(), case.dim)
         if out.shape != wrong.shape:
             return False
-        eps = torch.finfo(tree["x"].dtype).eps
-        return torch.allclose(out.double(), wrong.to(out.dtype).double(), rtol=8 * eps, atol=1e-12)
+        rtol = 4 * _tolerance(case, tree).rtol
+        true = _true_rms(tree["x"], case.dim)
+        return _near(out, wrong.to(out.dtype), rtol) and not _near(wrong, true, rtol)
 
     return equals
 
 
+def _near(a: torch.Tensor, b: torch.Tensor, rtol: float) -> bool:
+    return torch.allclose(a.double(), b.double(), rtol=rtol, atol=1e-12)
+
+
+def _divided_by_another_axis(case: Activations, tree: Tree, got: Tree) -> bool:
+    """The sum of the squares over the length of an axis that was not summed."""
+    return any(
+        _equals(lambda x, dim, n=n: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(n))(case, tree, got)
+        for n in tree["x"].shape
+    )
+
+
 def _left_the_range(case: Activations, tree: Tree, got: Tree) -> bool:
-    """Infinity where the truth is finite, or zero where it is not."""
+    """In float16, infinity where the truth is finite, or zero where it is not."""
+    if tree["x"].dtype != torch.float16:
+        return False
     out, true = got["out"], _true_rms(tree["x"], case.dim)
     return bool(out.isinf().any() or ((out == 0) & (true > 0)).any() or _squared_in_dtype(case, tree, got))
 
@@ -80,19 +98,28 @@ WARM_UP = Oracle(
             "along `dim`.",
         ),
         Hint(
+            lambda case, tree, got: got["out"].ndim < tree["x"].ndim - 1,
+            "More axes than `dim` were averaged: the result should have all the others.",
+        ),
+        Hint(
             lambda case, tree, got: got["out"].shape != _true_rms(tree["x"], case.dim).shape,
             "Another axis than `dim` was averaged. A negative `dim` counts from the end: -1 is the last axis.",
         ),
         Hint(
             _left_the_range,
-            "The squares leave the range of float16, whose largest value is 65504 and whose smallest is about "
-            "6e-8. Convert to float32 before squaring, and back only after the root.",
+            "The squares leave the range of float16, or their sum does: its largest value is 65504, its smallest about "
+            "6e-8. Convert to float32 before squaring, and back at the very end.",
         ),
         Hint(
             lambda case, tree, got: (
                 got["out"].isnan().any() and not got["out"][_true_rms(tree["x"], case.dim) > 0].isnan().any()
             ),
             "NaN where all values are zero, whose root-mean-square is 0: dividing by the largest value is 0/0 there.",
+        ),
+        Hint(
+            lambda case, tree, got: (got["out"] > 0)[_true_rms(tree["x"], case.dim) == 0].any(),
+            "Zeros have the root-mean-square 0, and a number above it came back. Add nothing under the root, and hold "
+            "nothing above a least value.",
         ),
         Hint(
             _equals(lambda x, dim: x.square().mean(dim)),
@@ -112,9 +139,17 @@ WARM_UP = Oracle(
             "in one sum.",
         ),
         Hint(
-            _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(x.shape[0])),
-            "The sum of the squares was divided by the length of the first axis; the axis that is averaged is `dim`, "
-            "of length `x.shape[dim]`.",
+            _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim) / x.shape[dim]),
+            "The root was divided by the number of values along `dim`: divide the sum under the root by it.",
+        ),
+        Hint(
+            _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(x.shape[dim] - 1)),
+            "The sum of the squares was divided by n - 1, as for a variance: a mean divides by n.",
+        ),
+        Hint(
+            _divided_by_another_axis,
+            "The sum of the squares was divided by the length of another axis; the axis that is averaged is `dim`, of "
+            "length `x.shape[dim]`.",
         ),
         Hint(
             lambda case, tree, got: any(

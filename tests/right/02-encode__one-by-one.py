@@ -15,4 +15,4 @@ def encode_one(value, fmt):
 
 
 def encode(x, fmt):
-    return torch.tensor([encode_one(value, fmt) for value in x.tolist()])
+    return torch.tensor([encode_one(value, fmt) for value in x.flatten().tolist()]).reshape(x.shape)

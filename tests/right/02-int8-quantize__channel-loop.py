@@ -19,7 +19,7 @@ def quantize_int8(x, symmetric, channel_dim=None):
     return (
         torch.stack([torch.from_numpy(q) for q, _, _ in parts], channel_dim),
         torch.tensor([float(scale) for _, scale, _ in parts]).view(shape),
-        torch.tensor([zero for _, _, zero in parts]).view(shape),
+        torch.tensor([zero for _, _, zero in parts], dtype=torch.int32).view(shape),
     )
 
 

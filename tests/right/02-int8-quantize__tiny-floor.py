@@ -13,7 +13,7 @@ def quantize_int8(x, symmetric, channel_dim=None):
     least, most = least.minimum(torch.zeros(()).double()), most.maximum(torch.zeros(()).double())
     if symmetric:
         scale = (y.new_tensor(1e-8)).maximum(torch.maximum(most, -least) / 127).float()
-        zero_point = torch.zeros(scale.shape, dtype=torch.int8)
+        zero_point = torch.zeros(scale.shape, dtype=torch.int32)
         return (x * (1 / scale)).round().clamp(-127, 127).char(), scale, zero_point
     scale = ((most - least) / 255).clamp_min(1e-8).float()
     zero_point = (-128 - least / scale).round().clamp(-128, 127).int()

@@ -127,6 +127,7 @@ def quantize_cases(rng: random.Random) -> tuple[Weights, ...]:
         Weights((depth, rows, cols), symmetric=rng.random() < 0.5, channel_dim=0, kind="zeros"),
         Weights((rows,), symmetric=False, channel_dim=None, kind="all zeros"),
         Weights((rows, cols), symmetric=True, channel_dim=None, kind="small"),
+        Weights((cols, rows), symmetric=False, channel_dim=None, kind="half-way"),
     )
 
 

@@ -13,6 +13,7 @@ def sums_cases(rng: random.Random) -> tuple[Numbers, ...]:
         Numbers("ones", rng.randint(1001, 1200)),
         Numbers("levels", 5),
         Numbers("huge", 4, "float64", value=float(rng.randint(2, 9))),
+        Numbers("ones", rng.randint(800, 1200), "bfloat16"),
         Numbers("ones", 4, rng.choice(("float16", "bfloat16", "float32"))),
         Numbers("opposite", rng.randint(200, 400)),
         Numbers("cancelling", 2 * rng.randint(150, 300) + 1),
@@ -26,13 +27,17 @@ SUMS = Hidden("02-sums", sums_cases)
 
 
 def merge_cases(rng: random.Random) -> tuple[Merging, ...]:
-    """The long case takes a list that is moved in memory at every turn beyond the limit of CPU time."""
+    """Many random lists, because in any one of them another order of adding may end in the same bits.
+
+    The long case takes a list that is moved in memory at every turn beyond the limit of CPU time. It is uniform, as
+    the public one: in a list in falling order, half as much of magnitudes would be moved.
+    """
     return (
         Merging(10, "orders", scale=2.0 ** rng.randint(-20, 20)),
         Merging(10, "heaps", scale=2.0 ** rng.randint(-20, 20)),
         Merging(1),
-        *(Merging(rng.randint(100, 200), rng.choice(("uniform", "magnitudes"))) for _ in range(4)),
-        Merging(300_000, rng.choice(("uniform", "magnitudes"))),
+        *(Merging(rng.randint(100, 200), rng.choice(("uniform", "magnitudes"))) for _ in range(14)),
+        Merging(300_000, "uniform"),
     )
 
 
@@ -47,7 +52,7 @@ def blocked_cases(rng: random.Random) -> tuple[Blocks, ...]:
         Blocks((2 ** rng.randint(6, 8), 16 * block), rng.choice((1, -1)), block),
         Blocks((16 * block + rng.randint(1, block - 1), 100), rng.choice((0, -2)), 2 * block),
         Blocks((rng.randint(4, 8), 12 * block + 5, 20), rng.choice((1, -2)), block),
-        Blocks((320, 320), 1, 40),
+        Blocks((rng.randint(4, 8), 1, rng.randint(260, 320)), -1, rng.randint(3, 5)),
         Blocks((rng.randint(2, 9), 7), 0, 64),
     )
 

@@ -64,7 +64,7 @@ DECODE = Exercise(
 
 
 def float_inputs(case: FormatCase, gen: torch.Generator) -> dict[str, torch.Tensor]:
-    """x: float32 values that land on, between and exactly half-way between the format's values, and beyond them.
+    """x: float32 values that land on, between and exactly half-way between the format's values, and beyond; two rows.
 
     A float32 whose fraction has at most mantissa_bits + 1 bits is a value of the format or a tie. All of them within
     the format's range are taken (a random choice of them where they are too many), then their close neighbours, then
@@ -85,7 +85,7 @@ def float_inputs(case: FormatCase, gen: torch.Generator) -> dict[str, torch.Tens
     magnitude = torch.cat([special, special, ties, near.clamp(min=0), inside, anything])
     sign = torch.randint(2, magnitude.shape, generator=gen)
     sign[: 2 * len(special)] = torch.arange(2).repeat_interleave(len(special))
-    return {"x": (magnitude + (sign << 31)).to(torch.int32).view(torch.float32)}
+    return {"x": (magnitude + (sign << 31)).to(torch.int32).view(torch.float32).reshape(2, -1)}
 
 
 def one_nan(bits: object, case: FormatCase) -> object:
@@ -138,8 +138,8 @@ FORMAT_TABLE = Exercise(
 @dataclass(frozen=True)
 class Weights(Case):
     """A tensor to quantize. kind: "normal", "positive" (far from zero), "outlier" (one large channel), "constant"
-    (one channel holds a single value), "small" (of the size of gradients), "zeros" (one channel is all zero) or
-    "all zeros"."""
+    (one channel holds a single value), "small" (of the size of gradients), "zeros" (one channel is all zero),
+    "all zeros" or "half-way" (per tensor: the zero point is half-way between two codes)."""
 
     shape: tuple[int, ...]
     symmetric: bool
@@ -159,6 +159,11 @@ def weight_inputs(case: Weights, gen: torch.Generator) -> dict[str, torch.Tensor
         x = x * 3e-4
     if case.kind == "all zeros":
         x = torch.zeros(case.shape)
+    if case.kind == "half-way":
+        # -128 - low / scale is -126.5, which rounds to -126, and the largest value is 127.5 steps above that.
+        step = 2.0**-10
+        x = step * torch.randint(-1, 254, case.shape, generator=gen)
+        x.view(-1)[1:3] = torch.tensor([-1.5 * step, 253.5 * step])
     channel = x.movedim(dim, 0)[1]
     if case.kind == "outlier":
         channel.mul_(150.0)
@@ -195,6 +200,7 @@ INT8_QUANTIZE = Exercise(
         Weights((8, 6, 10), symmetric=True, channel_dim=2, kind="zeros"),
         Weights((5, 7), symmetric=False, channel_dim=None, kind="all zeros"),
         Weights((24, 16), symmetric=False, channel_dim=0, kind="small"),
+        Weights((12, 9), symmetric=False, channel_dim=None, kind="half-way"),
     ),
     inputs=weight_inputs,
     drive=drive_quantize,

@@ -98,6 +98,7 @@ SUMS = Exercise(
         Numbers("opposite", 300),
         Numbers("cancelling", 501),
         Numbers("huge", 4, "float64"),
+        Numbers("ones", 1001, "bfloat16"),
         Numbers("constant", 1000, "float16", 0.01),
         Numbers("constant", 1000, "bfloat16", 0.01),
         Numbers("constant", 1, "float32", 0.1),
@@ -109,6 +110,9 @@ SUMS = Exercise(
         "torch.Tensor.sum",
         "torch.cumsum",
         "torch.Tensor.cumsum",
+        "torch.index_add",
+        "torch.Tensor.index_add",
+        "torch.Tensor.index_add_",
         "math.fsum",
         "numpy.sum",
         "numpy.cumsum",
@@ -223,7 +227,7 @@ BLOCKED_SUM = Exercise(
         Blocks((256, 1024), 1, 64),
         Blocks((1000, 200), 0, 128),
         Blocks((8, 1500, 24), -2, 100),
-        Blocks((300, 300), 1, 30),
+        Blocks((5, 1, 300), -1, 4),
         Blocks((5, 7), 0, 64),
     ),
     inputs=half_tensor,
@@ -245,6 +249,9 @@ class Draws(Case):
 SPECIAL_BITS = (
     0x00000000,
     -0x80000000,  # -0
+    0x00010000,  # the smallest bfloat16
+    -0x7FFE8000,  # half-way between two subnormal bfloat16
+    0x00480000,  # a subnormal bfloat16
     0x3F800000,  # 1
     0x3F808000,  # half-way between two bfloat16
     0x3F80FFFF,  # just below one

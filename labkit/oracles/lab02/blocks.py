@@ -75,6 +75,18 @@ def without_the_rest(case: Blocks, tree: dict, got: dict) -> bool:
     return whole < case.n_summed and close_to(got["out"], tree["x"].double().narrow(case.dim, 0, whole).sum(case.dim))
 
 
+def counted_twice(case: Blocks, tree: dict, got: dict) -> bool:
+    """The sum and the first block once more, or a last block that is full because it begins among the slices before."""
+    x, n, size = tree["x"].double(), case.n_summed, min(case.block_size, case.n_summed)
+    extra = (x.narrow(case.dim, 0, size), x.narrow(case.dim, n - size, size - 1 - (n - 1) % size))
+    return any(part.numel() and close_to(got["out"], x.sum(case.dim) + part.sum(case.dim)) for part in extra)
+
+
+def rest_of_the_axes(case: Blocks, tree: dict) -> torch.Size:
+    """The shape of the result."""
+    return tree["x"].select(case.dim, 0).shape
+
+
 def half_block_sums(case: Blocks, tree: dict, got: dict) -> bool:
     """Wrong by no more than rounding each block's sum to float16 explains."""
     wanted = tree["x"].double().sum(case.dim)
@@ -120,12 +132,28 @@ BLOCKED_SUM = Oracle(
             "The summed axis is still there with length 1: the result has one axis fewer than x.",
         ),
         Hint(
+            lambda case, tree, got: got["out"].shape == rest_of_the_axes(case, tree)[::-1] != got["out"].shape[::-1],
+            "The axes of the result are in another order than in x: transpose swaps two axes, movedim leaves the order "
+            "of all others.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["out"].shape == tree["x"].sum(case.dim).squeeze().shape != rest_of_the_axes(case, tree)
+            ),
+            "An axis of length 1 is gone that was not summed: squeeze() takes them all, squeeze(dim) only that one.",
+        ),
+        Hint(
             other_axis,
             "Another axis than dim was summed or cut into blocks. x[i:j] always cuts the first one; narrow takes any.",
         ),
         Hint(
             without_the_rest,
             "The last block is missing: where block_size does not divide the length, it is shorter than the others.",
+        ),
+        Hint(
+            counted_twice,
+            "Some slices were added twice: the blocks must not overlap, and a sum that starts with the first block "
+            "must not add it again.",
         ),
         Hint(
             lambda case, tree, got: half_block_sums(case, tree, got) and in_float16(got["out"]),

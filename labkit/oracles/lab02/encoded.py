@@ -14,7 +14,7 @@ class Encoded:
     """A wrong rounding beside the right one, with the values that both patterns stand for."""
 
     def __init__(self, case: FormatCase, tree: dict, got: dict) -> None:
-        self.case, self.x = case, tree["x"].to(torch.float64)
+        self.case, self.sent, self.x = case, tree["x"], tree["x"].to(torch.float64)
         self.true, self.got = patterns_of(tree["x"], case), got["out"]
         if self.got.dtype != self.true.dtype or self.got.shape != self.true.shape:
             raise TypeError("nothing to diagnose before the dtype and the shape are right")
@@ -81,6 +81,11 @@ class Encoded:
         there = ~self.small & ~self.large & ~self.nan & (mantissa > 0) & (self.true_size < self.infinity)
         halved = self.true_size - mantissa + self.step / 2 + mantissa / 2
         return everywhere((self.got_size - halved).abs() <= 0.5, there)
+
+    def rounded_twice(self) -> bool:
+        """Whether float16 or bfloat16 of every number, rounded again, explains all patterns but those of NaN."""
+        first = (self.sent.to(dtype).to(self.sent.dtype) for dtype in (torch.float16, torch.bfloat16))
+        return any(((patterns_of(x, self.case) == self.got) | self.nan).all() for x in first)
 
     def truncated(self) -> bool:
         """Whether every wrong normal number, not only ties and carries, is the right one's neighbour toward zero."""

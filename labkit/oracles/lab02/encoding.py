@@ -40,6 +40,10 @@ ENCODE = Oracle(
     expect=lambda case, tree: {"out": patterns_of(tree["x"], case)},
     judge=(inputs_untouched,),
     diagnose=(
+        Hint(
+            lambda case, tree, got: got["out"].shape != tree["x"].shape,
+            "One pattern for each element: the result has the shape of x, which may be any.",
+        ),
         Hint(lambda case, tree, got: not known(case), HARD_CODED),
         Hint(
             encoded(Encoded.zero_from_frexp),
@@ -60,8 +64,14 @@ ENCODE = Oracle(
             "The sign bit is missing, or missing for -0.0: `x < 0` is false for it, torch.signbit is not.",
         ),
         Hint(
-            encoded(lambda e: e.only(e.nan) and e.got_value[e.wrong].isinf().all() and not (e.got < 0).any()),
-            "NaN must stay NaN, whatever its payload: cutting mantissa bits off a NaN can leave infinity.",
+            encoded(lambda e: e.only(e.nan) and e.got_value[e.wrong].isinf().any() and not (e.got < 0).any()),
+            "NaN must stay NaN, whatever its payload: cut off or rounded, its bits can leave infinity or run into the "
+            "sign.",
+        ),
+        Hint(
+            encoded(Encoded.rounded_twice),
+            "This rounds twice, first to a 16-bit format: what becomes a tie on the way can go to the wrong side. "
+            "Round the float32 itself.",
         ),
         Hint(
             encoded(lambda e: e.only(e.x.isinf() | e.nan) and everywhere(e.got < 0, e.wrong & e.x.isinf())),

@@ -126,6 +126,11 @@ def limit(when: Callable[[FormatCase, dict, dict], object]) -> Callable[[FormatC
     return lambda case, tree, got: when(case, limits_of(case), got)
 
 
+def off_by_two(name: str, true: dict, got: dict) -> bool:
+    """Whether this limit is twice or half of what it should be."""
+    return got[name] in (true[name] / 2, true[name] * 2)
+
+
 FORMAT_TABLE = Oracle(
     id="02-format-table",
     expect=lambda case, tree: limits_of(case),
@@ -148,9 +153,22 @@ FORMAT_TABLE = Oracle(
         ),
         Hint(
             limit(
-                lambda case, true, got: true["max"] / 2 < got["max"] < true["max"] and math.frexp(got["max"])[0] == 0.5
+                lambda case, true, got: (
+                    off_by_two("max", true, got)
+                    and got["max"] * got["smallest_normal"] == true["max"] * true["smallest_normal"]
+                )
             ),
-            "The largest number has its mantissa bits set: it is almost twice its power of two.",
+            "The bias is off by one, which moves both ends of the range: it is 2**(exponent_bits - 1) - 1.",
+        ),
+        Hint(
+            limit(
+                lambda case, true, got: (
+                    true["max"] / 2 < got["max"] < true["max"]
+                    and (not case.finite_only or math.frexp(got["max"])[0] == 0.5)
+                )
+            ),
+            "The largest number has all mantissa bits set, or with finite_only all but the last: it is almost twice "
+            "its power of two.",
         ),
         Hint(
             limit(lambda case, true, got: case.finite_only and got["max"] < true["max"]),
@@ -161,15 +179,11 @@ FORMAT_TABLE = Oracle(
             "The pattern with all ones is NaN: the largest number is one pattern below it.",
         ),
         Hint(
-            limit(lambda case, true, got: not case.finite_only and got["max"] > true["max"]),
+            limit(lambda case, true, got: not case.finite_only and got["max"] > 1.5 * true["max"]),
             "The exponent of all ones is kept for infinity and NaN: the largest number has the exponent below it.",
         ),
         Hint(
-            limit(
-                lambda case, true, got: (
-                    got["smallest_normal"] in (true["smallest_normal"] / 2, true["smallest_normal"] * 2)
-                )
-            ),
+            limit(lambda case, true, got: off_by_two("smallest_normal", true, got)),
             "The smallest normal number has an exponent field of 1 (field 0 belongs to the subnormals): 2**(1 - bias).",
         ),
         Hint(
@@ -177,7 +191,11 @@ FORMAT_TABLE = Oracle(
             "The smallest subnormal is the pattern 0...01: the last mantissa bit alone.",
         ),
         Hint(
-            limit(lambda case, true, got: got["smallest_subnormal"] != true["smallest_subnormal"]),
+            limit(
+                lambda case, true, got: (
+                    got["eps"] == true["eps"] and got["smallest_subnormal"] != true["smallest_subnormal"]
+                )
+            ),
             "The subnormals divide the gap from 0 to the smallest normal number into 2**mantissa_bits equal steps.",
         ),
     ),

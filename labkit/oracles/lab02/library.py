@@ -86,10 +86,10 @@ def patterns_of(x: torch.Tensor, case: FormatCase) -> torch.Tensor:
 def _nearest_e3m2(x: torch.Tensor) -> torch.Tensor:
     """By the distance to each of its values; infinity stands where the next power of two, 16, would be."""
     table = torch.tensor(_E3M2[:29], dtype=torch.float64).clamp(max=16)
-    distance = (x.to(torch.float64).abs().clamp(max=16)[:, None] - table).abs()
-    near = distance == distance.amin(1, keepdim=True)
+    distance = (x.to(torch.float64).abs().clamp(max=16)[..., None] - table).abs()
+    near = distance == distance.amin(-1, keepdim=True)
     even = 1 - torch.arange(len(table)) % 2
-    pattern = (near * (1 + even)).argmax(1)
+    pattern = (near * (1 + even)).argmax(-1)
     return torch.where(x.isnan(), 31, pattern + 32 * torch.signbit(x))
 
 

@@ -54,6 +54,18 @@ def merged(when: Callable[[list[float], float], object], kind: str) -> Callable[
     return diagnose
 
 
+def apart(low: float, high: float) -> Callable[[Merging, dict, dict], object]:
+    """A diagnosis: the relative error on a short list is above `low` and at most `high`."""
+
+    def diagnose(case: Merging, tree: dict, got: dict) -> object:
+        if case.n > BRUTE_FORCE_N:
+            return False
+        right = merge_by_definition(tree["values"].tolist())
+        return low * right < abs(got["out"] - right) <= high * right
+
+    return diagnose
+
+
 def from_the_front(values: list[float]) -> float:
     """The lecture's loop: the first two of a list that it takes to be sorted, their sum inserted in order."""
     parts = list(values)
@@ -65,6 +77,10 @@ def from_the_front(values: list[float]) -> float:
 def from_the_back(values: list[float]) -> float:
     """The two largest each time, which is one accumulator that starts with the largest."""
     return reduce(add, sorted(values, reverse=True))
+
+
+def in_float32(values: list[float]) -> list[float]:
+    return torch.tensor(values, dtype=torch.float32).tolist()
 
 
 def without_heapify(values: list[float]) -> list[float]:
@@ -136,6 +152,19 @@ MERGE_SMALLEST = Oracle(
             merged(lambda values, out: out == math.fsum(values), "heaps"),
             "This is the exact sum, rounded once: not what this order of additions gives. Each sum of two has to be "
             "rounded to a float as it is made.",
+        ),
+        Hint(
+            merged(lambda values, out: out == merge_by_definition(in_float32(values)), "orders"),
+            "The values lost digits on the way, as in float32: stay with Python's floats, which have 53 bits.",
+        ),
+        Hint(
+            apart(0, 1e-12),
+            "Only the last bits differ, so the order of the additions does: each turn adds the two smallest of all "
+            "that is left, and the sums made so far are among them.",
+        ),
+        Hint(
+            apart(1e-4, math.inf),
+            "Values were lost, or counted twice: each turn takes two away and puts their sum in, until one is left.",
         ),
     ),
     show=show_values,

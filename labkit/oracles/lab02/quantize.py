@@ -8,6 +8,8 @@ from labkit.compare import inputs_untouched
 from labkit.oracles.lab02.quantized import GUARD, SLACK, Attempt, attempt, ends_of
 from labkit.spec import Hint, Observation, Oracle
 
+DTYPES = {"q": torch.int8, "scale": torch.float32, "zero_point": torch.int32, "back": torch.float32}
+
 
 def right_kinds(run: Observation) -> str | None:
     """Three tensors of the right dtypes and shapes, and a result like x."""
@@ -22,11 +24,9 @@ def right_kinds(run: Observation) -> str | None:
     for name, shape in (("q", x.shape), ("scale", wanted), ("zero_point", wanted), ("back", x.shape)):
         if got[name].shape != torch.Size(shape):
             return f"{_named(name)} should have shape {tuple(shape)} ({per}), not {tuple(got[name].shape)}"
-    for name, dtype in (("q", torch.int8), ("scale", torch.float32), ("back", torch.float32)):
+    for name, dtype in DTYPES.items():
         if got[name].dtype != dtype:
             return f"{_named(name)} should be {_dtype(dtype)}, not {_dtype(got[name].dtype)}"
-    if got["zero_point"].is_floating_point() or got["zero_point"].dtype == torch.bool:
-        return f"zero_point should be an integer (int32), not {_dtype(got['zero_point'].dtype)}"
     if not (got["scale"].isfinite().all() and (got["scale"] > 0).all()):
         return f"every scale should be positive and finite; one is {_first_bad_scale(got['scale'])}"
     return None
@@ -58,7 +58,7 @@ def tight_scale(run: Observation) -> str | None:
 def within_half_a_step(run: Observation) -> str | None:
     """No value inside the range may be further off than half a step."""
     error = (run.got["back"] - run.tree["x"]).abs() / run.got["scale"]
-    if not (error > 0.5 + SLACK).any():
+    if (error <= 0.5 + SLACK).all():  # which NaN is not
         return None
     flat = int(error.argmax())
     x, back = run.tree["x"].reshape(-1)[flat], run.got["back"].reshape(-1)[flat]
@@ -106,6 +106,10 @@ INT8_QUANTIZE = Oracle(
             "The zero point is the code of 0.0, so it must be a whole number: round it, or zero falls between codes.",
         ),
         Hint(
+            lambda case, tree, got: got["zero_point"].dtype != DTYPES["zero_point"],
+            "PyTorch's own functions take an int32 as a zero point, so end with `.to(torch.int32)`.",
+        ),
+        Hint(
             attempt(lambda a: a.per_channel and a.scale.numel() == 1),
             "There is one scale for the whole tensor, but one per channel was asked for: reduce over every axis except "
             "channel_dim, keeping the axes.",
@@ -124,6 +128,10 @@ INT8_QUANTIZE = Oracle(
             attempt(lambda a: a.symmetric and a.step_is(torch.maximum(-a.low, a.high), 128)),
             "Asymmetric clipping: with max|x| / 128 the largest positive value would need the code 128, which int8 "
             "does not have. Use 127 on both sides.",
+        ),
+        Hint(
+            attempt(lambda a: a.symmetric and a.step_is(a.high, 127) and (-a.low > a.high).any()),
+            "The step comes from the largest value, and a negative one reaches further from zero: take max |x|.",
         ),
         Hint(
             attempt(lambda a: a.symmetric and a.step_is(a.high - a.low, 255)),
@@ -170,6 +178,11 @@ INT8_QUANTIZE = Oracle(
         Hint(
             attempt(Attempt.zero_point_not_added),
             "quantize_int8 has a zero point but does not add it to the codes: q is x / scale + zero_point, rounded.",
+        ),
+        Hint(
+            attempt(Attempt.counted_from_the_smallest),
+            "The codes are counted from the smallest value, and the zero point is rounded apart from them, so that two "
+            "roundings add up. Add the rounded zero point to x / scale, and round that.",
         ),
         Hint(
             attempt(Attempt.zero_point_from_zero),

@@ -67,6 +67,13 @@ class Attempt:
         codes = torch.round(self.x / self.scale).clamp(-128, 127)
         return bool((self.got["zero_point"] != 0).any()) and torch.equal(self.got["q"].float(), codes)
 
+    def counted_from_the_smallest(self) -> bool:
+        """Whether a code is -128 plus the rounded number of steps above the smallest value."""
+        if self.symmetric or not self.step_is(self.high - self.low, 255) or (self.error <= 0.5 + SLACK).all():
+            return False
+        codes = torch.round((self.x - self.low) / self.scale) - 128
+        return ((self.got["q"] - codes).abs() < 0.5).double().mean() > 0.99
+
     def codes_cut(self) -> bool:
         """Whether every code is an exact one without its fraction: cut toward zero, or down."""
         q, zero_point, exact = self.got["q"].double(), self.got["zero_point"].double(), self.exact_codes
@@ -88,8 +95,9 @@ class Attempt:
         return bool(above.numel() and (above == above[0]).all() and above[0] <= 1e-3 and not rest.any())
 
     def step_is(self, span: torch.Tensor, n_steps: int) -> bool:
-        """Whether the scale that came back is span / n_steps."""
-        return torch.allclose(self.scale * n_steps, span.expand_as(self.scale), rtol=SLACK)
+        """Whether the scale that came back is span / n_steps, in all channels that are not all zeros."""
+        steps, wanted = self.scale * n_steps, span.expand_as(self.scale)
+        return bool(self.used.any()) and torch.allclose(steps[self.used], wanted[self.used], rtol=SLACK)
 
 
 def attempt(when: Callable[[Attempt], object]) -> Callable[[Weights, dict, dict], object]:

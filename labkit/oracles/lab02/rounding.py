@@ -50,8 +50,10 @@ def find(case: Draws, tree: dict, got: dict) -> Finding | None:
         find_no_chance(x, got["rounded"], inexact)
         or find_not_neighbours(x, rounded, below, above, plain)
         or find_not_finite(x, rounded, plain)
+        or find_zero_of_other_sign(x, rounded)
         or find_wrong_generator(got, inexact)
         or find_bias(x, rounded, below, above, inexact)
+        or find_shared_draws(x, rounded, below, above, inexact)
     )
 
 
@@ -81,7 +83,9 @@ def find_not_neighbours(x, rounded, below, above, plain) -> Finding | None:
     out = rounded[bad[:, column].nonzero()[0], i].item()
     bad_values = x[plain][bad.any(0)]
     exact = below[i] == above[i]
-    if rounded_again(x[plain], rounded[:, plain]):
+    if (bad_values.abs() < torch.finfo(torch.bfloat16).tiny).all() and not rounded[:, plain][bad].any():
+        key = "flushed"
+    elif rounded_again(x[plain], rounded[:, plain]):
         key = "again"
     elif (below == above)[plain][bad.any(0)].all():
         key = "swapped" if chances_swapped(x, rounded, below, above, plain & (below != above)) else "exact"
@@ -145,6 +149,13 @@ def find_not_finite(x, rounded, plain) -> Finding | None:
     return None
 
 
+def find_zero_of_other_sign(x, rounded) -> Finding | None:
+    """-0 equals 0, so that the comparison with the neighbours cannot see this."""
+    if torch.equal(rounded[:, x == 0].signbit(), x[x == 0].signbit().expand(len(rounded), -1)):
+        return None
+    return Finding("zero", "a zero came back with the other sign")
+
+
 def find_wrong_generator(got: dict, inexact: torch.Tensor) -> Finding | None:
     """The same seed must give the same draws, and a generator used again or seeded otherwise must not."""
     first, *others = (call[:, inexact] for call in got["rounded"])
@@ -170,6 +181,25 @@ def find_bias(x, rounded, below, above, inexact) -> Finding | None:
     return Finding(
         "swapped" if swapped else "narrow" if narrow else "bias",
         f"{x[inexact][i]:.9g} was rounded up in {share[i]:.1%} of {len(rounded)} draws; unbiased is {wanted[i]:.1%}",
+    )
+
+
+def find_shared_draws(x, rounded, below, above, inexact) -> Finding | None:
+    """How often two values side by side go different ways, one up and one down, if each has a draw of its own."""
+    wanted = ((x.double() - below) / (above - below))[inexact]
+    up = (rounded.double() == above)[:, inexact]
+    first, second = wanted[:-1], wanted[1:]
+    expected = first * (1 - second) + second * (1 - first)
+    share = (up[:, :-1] != up[:, 1:]).double().mean(0)
+    off = (share - expected).abs()
+    if off.max() <= bound_of(rounded):
+        return None
+    i = int(off.argmax())
+    left, right = x[inexact][i : i + 2].tolist()
+    return Finding(
+        "one-draw",
+        f"{left:.6g} and {right:.6g}, side by side, went different ways in {share[i]:.1%} of {len(rounded)} draws, not "
+        f"in {expected[i]:.1%}",
     )
 
 
@@ -204,11 +234,15 @@ STOCHASTIC_ROUNDING = Oracle(
             "Every value moves away from zero: what is added must be random, from nothing up to just below a whole "
             "bfloat16 step.",
         ),
-        Hint(found("one-draw"), "One random number serves the whole tensor. Draw one for every element."),
+        Hint(found("one-draw"), "One random number serves several elements. Draw one for every element."),
         Hint(
             found("again"),
             "The noise is right, but the last conversion rounds once more, to nearest. Cut the low 16 bits off after "
             "adding, so that it has nothing left to round.",
+        ),
+        Hint(
+            found("flushed"),
+            "Small values came back as 0: below its smallest normal number, 2**-126, bfloat16 has subnormals as well.",
         ),
         Hint(
             found("swapped"),
@@ -235,6 +269,10 @@ STOCHASTIC_ROUNDING = Oracle(
             found("nan"),
             "Adding to the bits of NaN can run into the sign bit, and clearing them can leave inf: take special values "
             "from x itself.",
+        ),
+        Hint(
+            found("zero"),
+            "bfloat16 has both zeros, so that -0.0 stays -0.0: adding 0.0 to it or choosing a plain 0 loses the sign.",
         ),
         Hint(found("inf"), "inf has to stay inf: take special values from x itself."),
         Hint(

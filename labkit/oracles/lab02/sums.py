@@ -25,12 +25,19 @@ def true_sums(case: Numbers, tree: dict) -> dict[str, torch.Tensor]:
     exact = torch.tensor(math.fsum(x.tolist()), dtype=x.dtype)
     return {
         "naive_sum": in_order(x),
-        "sorted_sum": in_order(x[x.abs().argsort()]),
+        "sorted_sum": in_order(by_size(x)),
         # 2/u + 1 and 1 + 1, in whichever way the four are paired; the exact sum rounds to 2/u + 4.
         "pairwise_sum": x[0] if case.kind == "ones" and case.n == 4 else exact,
-        # One compensation in x's dtype loses the 1 as well.
-        "neumaier_sum": torch.zeros((), dtype=x.dtype) if case.kind == "levels" else exact,
+        "neumaier_sum": exact if (stored := stored_neumaier(case, x)) is None else stored,
     }
+
+
+def stored_neumaier(case: Numbers, x: torch.Tensor) -> torch.Tensor | None:
+    """What one compensation in x's dtype gives, where that is not the exact sum."""
+    if case.kind == "levels":
+        return torch.zeros((), dtype=x.dtype)  # the 1 is lost twice
+    # Each 1 is lost to 1/u and kept in the compensation, until that is as large and stalls as well.
+    return 2 * x[0] if case.kind == "ones" and case.n > x[0] + 1 else None
 
 
 def sum_tolerances(case: Numbers, tree: dict) -> dict[str, Tolerance]:
@@ -48,9 +55,19 @@ def sum_tolerances(case: Numbers, tree: dict) -> dict[str, Tolerance]:
         "sorted_sum": Tolerance(atol=gamma(n - 1, u) * size) if tied else EXACT,
         "pairwise_sum": EXACT if stored_pairwise else Tolerance(atol=gamma(depth, u) * size + u * total),
         "neumaier_sum": EXACT
-        if case.kind in ("levels", "huge")
+        if case.kind == "huge" or stored_neumaier(case, x) is not None
         else Tolerance(atol=2 * u * total + gamma(n - 1, u) ** 2 * size),
     }
+
+
+def by_size(x: torch.Tensor) -> torch.Tensor:
+    """x from the smallest magnitude to the largest."""
+    return x[x.abs().argsort()]
+
+
+def all_but_one(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sums in order without the last element, and without the first."""
+    return in_order(x[:-1]), in_order(x[1:])
 
 
 def from_the_largest(x: torch.Tensor) -> torch.Tensor:
@@ -182,11 +199,28 @@ SUMS = Oracle(
             "pairwise_sum is more exact here than halves added in x's dtype: either the accumulator is wider (Python "
             "floats are float64), or the two parts are not halves.",
         ),
+        Hint(
+            wrong_sum("naive_sum", lambda case, x, total: total.dtype == x.dtype and total == in_order(x.flip(0))),
+            "naive_sum adds in a wider format than x has, or from the last element to the first: here both give this "
+            "value. The accumulator must have x.dtype, and the first element comes first.",
+        ),
+        *(
+            Hint(
+                wrong_sum(name, lambda case, x, total, order=order: total in all_but_one(order(x))),
+                f"{name} leaves the first element out, or the last: range(a, b) ends at b - 1.",
+            )
+            for name, order in (("naive_sum", lambda x: x), ("sorted_sum", by_size))
+        ),
+        Hint(
+            wrong_sum("sorted_sum", lambda case, x, total: case.kind == "cancelling" and too_good(case, x, total)),
+            "sorted_sum is more exact here than sums in that order and in x's dtype: either the accumulator is wider "
+            "(Python floats are float64), or the order is another.",
+        ),
         *(
             Hint(
                 wrong_sum(name, too_good),
-                f"{name} adds in a wider format than x has. The accumulator must have x.dtype as well, rounded after "
-                "every addition: Python floats are float64, torch.zeros(()) is float32.",
+                f"{name} adds in a wider format than x has. Every accumulator must have x.dtype as well, rounded after "
+                "each addition: Python floats are float64, torch.zeros(()) is float32.",
             )
             for name in SUM_NAMES
         ),
@@ -219,7 +253,8 @@ SUMS = Oracle(
         ),
         Hint(
             wrong_sum("pairwise_sum", lambda case, x, total: total.shape == ()),
-            "The error is larger than log2(n) roundings can make: is an element lost, or taken twice, when n is odd?",
+            "The error is larger than log2(n) roundings can make: is an element lost, or taken twice, when n is odd, "
+            "or is a part of more than one element added in a row?",
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x) and case.kind in ("levels", "huge")),
@@ -228,8 +263,14 @@ SUMS = Oracle(
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x) and case.kind != "opposite"),
-            "This is the naive sum: the correction was always 0, or was never added. What is lost is (larger - t) + "
-            "smaller with t = s + v rounded; in any order that cancels on paper, such as (s + v) - t, it is 0.",
+            "This is the naive sum: the correction was always 0, or was never added, or only the last one was kept. "
+            "What is lost is (larger - t) + smaller with t = s + v rounded; in any order that cancels on paper, such "
+            "as (s + v) - t, it is 0.",
+        ),
+        Hint(
+            wrong_sum("neumaier_sum", lambda case, x, total: total == 2 * in_order(x)),
+            "This is twice the naive sum: s was overwritten with t before the correction was computed, so that s - t "
+            "is 0. The correction needs the s from before.",
         ),
         Hint(
             wrong_sum("neumaier_sum", wrong_way),
@@ -238,8 +279,8 @@ SUMS = Oracle(
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total.shape == ()),
-            "The error is beyond Neumaier's bound: a correction is inexact. Whether s or v is the larger is a question "
-            "of magnitudes: take abs() of both.",
+            "The error is beyond Neumaier's bound: a correction is inexact, or counted twice. Whether s or v is the "
+            "larger is a question of magnitudes: take abs() of both.",
         ),
     ),
 )

@@ -1,0 +1,15 @@
+# Any positive scale will do
+def quantize_int8(x, symmetric, channel_dim=None):
+    dims = [d for d in range(x.dim()) if d != channel_dim]
+    keep = channel_dim is not None
+    low = x.amin(dims, keepdim=keep).clamp(max=0)
+    high = x.amax(dims, keepdim=keep).clamp(min=0)
+    scale = torch.maximum(-low, high) / 127 if symmetric else (high - low) / 255
+    empty = scale == 0
+    zero_point = torch.zeros_like(scale) if symmetric else torch.round(-128 - low / scale).masked_fill(empty, 0)
+    q = torch.round(x / scale + zero_point).masked_fill(empty.expand_as(x), 0).clamp(-127 if symmetric else -128, 127)
+    return q.to(torch.int8), scale, zero_point.to(torch.int32)
+
+
+def dequantize_int8(q, scale, zero_point):
+    return (q.float() - zero_point) * scale
