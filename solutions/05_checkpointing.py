@@ -1022,8 +1022,9 @@ for (op, site), total in n_bytes.most_common(4):
 # [[exercise 05-find-the-leak]]
 #
 # Copy the script into the next cell under the name `train` and repair it. It returns two lists of Python numbers, one
-# number a step: the validation losses, and the mean magnitudes of the hidden layer *in the training passes*. Gradients
-# belong to one step. When `train` returns, the model has the hooks that it had before.
+# number a step: the validation losses, and the mean magnitudes of the hidden layer *in the training passes*. Each
+# pass keeps its mode, and gradients belong to one step. When `train` returns, the model has the hooks that it had
+# before.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -13,12 +13,14 @@ def recording(module):
 
 @torch.inference_mode()
 def evaluate(model, x, y):
+    model.eval()
     return nn.functional.mse_loss(model(x), y).item()
 
 
 def train(model, optimizer, batches, validation):
     sizes, losses = [], []
     for x, y in batches:
+        model.train()
         with recording(model[1]) as found:
             loss = nn.functional.mse_loss(model(x), y)
         optimizer.zero_grad(set_to_none=True)

@@ -1,4 +1,4 @@
-# The gradient went through the earlier blocks more than once
+# Detach all tensors among the arguments before the second run
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

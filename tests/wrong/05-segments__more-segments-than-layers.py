@@ -1,6 +1,7 @@
 # There cannot be more segments than layers
 def best_segments(n_layers, cost):
-    return max(1, round((cost * n_layers) ** 0.5))
+    below = max(1, int((cost * n_layers) ** 0.5))
+    return min((below, below + 1), key=lambda k: k + cost * n_layers / k)
 
 
 def run_in_segments(layers, x, n_segments, checkpoint):

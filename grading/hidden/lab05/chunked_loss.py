@@ -9,12 +9,19 @@ from labkit.exercises.lab05.chunked_loss import Head
 
 
 def head_cases(rng: random.Random) -> tuple[Head, ...]:
-    """A last chunk that is shorter, one that is silent, an upstream gradient, and a single chunk longer than all."""
+    """A last chunk of one token, one that is silent, an upstream gradient, a single chunk longer than all."""
     return (
         Head(512, rng.randint(12, 20), 512, 64, ignored=0.35),
-        Head(rng.randint(490, 505), 24, rng.randint(380, 420), 96, ignored=0.4, upstream=rng.choice((0.5, 3.0))),
+        Head(
+            96 * rng.randint(4, 5) + 1,
+            24,
+            rng.randint(380, 420),
+            96,
+            ignored=0.4,
+            upstream=rng.choice((0.5, 3.0)),
+        ),
         Head(512, 16, 512, 64, ignored=0.25, ignore_index=rng.choice((0, 1, 2)), silent_end=True),
-        Head(rng.randint(60, 90), 8, 700, 128, ignored=0.0, upstream=rng.choice((0.25, 4.0))),
+        Head(rng.randint(60, 90), 8, 700, 128, ignored=0.0, upstream=rng.choice((0.25, 4.0)), loud=rng.uniform(40, 50)),
     )
 
 

@@ -67,7 +67,7 @@ class Trace:
 
 
 def block_inputs(case: Blocks, gen: torch.Generator) -> dict[str, Any]:
-    """x and probe (n_rows, width); of each block w_in, w_out, gate and shift (the shift needs no gradient)."""
+    """x and probe (n_rows, width); of each block w_in, w_out, gate and shift, which are integers."""
 
     def draw(*shape: int, scale: float = 1.0) -> Tensor:
         return scale * torch.randn(shape, generator=gen)
@@ -81,14 +81,14 @@ def block_inputs(case: Blocks, gen: torch.Generator) -> dict[str, Any]:
                 "w_in": draw(width, n_hidden, scale=width**-0.5),
                 "w_out": draw(n_hidden, width, scale=n_hidden**-0.5),
                 "gate": 1 + draw(n_hidden, scale=0.3),
-                "shift": draw(n_hidden, scale=0.3),
+                "shift": torch.randint(-1, 2, (n_hidden,), generator=gen),
             }
             for _ in range(case.n_blocks)
         ],
     }
 
 
-def block(x: Tensor, gate: Tensor, shift: Tensor, drop: float, *, weights: dict[str, Tensor], noted: list) -> Tensor:
+def block(x: Tensor, drop: float, gate: Tensor, shift: Tensor, *, weights: dict[str, Tensor], noted: list) -> Tensor:
     """One block. It draws from the CPU's generator, and from the generator of x's device, whichever that is."""
     hidden = F.gelu(x @ weights["w_in"]) * gate + shift
     noise = torch.rand(hidden.shape)
@@ -97,13 +97,16 @@ def block(x: Tensor, gate: Tensor, shift: Tensor, drop: float, *, weights: dict[
 
 
 def forward(checkpoint: Checkpoint, case: Blocks, leaves: dict[str, Any], trace: Trace) -> Tensor:
-    """Every block through checkpoint(fn, x, gate, shift, drop); the two matrices are fn's own, as in a module."""
+    """Every block through checkpoint(fn, x, drop, gate, shift); the two matrices are fn's own, as in a module.
+
+    The gates have a graph behind them that all blocks share: whoever follows it from one block alone tears it down.
+    """
     torch.manual_seed(1)
-    out = leaves["x"]
-    for weights in leaves["blocks"]:
+    out, gates = leaves["x"], torch.stack([weights["gate"] for weights in leaves["blocks"]]).square()
+    for weights, gate in zip(leaves["blocks"], gates, strict=True):
         trace.noise.append([])
         fn = partial(block, weights=weights, noted=trace.noise[-1])
-        out = checkpoint(fn, out, weights["gate"], weights["shift"], case.drop)
+        out = checkpoint(fn, out, case.drop, gate, weights["shift"])
     return out
 
 

@@ -17,7 +17,8 @@ class Head(Case):
     """n_tokens hidden vectors of `width`, a vocabulary of n_vocab, chunk_size tokens at a time.
 
     ignored: the fraction of the labels that are ignore_index, more of them towards the end. The last chunk_size tokens
-    are all ignored with `silent_end`. upstream: the gradient of whatever comes after the loss.
+    are all ignored with `silent_end`. upstream: the gradient of whatever comes after the loss. loud: every second
+    token has logits this many times as large; from about 30 on the exponential of a logit itself is infinite.
     """
 
     n_tokens: int = 512
@@ -28,6 +29,7 @@ class Head(Case):
     ignore_index: int = -100
     silent_end: bool = False
     upstream: float = 1.0
+    loud: float = 1.0
 
     @property
     def chunk_bytes(self) -> int:
@@ -44,8 +46,12 @@ class Head(Case):
 
 
 def head_inputs(case: Head, gen: torch.Generator) -> dict[str, Any]:
-    """x (n_tokens, width), weight (n_vocab, width), labels (n_tokens); the first label is never ignored."""
+    """x (n_tokens, width), weight (n_vocab, width), labels (n_tokens).
+
+    The first label is never ignored, nor is the last one without `silent_end`.
+    """
     x = torch.randn(case.n_tokens, case.width, generator=gen)
+    x[1::2] *= case.loud
     weight = 2 * torch.randn(case.n_vocab, case.width, generator=gen) * case.width**-0.5
     labels = torch.randint(case.n_vocab, (case.n_tokens,), generator=gen)
     if case.ignored:
@@ -53,6 +59,8 @@ def head_inputs(case: Head, gen: torch.Generator) -> dict[str, Any]:
         labels[torch.rand(case.n_tokens, generator=gen) < chance] = case.ignore_index
     if case.silent_end:
         labels[-case.chunk_size :] = case.ignore_index
+    else:
+        labels[-1] = 1
     labels[0] = 1
     return {"x": x, "weight": weight, "labels": labels}
 
@@ -85,9 +93,9 @@ CHUNKED_LOSS = Exercise(
     answers=(Answer("chunked_loss"),),
     public=(
         Head(),
-        Head(500, 24, 384, 96, ignored=0.4, upstream=2.5),
+        Head(481, 24, 384, 96, ignored=0.4, upstream=2.5),
         Head(512, 16, 512, 64, ignored=0.2, ignore_index=0, silent_end=True),
-        Head(96, 8, 640, 128, ignored=0.0),
+        Head(96, 8, 640, 128, ignored=0.0, loud=40.0),
     ),
     inputs=head_inputs,
     drive=drive_chunked_loss,

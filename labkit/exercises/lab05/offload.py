@@ -96,7 +96,7 @@ OFFLOAD = Exercise(
     minutes=45,
     difficulty=3,
     answers=(Answer("offload_hooks"),),
-    public=(Layers(), Layers(n_layers=12, n_in_flight=4, copy_share=0.8), Layers(n_layers=9, n_tokens=40, width=48)),
+    public=(Layers(), Layers(n_layers=12, n_in_flight=4, copy_share=0.8), Layers(n_layers=9, n_tokens=48, width=48)),
     inputs=layer_inputs,
     drive=drive_offload,
 )

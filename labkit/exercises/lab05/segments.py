@@ -27,8 +27,8 @@ class Depth(Case):
 
 @dataclass
 class Log:
-    """runs: how often each layer ran. segments: the layers in the first run of each checkpoint, in order; layers that
-    no checkpoint was around have a list of their own at the end."""
+    """runs: how often each layer ran. segments: the layers in the first run of each checkpoint, in order. outside:
+    those that no checkpoint was around."""
 
     runs: list[int]
     segments: list[list[int]] = field(default_factory=list)
@@ -78,12 +78,12 @@ def run_layers(run: Callable[..., Tensor], case: Depth, tree: dict[str, Any], de
 
     out = run(make_layers(weights, log), x, case.n_segments, checkpoint)
     out.square().mean().backward()
-    segments = log.segments + ([log.outside] if log.outside else [])
     return {
         "out": out.detach(),
         "grads": {"x": x.grad, "weights": [weight.grad for weight in weights]},
         "runs": torch.tensor(log.runs),
-        "segments": segments,
+        "segments": log.segments,
+        "outside": log.outside,
     }
 
 
@@ -104,9 +104,9 @@ SEGMENTS = Exercise(
     public=(
         Depth(36, 1.0, 6),
         Depth(64, 4.0, 8),
-        Depth(50, 2.69, 7),
+        Depth(50, 2.644, 7),
         Depth(32, 34.0, 12),
-        Depth(9, 0.05, 1),
+        Depth(9, 0.02, 1),
         Depth(10, 3.0, 4),
     ),
     inputs=depth_inputs,

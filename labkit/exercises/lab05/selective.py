@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -70,11 +70,11 @@ def product(name: str, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def block(x: Tensor, names: Sequence[str], weights: Sequence[Tensor], biases: Sequence[Tensor]) -> Tensor:
-    """Products, each with a gated GELU and a normalization behind it."""
+    """Products, each with a gated GELU and a normalization behind it, and a residual sum."""
     for name, weight, bias in zip(names, weights, biases, strict=True):
         out = product(name, x, weight, bias)
-        out = F.gelu(out) * torch.sigmoid(out)
-        x = F.layer_norm(out, out.shape[1:])
+        out = F.gelu(out) * torch.softmax(out, dim=1)
+        x = x + F.layer_norm(out, out.shape[1:])
     return x
 
 
@@ -120,14 +120,31 @@ def plain(fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return fn(x)
 
 
-def selective(policy: Callable[..., Any], kept: set[str], dropped: set[str]) -> RunBlock:
-    """A checkpoint under a policy, which notes what the policy says of each operation in the forward pass."""
+@dataclass
+class Decisions:
+    """What a policy says in the forward pass: the names of the operations kept and dropped.
+
+    strange: the types of what it returned that is no decision. True and False are, for PyTorch as well.
+    """
+
+    kept: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    strange: set[str] = field(default_factory=set)
+
+    def note(self, op: Any, said: Any) -> None:
+        keeps = said if isinstance(said, bool) else said in KEEP
+        (self.kept if keeps else self.dropped).add(str(op).removeprefix("aten.").split(".")[0])
+        if not isinstance(said, bool | CheckpointPolicy):
+            self.strange.add(type(said).__name__)
+
+
+def selective(policy: Callable[..., Any], decisions: Decisions) -> RunBlock:
+    """A checkpoint under a policy."""
 
     def noting(context: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
         said = policy(context, op, *args, **kwargs)
         if not context.is_recompute:
-            keeps = said if isinstance(said, bool) else said in KEEP
-            (kept if keeps else dropped).add(str(op).removeprefix("aten.").split(".")[0])
+            decisions.note(op, said)
         return said
 
     contexts = partial(create_selective_checkpoint_contexts, noting)
@@ -140,30 +157,28 @@ def keep_nothing(context: Any, op: Any, *args: Any, **kwargs: Any) -> Checkpoint
 
 
 def drive_selective(ans, case: Network, tree: dict, stage) -> dict[str, Any]:
-    """out, gradients, and what the policy kept and dropped in the forward pass.
+    """out, gradients, and what the policy said of each operation in the forward pass.
 
     PyTorch is warmed up with a policy of our own; the student's first call is measured as well.
     """
     few = Network(case.products, 1, N_GROUPS, 4)
     some = network_inputs(few, torch.Generator().manual_seed(1))
     run_selective(keep_nothing, few, some, stage)
-    kept: set[str] = set()
-    dropped: set[str] = set()
-    leaves = leaves_of(tree, stage.device)
-    run_block = selective(ans.policy, kept, dropped)
+    leaves, decisions = leaves_of(tree, stage.device), Decisions()
+    run_block = selective(ans.policy, decisions)
     with stage.meter("memory"):
         run_selective(ans.policy, few, some, stage)
         with stage.meter("ops"):
             with stage.meter("saved"):
                 out = forward(run_block, case, leaves)
             made = backward(out, leaves)
-    return {**made, "kept": sorted(kept), "dropped": sorted(dropped)}
+    return {**made, **{name: sorted(names) for name, names in vars(decisions).items()}}
 
 
 def run_selective(policy: Callable[..., Any], case: Network, tree: dict, stage) -> None:
     """Forward and backward, nothing measured."""
     leaves = leaves_of(tree, stage.device)
-    backward(forward(selective(policy, set(), set()), case, leaves), leaves)
+    backward(forward(selective(policy, Decisions()), case, leaves), leaves)
 
 
 SELECTIVE = Exercise(

@@ -67,6 +67,49 @@ def mean_of_full_chunks(case: Head, tree: dict) -> torch.Tensor:
     return torch.stack([part.mean() for part in losses(case, tree).split(case.chunk_size)]).mean()
 
 
+def ignored_as_zero(case: Head, tree: dict) -> torch.Tensor:
+    """Ignored tokens count in the sum as if their label were 0."""
+    labels = tree["labels"].where(tree["labels"] != case.ignore_index, 0)
+    return F.cross_entropy(tree["x"] @ tree["weight"].T, labels, reduction="sum") / n_counted(case, tree)
+
+
+def with_another_picked(pick: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Head, dict], torch.Tensor]:
+    """The loss where not the logit of the label, less the maximum, is taken from the logarithm of the sum."""
+
+    def loss_of(case: Head, tree: dict) -> torch.Tensor:
+        counted = tree["labels"] != case.ignore_index
+        logits = (tree["x"] @ tree["weight"].T)[counted]
+        lowered = logits - logits.amax(1, keepdim=True)
+        taken = pick(logits if pick is unchanged else lowered).gather(1, tree["labels"][counted, None])
+        return (lowered.exp().sum(1, keepdim=True).log() - taken).mean()
+
+    return loss_of
+
+
+def unchanged(logits: torch.Tensor) -> torch.Tensor:
+    return logits
+
+
+def dx_like(grad_of: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]) -> Callable[[Head, dict, dict], bool]:
+    """A diagnosis: dx is grad_of(p @ W, [v = y] @ W, number of tokens that count)."""
+
+    def diagnose(case: Head, tree: dict, got: dict) -> bool:
+        counted = tree["labels"] != case.ignore_index
+        mean_row = torch.softmax(tree["x"][counted] @ tree["weight"].T, dim=1) @ tree["weight"]
+        wrong = case.upstream * grad_of(mean_row, tree["weight"][tree["labels"][counted]], n_counted(case, tree))
+        return torch.allclose(got["dx"][counted], wrong, rtol=1e-3, atol=1e-3 * float(wrong.abs().max()))
+
+    return diagnose
+
+
+def each_row_scaled(case: Head, tree: dict, got: dict) -> bool:
+    """Every row of dx points where it should, and their lengths are off by different factors."""
+    rows = expected(case, tree)["dx"].abs().amax(1) > 0
+    right, mine = expected(case, tree)["dx"][rows].double(), got["dx"][rows].double()
+    cosines = torch.cosine_similarity(right, mine, dim=1, eps=1e-30)
+    return bool((cosines > 1 - 1e-4).all()) and ratio("dx", case, tree, got) == 0
+
+
 def ratio(name: str, case: Head, tree: dict, got: dict) -> float:
     """By which factor a gradient is off, where it is nothing but a factor; else 0."""
     right = expected(case, tree)[name]
@@ -138,6 +181,27 @@ CHUNKED_LOSS = Oracle(
             "of labels that count.",
         ),
         Hint(
+            lambda case, tree, got: case.loud > 1 and not (got["loss"].isfinite() and got["dx"].isfinite().all()),
+            "Logits of some hundred overflow in exp, and beside the maximum of another token they all become 0. "
+            "Subtract from each row its own maximum first.",
+        ),
+        Hint(
+            loss_like(lambda case, tree: F.cross_entropy(tree["x"] @ tree["weight"].T, tree["labels"])),
+            "Labels that should be ignored were counted: ignore_index is an argument, and need not be -100 or "
+            "negative.",
+        ),
+        Hint(
+            loss_like(ignored_as_zero),
+            "The sum has the losses of tokens whose label is ignored: multiply them by 0 before adding up.",
+        ),
+        Hint(
+            lambda case, tree, got: any(
+                loss_like(with_another_picked(pick))(case, tree, got) for pick in (unchanged, torch.exp)
+            ),
+            "The loss is log(sum) - z_y with the same z in both: read z_y after the maximum is subtracted and before "
+            "exp_ overwrites it.",
+        ),
+        Hint(
             loss_like(mean_of_means),
             "That is the mean of the chunks' means, in which a token of a chunk with few labels weighs more. Add sums, "
             "and divide once by the number of labels that count.",
@@ -156,7 +220,9 @@ CHUNKED_LOSS = Oracle(
             "That is the sum: divide by the number of labels that count.",
         ),
         Hint(
-            lambda case, tree, got: is_factor(ratio("dx", case, tree, got), 1 / case.upstream),
+            lambda case, tree, got: any(
+                is_factor(ratio(name, case, tree, got), 1 / case.upstream) for name in ("dx", "dw")
+            ),
             "backward ignores the gradient that comes from above: multiply both gradients by grad_output.",
         ),
         Hint(
@@ -168,6 +234,28 @@ CHUNKED_LOSS = Oracle(
                 got["dx"][tree["labels"] == case.ignore_index].abs().max() > 1e-3 * got["dx"].abs().max()
             ),
             "Tokens whose label is ignored got a gradient: their rows of the chunk must be zero.",
+        ),
+        Hint(
+            dx_like(lambda mean, own, n: mean / n),
+            "The gradient by the logits is p - [v = y]: the 1 at the label was not subtracted.",
+        ),
+        Hint(
+            dx_like(lambda mean, own, n: (mean + own) / n),
+            "The gradient by the logits is p - [v = y]: the 1 at the label was added.",
+        ),
+        Hint(
+            dx_like(lambda mean, own, n: mean / n - own),
+            "The 1 at the label was subtracted after the division by the number of tokens: divide the difference.",
+        ),
+        Hint(
+            each_row_scaled,
+            "The gradients were divided by a number that differs from chunk to chunk. Divide by the number of labels "
+            "that count in all of them.",
+        ),
+        Hint(
+            lambda case, tree, got: not is_right("dx", case, tree, got) and ratio("dx", case, tree, got) != 0,
+            "dx is right but for a factor: divide once by the number of labels that count, and multiply once by the "
+            "gradient that comes from above.",
         ),
         Hint(
             rows_left_out,

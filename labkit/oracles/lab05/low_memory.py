@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab05.low_memory import Layer, Tower, run_tower
+from labkit.exercises.lab05.low_memory import SMALL, Layer, Tower, run_tower, small_inputs
 from labkit.spec import Budget, Hint, KiB, Oracle, Tolerance
 
 N_ACTIVATIONS = 10
@@ -32,7 +32,8 @@ def wanted_forwards(case: Tower) -> int:
 
 def expected(case: Tower, tree: dict) -> dict[str, Any]:
     run = run_tower(regular, case, tree, torch.device("cpu"))
-    return {**run, "forwards": wanted_forwards(case)}
+    small = run_tower(regular, SMALL, small_inputs(), torch.device("cpu"))
+    return {**run, "forwards": wanted_forwards(case), "second_dx": small["dx"]}
 
 
 def peak_bytes(case: Tower, tree: dict) -> float:
@@ -46,11 +47,45 @@ def tolerances(case: Tower, tree: dict) -> dict[str, Tolerance]:
         "loss": Tolerance(atol=1e-6, rtol=1e-4),
         "dx": Tolerance(atol=1e-8, rtol=1e-4),
         "grads": Tolerance(atol=1e-6, rtol=1e-4),
+        "second_dx": Tolerance(atol=1e-6, rtol=1e-4),
     }
 
 
-def no_parameter_gradients(case: Tower, tree: dict, got: dict) -> bool:
-    return any(gradient is None for layer in got["grads"] for gradient in layer.values())
+def without_gradients(got: dict) -> list[int]:
+    """The layers whose parameters got none."""
+    return [index for index, layer in enumerate(got["grads"]) if None in layer.values()]
+
+
+def same(got: torch.Tensor, wanted: torch.Tensor) -> bool:
+    return torch.allclose(got, wanted, rtol=1e-3, atol=1e-3 * float(wanted.abs().max()))
+
+
+def whole_tails(case: Tower, tree: dict, got: dict) -> bool:
+    """The last layer's gradients are there once for each layer."""
+    right, mine = expected(case, tree)["grads"][-1], got["grads"][-1]
+    return case.n_layers > 1 and all(same(mine[name], case.n_layers * right[name]) for name in right)
+
+
+def from_ones(layers: list[Layer], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first layer's gradient by x, where its backward pass begins with ones."""
+    leaf = x.detach().requires_grad_()
+    out = layers[0](leaf)
+    out.sum().backward()
+    return out, leaf.grad
+
+
+def without_the_gradient_from_above(case: Tower, tree: dict, got: dict) -> bool:
+    wrong = run_tower(from_ones, case, tree, torch.device("cpu"))
+    return case.n_layers > 1 and same(got["dx"], wrong["dx"])
+
+
+def second_call_only(case: Tower, tree: dict, got: dict) -> bool:
+    right = expected(case, tree)
+    return same(got["dx"], right["dx"]) and not same(got["second_dx"], right["second_dx"])
+
+
+def of_an_inner_layer(case: Tower, got: dict) -> bool:
+    return got["loss"].shape == (case.n_rows, case.width)
 
 
 LOW_MEMORY = Oracle(
@@ -68,9 +103,27 @@ LOW_MEMORY = Oracle(
     ),
     diagnose=(
         Hint(
-            no_parameter_gradients,
+            lambda case, tree, got: of_an_inner_layer(case, got) and got["dx"].ndim == 0,
+            "The loss comes first, and then the gradient by x.",
+        ),
+        Hint(
+            lambda case, tree, got: of_an_inner_layer(case, got),
+            "The loss is what the last layer returned, and not the output of the one that ran last: keep it in the "
+            "first turn.",
+        ),
+        Hint(
+            lambda case, tree, got: without_gradients(got) == [0] and case.n_layers > 1,
+            "The first layer was never differentiated, so the gradient is that by its output: count down to it, too.",
+        ),
+        Hint(
+            lambda case, tree, got: without_gradients(got) != [],
             "The parameters got no gradient. torch.autograd.backward(out, gradient) adds to the .grad of every leaf, "
             "those inside the layer included; torch.autograd.grad returns only what it is asked for.",
+        ),
+        Hint(
+            whole_tails,
+            "The last layer's gradients were added once for each layer. Run layer k alone with a graph, and begin its "
+            "backward pass with the gradient that the layer behind it has left.",
         ),
         Hint(
             lambda case, tree, got: got["forwards"] == case.n_layers,
@@ -96,6 +149,16 @@ LOW_MEMORY = Oracle(
             lambda case, tree, got: got["forwards"] > wanted_forwards(case),
             "More layers ran than n(n + 1)/2. The input of layer k takes k - 1 layers, and one more run is "
             "differentiated.",
+        ),
+        Hint(
+            without_the_gradient_from_above,
+            "Each layer's backward pass began with ones: hand torch.autograd.backward the gradient that the layer "
+            "behind has left in the .grad of its input.",
+        ),
+        Hint(
+            second_call_only,
+            "A second call with the same x gives another gradient: x itself was made to require one, and its .grad "
+            "adds up. Detach it first.",
         ),
         Hint(
             lambda case, tree, got: got["dx"] is None,

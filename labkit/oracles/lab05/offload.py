@@ -37,8 +37,9 @@ def room(case: Layers) -> str:
 
 
 def held_activations(case: Layers, got: dict) -> float:
-    """That the device held, beside the weights and their gradients."""
-    return (told(case, got).device_bytes - 2 * case.n_layers * case.weight_bytes) / case.activation_bytes
+    """That the device held, beside the weights, and beside their gradients from the first copy back on."""
+    done, weights_bytes = told(case, got), case.n_layers * case.weight_bytes
+    return max(done.early_device_bytes - weights_bytes, done.device_bytes - 2 * weights_bytes) / case.activation_bytes
 
 
 def told(case: Layers, got: dict) -> Program:
@@ -188,8 +189,18 @@ OFFLOAD = Oracle(
             "weights and their transposed views not at all.",
         ),
         Hint(
+            lambda case, tree, got: case.n_tokens == case.width and moved(case, got, to_device=False) == 0,
+            "Here activations have the shape of a weight, and none went to the host. Recognize parameters by their "
+            "memory: untyped_storage().data_ptr().",
+        ),
+        Hint(
             lambda case, tree, got: moved(case, got, to_device=True) == 0,
             "Nothing came back from the host, so the device has kept it all: pack must not return x itself.",
+        ),
+        Hint(
+            lambda case, tree, got: moved(case, got, to_device=False) < moved_bytes(case),
+            "Some activations never went to the host. Hand through what lies in a parameter's own memory, and nothing "
+            "else.",
         ),
         Hint(
             lambda case, tree, got: too_much(case, tree, got) and told(case, got).any("use"),

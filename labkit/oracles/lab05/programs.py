@@ -20,12 +20,16 @@ MOST_COMMANDS = 20_000
 
 @dataclass(frozen=True)
 class Program:
-    """The part of a program that counts. Peaks include what was there before it."""
+    """The part of a program that counts. Peaks include what was there before it.
+
+    early_device_bytes: the device's peak until a copy to it begins.
+    """
 
     commands: tuple[Command, ...]
     spans: tuple[Span, ...]
     races: tuple[Race, ...]
     device_bytes: int
+    early_device_bytes: int
     host_bytes: int
     duration_s: float
 
@@ -67,7 +71,10 @@ def program(got: dict, machine: Machine) -> Program:
     start_s, n_spans, n_races = result.clock.host_s, len(result.clock.spans), len(result.races.found)
     sizes = {one.block: one.nbytes for one in commands if one.kind == "alloc"}
     result.ledger.reset_peak()
+    early_bytes = None
     for command in commands[n_before:]:
+        if early_bytes is None and command.kind == "copy" and command.place == "device":
+            early_bytes = result.ledger.peak_bytes["device"]
         result.run(command)
         if command.kind == "copy" and any(command.nbytes > sizes[block] for block in (*command.reads, *command.writes)):
             raise ValueError("a copy of more bytes than there are")
@@ -78,6 +85,7 @@ def program(got: dict, machine: Machine) -> Program:
         # What is freed too early is often the consequence of another missing wait: that one comes first.
         tuple(sorted(result.races.found[n_races:], key=lambda race: race.kind == "freed too early")),
         peaks["device"],
+        peaks["device"] if early_bytes is None else early_bytes,
         peaks["pinned"] + peaks["pageable"],
         result.clock.done_s() - start_s,
     )

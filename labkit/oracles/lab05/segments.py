@@ -42,7 +42,7 @@ def smallest_peak(run: Observation) -> str | None:
     if not 1 <= k <= case.n_layers:
         return f"{k} segments of {case.n_layers} layers: there are at least 1 and at most {case.n_layers}"
     if peak(case, k) > peak(case, best(case)) * (1 + 1e-9):
-        return f"{k} segments take {peak(case, k):.4g} outputs, {best(case)} would take {peak(case, best(case)):.4g}"
+        return f"{k} segments take {peak(case, k):.6g} outputs, {best(case)} would take {peak(case, best(case)):.6g}"
     return None
 
 
@@ -56,9 +56,14 @@ def right_gradients(run: Observation) -> str | None:
     return None
 
 
+def all_parts(got: dict) -> list[list[int]]:
+    """The segments, and as one more the layers outside of any."""
+    return got["segments"] + [got["outside"]] * bool(got["outside"])
+
+
 def well_cut(run: Observation) -> str | None:
     """At most n_segments parts, none longer than the layers by the segments, rounded up; nothing runs three times."""
-    case, segments = run.case, run.got["segments"]
+    case, segments = run.case, all_parts(run.got)
     if max(run.got["runs"].tolist()) > 2:
         return f"a layer ran {max(run.got['runs'].tolist())} times; twice is all that one checkpoint needs"
     if len(segments) > case.n_segments:
@@ -71,9 +76,9 @@ def well_cut(run: Observation) -> str | None:
     return None
 
 
-def close_to(case: Depth, k: object, value: float) -> bool:
-    """k is this value, rounded in whichever way."""
-    return isinstance(k, int | float) and abs(k - value) <= 1
+def rounded(k: object, value: float) -> bool:
+    """k is this value, rounded in whichever way: also one more than a whole value."""
+    return k in (math.floor(value), math.floor(value) + 1)
 
 
 def wrong_number(when) -> Any:
@@ -83,8 +88,16 @@ def wrong_number(when) -> Any:
     )
 
 
-def shape_of_all(case: Depth, tree: dict, got: dict) -> list[int]:
-    return [len(segment) for segment in got["segments"]]
+def shape_of_all(got: dict) -> list[int]:
+    return [len(part) for part in all_parts(got)]
+
+
+def each_from_the_input(case: Depth, tree: dict, got: dict) -> bool:
+    """The output is that of the last segment alone, applied to x."""
+    out = tree["x"]
+    for index in all_parts(got)[-1]:
+        out = out + torch.tanh(out @ tree["weights"][index])
+    return len(all_parts(got)) > 1 and torch.allclose(out, got["out"], atol=1e-4)
 
 
 SEGMENTS = Oracle(
@@ -110,23 +123,23 @@ SEGMENTS = Oracle(
             "A checkpoint around every layer keeps one output for each of them. Fewer segments keep fewer.",
         ),
         Hint(
-            wrong_number(lambda case, k: close_to(case, k, math.sqrt(case.cost * case.n_layers))),
-            "Nearly: the root of cL is rarely whole. Rounding down or up blindly misses the better neighbour: compute "
-            "k + cL/k for both.",
+            wrong_number(lambda case, k: rounded(k, math.sqrt(case.cost * case.n_layers))),
+            "Nearly: the root of cL is rarely whole, and rounding it may miss the better neighbour. Compute k + cL/k "
+            "for both.",
         ),
         Hint(
-            wrong_number(lambda case, k: close_to(case, k, math.sqrt(case.n_layers))),
+            wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers)) and case.cost != 1),
             "That is the root of L, which is right only for c = 1. The inside of a layer counts c: set the derivative "
             "of k + cL/k to zero.",
         ),
         Hint(
-            wrong_number(lambda case, k: close_to(case, k, math.sqrt(case.n_layers / case.cost))),
+            wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers / case.cost)) and case.cost != 1),
             "That is the number of layers in a segment, L/k. What is asked for is k.",
         ),
         Hint(
             wrong_number(lambda case, k: True),
-            "Write the peak as k + cL/k, set the derivative by k to zero, and choose between the two whole numbers "
-            "next to the root.",
+            "Write the peak as k + cL/k, with L/k as it is also where k does not divide L. Set the derivative by k to "
+            "zero, and choose between the two whole numbers next to the root.",
         ),
         Hint(
             lambda case, tree, got: max(got["runs"].tolist()) > 2 and min(got["runs"].tolist()) == 1,
@@ -143,21 +156,30 @@ SEGMENTS = Oracle(
             "too.",
         ),
         Hint(
+            lambda case, tree, got: not any(got["segments"]) and case.n_segments > 1,
+            "No layer ran inside the checkpoint that was handed over: let x be checkpoint(fn, x), where fn runs the "
+            "layers of one segment.",
+        ),
+        Hint(
+            each_from_the_input,
+            "Every segment began with the first x: each takes the output of the one before.",
+        ),
+        Hint(
             lambda case, tree, got: got["segments"] == [list(range(case.n_layers))] and case.n_segments > 1,
             "All layers are in one segment, which saves nothing.",
         ),
         Hint(
-            lambda case, tree, got: len(got["segments"]) > case.n_segments and max(shape_of_all(case, tree, got)) == 1,
+            lambda case, tree, got: len(all_parts(got)) > case.n_segments and max(shape_of_all(got)) == 1,
             "Every layer has a checkpoint of its own. Put the layers of a segment into one function, and that one into "
             "checkpoint.",
         ),
         Hint(
-            lambda case, tree, got: len(got["segments"]) > case.n_segments,
+            lambda case, tree, got: len(all_parts(got)) > case.n_segments,
             "L // k layers in each leave a rest, which became a segment more. Cut at round(i * L / k) for i from 0 to "
             "k.",
         ),
         Hint(
-            lambda case, tree, got: max(shape_of_all(case, tree, got)) > math.ceil(case.n_layers / case.n_segments),
+            lambda case, tree, got: max(shape_of_all(got)) > math.ceil(case.n_layers / case.n_segments),
             "The last segment took all of the rest, and the longest one decides the peak. Cut at round(i * L / k) for "
             "i from 0 to k.",
         ),

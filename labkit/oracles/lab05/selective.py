@@ -11,6 +11,10 @@ from labkit.exercises.lab05.selective import PRODUCTS, Network, backward, forwar
 from labkit.spec import Budget, Hint, KiB, Observation, Oracle, Tolerance
 
 SLACK_BYTES = 192 * KiB
+KEPT_TOO_MUCH = (
+    "More is kept than the results of the products. Normalizations, activations and sums of single elements are cheap: "
+    "let them be recomputed."
+)
 N_INSIDE = 6
 """Tensors that the operations behind one product keep without a checkpoint, the gradients on the way included."""
 
@@ -23,6 +27,29 @@ def right_values(run: Observation) -> str | None:
         if found := compare(right[name], run.got[name], close, name):
             return f"wrong {found.kind} at {found.path}: expected {found.expected}, got {found.got}"
     return None
+
+
+def only_products_kept(run: Observation) -> str | None:
+    """Whatever else is kept takes memory, and its FLOPs are hardly any."""
+    others = sorted(set(run.got["kept"]) - set(PRODUCTS))
+    return f"the policy also keeps the results of {', '.join(map(str, others[:4]))}" if others else None
+
+
+def decides_always(run: Observation) -> str | None:
+    """PyTorch takes whatever is no decision for one to recompute."""
+    strange = run.got["strange"]
+    return f"the policy also returned something of type {', '.join(map(str, strange[:4]))}" if strange else None
+
+
+decides_always.hint = (
+    "Return CheckpointPolicy.MUST_SAVE for the four products and CheckpointPolicy.PREFER_RECOMPUTE for all else, in "
+    "every branch."
+)
+
+
+def too_much_kept(case: Network, tree: dict, got: dict) -> bool:
+    """The products and something else, but not everything."""
+    return bool(set(got["kept"]) - set(PRODUCTS) and products_of(case, got["kept"]) and got["dropped"])
 
 
 def flops(case: Network, tree: dict) -> float:
@@ -52,7 +79,7 @@ def products_of(case: Network, names: list[str]) -> set[str]:
 
 SELECTIVE = Oracle(
     id="05-selective",
-    judge=(inputs_untouched, right_values),
+    judge=(inputs_untouched, right_values, decides_always, only_products_kept),
     budgets=(
         Budget(
             "flops",
@@ -63,8 +90,7 @@ SELECTIVE = Oracle(
         Budget(
             "saved_bytes",
             kept_bytes,
-            "More is kept than the results of the products. Normalizations, activations and sums of single elements "
-            "are cheap: let them be recomputed.",
+            KEPT_TOO_MUCH,
         ),
         Budget(
             "peak_bytes",
@@ -82,6 +108,7 @@ SELECTIVE = Oracle(
             "Nothing is kept. If the policy names the products, compare with overloads: op is "
             "torch.ops.aten.mm.default, which is not equal to torch.ops.aten.mm.",
         ),
+        Hint(too_much_kept, KEPT_TOO_MUCH),
         *(
             Hint(
                 dropped(name),

@@ -68,7 +68,7 @@ def right_tokens(run: Observation) -> str | None:
     times = 1 + margin_s(run.case, tokens) / abs(margin_s(run.case, 0.0))
     figures = "bytes_per_param={:g}, flops_per_s={:g}, link_bytes_per_s={:g}".format(*run.case.rig)
     return (
-        f"tokens_to_hide({figures}): with {tokens:,.6g} tokens the kernels take {times:.3g} times as long as the copy"
+        f"tokens_to_hide({figures}): with {tokens:,.6g} tokens the kernels take {times:.7g} times as long as the copy"
     )
 
 
@@ -120,6 +120,13 @@ def tokens_off_by(factor: float):
     return off
 
 
+def rounded_tokens(case: Stack, tree: dict, got: dict) -> bool:
+    """A whole number less than one token off."""
+    tokens = got["tokens"]
+    near = margin_s(case, tokens - 1) < 0 < margin_s(case, tokens + 1)
+    return float(tokens).is_integer() and near and right_tokens(Observation(case, tree, got)) is not None
+
+
 def race(kind: str):
     return lambda case, tree, got: any(one.kind == kind for one in told(case, got).races)
 
@@ -155,6 +162,10 @@ STREAM_WEIGHTS = Oracle(
             "The bytes of a parameter are missing: copying one takes bytes_per_param / link_bytes_per_s seconds.",
         ),
         Hint(
+            rounded_tokens,
+            "Right but for rounding: return the number as it is, a float.",
+        ),
+        Hint(
             lambda case, tree, got: right_tokens(Observation(case, tree, got)) is not None,
             "Write down the seconds for one parameter: the copy's, and the kernels' for T tokens. Set them equal and "
             "solve for T.",
@@ -167,6 +178,11 @@ STREAM_WEIGHTS = Oracle(
             lambda case, tree, got: compare(true_out(tree), got["out"], CLOSE) is not None,
             "Each layer takes the results of the one before: call layer(weight, x) for every micro-batch, layer by "
             "layer, in the order of the list.",
+        ),
+        Hint(
+            lambda case, tree, got: the_same_work(Observation(case, tree, got)) is not None,
+            "The layers' work was not done on the device: call layer(weight, x) once for each weight and micro-batch, "
+            "on a copy of the weight that is where x is.",
         ),
         Hint(
             race("read too early"),

@@ -1,0 +1,18 @@
+# belong to the parameters before each step
+def train(model, optimizer, batches, validation):
+    x_val, y_val = validation
+    losses, mags = [], []
+    def record(layer, args, output):
+        if layer.training:
+            mags.append(output.detach().abs().mean().item())
+    handle = model[1].register_forward_hook(record)
+    for x, y in batches:
+        model.eval()
+        with torch.no_grad():
+            losses.append(F.mse_loss(model(x_val), y_val).item())
+        model.train(True)
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+    handle.remove()
+    return losses, mags
