@@ -1075,7 +1075,7 @@ for name, (n_numbers, output) in outputs.items():
 # Write `nf4_codebook`, `quantize_nf4` and `dequantize_nf4`. Blocks run through `w.flatten()`; the last one may be
 # shorter. A block of zeros comes back as zeros. What `quantize_nf4` returns is a dict of tensors in a layout of your
 # own, and their bytes are counted: from 2¹⁶ weights on at most 4.51 bits a weight, and with `double=True` at most 4.15.
-# All that `dequantize_nf4` needs is in this dict; other weights may be quantized in between. The check reads scales and
+# All that `dequantize_nf4` needs is in it; weights of other sizes may be quantized in between. The check reads scales and
 # codes back from your values: every weight must have the nearest code, and with `double=True` every scale must be
 # within half of its 8-bit step. It also trains a LoRA update over your weight and over the original, and compares the
 # losses.
@@ -1214,10 +1214,10 @@ labkit.figures.code_usage(nf4_codebook(), weight)
 # [[exercise 08-frozen-nf4]]
 #
 # Write the autograd Function `FrozenNF4Linear`. `dequantize(packed, scales, dtype)` is given and returns the weight
-# (n_out, n_in) in that dtype. The product is computed in the dtype of `x`, which has any number of leading axes. The
-# check compares output and gradient with `torch.nn.functional.linear` over the unpacked weight. It counts what is alive
-# after the forward pass, wherever it hides: the packed weight, the scales and the output, and nothing else. Nor may two
-# unpacked weights be alive at any moment.
+# (n_out, n_in) in that dtype. Unpack and multiply in the dtype of `x`, which has any number of leading axes in any
+# layout. The check compares with `torch.nn.functional.linear` over the unpacked weight, and chains layers. It counts
+# what is alive after the forward pass, wherever it hides: the packed weight, the scales and the output, and nothing
+# else. Nor may two unpacked weights be alive at any moment.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -13,7 +13,7 @@ def frozen_cases(rng: random.Random) -> tuple[Frozen, ...]:
     return (
         Frozen(128, rng.randint(40, 90), (rng.randint(1, 3), 4)),
         Frozen(64, 64, (rng.randint(3, 9),)),
-        Frozen(128, rng.randint(40, 90), (2, 3), dtype="bfloat16"),
+        Frozen(128, rng.randint(40, 90), (2, 3), dtype="bfloat16", strided=True),
         Frozen(64, 64, (4, rng.randint(240, 280))),
         Frozen(wide, wide, (rng.randint(3, 5),), n_layers=4),
     )

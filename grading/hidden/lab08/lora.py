@@ -11,7 +11,7 @@ from labkit.exercises.lab08.lora import Layer
 def layer_cases(rng: random.Random) -> tuple[Layer, ...]:
     n, wide = rng.randint(5, 12), 16 * rng.randint(14, 18)
     return (
-        Layer(n + rng.randint(1, 5), n, rng.randint(2, 4), alpha=rng.choice((7.0, 10.0, 16.0))),
+        Layer(n + rng.randint(1, 5), n, rng.randint(2, 4), alpha=rng.choice((9.0, 10.0, 16.0))),
         Layer(n, n, rng.randint(2, 4), alpha=1.0, bias=False),
         Layer(n, n + rng.randint(1, 5), 1, alpha=rng.choice((2.0, 3.0))),
         Layer(wide, wide, rng.randint(3, 5), alpha=rng.choice((6.0, 9.0))),

@@ -26,6 +26,8 @@ OBSERVED = (
     "back",
     "again",
     "fresh",
+    "fresh_trains",
+    "reordered",
     "refused",
     "kept",
     "apart",
@@ -43,11 +45,12 @@ class Adapted(Case):
 
 
 class LowRank(nn.Module):
-    """A plain LoRA layer, as the section before asks for it: what the driver has the answer put in."""
+    """A LoRA layer with a trained factor before its update, so that it has three tensors of an adapter."""
 
     def __init__(self, base: nn.Linear, seed: int = 0) -> None:
         super().__init__()
         self.base = base.requires_grad_(False)
+        self.lora_gain = nn.Parameter(torch.ones(1).to(base.weight))
         gen = torch.Generator().manual_seed(seed)
         lora_a = torch.randn(RANK, base.in_features, generator=gen) / base.in_features**0.5
         self.lora_A = nn.Parameter(lora_a.to(base.weight))
@@ -59,7 +62,7 @@ class LowRank(nn.Module):
         return self.base.weight
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.base(x) + SCALE * (x @ self.lora_A.T) @ self.lora_B.T
+        return self.base(x) + SCALE * self.lora_gain * (x @ self.lora_A.T) @ self.lora_B.T
 
 
 def build(case: Adapted, seed: int) -> nn.Module:
@@ -107,9 +110,12 @@ def adapted_inputs(case: Adapted, gen: torch.Generator) -> dict[str, object]:
 def drive_inject(ans, case: Adapted, tree: dict, stage) -> dict[str, object]:
     """Inject; train one step; give the adapter two sets of values, save both, and load them in turn.
 
+    What cannot be run because a state lacks tensors or has others is None.
+
     first, second: logits with either set. back, again: after loading the first, then the second. fresh: of a new
-    model after loading the first. refused: what load_adapter raises at states that do not fit; kept: the model's
-    parameters are then as they were. apart: a loaded state stays as it is when the model changes.
+    model after loading the first, in which fresh_trains trains. reordered: what load_adapter raises at the names in
+    another order; refused: at states that do not fit; kept: the model's parameters are then as they were. apart: a
+    loaded state stays as it is when the model changes.
     """
     tokens = tree["tokens"].to(stage.device)
 
@@ -127,6 +133,8 @@ def drive_inject(ans, case: Adapted, tree: dict, stage) -> dict[str, object]:
     with torch.no_grad():
         first = _filled_and_saved(ans, model, tree["seeds"][1])
         out["first"], out["state"] = logits_of(model, case, tokens), {name: t.clone() for name, t in first.items()}
+        if set(first) != set(out["trainable"]):
+            return out
         second = _filled_and_saved(ans, model, tree["seeds"][2])
         out["second"] = logits_of(model, case, tokens)
         ans.load_adapter(model, first)
@@ -136,6 +144,8 @@ def drive_inject(ans, case: Adapted, tree: dict, stage) -> dict[str, object]:
         fresh = injected()
         ans.load_adapter(fresh, out["state"])
         out["fresh"] = logits_of(fresh, case, tokens)
+        out["fresh_trains"] = sorted(name for name, p in fresh.named_parameters() if p.requires_grad)
+        out["reordered"] = _raised(ans.load_adapter, fresh, dict(reversed(out["state"].items())))
         before = _parameters(fresh)
         # Of the other adapter's values, so that a part that was copied shows.
         _fill(model, tree["seeds"][2])
@@ -181,7 +191,7 @@ def _one_step(model: nn.Module, case: Adapted, tokens: torch.Tensor) -> list[str
 
 
 def _unfit(state: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
-    """Four states of other models: a tensor less, one more, one of another shape, one of a shape that copy_ repeats.
+    """States of other models: a tensor less, one more, one wider, one of a shape that copy_ repeats, one transposed.
 
     It is the last one, so that whoever looks while copying has copied others by then.
     """
@@ -192,6 +202,7 @@ def _unfit(state: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
         {**state, f"encoder.{name}": tensor},
         {**state, name: torch.cat([tensor, tensor], -1)},
         {**state, name: tensor[:1]},
+        {**state, name: tensor.T.contiguous()},
     ]
 
 

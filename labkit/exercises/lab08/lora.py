@@ -16,17 +16,23 @@ N_ROWS = 6
 N_DROPPED_ROWS = 400
 OBSERVED = (
     "trainable",
+    "keeps_base",
     "initial_B",
     "initial",
     "y",
     "grads",
     "merged_weight",
     "merged",
+    "merged_grad",
     "merged_twice",
     "unmerged_weight",
     "unmerged",
+    "later_weight",
+    "neighbour_weight",
+    "trainable_after",
     "initial_A",
     "dropped",
+    "draws_again",
     "placed",
 )
 
@@ -83,7 +89,8 @@ def linear_of(tree: dict, device: torch.device | str = "cpu") -> nn.Linear:
 def drive_layer(ans, case: Layer, tree: dict, stage) -> dict[str, object]:
     """What the layer is when new; with given factors; merged, merged again, unmerged and unmerged again.
 
-    What could not be run, because the factors are not there, or was not asked for, is None.
+    keeps_base: the layer given is the layer's base. draws_again: a second pass in training drops other elements. What
+    could not be run, because the factors are not there, or was not asked for, is None.
     """
     # Merging writes into the weight. Where memory is watched nothing is merged, and a copy would be counted.
     weight = tree["weight"] if case.forward_only else tree["weight"].clone()
@@ -91,7 +98,8 @@ def drive_layer(ans, case: Layer, tree: dict, stage) -> dict[str, object]:
     layer = ans.LoRALinear(base, case.rank, case.alpha, case.dropout)
     x = tree["x"].to(stage.device)
     out: dict[str, object] = dict.fromkeys(OBSERVED)
-    out["trainable"] = {name: list(p.shape) for name, p in layer.named_parameters() if p.requires_grad}
+    out["trainable"] = _trainable(layer)
+    out["keeps_base"] = getattr(layer, "base", None) is base
     out["placed"] = _placed(ans, case)
     factors = {"lora_A": [case.rank, case.n_in], "lora_B": [case.n_out, case.rank]}
     have = {name: list(getattr(getattr(layer, name, None), "shape", ())) for name in factors}
@@ -103,19 +111,37 @@ def drive_layer(ans, case: Layer, tree: dict, stage) -> dict[str, object]:
         out["initial"] = layer(x)
     out["initial_A"], out["initial_B"] = layer.lora_A.detach().clone(), layer.lora_B.detach().clone()
     with torch.no_grad():
-        layer.lora_A.copy_(tree["A"])
-        layer.lora_B.copy_(tree["B"])
+        _give_factors(layer, tree)
         layer(x)
         with stage.meter("memory"):
             out["y"] = layer(x)
-        if not case.forward_only:
-            _merge_and_back(layer, x, out)
-    if not case.forward_only:
-        _gradients(layer, x, tree["grad"].to(stage.device), out)
-        if case.dropout:
-            layer.train()
-            out["dropped"] = layer(tree["many"].to(stage.device))
+    if case.forward_only:
+        return out
+    grad = tree["grad"].to(stage.device)
+    # A second layer, in training mode, which is merged after the first one.
+    neighbour = ans.LoRALinear(
+        linear_of({**tree, "weight": tree["weight"].clone()}, stage.device), case.rank, case.alpha
+    )
+    with torch.no_grad():
+        _give_factors(neighbour, tree)
+        _merge_and_back(layer, neighbour, x, grad, out)
+    out["trainable_after"] = _trainable(layer)
+    layer.lora_A.grad = layer.lora_B.grad = None
+    out["grads"] = {"x": _gradient_of_x(layer, x, grad), "lora_A": layer.lora_A.grad, "lora_B": layer.lora_B.grad}
+    if case.dropout:
+        layer.train()
+        out["dropped"], again = (layer(tree["many"].to(stage.device)) for _ in range(2))
+        out["draws_again"] = not torch.equal(out["dropped"], again)
     return out
+
+
+def _trainable(layer: nn.Module) -> dict[str, list[int]]:
+    return {name: list(p.shape) for name, p in layer.named_parameters() if p.requires_grad}
+
+
+def _give_factors(layer: nn.Module, tree: dict) -> None:
+    layer.lora_A.copy_(tree["A"])
+    layer.lora_B.copy_(tree["B"])
 
 
 def _placed(ans, case: Layer) -> dict[str, str]:
@@ -129,25 +155,38 @@ def _placed(ans, case: Layer) -> dict[str, str]:
     }
 
 
-def _merge_and_back(layer: nn.Module, x: torch.Tensor, out: dict) -> None:
+def _merge_and_back(
+    layer: nn.Module, neighbour: nn.Module, x: torch.Tensor, grad: torch.Tensor, out: dict[str, object]
+) -> None:
     def weight() -> torch.Tensor:
         return layer.base.weight.detach().clone()
 
     layer.merge()
     out["merged_weight"], out["merged"] = weight(), layer(x)
+    with torch.enable_grad():
+        out["merged_grad"] = _gradient_of_x(layer, x, grad)
+    neighbour.merge()
+    out["neighbour_weight"] = neighbour.base.weight.detach().clone()
     layer.merge()
     out["merged_twice"] = weight()
     layer.unmerge()
     layer.unmerge()
     out["unmerged_weight"], out["unmerged"] = weight(), layer(x)
+    # As if other weights had been loaded since the layer was made.
+    layer.base.weight.copy_(2 * out["unmerged_weight"])
+    layer.merge()
+    layer.unmerge()
+    out["later_weight"] = weight()
+    layer.base.weight.copy_(out["unmerged_weight"])
 
 
-def _gradients(layer: nn.Module, x: torch.Tensor, grad: torch.Tensor, out: dict) -> None:
+def _gradient_of_x(layer: nn.Module, x: torch.Tensor, grad: torch.Tensor) -> torch.Tensor | None:
     x = x.clone().requires_grad_()
-    layer.lora_A.grad = layer.lora_B.grad = None
     # Not y.backward(grad): given a tensor, PyTorch imports its symbolic shapes, which takes seconds.
-    (layer(x) * grad).sum().backward()
-    out["grads"] = {"x": x.grad, "lora_A": layer.lora_A.grad, "lora_B": layer.lora_B.grad}
+    loss = (layer(x) * grad).sum()
+    if loss.requires_grad:
+        loss.backward()
+    return x.grad
 
 
 LORA_LINEAR = Exercise(
@@ -168,4 +207,16 @@ LORA_LINEAR = Exercise(
     inputs=layer_inputs,
     drive=drive_layer,
     meters=("memory",),
+    forbids=(
+        "peft.get_peft_model",
+        "peft.inject_adapter_in_model",
+        "peft.LoraModel",
+        "peft.tuners.LoraModel",
+        "peft.tuners.lora.LoraModel",
+        "peft.tuners.lora.Linear",
+        "peft.tuners.lora.LoraLayer",
+        "peft.tuners.lora.layer.Linear",
+        "peft.tuners.lora.layer.LoraLayer",
+        "peft.tuners.lora.layer.dispatch_default",
+    ),
 )

@@ -19,7 +19,10 @@ BLOCK, SECOND_BLOCK = 64, 256
 @dataclass(frozen=True)
 class Weights(Case):
     """kind: "normal", "uneven" (every block of another size), "outliers" (one in 200 is ten times as large),
-    "zeros" (whole blocks of zeros), "grid" (values around every midpoint of the code).
+    "faint" (every third block is 100,000 times as small), "zeros" (every third block is of zeros, every third one
+    large), "grid" (values around every midpoint of the code).
+
+    strided: the rows are not one after the other in memory, as in a transposed weight.
     """
 
     shape: tuple[int, ...] = (64, 96)
@@ -27,6 +30,7 @@ class Weights(Case):
     kind: str = "normal"
     scale: float = 0.02
     task: bool = False
+    strided: bool = False
 
     @property
     def numel(self) -> int:
@@ -44,6 +48,9 @@ def weights(case: Weights, gen: torch.Generator) -> dict[str, torch.Tensor]:
         w = torch.where(torch.rand(n, generator=gen) < 1 / 200, 10 * w, w)
     elif case.kind == "zeros":
         w[block % 3 == 1] = 0.0
+        w[block % 3 == 2] *= 3.0
+    elif case.kind == "faint":
+        w[block % 3 == 1] *= 1e-5
     elif case.kind == "grid":
         w = 2 * torch.rand(n, generator=gen) - 1
         w[::BLOCK] = 1.0
@@ -56,16 +63,40 @@ def another(w: torch.Tensor) -> torch.Tensor:
 
 
 def drive_nf4(ans, case: Weights, tree: dict, stage) -> dict[str, object]:
-    """codebook: the 16 values. state: all that is kept of w. back: what is made of it again."""
+    """codebook: the 16 values. state: all that is kept of w. back: what is made of it again.
+
+    stays: the same comes back after a weight of another size was quantized.
+    """
     w = tree["w"].to(stage.device)
+    w = w.T.contiguous().T if case.strided else w
     state = ans.quantize_nf4(w, case.double)
     tree["w"] = w.cpu()
-    ans.quantize_nf4(another(w), case.double)
+    found: dict[str, object] = {"codebook": ans.nf4_codebook(), "state": state, "back": None, "stays": None}
+    if isinstance(state, dict):
+        state = _as_from_a_file(state)
+        ans.quantize_nf4(another(w), case.double)
+        found["back"] = ans.dequantize_nf4(state, case.shape)
+        ans.quantize_nf4(w.flatten()[: BLOCK + 1], case.double)
+        found["stays"] = _same_again(ans, state, case, found["back"])
+    return found
+
+
+def _as_from_a_file(state: dict) -> dict:
+    """What is left of a state that was saved and loaded: the names and the values, and nothing that hangs on them."""
+    plain = torch.Tensor.detach
     return {
-        "codebook": ans.nf4_codebook(),
-        "state": state,
-        "back": ans.dequantize_nf4(state, case.shape) if isinstance(state, dict) else None,
+        name: plain(item).clone(memory_format=torch.contiguous_format) if isinstance(item, torch.Tensor) else item
+        for name, item in state.items()
     }
+
+
+def _same_again(ans, state: dict, case: Weights, back: object) -> bool:
+    try:
+        again = ans.dequantize_nf4(state, case.shape)
+        return torch.equal(again.nan_to_num(), back.nan_to_num())
+    except Exception:
+        # A size that is left of the other weight shows in this way too.
+        return False
 
 
 NF4 = Exercise(
@@ -78,11 +109,11 @@ NF4 = Exercise(
     public=(
         Weights((32, 64), kind="grid", scale=0.5),
         Weights((64, 64), kind="uneven", task=True),
-        Weights((256, 256), kind="normal"),
-        Weights((256, 256), double=True, kind="uneven"),
+        Weights((256, 256), kind="faint"),
+        Weights((257, 256), double=True, kind="uneven"),
         Weights((300, 321), double=True, kind="outliers"),
         Weights((40, 64), double=True, kind="zeros"),
-        Weights((7, 33), kind="normal", scale=3.0),
+        Weights((7, 33), kind="normal", scale=3.0, strided=True),
     ),
     inputs=weights,
     drive=drive_nf4,

@@ -23,7 +23,7 @@ from labkit.exercises.lab08.prompts import (
 )
 from labkit.spec import Answer, Exercise
 
-OBSERVED = ("parameters", "prefix", "cache", "logits", "loss", "grads")
+OBSERVED = ("parameters", "prefix", "cache", "logits", "loss", "grads", "again")
 READ = ("input_ids", "attention_mask", "labels")
 
 
@@ -107,7 +107,10 @@ def cache_shape(case: Prefix) -> list[int]:
 
 
 def drive_prefix(ans, case: Prefix, tree: dict, stage) -> dict:
-    """The encoder by itself, then the frozen model behind its output, and a step back."""
+    """The encoder by itself, then the frozen model behind its output, and a step back.
+
+    again: the logits of a second call, with the prefix of opposite sign.
+    """
     tree = on(stage.device, tree)
     encoder = ans.PrefixEncoder(config_of(case), case.n_prompt, case.bottleneck).to(stage.device)
     got = dict.fromkeys(OBSERVED) | {"parameters": loaded(encoder, tree["encoder"])}
@@ -118,8 +121,10 @@ def drive_prefix(ans, case: Prefix, tree: dict, stage) -> dict:
         return got | {"prefix": prefix}
     model = model_of(case, tree["weights"], stage.device).requires_grad_(False)
     seen = SeenCache(model, cache_shape(case))
+    texts = [tree[name] for name in READ]
     try:
-        got |= backpropagated(ans.with_prefix(model, prefix, *(tree[name] for name in READ)))
+        got |= backpropagated(ans.with_prefix(model, prefix, *texts))
+        again = ans.with_prefix(model, -prefix.detach(), *texts)
     except Misshapen:
         return got | {"prefix": prefix, "cache": seen.shape}
     return got | {
@@ -127,6 +132,7 @@ def drive_prefix(ans, case: Prefix, tree: dict, stage) -> dict:
         "cache": seen.shape,
         "logits": at_text(got["logits"], tree["attention_mask"]),
         "grads": gradients(encoder),
+        "again": at_text(getattr(again, "logits", again), tree["attention_mask"]),
     }
 
 

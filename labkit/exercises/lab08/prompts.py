@@ -15,8 +15,20 @@ from labkit.spec import Answer, Case, Exercise
 VOCABULARY = 53
 IGNORED = -100
 """The label that transformers and PyTorch leave out of the loss."""
+_HOMES = (
+    "peft",
+    "peft.mapping_func",
+    "peft.peft_model",
+    "peft.tuners",
+    *(
+        f"peft.tuners.{kind}{part}"
+        for kind in ("prompt_tuning", "prefix_tuning", "p_tuning")
+        for part in ("", ".model", ".config")
+    ),
+)
 FORBIDDEN = tuple(
-    f"peft.{name}"
+    f"{home}.{name}"
+    for home in _HOMES
     for name in (
         "get_peft_model",
         "PeftModel",
@@ -29,7 +41,7 @@ FORBIDDEN = tuple(
         "PromptEncoderConfig",
     )
 )
-"""What would do the exercises of soft prompts in one line."""
+"""What would do the exercises of soft prompts in one line, from wherever it can be imported."""
 
 
 @dataclass(frozen=True)

@@ -60,12 +60,15 @@ def next_token_loss(model: torch.nn.Module, prompt: torch.Tensor, target: torch.
 
 
 def drive_ptuning(ans, case: PTuning, tree: dict, stage) -> dict:
-    """The network by itself; then the parameters that the answer names train for a few steps."""
+    """The network by itself; then the parameters that the answer names train for a few steps.
+
+    live: all parameters of the network have requires_grad. What cannot be run without parameters is None.
+    """
     tree = on(stage.device, tree)
     model = model_of(case, tree["weights"], stage.device)
     encoder = ans.PromptEncoder(case.n_prompt, case.hidden, case.width, case.kind).to(stage.device)
     got = {"parameters": loaded(encoder, tree["encoder"]), "prompt": None, "trained": None, "losses": None}
-    got |= {"frozen": None, "trained_prompt": None, "model_kept": None}
+    got |= {"frozen": None, "live": None, "trained_prompt": None, "model_kept": None}
     if got["parameters"] != {name: list(item.shape) for name, item in sorted(tree["encoder"].items())}:
         return got
     prompt = encoder()
@@ -77,6 +80,9 @@ def drive_ptuning(ans, case: PTuning, tree: dict, stage) -> dict:
     owned += [(f"model: {name}", item) for name, item in model.named_parameters()]
     got["trained"] = sorted(next((n for n, own in owned if own is item), "neither's") for item in parameters)
     got["frozen"] = not any(item.requires_grad for item in model.parameters())
+    got["live"] = all(item.requires_grad for item in encoder.parameters())
+    if "neither's" in got["trained"]:
+        return got
     got["losses"] = train(model, encoder, parameters, tree["target"])
     got["trained_prompt"] = encoder().detach().clone()
     got["model_kept"] = all(torch.equal(item, tree["weights"][name]) for name, item in model.named_parameters())
@@ -84,7 +90,7 @@ def drive_ptuning(ans, case: PTuning, tree: dict, stage) -> dict:
 
 
 def train(model, encoder, parameters: list, target: torch.Tensor) -> list[float]:
-    """The loss before each of N_STEPS steps of plain gradient descent; none where there is nothing to train."""
+    """The loss before each of N_STEPS steps of plain gradient descent; none where no gradient reaches a parameter."""
     if not any(item.requires_grad for item in parameters):
         return []
     optimizer = torch.optim.SGD(parameters, lr=LEARNING_RATE)
@@ -92,6 +98,8 @@ def train(model, encoder, parameters: list, target: torch.Tensor) -> list[float]
     for _ in range(N_STEPS):
         optimizer.zero_grad()
         loss = next_token_loss(model, encoder(), target)
+        if not loss.requires_grad:
+            return []
         loss.backward()
         optimizer.step()
         losses.append(loss.item())

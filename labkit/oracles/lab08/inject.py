@@ -22,17 +22,18 @@ def true_adapted(case: Adapted, tree: dict) -> dict[str, object]:
     factors = {
         name.removesuffix(_MARK): p for name, p in model.named_parameters() if "lora_" in name and p.requires_grad
     }
-    expected: dict[str, object] = {
-        "wrapped": sorted(name.removesuffix(".lora_A") for name in factors if name.endswith(".lora_A")),
-        "trainable": sorted(factors),
-    }
+    wrapped = sorted(name.removesuffix(".lora_A") for name in factors if name.endswith(".lora_A"))
+    shapes = {name: tuple(p.shape) for name, p in factors.items()} | {f"{name}.lora_gain": (1,) for name in wrapped}
+    expected: dict[str, object] = {"wrapped": wrapped, "trainable": sorted(shapes)}
     with torch.no_grad():
         for which, seed in zip(("second", "first"), reversed(values), strict=True):
+            state = {name: factor(name, shape, seed) for name, shape in shapes.items()}
             for name, parameter in factors.items():
-                parameter.copy_(factor(name, tuple(parameter.shape), seed))
+                # peft's layer has no gain: here it is part of the second factor.
+                place, _, last = name.rpartition(".")
+                parameter.copy_(state[name] * (state[f"{place}.lora_gain"] if last == "lora_B" else 1))
             expected[which] = logits_of(model, case, tree["tokens"])
-    first = expected["first"]
-    expected["state"] = {name: parameter.detach().clone() for name, parameter in factors.items()}
+    first, expected["state"] = expected["first"], state
     return {
         "wrapped": expected["wrapped"],
         "trainable": expected["trainable"],
@@ -40,10 +41,12 @@ def true_adapted(case: Adapted, tree: dict) -> dict[str, object]:
         "moved": expected["trainable"],
         "state": expected["state"],
         "fresh": first,
+        "fresh_trains": expected["trainable"],
+        "reordered": "nothing",
         "second": expected["second"],
         "back": first,
         "again": expected["second"],
-        "refused": ["ValueError"] * 4,
+        "refused": ["ValueError"] * 5,
         "kept": True,
         "apart": True,
     }
@@ -125,17 +128,21 @@ INJECT = Oracle(
         Hint(
             lambda case, tree, got: (
                 near(got["fresh"], got["first"])
-                and got["refused"] == ["ValueError", "ValueError", "nothing", "nothing"]
+                and got["refused"] == ["ValueError", "ValueError", "nothing", "nothing", "nothing"]
             ),
             "The names are compared and the shapes are not: an adapter of another rank or width is accepted. Compare "
             "both, and raise ValueError.",
         ),
         Hint(
             lambda case, tree, got: (
-                near(got["fresh"], got["first"]) and got["refused"][2:] == ["RuntimeError", "nothing"]
+                near(got["fresh"], got["first"]) and got["refused"][2:4] == ["RuntimeError", "nothing"]
             ),
             "The shapes are left to copy_, which repeats a single row over a whole matrix and stops at others with a "
             "RuntimeError. Compare them yourself, and raise ValueError.",
+        ),
+        Hint(
+            lambda case, tree, got: got["refused"] == ["ValueError"] * 4 + ["nothing"],
+            "A tensor of another shape with as many numbers is accepted. Compare shapes, not numel().",
         ),
         Hint(
             lambda case, tree, got: near(got["fresh"], got["first"]) and "nothing" in got["refused"],
@@ -156,6 +163,16 @@ INJECT = Oracle(
             lambda case, tree, got: near(got["fresh"], got["first"]) and not got["apart"],
             "The model now holds the saved tensors themselves, so training it changes the saved adapter too. Copy the "
             "values, with copy_.",
+        ),
+        Hint(
+            lambda case, tree, got: got["fresh_trains"] != got["trainable"],
+            "After load_adapter other parameters train than before. Copy the values into the parameters that are "
+            "there, and leave requires_grad alone.",
+        ),
+        Hint(
+            lambda case, tree, got: got["reordered"] != "nothing",
+            "The same names in another order are refused. Compare sets of names: a dict's keys() do not mind the "
+            "order, and lists of them do.",
         ),
         Hint(
             lambda case, tree, got: not near(got["back"], got["first"]) or not near(got["again"], got["second"]),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab08.nf4 import BLOCK, Weights, another
+from labkit.exercises.lab08.nf4 import BLOCK, SECOND_BLOCK, Weights, another
 from labkit.oracles.lab08.nf4_read import CODEBOOK, Read, bits_per_weight, blocks_of, nearest, read
 from labkit.oracles.lab08.small_task import loss_after_training
 from labkit.spec import Hint, Observation, Oracle
 
 MOST_BITS = {True: 4.15, False: 4.51}
 """Bits kept for a weight with quantized scales and with float32 scales, from MANY weights on."""
+LEAST_BITS = 4 + 8 / BLOCK
+"""Bits for a weight below which codes and scales cannot both be there, whether the scales are quantized or not."""
 MANY = 2**16
 WORSE = 1.02
 
@@ -19,12 +23,18 @@ WORSE = 1.02
 def right_kinds(run: Observation) -> str | None:
     codebook, state, back = run.got["codebook"], run.got["state"], run.got["back"]
     if not isinstance(codebook, torch.Tensor) or codebook.dtype != torch.float32 or codebook.shape != (16,):
-        return "nf4_codebook should return a float32 tensor of 16 values"
+        return f"nf4_codebook should return a float32 tensor of 16 values, and returned {_kind(codebook)}"
     if not isinstance(state, dict) or not all(isinstance(item, torch.Tensor) for item in state.values()):
         return "quantize_nf4 should return a dict of tensors and nothing else: what is kept is counted in their bytes"
     if not isinstance(back, torch.Tensor) or back.dtype != torch.float32 or back.shape != run.tree["w"].shape:
-        return f"dequantize_nf4 should return a float32 tensor of shape {run.case.shape}"
+        return f"dequantize_nf4 should return a float32 tensor of shape {run.case.shape}, and returned {_kind(back)}"
     return None if back.isfinite().all() else "dequantize_nf4 gave values that are not finite"
+
+
+def _kind(value: object) -> str:
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
 
 
 def published_code(run: Observation) -> str | None:
@@ -38,11 +48,17 @@ def published_code(run: Observation) -> str | None:
 
 def few_bits(run: Observation) -> str | None:
     bits, most = bits_per_weight(run.case, run.got), MOST_BITS[run.case.double]
-    if bits < 4:
-        return f"the state has {bits:.3f} bits for a weight, which cannot hold 4-bit codes"
+    if bits < LEAST_BITS:
+        return f"the state has {bits:.3f} bits for a weight, too few for the codes and a scale for each {BLOCK}"
     if run.case.numel < MANY:
         return None
     return f"{bits:.3f} bits are kept for a weight; at most {most} are allowed" if bits > most else None
+
+
+def all_in_the_state(run: Observation) -> str | None:
+    if run.got["stays"] is True:
+        return None
+    return "dequantize_nf4 gives something else once a weight of another size was quantized"
 
 
 def zeros_stay(run: Observation) -> str | None:
@@ -133,7 +149,7 @@ def _evenly_spaced(values: torch.Tensor) -> bool:
 
 def _half_precision_scales(found: Read) -> bool:
     off = (found.used - found.scale).abs()
-    return not found.case.double and bool((off > found.scale_allowed()).any() and (off <= 5e-3 * found.scale).all())
+    return not found.case.double and bool((off > found.scale_allowed()).any() and (off <= 2.1e-3 * found.scale).all())
 
 
 def _rounded_down(found: Read) -> bool:
@@ -142,6 +158,50 @@ def _rounded_down(found: Read) -> bool:
         return False
     off = (found.codes - found.wanted("scale"))[found.not_nearest()]
     return bool((off < 0).all() or (off > 0).all())
+
+
+def _largest_not_magnitude(found: Read) -> bool:
+    """The scale of each block is its largest weight, whatever the negative ones are."""
+    allowed, largest = found.scale_allowed(), found.w.amax(1)
+    off = (found.used - found.scale).abs() > allowed
+    return bool(off.any()) and bool(((found.used - largest).abs() <= allowed)[largest > 0].all())
+
+
+def _only_the_last_weights(found: Read) -> bool:
+    """All is right but in the last block, which is a short one, or in the group that has its scale in it."""
+    first = len(found.w) - 1
+    if found.case.double:
+        first -= first % SECOND_BLOCK
+    if found.case.numel % BLOCK == 0 or first == 0:
+        return False
+    return _all_right(found, slice(first)) and not _all_right(found, slice(first, None))
+
+
+def _only_faint_blocks(found: Read) -> bool:
+    faint = found.scale < 1e-3 * found.scale.amax()
+    return bool(faint.any()) and _all_right(found, ~faint) and not _all_right(found, faint)
+
+
+def _all_right(found: Read, blocks: slice | torch.Tensor) -> bool:
+    """The scales of these blocks are as near as they have to be, and their codes the nearest."""
+    part = Read(found.case, found.w[blocks], found.back[blocks])
+    near = (part.used - part.scale).abs() <= found.scale_allowed()[blocks]
+    return bool(near.all()) and not bool((part.off_grid() | part.not_nearest()).any())
+
+
+def _quantized_for_nothing(found: Read) -> bool:
+    """float32 scales that are as far off as those of 8 bits may be."""
+    double = Read(replace(found.case, double=True), found.w, found.back)
+    off = (found.used - found.scale).abs()
+    return not found.case.double and bool((off > found.scale_allowed()).any() and (off <= double.scale_allowed()).all())
+
+
+def _one_sided(found: Read) -> bool:
+    """The scales that are off too far are all too small, or all nearer to the mean."""
+    off, allowed = found.used - found.scale, found.scale_allowed()
+    bad = off.abs() > allowed
+    inward = -(found.scale - found.scale.mean()).sign()
+    return bool(bad.any()) and bool((off[bad] < 0).all() or (off[bad] * inward[bad] > 0).all())
 
 
 def _largest_is_second(found: Read) -> bool:
@@ -156,6 +216,7 @@ NF4 = Oracle(
         right_kinds,
         published_code,
         few_bits,
+        all_in_the_state,
         zeros_stay,
         right_scales,
         nearest_codes,
@@ -182,6 +243,10 @@ NF4 = Oracle(
             "The code is mirrored: 8 of its values are positive and 7 negative.",
         ),
         Hint(
+            lambda case, tree, got: bool((got["codebook"].diff() <= 0).any()),
+            "The values are not in ascending order: sort them, from -1 to 1.",
+        ),
+        Hint(
             lambda case, tree, got: published_code(Observation(case, tree, got)),
             "Take 9 evenly spaced probabilities from 0.9677083 to 0.5 for the positive half and 8 for the negative "
             "one, without the 0.5; their quantiles, divided by the largest, and a 0.",
@@ -191,13 +256,22 @@ NF4 = Oracle(
             "A block of zeros has the scale 0, and 0 / 0 is NaN. Divide by another number there; any will do.",
         ),
         Hint(
-            lambda case, tree, got: bits_per_weight(case, got) < 4 or _scales_of_another(case, tree, got),
+            lambda case, tree, got: (
+                bits_per_weight(case, got) < LEAST_BITS or not got["stays"] or _scales_of_another(case, tree, got)
+            ),
             "Something is kept outside of the state, and belongs to whatever was quantized last. All that "
             "dequantize_nf4 needs has to be in the dict.",
         ),
         Hint(
             lambda case, tree, got: few_bits(Observation(case, tree, got)) and bits_per_weight(case, got) > 7.9,
             "A code of 4 bits takes a byte or more for itself. Pack two into each uint8: high * 16 + low.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.double and few_bits(Observation(case, tree, got)) and bits_per_weight(case, got) < 4.2
+            ),
+            "The zeros that filled up the last group of scales are kept too. Cut them off before they go into the "
+            "dict.",
         ),
         Hint(
             lambda case, tree, got: (
@@ -222,6 +296,21 @@ NF4 = Oracle(
             "weights need their own.",
         ),
         Hint(
+            reads(_largest_not_magnitude),
+            "The scale of a block is not its largest magnitude: in blocks whose largest weight is negative, take "
+            ".abs() before .amax().",
+        ),
+        Hint(
+            reads(_only_the_last_weights),
+            "Only the end of the weight is wrong, where a block is shorter than 64 or a byte holds one code alone. "
+            "Fill up with zeros before, and cut them off afterwards.",
+        ),
+        Hint(
+            reads(_only_faint_blocks),
+            "Blocks of tiny weights are wrong: a small constant stands in for their scale. Replace the scale where it "
+            "is exactly 0, and nowhere else.",
+        ),
+        Hint(
             reads(_largest_is_second),
             "The largest weight of a block came back as the second largest code. Compare with the midpoints between "
             "codes, not with the codes.",
@@ -242,12 +331,16 @@ NF4 = Oracle(
             "in float32.",
         ),
         Hint(
-            reads(lambda found: found.case.double and right_scales_are(found, True, steps=1.0)),
+            reads(lambda found: found.case.double and _one_sided(found) and right_scales_are(found, True, steps=1.0)),
             "A scale is up to a whole step off: round to the nearest code; a cast to int8 cuts the fraction off.",
         ),
         Hint(
             reads(_half_precision_scales),
             "The scales were rounded to 16 bits. Without double they are float32.",
+        ),
+        Hint(
+            reads(_quantized_for_nothing),
+            "The scales are quantized with double=False too. Then they are kept as they are, in float32.",
         ),
         Hint(
             reads(lambda found: _evenly_spaced(found.codes.reshape(-1))),

@@ -34,6 +34,8 @@ CODEBOOK = (
 """As published: Dettmers and others, QLoRA (2023), appendix E."""
 SMALLEST = 1e-3
 """A recovered scale below this share of the block's largest element says nothing about codes."""
+LONGEST_NAME = 64
+"""Characters of a name in a state that are not counted among its bytes."""
 
 
 def blocks_of(flat: torch.Tensor, size: int) -> torch.Tensor:
@@ -108,4 +110,6 @@ def read(case: Weights, tree: dict, got: dict) -> Read:
 
 
 def bits_per_weight(case: Weights, got: dict) -> float:
-    return 8 * sum(tensor.nbytes for tensor in got["state"].values()) / case.numel
+    """Of all tensors, and of names longer than any that a person would give them."""
+    n_bytes = sum(tensor.nbytes + max(0, len(str(name)) - LONGEST_NAME) for name, tensor in got["state"].items())
+    return 8 * n_bytes / case.numel

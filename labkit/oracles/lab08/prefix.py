@@ -13,8 +13,14 @@ from labkit.oracles.lab08.prompts import CLOSE, close, in_peft, quiet, run_in_pe
 from labkit.spec import Hint, Oracle
 
 
+def true_prefix(case: Prefix, tree: dict) -> torch.Tensor:
+    """The table, or what the network makes of it."""
+    weights = tree["encoder"]
+    return weights["embedding.weight"] if case.bottleneck is None else through(torch.tanh)(weights)
+
+
 def expected(case: Prefix, tree: dict) -> dict:
-    """What peft says."""
+    """What peft says; of a second call, what the model says behind a cache made by hand."""
     from peft import PrefixTuningConfig
 
     more = {"prefix_projection": True, "encoder_hidden_size": case.bottleneck} if case.bottleneck else {}
@@ -27,6 +33,7 @@ def expected(case: Prefix, tree: dict) -> dict:
         "cache": cache_shape(case),
         **run_in_peft(model, tree),
         "grads": {name: parameter.grad for name, parameter in sorted(encoder.named_parameters())},
+        "again": fed(case, tree, layers=negated),
     }
 
 
@@ -37,6 +44,10 @@ def layers_of(case: Prefix, prefix: torch.Tensor) -> Layers:
     """Keys and values (1, key heads, n_prompt, head_dim) of each layer."""
     parts = prefix.view(case.n_prompt, case.n_layers * 2, case.n_kv_heads, case.head_dim).permute(1, 2, 0, 3)[:, None]
     return list(zip(parts[0::2], parts[1::2]))
+
+
+def negated(case: Prefix, prefix: torch.Tensor) -> Layers:
+    return layers_of(case, -prefix)
 
 
 def swapped(case: Prefix, prefix: torch.Tensor) -> Layers:
@@ -91,7 +102,7 @@ def fed(case: Prefix, tree: dict, layers: Callable = layers_of, mask: str = "rig
         "as given": torch.cat((given, 0 * ones), 1),
         "none": torch.ones(batch, case.n_prompt + case.length, dtype=torch.long),
     }
-    prefix = expected(case, tree)["prefix"]
+    prefix = true_prefix(case, tree)
     pairs = [tuple(part.expand(batch, -1, -1, -1) for part in pair) for pair in layers(case, prefix)]
     more = {"position_ids": torch.arange(case.length)[None]} if restart else {}
     with torch.no_grad(), quiet():
@@ -185,6 +196,15 @@ PREFIX_TUNING = Oracle(
             "config.head_dim numbers.",
         ),
         Hint(
+            lambda case, tree, got: (
+                case.bottleneck is None
+                and got["parameters"]["embedding.weight"][1]
+                == case.n_layers * 2 * case.n_kv_heads * (case.hidden // case.n_heads)
+                != case.n_layers * 2 * case.kv_width
+            ),
+            "A head is not hidden / heads wide in every model: take config.head_dim.",
+        ),
+        Hint(
             shape_of("embedding.weight", lambda case: [case.n_prompt, case.n_layers * case.kv_width]),
             "Half of the prefix is missing: a layer needs keys and values.",
         ),
@@ -225,6 +245,13 @@ PREFIX_TUNING = Oracle(
                 got["cache"] == [case.batch, case.n_prompt, case.n_kv_heads, case.head_dim] != cache_shape(case)
             ),
             "Heads and positions have changed places: keys and values are (batch, key heads, n_prompt, head_dim).",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["cache"] == [case.batch, case.n_kv_heads, case.n_prompt + case.length, case.head_dim]
+            ),
+            "The cache of an earlier call was handed over again, and by then the text is in it too. Make a new one in "
+            "every call.",
         ),
         Hint(
             lambda case, tree, got: got["cache"] in (cache_shape(case)[1:], [1, *cache_shape(case)[1:]]),
@@ -272,6 +299,29 @@ PREFIX_TUNING = Oracle(
             lambda case, tree, got: any(grad is None or not grad.any() for grad in got["grads"].values()),
             "No gradient reaches the prefix: a .detach(), .data or torch.no_grad() cuts it off on its way into the "
             "cache.",
+        ),
+        Hint(
+            lambda case, tree, got: got["prefix"].shape != true_prefix(case, tree).shape,
+            "The encoder returns a matrix (n_prompt, width), one row for each position.",
+        ),
+        Hint(
+            lambda case, tree, got: not close(got["prefix"], true_prefix(case, tree)),
+            "The encoder's output is off. Without a bottleneck it is the table as it stands, and with one nothing but "
+            "linear, tanh, linear of it.",
+        ),
+        Hint(
+            lambda case, tree, got: not close(got["logits"], fed(case, tree)),
+            "The logits are off. Each layer gets its own keys and values for every text, in the prefix's order and as "
+            "they are, and the model counts positions by itself.",
+        ),
+        Hint(
+            lambda case, tree, got: close(got["again"], got["logits"]),
+            "A second call with another prefix gave the logits of the first one: something is kept between the calls. "
+            "Make the cache from the prefix in every call.",
+        ),
+        Hint(
+            lambda case, tree, got: not close(got["loss"], expected(case, tree)["loss"]),
+            "The logits are right and the labels are not: hand them over as they are, as long as the text.",
         ),
     ),
 )

@@ -165,6 +165,10 @@ PROMPT_TUNING = Oracle(
             "those.",
         ),
         Hint(
+            lambda case, tree, got: len(got["trained"]) > 1,
+            "Something trains beside the prompt. self.prompt is the only parameter of this module that has a gradient.",
+        ),
+        Hint(
             lambda case, tree, got: got["start"].shape != (case.n_prompt, case.hidden),
             "The prompt is one matrix for all texts, (n_prompt, hidden): no batch axis, which is added with expand in "
             "forward.",
@@ -178,6 +182,10 @@ PROMPT_TUNING = Oracle(
             lambda case, tree, got: not got["embedding_kept"],
             "The model's embedding table was changed, so texts with these tokens read differently. The prompt is a "
             "matrix of its own: a copy in the constructor, and inputs_embeds in forward.",
+        ),
+        Hint(
+            lambda case, tree, got: not isinstance(got["logits"], torch.Tensor) and got["is_parameter"] is True,
+            "forward does not return the model's output. Return what the model returns, which has .loss and .logits.",
         ),
         Hint(
             lambda case, tree, got: got["logits"].shape[1] == case.length,
@@ -231,9 +239,14 @@ PROMPT_TUNING = Oracle(
             "model.",
         ),
         Hint(
+            lambda case, tree, got: not close(got["logits"], fed(case, tree)),
+            "The logits are off. The model reads every row of self.prompt, in order and as it is, then the embeddings "
+            "of input_ids, with each text's own mask and the positions 0, 1, 2, …",
+        ),
+        Hint(
             lambda case, tree, got: not close(got["loss"], expected(case, tree)["loss"]),
-            f"The logits or the labels are off. The labels are {IGNORED} for every prompt position and unchanged "
-            "after that; the loss is the model's own.",
+            f"The logits are right and the labels are not. They are {IGNORED} for every prompt position and those "
+            "given after that; the loss is the model's own.",
         ),
     ),
 )

@@ -40,6 +40,7 @@ def expected(case: PTuning, tree: dict) -> dict:
         "prompt": first,
         "trained": sorted(f"prompt network: {name}" for name, _ in encoder.named_parameters()),
         "frozen": True,
+        "live": True,
         "losses": losses,
         "trained_prompt": prompt().detach(),
         "model_kept": True,
@@ -99,7 +100,11 @@ P_TUNING = Oracle(
             "and mlp_head.",
         ),
         Hint(
-            lambda case, tree, got: case.kind == "LSTM" and "mlp_head.4.weight" in got["parameters"],
+            lambda case, tree, got: (
+                case.kind == "LSTM"
+                and "mlp_head.4.weight" in got["parameters"]
+                and not any(name.startswith("lstm_head") for name in got["parameters"])
+            ),
             "The MLP was built where an LSTM was asked for: look at `kind`.",
         ),
         Hint(
@@ -115,6 +120,10 @@ P_TUNING = Oracle(
             lacks("mlp_head.4.weight", "MLP"),
             "The MLP has three linear layers with a ReLU between any two: hidden to width, width to width, width to "
             "hidden.",
+        ),
+        Hint(
+            lambda case, tree, got: case.kind == "LSTM" and "mlp_head.4.weight" in got["parameters"],
+            "Behind the LSTM the head has two linear layers with a ReLU between them, and not three.",
         ),
         Hint(
             lambda case, tree, got: got["parameters"].keys() != tree["encoder"].keys(),
@@ -178,8 +187,22 @@ P_TUNING = Oracle(
             "switch requires_grad off for all of them.",
         ),
         Hint(
-            lambda case, tree, got: got["losses"] == [],
+            lambda case, tree, got: got["losses"] == [] and got["live"] is False,
             "Nothing trains: the prompt network was frozen as well.",
+        ),
+        Hint(
+            lambda case, tree, got: not got["live"],
+            "A part of the prompt network was frozen as well: its table and its layers all train.",
+        ),
+        Hint(
+            lambda case, tree, got: close(got["prompt"], expected(case, tree)["prompt"]),
+            "The prompt is right, but not all of the network learns from it: a .detach(), .data or a stored result "
+            "stands between. Make the prompt anew from the parameters in each forward.",
+        ),
+        Hint(
+            lambda case, tree, got: case.kind == "MLP",
+            "The MLP's prompt differs: the whole table, in order and as it is, goes through linear, ReLU, linear, "
+            "ReLU, linear, and nothing is added or dropped.",
         ),
     ),
 )

@@ -1,0 +1,28 @@
+# The kept elements are not divided by 1 - p
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha, dropout=0.0):
+        super().__init__()
+        self.base = base
+        base.requires_grad_(False)
+        self.lora_A = nn.Parameter(base.weight.new_empty(rank, base.in_features))
+        self.lora_B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
+        nn.init.kaiming_uniform_(self.lora_A, a=math.sqrt(5))
+        self.scale = alpha / rank
+        self.dropout = nn.Dropout(dropout)
+        self.merged = False
+        self.p = dropout
+
+    def forward(self, x):
+        if self.merged: return self.base(x)
+        d = x * (torch.rand_like(x) >= self.p) if self.training else x
+        return self.base(x) + self.scale * (d @ self.lora_A.T) @ self.lora_B.T
+
+    def merge(self):
+        if not self.merged:
+            self.base.weight.data += self.scale * self.lora_B.data @ self.lora_A.data
+            self.merged = True
+
+    def unmerge(self):
+        if self.merged:
+            self.base.weight.data -= self.scale * self.lora_B.data @ self.lora_A.data
+            self.merged = False
