@@ -272,7 +272,7 @@ print("labkit.bench         ", labkit.bench(lambda: x @ x, n_repeats=30, now_s=t
 #
 # Write `time_jobs(jobs, cuda)`. `jobs` is a list of pairs: a function that issues work, and the stream on which it must
 # run. Run them in the order of the list, each on its stream, and return the milliseconds that each took there. The host
-# must not wait before the last job is issued.
+# must not wait before the last job is issued, and no stream for another.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -739,7 +739,7 @@ if has_gpu():
 # | two pools | rounded requests up to 1 MiB are *small*, the others *large*; they never share a segment |
 # | which block | of the free blocks of the pool that are large enough the smallest; of equals, the one in the oldest segment, and there the first |
 # | no such block | a new segment: 2 MiB for a small request; 20 MiB for a large one below 10 MiB; from 10 MiB on the request rounded up to a multiple of 2 MiB |
-# | splitting | what the request leaves of the block becomes a free block of its own if it is at least 512 bytes (small pool) or more than 1 MiB (large pool); otherwise it stays part of the block, and counts as allocated |
+# | splitting | the request takes the front of the block; what it leaves becomes a free block of its own if it is at least 512 bytes (small pool) or more than 1 MiB (large pool); otherwise it stays part of the block, and counts as allocated |
 # | freeing | the block becomes free and joins its free neighbours in the segment; the driver is not called |
 # | `empty_cache` | every segment that is one free block goes back to the driver, with one `cudaFree` each |
 #

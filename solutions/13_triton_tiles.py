@@ -93,7 +93,7 @@ labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 # `tl.dot` is to be told: `"ieee"` or `"tf32"`.
 #
 # The check counts bytes (at most 1.1 × the formula) and lanes out of bounds, and compiles the kernel for an A100 and
-# an H100: it has to use their matrix units, except for float32 with `"ieee"`, and to spill nothing.
+# an H100: it has to use their matrix units, except for float32 with `"ieee"`, and to spill at most 32 bytes a thread.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -395,8 +395,8 @@ print(order)
 #
 # Write `softmax_stats(blocks)`. `blocks` is an iterator over tensors (n_rows, some columns), all float32 or all
 # float16, which can be gone through once. It returns the pair `(top, total)` of float32 tensors (n_rows,): the
-# maximum of each row, and its sum of exponentials below that. Keep no block: the memory of a few blocks is all there
-# is.
+# maximum of each row, and its sum of exponentials below that. Keep no block and change none: the memory of a few is all
+# there is.
 #
 # Then write `merge_stats(first, second)`, which takes two such pairs, of two parts of the same rows, and returns the
 # pair for both parts together. In both, a row that consists of $-\infty$ alone has `top` $-\infty$ and `total` 0.

@@ -27,7 +27,8 @@ def tile_of():
 
 
 def verdict_on(tiles: object, case: Order = PUBLIC[0]):
-    return judge(find("13-grouped-order"), oracle_of("13-grouped-order"), [Observation(case, {}, {"tiles": tiles}, {})])
+    run = Observation(case, {}, {"tiles": tiles, "held_bytes": 0}, {})
+    return judge(find("13-grouped-order"), oracle_of("13-grouped-order"), [run])
 
 
 def test_groups_read_b_once_for_each_group(tile_of) -> None:

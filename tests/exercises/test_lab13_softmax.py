@@ -64,6 +64,14 @@ def test_blocks_are_copies_and_come_once() -> None:
     assert list(blocks) == []
 
 
+def test_a_block_that_is_changed_in_place_is_noticed_when_the_next_one_is_asked_for() -> None:
+    blocks = one_by_one(Blocks((2, 3)), torch.ones(1, 5))
+    next(blocks).exp()
+    next(blocks).exp_()
+    with pytest.raises(ValueError, match="changed in place"):
+        next(blocks)
+
+
 def test_nothing_seen_is_a_total_of_zero() -> None:
     exercise = find("13-online-softmax")
     tree = make_inputs(exercise, exercise.public[0], 1)

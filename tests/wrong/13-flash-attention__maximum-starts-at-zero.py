@@ -1,4 +1,4 @@
-# the running maximum has to start at -inf
+# to start at -inf, not at 0
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -9,7 +9,7 @@ from labkit.exercises.lab13.cross_entropy import Tokens
 
 
 def token_cases(rng: random.Random) -> tuple[Tokens, ...]:
-    """Odd vocabularies, an index to ignore that is a token, and gradients that come in other than 1.
+    """Odd vocabularies, an index to ignore that is a token, gradients that come in other than 1, and many targets.
 
     All numbers are odd, so that the compiled kernels are the same for all of them.
     """
@@ -21,6 +21,8 @@ def token_cases(rng: random.Random) -> tuple[Tokens, ...]:
         Tokens(odd(2, 4), odd(2200, 2400), ignore_index=odd(2, 40), dloss=rng.uniform(1.5, 3.0)),
         Tokens(odd(2, 4), odd(2200, 2400), "bfloat16"),
         Tokens(odd(2, 4), odd(2200, 2400), "bfloat16", ignore_index=-odd(2, 40), dloss=rng.uniform(0.2, 0.6)),
+        # More targets than one block of 1024 of them.
+        Tokens(odd(520, 560), odd(200, 240), ignore_index=odd(2, 40), n_ignored=rng.randrange(1000, 1030)),
     )
 
 

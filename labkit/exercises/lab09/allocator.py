@@ -42,6 +42,10 @@ TELLING = (
     # Two segments with a free block of the same size: which one is taken decides whether the last request finds room.
     *(("malloc", -10 - n, units) for n, units in enumerate((6, 6, *reversed(FULL)))),
     *(("free", -10, 0), ("free", -12, 0), ("malloc", -15, 6), ("free", -13, 0), ("malloc", -16, 9)),
+    # Two free blocks of the same size in one segment: if the first is taken, the second joins what lies behind it.
+    # The request before them fills what is left above.
+    *(("malloc", -19 - n, units) for n, units in enumerate((3, 3, 8, 3, 6))),
+    *(("free", -20, 0), ("free", -22, 0), ("malloc", -24, 3), ("free", -23, 0), ("malloc", -25, 9)),
 )
 """Events with sizes in units, where the usual mistakes part from the rules and from each other."""
 SMALL_REST = (("malloc", -17, MiB), ("malloc", -18, MiB - 512))

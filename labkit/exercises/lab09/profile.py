@@ -54,15 +54,24 @@ def recording_of(case: Session, tree: dict) -> Recording:
 
 
 def steady_events(case: Session, tree: dict) -> list[dict[str, Any]]:
-    """The events of the device alone, of a program that had no cold steps."""
+    """The events of the device alone, of a program that had no cold steps; in no order that helps."""
     steps = steps_of(case)[case.n_cold :]
     recording = record(steps, tree["jitter"].tolist(), case.launch_us, case.waits, case.kernel_scale)
-    return [event for event in as_events(recording) if event.get("cat") in ON_DEVICE]
+    return [event for event in reversed(as_events(recording)) if event.get("cat") in ON_DEVICE]
 
 
 def identity(event: object) -> object:
     """An event by what tells it from the others; anything else as it is."""
     return [event.get("cat"), event.get("name"), event.get("ts")] if isinstance(event, dict) else event
+
+
+def identities(found: list, events: list[dict[str, Any]]) -> list[object]:
+    """Those of the events that were found; what is none of them, or was changed, as it is."""
+    known = {tuple(map(repr, identity(event))): event for event in events}
+    return [
+        identity(one) if isinstance(one, dict) and known.get(tuple(map(repr, identity(one)))) == one else one
+        for one in found
+    ]
 
 
 def profiled(profile_steps: Callable, case: Session) -> dict[str, object]:
@@ -91,9 +100,10 @@ def profiled(profile_steps: Callable, case: Session) -> dict[str, object]:
 
 def drive_profile(ans, case: Session, tree: dict, stage) -> dict[str, object]:
     """work: what gpu_work found. report: of other work. own: what the student's profiler recorded."""
-    work = ans.gpu_work(as_events(recording_of(case, tree)), case.n_cold)
+    recording = recording_of(case, tree)
+    work = ans.gpu_work(as_events(recording), case.n_cold)
     return {
-        "work": [identity(event) for event in work],
+        "work": identities(work, as_events(recording)),
         "report": ans.gpu_report(steady_events(case, tree), TENSOR_CORE_MARKS),
         "own": profiled(ans.profile_steps, case),
     }
@@ -109,7 +119,7 @@ PROFILE = Exercise(
     public=(
         Session(),
         Session(n_cold=1, n_steps=3, launch_us=40.0, waits=True, n_unsteady=3, n_active=1),
-        Session(n_cold=3, n_layers=3, launch_us=4.0, kernel_scale=2.0, n_unsteady=4, n_active=2),
+        Session(n_cold=9, n_layers=3, launch_us=4.0, kernel_scale=2.0, n_unsteady=4, n_active=2),
     ),
     inputs=session_inputs,
     drive=drive_profile,

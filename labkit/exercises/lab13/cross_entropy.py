@@ -10,12 +10,13 @@ from labkit.exercises.lab12.shapes import PATIENT
 from labkit.spec import Answer, Case, Exercise
 
 MASKED_ROW = 1
-"""In this row, all columns before `MASKED_BEFORE` are minus infinity, so that whole blocks hold nothing else."""
-MASKED_BEFORE = 4200
+"""In this row, all columns before `Tokens.masked_before` are minus infinity, so that whole blocks hold nothing else."""
 IGNORED_ROW = 2
 """This row's target is ignore_index."""
 LOW_ROW = 3
 """The first of the rows that lie far below 0."""
+FIRST_IGNORED = 5
+"""Behind the rows that are special."""
 FIRST_TARGET = 100
 """Targets are drawn from here on: indices to ignore lie below."""
 LEVEL = 300.0
@@ -24,9 +25,10 @@ LEVEL = 300.0
 
 @dataclass(frozen=True)
 class Tokens(Case):
-    """Logits of n_tokens rows of a vocabulary of more than 4200, which no power of two divides.
+    """Logits of n_tokens rows of a vocabulary which no power of two divides.
 
-    dloss: the gradient that comes in, as if the loss were multiplied with it.
+    dloss: the gradient that comes in, as if the loss were multiplied with it. n_ignored: rows from FIRST_IGNORED on
+    that do not count.
     """
 
     n_tokens: int = 7
@@ -34,6 +36,12 @@ class Tokens(Case):
     dtype: str = "float32"
     ignore_index: int = -100
     dloss: float = 1.0
+    n_ignored: int = 0
+
+    @property
+    def masked_before(self) -> int:
+        """The last three hundred columns hold numbers in every row."""
+        return self.vocab - 300
 
     @property
     def n_bytes(self) -> int:
@@ -46,8 +54,9 @@ def token_inputs(case: Tokens, gen: torch.Generator) -> dict:
     logits = 3 * torch.randn(case.n_tokens, case.vocab, generator=gen) + torch.linspace(0, 4, case.vocab)
     logits[::2] += LEVEL
     logits[LOW_ROW::2] -= LEVEL
-    logits[MASKED_ROW, :MASKED_BEFORE] = -float("inf")
+    logits[MASKED_ROW, : case.masked_before] = -float("inf")
     targets = torch.randint(FIRST_TARGET, case.vocab - 1, (case.n_tokens,), generator=gen)
+    targets[FIRST_IGNORED : FIRST_IGNORED + case.n_ignored] = case.ignore_index
     targets[0], targets[MASKED_ROW], targets[IGNORED_ROW] = 0, case.vocab - 1, case.ignore_index
     return {
         "logits": logits.to(getattr(torch, case.dtype)),
@@ -72,7 +81,12 @@ CROSS_ENTROPY = Exercise(
     minutes=35,
     difficulty=3,
     answers=(Answer("cross_entropy"),),
-    public=(Tokens(), Tokens(5, 4703, "bfloat16", ignore_index=7, dloss=0.375)),
+    public=(
+        Tokens(),
+        Tokens(5, 4703, "bfloat16", ignore_index=7, dloss=0.375),
+        # More targets than one block of them.
+        Tokens(301, 421, ignore_index=7, n_ignored=292),
+    ),
     inputs=token_inputs,
     drive=drive_cross_entropy,
     run=PATIENT,

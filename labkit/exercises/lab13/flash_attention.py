@@ -16,6 +16,11 @@ Every second query has it below zero, where exp is 0 and a masked score of 0 out
 """
 
 
+ALIKE, DRIFT = slice(3, None, 4), 4.0
+"""In float16, these queries weigh all keys alike, and values rise by DRIFT at first and fall by it then: sums of many
+nearly cancel, which shows where they were rounded on the way."""
+
+
 @dataclass(frozen=True)
 class Attention(Case):
     """n_heads sequences of seq queries, keys and values of d_head numbers; block_m queries and block_n keys a tile."""
@@ -39,6 +44,9 @@ def attention_inputs(case: Attention, gen: torch.Generator) -> dict:
     q, k = 2 * q, k * torch.linspace(0.5, 1.5, case.seq)[:, None]
     q[..., 0], k[..., 0] = LEVEL / 8 * case.d_head**0.5, 8.0
     q[:, 1::2, 0] *= -1
+    if case.dtype == "float16":
+        q[:, ALIKE] = 0
+        v += DRIFT * torch.where(torch.arange(case.seq) < case.seq // 2, 1, -1)[:, None]
     return {name: one.to(getattr(torch, case.dtype)) for name, one in zip("qkv", (q, k, v))}
 
 

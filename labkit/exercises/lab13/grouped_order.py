@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from labkit.spec import Answer, Case, Exercise
@@ -26,10 +28,32 @@ class Order(Case):
     n_steps: int = 6
 
 
+ONE_OF_MANY = (77_777, 300, 300, 8)
+"""A program of a product so large that a list of its tiles takes megabytes."""
+
+
+def held_bytes(call: Callable[[], object]) -> int:
+    """The most bytes of Python's own memory that a call holds."""
+    was_tracing = tracemalloc.is_tracing()
+    if not was_tracing:
+        tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before_bytes = tracemalloc.get_traced_memory()[0]
+        call()
+        return tracemalloc.get_traced_memory()[1] - before_bytes
+    finally:
+        if not was_tracing:
+            tracemalloc.stop()
+
+
 def drive_order(ans, case: Order, tree: dict, stage) -> dict:
-    """The tile of every program, as the answer gives it."""
+    """The tile of every program, as the answer gives it, and what finding one among many takes."""
     n_programs = case.n_tiles_m * case.n_tiles_n
-    return {"tiles": [ans.tile_of(pid, case.n_tiles_m, case.n_tiles_n, case.group) for pid in range(n_programs)]}
+    return {
+        "tiles": [ans.tile_of(pid, case.n_tiles_m, case.n_tiles_n, case.group) for pid in range(n_programs)],
+        "held_bytes": held_bytes(lambda: ans.tile_of(*ONE_OF_MANY)),
+    }
 
 
 GROUPED_ORDER = Exercise(

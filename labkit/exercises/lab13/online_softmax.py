@@ -15,6 +15,10 @@ N_KINDS = 8
 """Kinds of rows that `rows` makes, one after the other."""
 
 
+TOP, HALFWAY = 2.25, 0.125 + 2**-10
+"""Two numbers of float16 whose difference lies halfway between two others: rounded, its exponential is off by 1e-3."""
+
+
 @dataclass(frozen=True)
 class Blocks(Case):
     """A matrix that comes in blocks of columns. widths: of the blocks, in order."""
@@ -30,7 +34,7 @@ class Blocks(Case):
 
 def rows(case: Blocks, gen: torch.Generator) -> Tensor:
     """(n_rows, n_cols). Row 0 is ordinary, 1 rises, 2 falls, 3 is far below zero, 4 is large; of the next three, the
-    first block, a block in between, and everything is minus infinity."""
+    first block, a block in between, and everything is minus infinity. In float16, row 0 holds HALFWAY and one TOP."""
     x = 2 * torch.randn(case.n_rows, case.n_cols, generator=gen)
     ramp = torch.linspace(-20, 20, case.n_cols)
     x[1::N_KINDS] += ramp
@@ -41,6 +45,9 @@ def rows(case: Blocks, gen: torch.Generator) -> Tensor:
     parts[0][5::N_KINDS] = -INF
     parts[len(parts) // 2][6::N_KINDS] = -INF
     x[7::N_KINDS] = -INF
+    if case.dtype == "float16":
+        widest = max(range(len(parts)), key=lambda at: case.widths[at])
+        x[0::N_KINDS], parts[widest][0::N_KINDS, 0] = HALFWAY, TOP
     return x.to(getattr(torch, case.dtype))
 
 
@@ -59,7 +66,11 @@ def halves(gen: torch.Generator) -> dict[str, Tensor]:
 def one_by_one(case: Blocks, x: Tensor) -> Iterator[Tensor]:
     """The blocks, each copied when it is asked for: whoever keeps them all holds a second matrix."""
     for block in x.split(case.widths, dim=1):
-        yield block.clone()
+        given = block.clone()
+        yield given
+        if not torch.equal(given, block):
+            raise ValueError("a block was changed in place, and whoever made it may still need it: work on a copy")
+        del given
 
 
 def drive_stats(ans, case: Blocks, tree: dict, stage) -> dict:

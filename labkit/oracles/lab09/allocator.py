@@ -86,6 +86,7 @@ def is_all_of(rules: type[CachingAllocator], tree: Tree, got: Tree) -> bool:
     return first_wrong(tree, got) is not None and rows == rows_of(rules(), tree["trace"])
 
 
+GIVES_BACK = "empty_cache gives back, with a cudaFree each, the segments that are one free block."
 BEST_FIT = "Of the free blocks that are large enough, the smallest is taken: the best fit."
 
 
@@ -101,6 +102,19 @@ def called_the_driver(event: str):
         return column in (1, 3) and tree["trace"][at][0] == event
 
     return when
+
+
+def keeps_too_much(tree: Tree, got: Tree) -> bool:
+    """Whether, where the rows first go wrong, more is reserved or fewer cudaFrees were counted than should be."""
+    at, _ = first_wrong(tree, got)
+    mine, true = got["rows"][at], true_rows(tree)[at]
+    return mine[1] > true[1] or (mine[1] == true[1] and mine[3] < true[3])
+
+
+def still_counts_freed(case: Trace, tree: Tree, got: Tree) -> bool:
+    """Whether the first figure that is wrong is too much allocated after a free."""
+    at, column = first_wrong(tree, got)
+    return column == 0 and tree["trace"][at][0] == "free" and got["rows"][at][0] > true_rows(tree)[at][0]
 
 
 def in_millions(case: Trace, tree: Tree, got: Tree) -> bool:
@@ -158,6 +172,10 @@ ALLOCATOR = Oracle(
         ),
         *by(["NotRounded"], "Requests are rounded up to multiples of 512 bytes before anything else happens."),
         *by(
+            ["RoundedPastMultiples"],
+            "A request that is a multiple of 512 bytes stays as it is: -(-n_bytes // 512) * 512 rounds the others up.",
+        ),
+        *by(
             ["ExactSegments"],
             "From 1 MiB up to 10 MiB a request that finds no block asks the driver for a segment of 20 MiB, not of its "
             "own size.",
@@ -179,7 +197,7 @@ ALLOCATOR = Oracle(
             "allocated.",
         ),
         *by(["NeverSplits"], "What a request leaves of a block becomes a free block of its own: split it off."),
-        *by(["KeepsEverything"], "empty_cache gives back, with a cudaFree each, the segments that are one free block."),
+        *by(["KeepsEverything"], GIVES_BACK),
         *by(
             ["NeverJoins", "JoinsToTheRight", "JoinsToTheLeft"],
             "A block that is freed joins the free blocks to its left and to its right in the same segment.",
@@ -190,7 +208,7 @@ ALLOCATOR = Oracle(
         ),
         *by(["FirstFit", "WorstFit"], BEST_FIT),
         *by(
-            ["LastOfEquals"],
+            ["LastOfEquals", "LastOfEqualsInASegment"],
             "Of free blocks of the same size the one in the oldest segment is taken, and there the first: compare "
             "with <, not with <=.",
         ),
@@ -199,10 +217,17 @@ ALLOCATOR = Oracle(
             "Look at the limits in the table: exactly 1 MiB is small, exactly 10 MiB gets a segment of its own, and a "
             "rest is split off from 512 bytes on (small pool) or if it is *more* than 1 MiB (large pool).",
         ),
+        Hint(
+            still_counts_freed, "A block that is freed no longer counts as allocated: all of its bytes are subtracted."
+        ),
         Hint(in_millions, "1 MiB is 2**20 = 1,048,576 bytes, not a million."),
         Hint(
             called_the_driver("free"),
             "free gives nothing back to the driver: the segment stays reserved for requests to come.",
+        ),
+        Hint(
+            lambda case, tree, got: called_the_driver("empty_cache")(case, tree, got) and keeps_too_much(tree, got),
+            GIVES_BACK,
         ),
         Hint(
             called_the_driver("empty_cache"),

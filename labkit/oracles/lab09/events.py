@@ -8,6 +8,7 @@ from collections import Counter
 
 from labkit.exercises.lab09.events import LAUNCH_S, MACHINE, STREAM_OF, Jobs, make_jobs
 from labkit.simdevice import Command, SimDevice, Span, from_plain
+from labkit.simdevice.clock import Clock
 from labkit.spec import Hint, Observation, Oracle, Tree
 
 ATOL_MS = 1.1e3 * LAUNCH_S
@@ -66,6 +67,18 @@ def n_waits_between(got: Tree) -> int:
     return sum(one.kind == "sync" or one.blocking for one in commands[:last])
 
 
+def n_held_up(case: Jobs, got: Tree) -> int:
+    """How many kernels and copies begin later, after the first, than their own streams let them."""
+    clock = Clock(MACHINE)
+    for command in issued(got):
+        clock.run(command)
+    began_s = [span.start_s for span in clock.spans if span.kind != "host waits"]
+    could_s = [span.start_s for job in logged(case) for span in job]
+    late_s = [began - could for began, could in zip(began_s, could_s, strict=True)]
+    # Each launch may come a little later.
+    return sum(late - late_s[0] > at * 1e-3 * ATOL_MS for at, late in enumerate(late_s))
+
+
 def asked_in_time(run: Observation) -> str | None:
     return f"a time was asked for too early: {run.got['refused']}" if run.got["refused"] is not None else None
 
@@ -82,6 +95,11 @@ def each_once_on_its_stream(run: Observation) -> str | None:
 def never_waits_between(run: Observation) -> str | None:
     n = n_waits_between(run.got)
     return f"the host waited {n} time{'s' * (n > 1)} before the last job was issued" if n else None
+
+
+def side_by_side(run: Observation) -> str | None:
+    n = n_held_up(run.case, run.got)
+    return f"{n} kernels and copies begin later than they could: a stream waited for another" if n else None
 
 
 def reads_the_times(run: Observation) -> str | None:
@@ -109,7 +127,7 @@ def too_few_records(case: Jobs, tree: Tree, got: Tree) -> bool:
 
 EVENTS = Oracle(
     id="09-events",
-    judge=(asked_in_time, each_once_on_its_stream, never_waits_between, reads_the_times),
+    judge=(asked_in_time, each_once_on_its_stream, never_waits_between, side_by_side, reads_the_times),
     diagnose=(
         Hint(
             lambda case, tree, got: got["refused"] is not None and any(one.kind == "sync" for one in issued(got)),
@@ -126,9 +144,24 @@ EVENTS = Oracle(
             "A job runs on the stream that is current when it is called: call it under `with cuda.stream(stream):`.",
         ),
         Hint(
+            lambda case, tree, got: work(got) != wanted_work(case) and sorted(work(got)) == sorted(wanted_work(case)),
+            "Each job runs on its stream, but not in the order of the list: issue them in one loop over `jobs`.",
+        ),
+        Hint(
             lambda case, tree, got: n_waits_between(got) > 0,
             "Waiting between the jobs takes away what streams are for. Record all events first, wait once at the end, "
             "then read.",
+        ),
+        Hint(
+            lambda case, tree, got: work(got) == wanted_work(case) and n_held_up(case, got) > 0,
+            "The jobs run one after the other: leave out wait_event and wait_stream, so that the streams run side by "
+            "side.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                bool(off(got["ms"], true_ms(case))) and not off(sorted(got["ms"]), sorted(true_ms(case)))
+            ),
+            "These are the right times in the wrong order: return them in the order of `jobs`.",
         ),
         Hint(
             lambda case, tree, got: not off([-ms for ms in got["ms"]], true_ms(case)),

@@ -17,6 +17,8 @@ from labkit.simdevice import Command, from_plain
 from labkit.spec import Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
+TOO_MUCH = 1e30
+"""No mean of finite losses comes near it; float32's largest number in the place of an infinity does."""
 FETCHES = {
     "_local_scalar_dense": ".item() or the like",
     "tolist": "tolist()",
@@ -28,9 +30,13 @@ FETCHES = {
 }
 
 
-def reference(tree: dict, lr: float) -> tuple[float, float, int, torch.Tensor]:
-    """Mean loss, accuracy, skipped steps and the weight, by the plain loop on the host."""
+def reference(tree: dict, lr: float, adds_up: bool = False) -> tuple[float, float, int, torch.Tensor]:
+    """Mean loss, accuracy, skipped steps and the weight, by the plain loop on the host.
+
+    adds_up: with the mistake that a step goes along the sum of all gradients so far.
+    """
     weight = tree["weight"].clone().requires_grad_()
+    sum_of_grads = torch.zeros_like(weight)
     losses, n_right, n_labels, n_skipped = [], 0, 0, 0
     for x, y in zip(tree["xs"], tree["ys"], strict=True):
         logits = F.linear(x, weight)
@@ -44,7 +50,8 @@ def reference(tree: dict, lr: float) -> tuple[float, float, int, torch.Tensor]:
         n_labels += int(counts.sum())
         (grad,) = torch.autograd.grad(loss, weight)
         with torch.no_grad():
-            weight -= lr * grad
+            sum_of_grads += grad
+            weight -= lr * (sum_of_grads if adds_up else grad)
     return sum(losses) / len(losses), n_right / n_labels, n_skipped, weight.detach()
 
 
@@ -139,6 +146,8 @@ def over_ignored_too(case: Loop, tree: dict, value: float) -> bool:
 def counts_skipped_steps(case: Loop, tree: dict, value: float) -> bool:
     """Right answers or labels of all steps, an overflowing one's too, in the place of those of the others."""
     right = reference(tree, case.lr)[1]
+    if close(value, right):
+        return False
     n_labels = n_labels_of(case, tree)[0]
     n_all = sum(int((y != IGNORED).sum()) for y in tree["ys"])
     most = n_all - n_labels + 1e-3
@@ -172,14 +181,22 @@ HIDDEN_SYNCS = Oracle(
     diagnose=(
         Hint(
             lambda case, tree, got: bool(got["weight"].isnan().any()),
-            "NaN reached the weight: NaN times 0 is NaN, so a factor cannot take it out. Choose with "
-            "torch.where(finite, grad, 0.0).",
+            "NaN reached the weight. A factor cannot take it out, and a step with labels can have it too: choose with "
+            "torch.where(loss.isfinite(), grad, 0.0).",
         ),
         Hint(
             lambda case, tree, got: (
                 right_weight(Observation(case, tree, got)) is not None and math.isinf(got["metrics"][0])
             ),
             "A loss of inf is not finite either, though nothing is NaN yet: decide by loss.isfinite(), on the device.",
+        ),
+        Hint(
+            lambda case, tree, got: torch.equal(got["weight"], tree["weight"]),
+            "The weight is as it was: `weight = ...` makes another tensor. Change it in place, `weight -= ...`.",
+        ),
+        Hint(
+            lambda case, tree, got: compare(reference(tree, case.lr, adds_up=True)[3], got["weight"], CLOSE) is None,
+            "Gradients add up in weight.grad: take torch.autograd.grad, or set weight.grad to None in every step.",
         ),
         Hint(
             lambda case, tree, got: right_weight(Observation(case, tree, got)) is not None,
@@ -193,7 +210,7 @@ HIDDEN_SYNCS = Oracle(
             "Tensors came back. Behind the loop a wait does no harm: fetch the three numbers there with .item().",
         ),
         Hint(
-            metric(0, lambda case, tree, value: math.isnan(value) or math.isinf(value)),
+            metric(0, lambda case, tree, value: not abs(value) < TOO_MUCH),
             "A loss that is not finite got into the sum, where it stays. Add torch.where(finite, loss, 0.0).",
         ),
         Hint(

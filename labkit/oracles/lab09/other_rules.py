@@ -16,6 +16,12 @@ class NotRounded(CachingAllocator):
     rounded = staticmethod(lambda n_bytes: n_bytes)
 
 
+class RoundedPastMultiples(CachingAllocator):
+    """A multiple of 512 bytes gets 512 bytes more."""
+
+    rounded = staticmethod(lambda n_bytes: (n_bytes // 512 + 1) * 512)
+
+
 class ExactSegments(CachingAllocator):
     """No segments of 20 MiB."""
 
@@ -125,6 +131,15 @@ class LastOfEquals(CachingAllocator):
 
     def find(self, wanted: int, stream: int) -> object:
         return min(reversed(self.fitting(wanted, stream)), key=lambda block: block.nbytes, default=None)
+
+
+class LastOfEqualsInASegment(CachingAllocator):
+    """The best fit, and of equals the last one in the oldest segment."""
+
+    def find(self, wanted: int, stream: int) -> object:
+        return min(
+            self.fitting(wanted, stream), key=lambda block: (block.nbytes, block.segment, -block.start), default=None
+        )
 
 
 class WorstFit(CachingAllocator):

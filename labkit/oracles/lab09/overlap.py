@@ -232,6 +232,11 @@ OVERLAP = Oracle(
             "recorded behind the copy.",
         ),
         Hint(
+            race("overwritten too early", "the host"),
+            "The host writes into pinned memory that an earlier copy still reads. Give each batch pinned memory of its "
+            "own: batch.pin_memory().",
+        ),
+        Hint(
             race("overwritten too early"),
             "A batch is copied over one that kernels still read. Record an event behind the kernels of batch i, and "
             "let the side stream wait for it before batch i + 2 takes the same buffer.",

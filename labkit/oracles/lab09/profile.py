@@ -15,6 +15,7 @@ from labkit.oracles.lab09.traces import (
     kernels_in,
     launched_by,
     launched_from,
+    of_one_digit,
     on_device,
     on_the_main_stream,
     share,
@@ -101,9 +102,15 @@ def right_profile(run: Observation) -> str | None:
         return f"{asked} recorded the calls {own['recorded']}, and should have recorded {wanted}"
     if own["calls"] != case.n_unsteady + case.n_active:
         return f"{asked} called step {own['calls']} times; {case.n_unsteady + case.n_active} are needed"
-    if own["actions"][case.n_unsteady - 1] != "WARMUP":
+    if not has_warm_up(own["actions"]):
         return f"{asked}: the profiler is switched on in the first step that it records"
     return None
+
+
+def has_warm_up(actions: list[str]) -> bool:
+    """Whether the profiler is on, and records nothing, right before it begins to record."""
+    begins = next((at for at, action in enumerate(actions) if action.startswith("RECORD")), 0)
+    return begins > 0 and actions[begins - 1] == "WARMUP"
 
 
 def wrong(*holds: Callable[[Observation], str | None]):
@@ -194,6 +201,10 @@ PROFILE = Oracle(
         Hint(
             work_is(lambda case, tree: launched_from(case, tree, case.n_cold + 1)),
             "The first of the steps that count is missing: n >= first_step includes first_step itself.",
+        ),
+        Hint(
+            work_is(of_one_digit),
+            "Steps from number 10 on are missing: compare whole numbers, int(name.split('#')[1]).",
         ),
         Hint(
             work_is(after_the_step_began),

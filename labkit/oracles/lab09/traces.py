@@ -22,6 +22,12 @@ def launched_from(case: Session, tree: dict, step: int) -> list[list]:
     return [[one.op.cat, one.op.name, one.start_us] for one in recording_of(case, tree).work if one.step >= step]
 
 
+def of_one_digit(case: Session, tree: dict) -> list[list]:
+    """The right work, without that of steps whose number has two digits."""
+    steps = range(case.n_cold, min(10, case.n_cold + case.n_steps))
+    return [[one.op.cat, one.op.name, one.start_us] for one in recording_of(case, tree).work if one.step in steps]
+
+
 def by_time(work: list) -> tuple:
     return work[2], work[0], work[1]
 

@@ -7,17 +7,20 @@ memory worth the name.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from labkit.exercises.lab13.cross_entropy import LOW_ROW, MASKED_BEFORE, MASKED_ROW, Tokens
+from labkit.exercises.lab13.cross_entropy import LOW_ROW, MASKED_ROW, Tokens
 from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
 from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
 from labkit.tree import same
 
 PER_TOKEN_BYTES = 64
 """Per row: its target, loss, statistics and the like, read or written a few times."""
+TARGET_BYTES = 8
 SHARE = 1.02
 """For single numbers that each program of the backward pass reads."""
 
@@ -66,7 +69,9 @@ def n_passes(tree: dict) -> int:
 
 
 def load_bytes(case: Tokens, tree: dict) -> float:
-    return SHARE * n_passes(tree) * case.n_bytes + PER_TOKEN_BYTES * case.n_tokens
+    # The program of each row may count the targets for itself.
+    counts = TARGET_BYTES * case.n_tokens**2
+    return SHARE * n_passes(tree) * case.n_bytes + PER_TOKEN_BYTES * case.n_tokens + counts
 
 
 def store_bytes(case: Tokens, tree: dict) -> float:
@@ -118,7 +123,7 @@ def ignored_take_part(case: Tokens, tree: dict, got: dict) -> bool:
 
 def writes_behind_the_row(case: Tokens, tree: dict, got: dict) -> bool:
     """Logits of minus infinity have a gradient: the program of the row before wrote over them."""
-    row = got["dlogits"][MASKED_ROW, :MASKED_BEFORE].double() * shares(case, tree)[0] / case.dloss
+    row = got["dlogits"][MASKED_ROW, : case.masked_before].double() * shares(case, tree)[0] / case.dloss
     return bool((row != 0).any() and (row.abs() < 0.5).all())
 
 
@@ -162,6 +167,38 @@ def sums_are_wrong(case: Tokens, tree: dict, got: dict) -> bool:
     """The gradients of a row do not sum up to 0, so the probabilities do not sum up to 1."""
     sums = got["dlogits"][counted(case, tree)].double().sum(-1) * shares(case, tree)[0] / case.dloss
     return bool((sums.abs() > 0.05).any())
+
+
+def one_is_not_divided(case: Tokens, tree: dict, got: dict) -> bool:
+    """At the target, 1 is subtracted after the division by the number of tokens."""
+    found = ones(case, tree, got)
+    n_counted = shares(case, tree)[0]
+    is_whole = torch.isclose(found, torch.full_like(found, n_counted), rtol=0.02)
+    return n_counted > 1 and bool((is_whole.sum(-1) == 1).all() and (is_whole | (found.abs() < 0.02)).all())
+
+
+def scaled_in_part(case: Tokens, tree: dict, got: dict) -> bool:
+    """Some of it is the right gradient, and the rest is what a gradient of 1 would have brought."""
+    right = by_torch(case, tree)[1]
+    rest = ~torch.isclose(got["dlogits"].double(), right, rtol=0.02, atol=1e-6)
+    unscaled = torch.isclose(got["dlogits"].double(), right / case.dloss, rtol=0.02, atol=1e-6)
+    return bool(rest.any() and (~rest & (right != 0)).any() and unscaled[rest].all())
+
+
+def first_row_alone(case: Tokens, tree: dict, got: dict) -> bool:
+    """The first row is right, and none of the others that count."""
+    later = counted(case, tree)
+    later[0] = False
+    right = by_torch(case, tree)[1]
+    is_right = [near(case, got["dlogits"][row], right[row]) for row in later.nonzero().flatten().tolist()]
+    return scaled(case, tree, got, 1, slice(0, 1)) and not any(is_right)
+
+
+def wrong_count(case: Tokens, tree: dict, got: dict) -> bool:
+    """Loss and gradient are right, but for one and the same factor."""
+    loss = by_torch(case, tree)[0]
+    factor = float(got["loss"].double() / loss)
+    return 0 < factor < math.inf and abs(factor - 1) > 1e-3 and scaled(case, tree, got, factor)
 
 
 def gradient_is_right(case: Tokens, tree: dict, got: dict) -> bool:
@@ -230,6 +267,10 @@ CROSS_ENTROPY = Oracle(
             "A program writes behind the end of its row, over the logits of the next one: mask the stores, too.",
         ),
         Hint(
+            first_row_alone,
+            "Only the first row is right: row r begins r * vocab elements behind the start of the logits.",
+        ),
+        Hint(
             ignored_keep_logits,
             "Rows that do not count still hold their logits. Their gradient is 0, and it has to be written.",
         ),
@@ -255,6 +296,20 @@ CROSS_ENTROPY = Oracle(
             "loss.",
         ),
         Hint(
+            wrong_count,
+            "The tokens that count are miscounted: count the targets other than ignore_index, in all blocks of them, "
+            "without the lanes behind the last one.",
+        ),
+        Hint(
+            scaled_in_part,
+            "A part of the gradient is not multiplied with the one that comes in: round the number of programs up, "
+            "triton.cdiv(n, BLOCK_SIZE).",
+        ),
+        Hint(
+            one_is_not_divided,
+            "The 1 at the target is to be divided by the number of tokens that count, as the probability is.",
+        ),
+        Hint(
             has_wrong_sign,
             "The gradient has the wrong sign: it is the probability, less 1 at the target.",
         ),
@@ -267,6 +322,10 @@ CROSS_ENTROPY = Oracle(
             lambda case, tree, got: not gradient_is_right(case, tree, got) and sums_are_wrong(case, tree, got),
             "The probabilities of a row do not sum up to 1. When the maximum rises, multiply the sum with "
             "exp(old - new), and let lanes behind the end be -inf.",
+        ),
+        Hint(
+            lambda case, tree, got: gradient_is_right(case, tree, got) and bool(got["loss"].isnan()),
+            "The gradient is right, and the loss is NaN: a row that does not count has a loss too, and it is 0.",
         ),
         Hint(
             lambda case, tree, got: gradient_is_right(case, tree, got) and target_read_too_late(case, tree, got),

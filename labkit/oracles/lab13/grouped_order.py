@@ -10,10 +10,12 @@ from itertools import product
 
 from labkit.exercises.lab13.grouped_order import BLOCK_BYTES, Order
 from labkit.meters.traffic.cache import Tile, product_read_bytes
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import Hint, KiB, Observation, Oracle
 from labkit.units import in_bytes
 
 SLACK = 1.1
+HELD_BYTES = 64 * KiB
+"""Enough for a few numbers and what a student prints; a list of tiles takes megabytes."""
 
 
 def all_tiles(case: Order) -> list[Tile]:
@@ -68,6 +70,17 @@ def reads_little(run: Observation) -> str | None:
     return f"this order reads {in_bytes(read)} from memory, where {in_groups}"
 
 
+def makes_no_list(run: Observation) -> str | None:
+    held = run.got["held_bytes"]
+    return f"one call with 300 x 300 tiles holds {in_bytes(held)} of memory" if held > HELD_BYTES else None
+
+
+makes_no_list.hint = (
+    "Every program computes its tile for itself when it starts: find it by arithmetic with //, % and min, without a "
+    "list of tiles."
+)
+
+
 def in_order(key: Callable[[Order, Tile], object]) -> Callable[[Order, dict, dict], bool]:
     return lambda case, tree, got: given(got) == arranged(case, lambda tile: key(case, tile))
 
@@ -88,6 +101,11 @@ def as_low_as_the_last(case: Order, tree: dict, got: dict) -> bool:
     return given(got) == [(first + rest % height, rest // height) for first, rest in firsts_and_rests]
 
 
+def in_groups_of_another_height(case: Order, tree: dict, got: dict) -> bool:
+    heights = range(2, case.n_tiles_m)
+    return any(in_order(lambda _, tile, g=height: (tile[0] // g, tile[1]))(case, tree, got) for height in heights)
+
+
 def swapped(case: Order, tree: dict, got: dict) -> bool:
     """Each tile once, as (column, row)."""
     return sorted((row, col) for col, row in given(got)) == all_tiles(case) and sorted(given(got)) != all_tiles(case)
@@ -95,7 +113,7 @@ def swapped(case: Order, tree: dict, got: dict) -> bool:
 
 GROUPED_ORDER = Oracle(
     id="13-grouped-order",
-    judge=(each_tile_once, reads_little),
+    judge=(each_tile_once, makes_no_list, reads_little),
     diagnose=(
         Hint(
             in_order(lambda case, tile: tile),
@@ -106,6 +124,14 @@ GROUPED_ORDER = Oracle(
             in_order(lambda case, tile: (tile[1], tile[0])),
             "This is column by column: programs that run at the same time share a column of B and need nearly all of "
             "A. Stop after `group` rows and go on with the next column.",
+        ),
+        Hint(
+            in_order(lambda case, tile: (tile[1] // case.group, *tile)),
+            "These are groups of `group` columns: take groups of rows, and in each of them column after column.",
+        ),
+        Hint(
+            in_groups_of_another_height,
+            "These are groups of another height: all but the last have `group` rows, whatever that number is.",
         ),
         Hint(swapped, "Row and column are swapped: return (row of tiles, column of tiles), in this order."),
         Hint(

@@ -13,6 +13,8 @@ from labkit.spec import Hint, Oracle, Tolerance
 
 SLACK = 1.1
 """Times the derived bytes that may be loaded."""
+SPILLED_BYTES = 32
+"""A thread may keep eight numbers outside of its registers: how many the compiler needs for addresses is its affair."""
 STEPS = (16, 32, 64, 128)
 """Lengths of a step along the inner dimension that an answer is likely to take."""
 
@@ -135,7 +137,7 @@ MATMUL = Oracle(
     budgets=(
         *SAFE,
         *moved(load=loaded_bytes, store=stored_bytes, launches=1),
-        *compiled(matrix_flops=flops_on_matrix_units),
+        *compiled(matrix_flops=flops_on_matrix_units, spills=SPILLED_BYTES),
     ),
     diagnose=(
         Hint(
@@ -177,6 +179,10 @@ MATMUL = Oracle(
             rounded_on_the_way,
             "The values are nearly right, but the sum was rounded to float16 on the way. Keep it in float32 through "
             "all steps and convert what is stored.",
+        ),
+        Hint(
+            lambda case, tree, got: bool(got["out"].isnan().any()),
+            "Elements of the result were never stored: element (i, j) of it lies at i * n_cols + j.",
         ),
         Hint(
             strides_ignored,
