@@ -34,6 +34,10 @@ _DEADLOCK_HINT = (
     "Each rank that is named waits for another: let one receive while the other sends, or start with isend or irecv "
     "and wait afterwards."
 )
+_COLLECTIVE_HINT = (
+    "Every rank has to call every collective and every barrier, in the same order: also a rank that has nothing to add, "
+    "or that is done earlier."
+)
 
 
 def judge(
@@ -145,7 +149,10 @@ def _from_trouble(run: Observation) -> _Failure:
         rows += (("at", trouble.where),)
     if trouble.kind in ("raised", *_LIMITS) and fields(run.case):
         rows = (("case", describe(run.case)), *rows)
-    hint = _DEADLOCK_HINT if trouble.text.startswith("deadlock:") else _GENERIC_HINTS.get(trouble.kind)
+    hint = _GENERIC_HINTS.get(trouble.kind)
+    if trouble.text.startswith("deadlock:"):
+        together = " waits in " in trouble.text or " waits at a barrier " in trouble.text
+        hint = _COLLECTIVE_HINT if together else _DEADLOCK_HINT
     return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, hint)
 
 

@@ -179,7 +179,7 @@ def _numbers(expected: complex, got: complex) -> tuple[str, str]:
     """Both numbers in as few digits as tell them apart, from nine (enough for any two float32) on."""
     for digits in (9, 12, 17):
         texts = _number(expected, digits), _number(got, digits)
-        if texts[0] != texts[1]:
+        if texts[0].removesuffix(".0") != texts[1].removesuffix(".0"):
             break
     return texts
 

@@ -192,6 +192,7 @@ def test_as_many_digits_as_tell_two_numbers_apart() -> None:
     found = compare(vector(0.1, dtype=torch.float64), vector(0.1 + 2**-56, dtype=torch.float64))
     assert found.expected != found.got
     assert kinds(16777216.0, 16777217.0)[2:] == ("16777216.0", "16777217.0")
+    assert kinds(50.00000000000005, 50.0)[2:] == (f"{50.00000000000005:.17g}", "50.0")
 
 
 numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(), st.booleans(), st.text(max_size=3), st.none())

@@ -49,7 +49,6 @@ def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, watch
     names = [answer.name for answer in exercise.answers]
     rng = secret.draw(exercise_id)
     cases = hidden.cases(rng)
-    n_cases = len(cases)
     if watched:
         cases = (*cases, *hidden.watched(rng))
     answers = gather_answers(exercise, answers_in(exercise_id, source))
@@ -63,7 +62,7 @@ def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, watch
         runs.append(observe(exercise, answers, case, tree))
         if runs[-1].trouble and runs[-1].trouble.kind != "raised":
             break
-    return judge(exercise, oracle_of(exercise_id), runs, hidden.expect, n_cases=n_cases)
+    return judge(exercise, oracle_of(exercise_id), runs, hidden.expect, n_cases=len(cases))
 
 
 def answer_files(folder: str) -> list[Path]:

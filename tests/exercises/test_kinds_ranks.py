@@ -136,6 +136,10 @@ def test_what_goes_wrong_between_ranks_is_told() -> None:
         "problem   deadlock: rank 0 waits for a message from rank 3, ",
         "line 2: comm.recv(x, (comm.rank - 1) % 4)",
     )
+    skips = "def all_reduce(comm, x):\n    if comm.rank:\n        return comm.all_reduce(x)\n    return x"
+    fails(exercise, oracle, skips, "Every rank has to call every collective", "waits in all_reduce for rank 0, which")
+    left_out = "def all_reduce(comm, x):\n    if comm.rank:\n        comm.barrier()\n    return x"
+    fails(exercise, oracle, left_out, "Every rank has to call every collective and every barrier")
     one_raises = "def all_reduce(comm, x):\n    if comm.rank == 2:\n        raise ValueError('no')\n    comm.barrier()"
     fails(exercise, oracle, one_raises, "rank 2: ValueError: no", "line 3: raise ValueError('no')")
     fails(exercise, oracle, "def all_reduce(comm, x):\n    raise NotImplementedError", "not answered yet")
