@@ -35,8 +35,8 @@ _DEADLOCK_HINT = (
     "and wait afterwards."
 )
 _COLLECTIVE_HINT = (
-    "Every rank has to call every collective and every barrier, in the same order: also a rank that has nothing to add, "
-    "or that is done earlier."
+    "Every rank has to call every collective and every barrier, in the same order: also a rank that has nothing to "
+    "add, or that is done earlier."
 )
 
 
