@@ -143,6 +143,7 @@ def test_the_same_bytes_every_time(path, built):
     assert to_json(again.student) == to_json(built.student)
 
 
+@pytest.mark.slow
 def test_the_same_bytes_from_another_process(path, built):
     program = (
         "import sys, hashlib\n"

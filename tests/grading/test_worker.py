@@ -267,6 +267,7 @@ def test_a_check_sees_the_notebook_as_it_was_at_that_point(forkserver) -> None:
     assert outcome(forkserver, *steps) == "passed"
 
 
+@pytest.mark.slow
 def test_what_was_observed_counts_however_slowly_its_process_ends(forkserver) -> None:
     linger = "import os, time\nleave, here = os._exit, os.getpid()\n"
     linger += "def late(code):\n    time.sleep(2 * (os.getpid() != here))\n    leave(code)\nos._exit = late"
@@ -376,6 +377,7 @@ def test_several_ranks(forkserver, source: str, outcome: str, problem: str | Non
         assert problem in dict(found.public.rows)["problem"]
 
 
+@pytest.mark.slow
 def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
     with Forkserver() as server:
         os.kill(server._process.pid, 9)
@@ -383,6 +385,7 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
             run_steps(server, [code("a", "x = 1")], {})
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch) -> None:
     with Forkserver() as server:
         # The worker's first step is to enter its folder.

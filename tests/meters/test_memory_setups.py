@@ -102,6 +102,7 @@ def test_views_of_one_tensor_stay_views_of_one() -> None:
     assert real.peak_bytes == fake.peak_bytes
 
 
+@pytest.mark.slow
 def test_a_step_of_an_8_b_model_in_little_memory() -> None:
     """All of 8.03 · 10⁹ parameters in bfloat16, and what AdamW holds for the largest of them."""
     from transformers import LlamaConfig, LlamaForCausalLM
