@@ -1,7 +1,6 @@
 """Lab 08, the layer with a low-rank update: peft's layer with the same weights, and what the usual mistakes look like.
 
-The factors that a new layer draws and its dropout are judged by properties: any generator and any order of drawing
-will do.
+The factors that a new layer draws are judged by properties: any generator and any order of drawing will do.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from torch import nn
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.lora import N_ROWS, OBSERVED, Layer, linear_of
+from labkit.oracles.lab08.dropped import drops_the_updates_input, drops_together, kept_at, mask_of
 from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
@@ -92,48 +92,6 @@ def starts_random(run: Observation) -> str | None:
     if not 0.02 / run.case.n_in**0.5 < size < 3:
         return f"the values of a new lora_A have a standard deviation of {size:.3g}"
     return None
-
-
-def mask_of(case: Layer, tree: dict, got: dict) -> torch.Tensor:
-    """The factor that dropout put on every element of the input, (rows, n_in), recovered from the output.
-
-    With rank and n_out beyond n_in the update has an inverse.
-    """
-    update = case.scale * (tree["B"].double() @ tree["A"].double())
-    base = linear_of(tree)(tree["many"]).detach().double()
-    delta = got["dropped"].double() - base
-    return torch.linalg.lstsq(update, delta.T).solution.T / tree["many"].double()
-
-
-def drops_the_updates_input(run: Observation) -> str | None:
-    """In training each element of the update's input is dropped by itself, or scaled by 1 / (1 - p)."""
-    case = run.case
-    if not case.dropout:
-        return None
-    mask, keep = mask_of(case, run.tree, run.got), 1 - case.dropout
-    kept = mask > 0.5 / keep
-    if (mask - kept / keep).abs().max() > 0.01:
-        return "in training, what the update adds is not that of an input whose elements are 0 or x / (1 - p)"
-    if _drops_together(kept):
-        return "in training, whole rows or whole columns of the input are dropped together"
-    share, spread = float(kept.double().mean()), (keep * case.dropout / kept.numel()) ** 0.5
-    if abs(share - keep) > 6 * spread:
-        return f"in training, {1 - share:.0%} of the elements are dropped; it should be {case.dropout:.0%}"
-    return None
-
-
-def _drops_together(kept: torch.Tensor) -> bool:
-    return bool((kept == kept[:, :1]).all() or (kept == kept[:1]).all())
-
-
-def kept_at(value: Callable[[float], float]) -> Callable[[Layer, dict, dict], bool]:
-    """A hint's condition: dropout multiplies each element by 0 or by this function of p."""
-
-    def holds(case: Layer, tree: dict, got: dict) -> bool:
-        mask = mask_of(case, tree, got)
-        return torch.minimum(mask.abs(), (mask - value(case.dropout)).abs()).max() < 0.01
-
-    return holds
 
 
 def forward_bytes(case: Layer, tree: dict) -> float:
@@ -351,7 +309,7 @@ LORA_LINEAR = Oracle(
             "dropout is the probability to drop an element, not to keep it: the kept ones are divided by 1 - p.",
         ),
         Hint(
-            lambda case, tree, got: case.dropout and _drops_together(mask_of(case, tree, got) > 0.5),
+            lambda case, tree, got: case.dropout and drops_together(mask_of(case, tree, got) > 0.5),
             "Whole rows or columns of the input are dropped together. The mask has the shape of x, and each of its "
             "elements is drawn by itself.",
         ),
