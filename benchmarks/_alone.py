@@ -20,8 +20,8 @@ from grading.gradebook.course import Course
 from grading.gradebook.work import prepare
 from grading.hidden import Secret, hidden_of
 from grading.supervisor import Job
-from grading.supervisor.feeds import Feed
-from grading.supervisor.grade import hidden_feeds, public_feeds
+from grading.supervisor.cases import Feed
+from grading.supervisor.verdicts import hidden_feeds, public_feeds
 from grading.worker.cells import Shell
 from labkit import exercises
 from labkit.check import judge

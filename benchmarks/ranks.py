@@ -28,7 +28,7 @@ import torch
 import torch.distributed as dist
 
 from grading.commands.shared import table
-from grading.worker.watch import cpu_s
+from grading.worker.procfs import cpu_s
 from labkit.meters.comm import track_comm
 from labkit.ranks import UNIT, Comm, run_ranks, simulate
 from labkit.ranks.pool import shared_pool

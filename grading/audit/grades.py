@@ -14,10 +14,10 @@ from typing import Any
 
 from grading.audit.entry import Entry
 from grading.gradebook.work import Graded
-from grading.supervisor.feeds import CellLimits
-from grading.supervisor.grade import grader_digest
+from grading.supervisor.cases import CellLimits
 from grading.supervisor.packages import versions
 from grading.supervisor.result import SubmissionResult
+from grading.supervisor.verdicts import grader_digest
 from labkit import exercises
 
 WHAT_COUNTS = {

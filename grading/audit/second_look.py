@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.feeds import Fed, Transcript
-from grading.supervisor.forkserver import Forkserver
-from grading.supervisor.grade import Job, hidden_feeds, public_feeds
+from grading.supervisor.cases import Fed, Transcript
 from grading.supervisor.kernels import without_compiled
-from grading.supervisor.ranked import run_all
+from grading.supervisor.ranks.schedule import run_all
+from grading.supervisor.sandbox import Forkserver
+from grading.supervisor.verdicts import Job, hidden_feeds, public_feeds
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.check.judge import describe, mismatch_of

@@ -25,9 +25,9 @@ from grading.intake.store import kept
 from grading.isolation import CHOICES, choose
 from grading.rebuild import Unreadable
 from grading.report.terminal import amount_of, one_line, printable
-from grading.supervisor.forkserver import InfrastructureFault
-from grading.supervisor.grade import Job
 from grading.supervisor.result import SubmissionResult
+from grading.supervisor.sandbox import InfrastructureFault
+from grading.supervisor.verdicts import Job
 from grading.supervisor.witness import Seen
 from labkit import exercises
 from labkit.check import Verdict

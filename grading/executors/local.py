@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 
-from grading.worker.watch import descendants
+from grading.worker.procfs import descendants
 
 JUDGE_BYTES = 6 * 2**30
 

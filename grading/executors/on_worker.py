@@ -21,8 +21,8 @@ Facts = Mapping[str, str]
 
 def facts() -> dict[str, str]:
     """How this process would grade: the versions, of which a difference is named first, and the digest that decides."""
-    from grading.supervisor.grade import grader_digest
     from grading.supervisor.packages import versions
+    from grading.supervisor.verdicts import grader_digest
 
     return {**versions(), "grader": grader_digest()}
 
@@ -95,7 +95,7 @@ def run_packed(packed: bytes, grader: str, begun_topic: str) -> object:
     person at this host, becomes one.
     """
     from grading.errors import UserError
-    from grading.supervisor.forkserver import InfrastructureFault
+    from grading.supervisor.sandbox import InfrastructureFault
 
     if facts()["grader"] != grader:
         raise Reschedule

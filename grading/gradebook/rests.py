@@ -16,9 +16,9 @@ from sqlalchemy import select
 from grading.errors import UserError
 from grading.gradebook.course import Course
 from grading.gradebook.work import Graded
-from grading.supervisor.grade import grader_digest
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
+from grading.supervisor.verdicts import grader_digest
 
 NOTES = "grading"
 """The name of our entry in a graded notebook's metadata."""

@@ -57,8 +57,8 @@ def _working(tier: str) -> Finding:
     if tier == "bwrap" and not bwrap.is_installed():
         raise _Refused("the program bwrap is not installed", _FIXES[tier])
     # Imported late: the supervisor asks this package how to start what is tried here.
-    from grading.supervisor.forkserver import Forkserver, InfrastructureFault
-    from grading.worker.wire import WireError
+    from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+    from grading.worker.wire.frames import WireError
 
     try:
         with Forkserver(tier, preload=()) as forkserver:

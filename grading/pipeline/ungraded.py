@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from grading.gradebook.course import Course
 from grading.gradebook.work import write_whole
-from grading.supervisor.conversation import LostUnderStudent
+from grading.supervisor.session import LostUnderStudent
 
 
 @dataclass(frozen=True)

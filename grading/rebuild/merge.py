@@ -16,9 +16,9 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from grading.rebuild.dependencies import needed
 from grading.rebuild.submission import Submission, SubmittedCell
 from grading.rebuild.template import Template, TemplateCell
-from grading.supervisor.needed import needed
 from labkit import exercises
 from labkit.spec import Tree
 

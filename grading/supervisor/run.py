@@ -17,9 +17,9 @@ from pathlib import Path
 from grading.errors import UserError
 from grading.isolation import choose
 from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
-from grading.supervisor.forkserver import Forkserver, InfrastructureFault
-from grading.supervisor.grade import Job, grade_job
 from grading.supervisor.result import SubmissionResult
+from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+from grading.supervisor.verdicts import Job, grade_job
 from grading.supervisor.worker_tree import make_worker_tree
 
 TRIES = 2

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from grading.supervisor.forkserver import Forkserver
+from grading.supervisor.sandbox import Forkserver
+from grading.worker.procfs import Memory, gone_is_fine, memory_of, shared_mappings
 from grading.worker.seal import Seal
-from grading.worker.watch import Memory, gone_is_fine, memory_of, shared_mappings
 from labkit.ranks.traffic import FIGURES
 from labkit.spec import Budget, MiB
 

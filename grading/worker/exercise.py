@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
-from grading.worker.routed import run_rank
+from grading.worker.procfs import memory_of
+from grading.worker.rank import run_rank
 from grading.worker.taped import taping_of
-from grading.worker.watch import memory_of
-from grading.worker.wire import Channel, case_from_tree, trouble_to_tree
+from grading.worker.wire.frames import Channel, case_from_tree, trouble_to_tree
 from labkit import exercises
 from labkit.device import device
 from labkit.observe import gather_answers, observe

@@ -27,8 +27,8 @@ from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import MOST_RANKS, Plan, is_apart, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
+from grading.worker.procfs import LOOK_S, Memory, children, cpu_s, descendants, memory_of, pause_s, together_bytes
 from grading.worker.seal import Seal, apply
-from grading.worker.watch import LOOK_S, Memory, children, cpu_s, descendants, memory_of, pause_s, together_bytes
 
 _MANY = 65536
 _FONTS = Path(__file__).parents[2] / "fonts"

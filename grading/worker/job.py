@@ -15,8 +15,8 @@ import tempfile
 
 from grading.worker.cells import Shell
 from grading.worker.exercise import serve_exercise
-from grading.worker.replay import serve_replay
-from grading.worker.wire import Channel
+from grading.worker.rerun import serve_replay
+from grading.worker.wire.frames import Channel
 from labkit.spec import Tree
 
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from grading.worker.watch import cpu_s as cpu_used_s
-from grading.worker.watch import gone_is_fine
+from grading.worker.procfs import cpu_s as cpu_used_s
+from grading.worker.procfs import gone_is_fine
 
 CPU_GRACE_S = 2
 _STOP_S = 5.0

@@ -22,7 +22,7 @@ from grading.demo.answers import answers_of
 from grading.gradebook.course import Course
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver
-from grading.supervisor.conversation import run_steps
+from grading.supervisor.session import run_steps
 from tests.grading import lessons
 
 pytestmark = pytest.mark.slow

@@ -18,11 +18,11 @@ from grading.commands.grade import grade, read_ungraded
 from grading.errors import UserError
 from grading.gradebook.course import Course
 from grading.rebuild import Unreadable, read_submission
-from grading.supervisor.conversation import run_steps
-from grading.supervisor.feeds import CellLimits
-from grading.supervisor.grade import Job, _disguises, public_feeds
-from grading.supervisor.needed import needed
+from grading.rebuild.dependencies import needed
+from grading.supervisor.cases import CellLimits
 from grading.supervisor.result import ExerciseResult
+from grading.supervisor.session import run_steps
+from grading.supervisor.verdicts import Job, _disguises, public_feeds
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.forbids import find_forbidden
@@ -107,7 +107,7 @@ def test_a_result_that_the_judge_stumbles_over_is_suspected(forkserver, monkeypa
     def stumble(*_args, **_options):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("grading.supervisor.grade.judge", stumble)
+    monkeypatch.setattr("grading.supervisor.verdicts.judge", stumble)
     found = graded(forkserver, code("99-double", GOOD), DOUBLE).exercises["99-double"]
     assert (found.outcome, found.score) == ("suspected", 0.0)
 

@@ -16,11 +16,11 @@ from grading.errors import UserError
 from grading.isolation import choice, choose, probe
 from grading.isolation.plan import layout
 from grading.isolation.probe import TIERS, Finding, _try, try_tier
-from grading.supervisor.forkserver import Ended, Forkserver
+from grading.supervisor.sandbox import Ended, Forkserver
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
+from grading.worker.procfs import children
 from grading.worker.seal import Seal
-from grading.worker.watch import children
-from grading.worker.wire import Channel, Closed
+from grading.worker.wire.frames import Channel, Closed
 from labkit import exercises
 from tests.lanes import require_tier
 
@@ -286,7 +286,7 @@ def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
 
     require_tier("kernel")
     probe._working.cache_clear()
-    monkeypatch.setattr("grading.supervisor.forkserver.Forkserver", start)
+    monkeypatch.setattr("grading.supervisor.sandbox.Forkserver", start)
     first = try_tier("kernel")
     assert not first.works and first.reason == "it could not be set up: no more processes for now" and first.fix
     assert [try_tier("kernel").works for _ in range(3)] == [True, True, True]
@@ -307,7 +307,7 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = left()
-    for step in ("grading.supervisor.forkserver.plan_of", "grading.supervisor.forkserver.Forkserver._expect"):
+    for step in ("grading.supervisor.sandbox.plan_of", "grading.supervisor.sandbox.Forkserver._expect"):
         with monkeypatch.context() as failing, pytest.raises(error):
             failing.setattr(step, fail)
             Forkserver(tier, preload=())

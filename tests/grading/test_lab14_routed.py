@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grading.supervisor import Forkserver, Job, grade_job
-from grading.supervisor.ranked import ONLY_TOGETHER
+from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
 from tests.exercises.harness import public_verdict, solution_of

@@ -9,7 +9,7 @@ import pytest
 
 from grading.isolation.plan import plan_of
 from grading.isolation.probe import TIERS
-from grading.supervisor.forkserver import Forkserver
+from grading.supervisor.sandbox import Forkserver
 from tests.grading.test_isolation import run_cell
 from tests.lanes import require_tier
 

@@ -33,8 +33,8 @@ from grading.gradebook.nbgrader import open_api
 from grading.gradebook.work import prepare, read_result
 from grading.pipeline.stream import Stream, run_all
 from grading.pipeline.ungraded import ungraded_by
-from grading.supervisor.conversation import LostUnderStudent
-from grading.supervisor.forkserver import InfrastructureFault
+from grading.supervisor.sandbox import InfrastructureFault
+from grading.supervisor.session import LostUnderStudent
 from tests.grading.lessons import LAB, SOLUTION, make_course, submit
 
 REPOSITORY = Path(__file__).resolve().parents[2]

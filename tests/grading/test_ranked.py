@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grading.supervisor.grade import public_feeds
-from grading.supervisor.ranked import is_ranked, only_needed, run_all, without_ranked
+from grading.supervisor.ranks.schedule import is_ranked, only_needed, run_all, without_ranked
+from grading.supervisor.verdicts import public_feeds
 from labkit import exercises
 from labkit.compare import inputs_untouched
 from labkit.observe import make_inputs, observe

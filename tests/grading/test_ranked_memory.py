@@ -106,7 +106,7 @@ def test_what_one_rank_takes_in_secret_gets_no_points(server, cell: str, answer:
 
 def test_what_the_kernel_lets_pass_is_seen(server, monkeypatch: pytest.MonkeyPatch) -> None:
     """With so much room for messages that it refuses nothing: only what they took is put down to them."""
-    monkeypatch.setattr("grading.supervisor.routed.FRAMES_BYTES", 64 * MiB)
+    monkeypatch.setattr("grading.supervisor.ranks.run.FRAMES_BYTES", 64 * MiB)
     found = result_of(server, STASH, with_line("stash(comm, x)"))
     assert (found.outcome, found.score) == ("suspected", 0.0), as_text(found.deciding)
     (problem,) = (text for _, text in found.deciding.rows)

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.build import student_version
 from grading.rebuild import Unreadable, merge, read_submission, read_template, rebuilt_notebook, steps_of
-from grading.supervisor.needed import needed
+from grading.rebuild.dependencies import needed
 from tests.grading.lessons import LAB, SOLUTION, cell_of, index_of, solved
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbformat.warnings.DuplicateCellId")

@@ -11,8 +11,8 @@ import pytest
 from grading.isolation.plan import LIGHT
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver
-from grading.supervisor.conversation import run_steps
-from grading.worker.wire import Channel
+from grading.supervisor.session import run_steps
+from grading.worker.wire.frames import Channel
 from tests.grading.test_worker import DOUBLE, GOOD, code, graded, what_cells_print
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]

@@ -16,7 +16,7 @@ from grading.isolation.plan import KERNELS, LIGHT
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver, Job
 from grading.supervisor.kernels import judge_replay
-from grading.supervisor.kernels.replay import Replay
+from grading.supervisor.kernels.rerun import Replay
 from grading.supervisor.result import ExerciseResult
 from grading.supervisor.run import _preload
 from labkit import exercises

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from grading.supervisor import Forkserver
-from grading.supervisor.feeds import Fed, Feed
-from grading.supervisor.forkserver import InfrastructureFault
-from grading.supervisor.routed import run_routed
-from grading.worker.watch import descendants
+from grading.supervisor.cases import Fed, Feed
+from grading.supervisor.ranks.run import run_routed
+from grading.supervisor.sandbox import InfrastructureFault
+from grading.worker.procfs import descendants
 from labkit.observe import make_inputs, observe
 from labkit.ranks.traffic import FIGURES
 from labkit.spec import Observation

@@ -15,7 +15,7 @@ import pytest
 
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver
-from grading.supervisor.ranked import ONLY_TOGETHER
+from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.worker.confine.plan import PLAIN
 from labkit.check import judge
 from labkit.observe import make_inputs, observe

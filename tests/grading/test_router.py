@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from grading.supervisor import router as module
-from grading.supervisor.router import RankTrouble, Router
-from grading.worker.raw import blank, pack, unpack
-from grading.worker.wire import Channel, WireError
+from grading.supervisor.ranks import router as module
+from grading.supervisor.ranks.router import RankTrouble, Router
+from grading.worker.wire.frames import Channel, WireError
+from grading.worker.wire.tensor_bytes import blank, pack, unpack
 from labkit.ranks import UNIT, Cluster
 from labkit.ranks.network import FREE_READS
 from labkit.spec import Tree

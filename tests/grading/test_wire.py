@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load
 
-from grading.worker.body import buffers_of
-from grading.worker.wire import (
+from grading.worker.wire.frames import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
     Channel,
@@ -26,6 +25,7 @@ from grading.worker.wire import (
     case_from_tree,
     case_to_tree,
 )
+from grading.worker.wire.safetensors import buffers_of
 from labkit.exercises import everything
 from labkit.spec import Case
 from labkit.tree import Opaque, same

@@ -13,7 +13,7 @@ import pytest
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.witness import SLACK_BYTES, WITNESSES, Seen, objection, probed, probes_for
-from grading.worker.wire import Channel
+from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.oracles import oracle_of
 from labkit.spec import MiB

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from grading.supervisor import Forkserver, Job, grade_job
-from grading.supervisor.conversation import run_steps
-from grading.supervisor.feeds import CellLimits
-from grading.supervisor.forkserver import Ended, InfrastructureFault
+from grading.supervisor.cases import CellLimits
+from grading.supervisor.sandbox import Ended, InfrastructureFault
+from grading.supervisor.session import run_steps
 from labkit.device import FORKED_FROM
 
 GOOD = "def double(x):\n    return x * 2"
@@ -299,7 +299,7 @@ def test_a_lying_worker_gains_nothing(forkserver) -> None:
     """The channel is within the student's reach; whatever is said on it is no verdict."""
     forged = """
 import gc, socket
-from grading.worker.wire import Channel
+from grading.worker.wire.frames import Channel
 def double(x):
     for found in gc.get_objects():
         if type(found) is Channel:
@@ -389,7 +389,7 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
 def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch) -> None:
     with Forkserver() as server:
         # The worker's first step is to enter its folder.
-        monkeypatch.setattr("grading.supervisor.forkserver.tempfile.mkdtemp", lambda **where: "/dev/null/not/there")
+        monkeypatch.setattr("grading.supervisor.sandbox.tempfile.mkdtemp", lambda **where: "/dev/null/not/there")
         with pytest.raises(InfrastructureFault, match=r"ended before it ran anything: NotADirectoryError"):
             run_steps(server, [code("a", "x = 1")], {})
 

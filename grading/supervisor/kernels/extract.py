@@ -12,8 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from grading.supervisor.kernels.allowed import BUILTINS, CONSTANTS, MAX_POWER, MODULES, OF_MODULE
-from grading.supervisor.kernels.clear import JIT, Cleared, Frozen, NotReplayable, Renaming
 from grading.supervisor.kernels.names import Names
+from grading.supervisor.kernels.sanitize import JIT, Cleared, Frozen, NotReplayable, Renaming
 from labkit.meters.tape import digest_of_node
 
 Key = tuple[str, str]

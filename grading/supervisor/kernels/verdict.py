@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from grading.supervisor.kernels.replay import Replay
+from grading.supervisor.kernels.rerun import Replay
 from grading.supervisor.witness import witness_of
 from labkit.check import Verdict, judge
 from labkit.spec import Exercise, Oracle, Tree

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grading.worker.taped import tensors_of
-from grading.worker.wire import Channel
+from grading.worker.wire.frames import Channel
 from labkit import interpreter
 from labkit.meters.compiled import CompileFailed
 from labkit.meters.tape import Player, UnplayableTape

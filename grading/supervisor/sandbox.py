@@ -23,9 +23,9 @@ from grading.isolation.plan import plan_of
 from grading.isolation.users import job_user, users_of_ranks
 from grading.supervisor.worker_tree import make_worker_tree, worker_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
+from grading.worker.procfs import children, descendants
 from grading.worker.seal import Seal
-from grading.worker.watch import children, descendants
-from grading.worker.wire import Channel
+from grading.worker.wire.frames import Channel
 from labkit.device import FORKED_FROM
 
 START_S = 120.0

@@ -11,7 +11,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grading.supervisor.conversation import (
+from grading.supervisor.cases import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, bytes_in
+from grading.supervisor.ranks.router import RankTrouble, Router
+from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+from grading.supervisor.session import (
     GRACE_S,
     NO_MORE_CASES,
     START_S,
@@ -20,11 +23,8 @@ from grading.supervisor.conversation import (
     measured_of,
     over_limit,
 )
-from grading.supervisor.feeds import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, bytes_in
-from grading.supervisor.forkserver import Forkserver, InfrastructureFault
-from grading.supervisor.router import RankTrouble, Router
 from grading.supervisor.witness import FRAMES_BYTES, Seen, Watch, probed
-from grading.worker.wire import Channel, Closed, WireError, case_to_tree, clean
+from grading.worker.wire.frames import Channel, Closed, WireError, case_to_tree, clean
 from labkit.observe import n_ranks
 from labkit.ranks import Cluster
 from labkit.ranks.traffic import figures

@@ -12,8 +12,8 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from grading.worker.raw import blank, pack, unpack
-from grading.worker.wire import Channel, Closed, WireError, trouble_from_tree
+from grading.worker.wire.frames import Channel, Closed, WireError, trouble_from_tree
+from grading.worker.wire.tensor_bytes import blank, pack, unpack
 from labkit.ranks import Cluster, CommError, Traffic
 from labkit.ranks.collectives import OPS, Offer
 from labkit.ranks.network import Need, Network, deadlock

@@ -14,12 +14,12 @@ from dataclasses import replace as changed
 
 import torch
 
-from grading.supervisor.conversation import GRACE_S, START_S, measured_of
-from grading.supervisor.forkserver import Forkserver, InfrastructureFault
-from grading.supervisor.kernels.clear import NotReplayable
 from grading.supervisor.kernels.extract import Extracted, Key, extract
 from grading.supervisor.kernels.names import names_of
-from grading.worker.wire import Channel, Closed, WireError, clean
+from grading.supervisor.kernels.sanitize import NotReplayable
+from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+from grading.supervisor.session import GRACE_S, START_S, measured_of
+from grading.worker.wire.frames import Channel, Closed, WireError, clean
 from labkit.meters.compiled import ARCHS
 from labkit.observe import make_inputs
 from labkit.spec import Exercise, Observation, Outcome, Tree

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import torch
 
-from grading.worker.body import Buffer, tensors_in
+from grading.worker.wire.safetensors import Buffer, tensors_in
 
 _F_ADD_SEALS = 1033
 _SEAL_ALL = 0xF

@@ -18,8 +18,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
 
-from grading.worker.body import buffers_of, tensors_in
-from grading.worker.memory import map_tensors, sealed_memory
+from grading.worker.wire.safetensors import buffers_of, tensors_in
+from grading.worker.wire.shared_memory import map_tensors, sealed_memory
 from labkit.spec import Case, Tree, Trouble
 from labkit.tree import Opaque, bounded
 

@@ -18,9 +18,7 @@ from pathlib import Path
 import grading
 import labkit
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.conversation import run_steps
-from grading.supervisor.feeds import UNWATCHED, Fed, Feed, Step, Transcript
-from grading.supervisor.forkserver import Forkserver
+from grading.supervisor.cases import UNWATCHED, Fed, Feed, Step, Transcript
 from grading.supervisor.kernels import (
     cells_before,
     is_compiled,
@@ -30,8 +28,10 @@ from grading.supervisor.kernels import (
     without_compiled,
 )
 from grading.supervisor.packages import versions
-from grading.supervisor.ranked import Ranked, is_ranked, only_needed, without_ranked
+from grading.supervisor.ranks.schedule import Ranked, is_ranked, only_needed, without_ranked
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
+from grading.supervisor.sandbox import Forkserver
+from grading.supervisor.session import run_steps
 from grading.supervisor.witness import Seen, objection, probes_for
 from labkit import exercises
 from labkit.check import Verdict, judge

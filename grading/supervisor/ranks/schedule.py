@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grading.supervisor.conversation import run_steps
-from grading.supervisor.feeds import CELL_LIMITS, CellLimits, Fed, Step, Transcript
-from grading.supervisor.forkserver import Forkserver
-from grading.supervisor.needed import needed
-from grading.supervisor.routed import run_routed
+from grading.rebuild.dependencies import needed
+from grading.supervisor.cases import CELL_LIMITS, CellLimits, Fed, Step, Transcript
+from grading.supervisor.ranks.run import run_routed
+from grading.supervisor.sandbox import Forkserver
+from grading.supervisor.session import run_steps
 from labkit import exercises
 from labkit.check import Verdict
 from labkit.spec import Exercise, Observation, Trouble

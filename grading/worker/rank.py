@@ -1,7 +1,7 @@
 """One rank of an exercise that has several, in a process of its own: it says what it wants to the router, and waits.
 
 Nothing is counted here and no other rank is known: the channel is all there is. The other end is
-`grading.supervisor.router`.
+`grading.supervisor.ranks.router`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from grading.worker.raw import form_of, pack, unpack
-from grading.worker.wire import Channel, WireError
+from grading.worker.wire.frames import Channel, WireError
+from grading.worker.wire.tensor_bytes import form_of, pack, unpack
 from labkit.observe import observe_rank
 from labkit.ranks import Comm, CommError
 from labkit.ranks.collectives import Offer

@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grading.supervisor.feeds import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, Transcript
-from grading.supervisor.forkserver import Forkserver, InfrastructureFault
+from grading.supervisor.cases import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, Transcript
 from grading.supervisor.result import CellResult
+from grading.supervisor.sandbox import Forkserver, InfrastructureFault
 from grading.supervisor.witness import Seen, Watch, probed
 from grading.worker.confine.plan import NO_FILES, PLAIN, with_grants
-from grading.worker.wire import Closed, WireError, case_to_tree, clean, trouble_from_tree
+from grading.worker.wire.frames import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
 from labkit.spec import Case, Exercise, GiB, Observation, Tree, Trouble
 

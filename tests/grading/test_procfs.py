@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from grading.worker import watch
-from grading.worker.watch import LOOK_S, Memory, memory_of, pause_s, shared_mappings, together_bytes
+from grading.worker import procfs
+from grading.worker.procfs import LOOK_S, Memory, memory_of, pause_s, shared_mappings, together_bytes
 from labkit.spec import GiB, MiB
 
 
@@ -32,12 +32,12 @@ def child() -> Iterator[int]:
 
 
 def test_below_the_limit_nothing_is_stopped(child: int, monkeypatch) -> None:
-    monkeypatch.setattr(watch, "_proportional_bytes", lambda pid: pytest.fail("looked at exactly"))
+    monkeypatch.setattr(procfs, "_proportional_bytes", lambda pid: pytest.fail("looked at exactly"))
     assert together_bytes([child], memory_of(os.getpid()), 16 * GiB) >= memory_of(child).resident_bytes >= 64 * MiB
 
 
 def test_who_is_looked_at_exactly_stands_still_so_long(child: int, monkeypatch) -> None:
-    exactly = watch._proportional_bytes
+    exactly = procfs._proportional_bytes
 
     def looked(pid: int) -> int:
         # The signal arrives at once, but a process stops only where it comes by.
@@ -45,7 +45,7 @@ def test_who_is_looked_at_exactly_stands_still_so_long(child: int, monkeypatch) 
         assert os.WIFSTOPPED(status)
         return exactly(pid)
 
-    monkeypatch.setattr(watch, "_proportional_bytes", looked)
+    monkeypatch.setattr(procfs, "_proportional_bytes", looked)
     # The 64 MiB are its own; what it has from this process counts by its share.
     most_bytes = memory_of(child).resident_bytes + sum(shared_mappings([child]).values())
     assert 64 * MiB <= together_bytes([child], Memory(), 0) <= most_bytes
