@@ -16,9 +16,9 @@ from statistics import median
 import torch
 
 from benchmarks._meter import REPO, environment
-from grading.gradebook.course import Course
-from grading.gradebook.work import prepare
+from grading.course import Course
 from grading.hidden import Secret, hidden_of
+from grading.submissions import prepare
 from grading.supervisor import Job
 from grading.supervisor.cases import Feed
 from grading.supervisor.verdicts import hidden_feeds, public_feeds

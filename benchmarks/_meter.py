@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from grading.gradebook.course import Course
+from grading.course import Course
 
 REPO = Path(__file__).resolve().parents[1]
 EVERY_S = 0.25

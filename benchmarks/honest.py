@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks._meter import run_ours
 from benchmarks._submissions import Class, make_course, right_class
 from grading.commands.course import release
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.isolation.probe import TIERS, try_tier
 from grading.supervisor import SubmissionResult
 

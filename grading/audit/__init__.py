@@ -1,9 +1,4 @@
-"""The log of a course: who was graded with what, when and why, written once and never changed.
+"""Hold the log of a course against the gradebook, the stored results and the archived submissions.
 
-It records and checks. What a grade is worth, and what to do about a difference, is for people.
+What a grade is worth, and what to do about a difference, is for people.
 """
-
-from grading.audit.entry import Entry
-from grading.audit.log import Log
-
-__all__ = ["Entry", "Log"]

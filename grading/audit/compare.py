@@ -19,10 +19,10 @@ from nbgrader.api import (
     SubmittedNotebook,
 )
 
-from grading.audit.entry import Entry
-from grading.gradebook.course import Course
+from grading.course import Course
+from grading.gradebook.reading import open_gradebook
 from grading.intake.store import kept
-from grading.report.gradebook import open_gradebook
+from grading.log.entry import Entry
 
 Who = tuple[str, str]
 """A lab and a student."""

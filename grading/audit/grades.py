@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from grading.audit.entry import Entry
-from grading.gradebook.work import Graded
+from grading.log.entry import Entry
+from grading.submissions import Graded
 from grading.supervisor.cases import CellLimits
 from grading.supervisor.packages import versions
 from grading.supervisor.result import SubmissionResult

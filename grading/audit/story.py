@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from grading.audit.compare import Row
-from grading.audit.entry import Entry
 from grading.audit.grades import WHAT_COUNTS
-from grading.report.terminal import amount_of, one_line
+from grading.log.entry import Entry
+from grading.terminal import amount_of, one_line
 
 SHORT = 16
 

@@ -11,14 +11,14 @@ import hmac
 from collections import Counter
 from pathlib import Path
 
-from grading.audit import Entry, Log
 from grading.audit.compare import Row, Who, differences, file_problems, read_rows
 from grading.audit.grades import last_grades
-from grading.audit.head import Head, parse_short
 from grading.audit.story import story_of
 from grading.commands.shared import say
-from grading.gradebook.course import Course
-from grading.report.terminal import one_line
+from grading.course import Course
+from grading.log import Entry, Log
+from grading.log.head import Head, parse_short
+from grading.terminal import one_line
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:

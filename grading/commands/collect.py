@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grading.commands.shared import say, table
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
 from grading.intake.accept import SECONDS, UNCHANGED, accept, names_in
 from grading.intake.archive import open_archive
 from grading.intake.arrived import Arrivals, Refusal, Refused

@@ -13,12 +13,12 @@ from pathlib import Path
 import nbformat
 
 from grading.build import BadSource, build
-from grading.commands.database import checked_url
 from grading.commands.shared import say
+from grading.course import CONFIG, Course
 from grading.errors import UserError
-from grading.gradebook.course import CONFIG, Course
-from grading.gradebook.nbgrader import NbgraderFailed, expect_success, open_api
+from grading.gradebook.database import checked_url
 from grading.intake.exchange import release_to_exchange
+from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 
 SOLUTIONS = Path(__file__).resolve().parents[2] / "solutions"
 CONFIG_TEXT = '''"""nbgrader's configuration of this course. Change and add what you like (penalties, exchange).

@@ -17,6 +17,7 @@ from grading.commands.course import release, set_up
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade
 from grading.commands.shared import say, table
+from grading.course import Course
 from grading.demo.answers import require_known
 from grading.demo.by_hand import grade_by_hand
 from grading.demo.folder import COURSE, GRADES, PAGE, claim
@@ -24,7 +25,6 @@ from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
 from grading.demo.sample import fill_course
 from grading.demo.verify import surprises
 from grading.errors import UserError
-from grading.gradebook.course import Course
 from grading.isolation import choose
 from grading.report.collect import collect
 from grading.report.csv_table import as_csv

@@ -13,22 +13,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grading.audit import Log
 from grading.audit.grades import last_grades
-from grading.audit.second_look import UNKNOWN, CaseLook, cases_of, looks_at, run_again, stored_look
-from grading.audit.tree_text import lines_of
 from grading.commands.shared import say
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.work import Graded, prepare, read_result
+from grading.explain.cases import UNKNOWN, CaseLook, cases_of, looks_at, run_again, stored_look
+from grading.explain.tree_text import lines_of
 from grading.intake.store import kept
 from grading.isolation import CHOICES, choose
+from grading.log import Log
 from grading.rebuild import Unreadable
-from grading.report.terminal import amount_of, one_line, printable
+from grading.submissions import Graded, prepare, read_result
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.verdicts import Job
 from grading.supervisor.witness import Seen
+from grading.terminal import amount_of, one_line, printable
 from labkit import exercises
 from labkit.check import Verdict
 from labkit.check.text import mark_of, of_budget

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grading.commands.shared import say
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
 from grading.report.canvas import as_canvas, read_roster
 from grading.report.collect import collect
 from grading.report.csv_table import as_csv
@@ -20,7 +20,7 @@ from grading.report.files import write_file
 from grading.report.moodle import ID_FIELDS, as_moodle
 from grading.report.people import read_people
 from grading.report.record import ClassRecord
-from grading.report.terminal import one_line
+from grading.terminal import one_line
 
 ONLY_FOR = {"roster": "canvas", "id_field": "moodle", "comments": "moodle"}
 

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from grading.commands.shared import progress_bar, say
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import NbgraderFailed, expect_success, open_api
+from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:

@@ -10,13 +10,13 @@ import os
 from pathlib import Path
 
 from grading.commands.shared import say, table
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.rests import written
-from grading.gradebook.work import read_result
+from grading.gradebook.provenance import written
 from grading.isolation import CHOICES, choose
 from grading.pipeline import Interrupted, Ungraded, grade_lab, read_ungraded
 from grading.pipeline.interrupt import INTERRUPTED
+from grading.submissions import read_result
 
 __all__ = ["add_parser", "grade", "read_ungraded", "run", "written_key"]
 

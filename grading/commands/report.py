@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from grading.commands.shared import say
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.report.collect import collect
 from grading.report.files import write_file
 from grading.report.html import as_page

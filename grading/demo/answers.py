@@ -11,8 +11,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
 from labkit import exercises
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"

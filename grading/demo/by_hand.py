@@ -5,10 +5,10 @@ from __future__ import annotations
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 
+from grading.course import Course
 from grading.demo.roster import DemoStudent
 from grading.demo.sample import Expected
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import load_config
+from grading.nbgrader_api import load_config
 
 
 def grade_by_hand(course: Course, students: list[DemoStudent], expected: Expected) -> int:

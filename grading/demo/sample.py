@@ -11,11 +11,11 @@ from random import Random
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 
+from grading.course import Course
 from grading.demo.answers import LabAnswers, answers_of
 from grading.demo.handins import Made
 from grading.demo.roster import DemoStudent
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import load_config
+from grading.nbgrader_api import load_config
 
 SEED = 2026
 DUE = datetime(2026, 3, 2, 12)

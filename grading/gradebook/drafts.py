@@ -14,7 +14,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader.utils import find_all_files
 
-from grading.gradebook.course import Course
+from grading.course import Course
 
 LARGE_BYTES = 20 * 2**20
 """A file beside the notebook that is larger stays where it was handed in."""

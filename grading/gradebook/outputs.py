@@ -11,9 +11,9 @@ from dataclasses import replace
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from grading.gradebook.rests import NOTES, notes_of
-from grading.gradebook.work import Graded
+from grading.gradebook.provenance import NOTES, notes_of
 from grading.rebuild import TemplateCell
+from grading.submissions import Graded
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from labkit.check.html import as_html
 from labkit.check.text import as_text

@@ -14,11 +14,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Unicode
 
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.gradebook.outputs import write_results
-from grading.gradebook.rests import standing_of
-from grading.gradebook.work import Graded, prepare, result_of
+from grading.gradebook.provenance import standing_of
 from grading.rebuild import rebuilt_notebook
+from grading.submissions import Graded, prepare, result_of
 
 
 class _CourseStep(NbGraderPreprocessor):

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from grading.errors import UserError
-from grading.gradebook.nbgrader import NbgraderFailed
+from grading.nbgrader_api import NbgraderFailed
 
 PATIENCE_S = 60.0
 PAUSE_S = 0.25

@@ -20,17 +20,17 @@ from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.preprocessors import AssignLatePenalties
 from traitlets.config import Config
 
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
 from grading.gradebook.drafts import draft_of, make_draft, put_in_place
-from grading.gradebook.nbgrader import expect_success, open_api
 from grading.gradebook.ours import is_ours
 from grading.gradebook.outputs import write_results
-from grading.gradebook.rests import Standing, standing_of
+from grading.gradebook.provenance import Standing, standing_of
 from grading.gradebook.scores import Scores, scores_of
 from grading.gradebook.session import open_gradebook, patiently
-from grading.gradebook.work import Graded
+from grading.nbgrader_api import expect_success, open_api
 from grading.rebuild import rebuilt_notebook
+from grading.submissions import Graded
 from grading.supervisor.result import SubmissionResult
 
 

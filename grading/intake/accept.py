@@ -14,14 +14,14 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grading.gradebook.course import Course
-from grading.gradebook.timestamp import TIMESTAMP, read_time
+from grading.course import Course
 from grading.intake.arrived import Refusal
 from grading.intake.choose import Candidate
 from grading.intake.history import Received, is_older, note
 from grading.intake.names import folded
-from grading.intake.replace import put_in_place
 from grading.intake.store import keep_bytes
+from grading.intake.swap import put_in_place
+from grading.intake.timestamp import TIMESTAMP, read_time
 from grading.rebuild import Unreadable, read_plain_file, read_submission
 from grading.rebuild.submission import MAX_BYTES
 

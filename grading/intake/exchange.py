@@ -18,12 +18,12 @@ from pathlib import Path
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.utils import capture_log, temp_attrs
 
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import NbgraderFailed, expect_success, open_api
 from grading.intake.arrived import Arrivals, Refused
 from grading.intake.choose import TIMESTAMP
 from grading.intake.folder import read_folder
+from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 from grading.rebuild.submission import MAX_BYTES
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW

@@ -11,8 +11,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from grading.audit import Log
-from grading.gradebook.course import Course
+from grading.course import Course
+from grading.log import Log
 
 RECEIVED = "received"
 

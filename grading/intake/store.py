@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.rebuild import read_plain_file
 from grading.rebuild.submission import MAX_BYTES
 

@@ -13,22 +13,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grading.audit import Log
 from grading.audit.grades import facts_of
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.rests import changed, written
+from grading.gradebook.provenance import changed, written
 from grading.gradebook.scores import Scores
-from grading.gradebook.work import Graded, prepare, read_result, store
 from grading.gradebook.writer import Ready, Writer, open_writer
 from grading.intake.store import keep
 from grading.isolation import choose
+from grading.log import Log
 from grading.pipeline.display import Display, open_display
 from grading.pipeline.interrupt import Interrupted, stop_on_interrupt
 from grading.pipeline.stream import Stream, run_all
 from grading.pipeline.tally import Tally
 from grading.pipeline.ungraded import Ungraded, store_ungraded, ungraded_by
 from grading.rebuild import Unreadable
+from grading.submissions import Graded, prepare, read_result, store
 from grading.supervisor.result import SubmissionResult
 
 BATCH = 16

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 
 from grading.executors import open_executor
-from grading.gradebook.work import Graded
+from grading.submissions import Graded
 from grading.supervisor.run import run
 
 ALONE = 2

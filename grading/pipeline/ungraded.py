@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 
-from grading.gradebook.course import Course
-from grading.gradebook.work import write_whole
+from grading.course import Course
+from grading.submissions import write_whole
 from grading.supervisor.session import LostUnderStudent
 
 

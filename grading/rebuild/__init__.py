@@ -3,8 +3,8 @@
 Everything else comes from the course's own template. Nothing is run here and nothing is graded.
 """
 
+from grading.files import Unreadable, read_plain_file
 from grading.rebuild.merge import Merged, merge, rebuilt_notebook, steps_of
-from grading.rebuild.plain_file import Unreadable, read_plain_file
 from grading.rebuild.submission import Submission, read_submission
 from grading.rebuild.template import Template, TemplateCell, read_template
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 
-from grading.rebuild.plain_file import Unreadable, read_plain_file
+from grading.files import Unreadable, read_plain_file
 
 MAX_BYTES = 50 * 2**20
 MAX_CELLS = 1_000

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 from grading.commands.grade import read_ungraded, written_key
-from grading.gradebook.course import Course
-from grading.gradebook.work import prepare, read_result
+from grading.course import Course
 from grading.rebuild import Template, TemplateCell, Unreadable
 from grading.report.marks import mark_of
 from grading.report.points import LabPoints, Submitted, read_points
@@ -23,6 +22,7 @@ from grading.report.record import (
     LabRecord,
     Mark,
 )
+from grading.submissions import prepare, read_result
 from labkit import exercises
 
 

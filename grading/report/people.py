@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from nbgrader.api import Student
 
-from grading.gradebook.course import Course
-from grading.report.gradebook import open_gradebook
+from grading.course import Course
+from grading.gradebook.reading import open_gradebook
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from nbgrader.api import Assignment, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
 
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import load_config
-from grading.report.gradebook import open_gradebook
+from grading.course import Course
+from grading.gradebook.reading import open_gradebook
+from grading.nbgrader_api import load_config
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grading.commands.export import FORMATS
-from grading.gradebook.nbgrader import open_api
+from grading.nbgrader_api import open_api
 from grading.pipeline import read_ungraded
 from grading.supervisor import SubmissionResult
 from grading.verify.attacks import Attack

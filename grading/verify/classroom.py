@@ -22,8 +22,8 @@ from nbgrader.api import Gradebook
 import grading.hidden.lab00
 import labkit.oracles.lab00
 from grading.commands.course import SOLUTIONS, release, set_up
+from grading.course import Course
 from grading.demo.answers import known, solutions
-from grading.gradebook.course import Course
 from grading.verify.attacks import GUARD, Attack, Places, filled
 from grading.verify.probes.leftovers import IPC_KEY_BASE
 

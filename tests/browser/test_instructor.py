@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Locator, Page, expect
 
-from grading.gradebook.course import Course
+from grading.course import Course
 from tests.browser.pages import choose_menu, shoot
 from tests.browser.server import JupyterLab, environment, start
 from tests.exercises.harness import TESTS, solution_of

@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grading.commands.course import CONFIG_TEXT, release
-from grading.gradebook.course import Course
+from grading.course import Course
 
 LAB = "00_small"
 SOLUTION = "def rms(x, dim):\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"

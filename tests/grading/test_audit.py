@@ -10,11 +10,11 @@ import pytest
 from nbgrader.api import Gradebook
 
 from grading.__main__ import main
-from grading.audit import Log
 from grading.audit.grades import WHAT_COUNTS, last_grades
 from grading.commands.grade import grade
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.intake.store import kept
+from grading.log import Log
 from tests.grading.lessons import LAB, cell_of, make_course, submit
 
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"

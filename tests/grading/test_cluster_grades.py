@@ -13,7 +13,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from grading.commands.grade import grade
-from grading.gradebook.course import Course
+from grading.course import Course
 from tests.grading.clusters import Cluster
 from tests.grading.lessons import LAB, SOLUTION, make_course, submit
 

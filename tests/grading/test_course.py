@@ -21,9 +21,9 @@ import grading.executors.local as local
 from grading.__main__ import main
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade, read_ungraded, written_key
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import load_config, open_api
+from grading.nbgrader_api import load_config, open_api
 from labkit import exercises
 from tests.grading.lessons import HIDDEN_TEST, LAB, SOLUTION, cell_of, make_course, submit
 
@@ -311,7 +311,7 @@ def test_grading_leaves_the_submissions_and_the_sources_alone(course) -> None:
 
 def test_a_full_disk_stops_with_a_reason_and_a_rerun_completes(course, monkeypatch) -> None:
     submit(course, "ada")
-    import grading.gradebook.work as work
+    import grading.submissions as work
 
     real = work.os.replace
 

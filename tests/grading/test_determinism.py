@@ -17,9 +17,9 @@ from nbgrader.api import Gradebook
 
 from grading.commands.course import release, set_up
 from grading.commands.grade import grade
+from grading.course import Course
 from grading.demo import handins
 from grading.demo.answers import answers_of
-from grading.gradebook.course import Course
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver
 from grading.supervisor.session import run_steps

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from grading.__main__ import main
-from grading.gradebook.course import Course
+from grading.course import Course
 from tests.grading.lessons import LAB, make_course, submit
 from tests.grading.test_course import points
 

@@ -16,10 +16,10 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from grading.audit import Log
 from grading.commands.grade import grade
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.intake.store import kept
+from grading.log import Log
 from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course
 
 pytestmark = [

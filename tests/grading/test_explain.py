@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from grading.__main__ import main
-from grading.audit.tree_text import MAX_TEXT, lines_of
 from grading.commands.grade import grade
-from grading.gradebook.course import Course
-from grading.report.terminal import amount_of, one_line, printable
+from grading.course import Course
+from grading.explain.tree_text import MAX_TEXT, lines_of
+from grading.terminal import amount_of, one_line, printable
 from labkit import exercises
 from labkit.tree import Opaque
 from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit

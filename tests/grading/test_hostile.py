@@ -15,8 +15,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade, read_ungraded
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
 from grading.rebuild import Unreadable, read_submission
 from grading.rebuild.dependencies import needed
 from grading.supervisor.cases import CellLimits

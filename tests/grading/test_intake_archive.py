@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grading.commands.collect import take_in
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.work import NOT_A_NAME
 from grading.intake import archive as archive_module
 from grading.intake.archive import MAX_MEMBERS, Allowance, open_archive
 from grading.intake.arrived import Refusal
 from grading.intake.choose import Way
 from grading.intake.names import wrong_with_student
+from grading.submissions import NOT_A_NAME
 from tests.grading.test_intake_collect import LAB, book, make_small_course
 
 UTC = datetime.UTC

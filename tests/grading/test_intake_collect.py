@@ -11,11 +11,11 @@ import nbformat
 import pytest
 
 from grading.__main__ import main
-from grading.audit import Log
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.intake import accept as accept_module
-from grading.intake import replace as replace_module
+from grading.intake import swap as swap_module
 from grading.intake.store import keep, keep_bytes, kept
+from grading.log import Log
 from grading.rebuild import Unreadable
 from grading.rebuild.submission import MAX_BYTES
 from tests.grading.lessons import LAB, cell_of, solved
@@ -309,7 +309,7 @@ def test_a_submission_put_there_by_hand_is_kept_before_it_is_replaced(course, tm
 def test_a_failure_on_the_way_leaves_the_earlier_submission_whole(course, tmp_path, monkeypatch, exchanges) -> None:
     """With and without a system that exchanges two names in one step."""
     if not exchanges:
-        monkeypatch.setattr(replace_module, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(swap_module, "_exchange", lambda one, other: False)
     archives = [
         make_zip(tmp_path / f"{n}.zip", {f"ada/{LAB}.ipynb": book(f"{n}")}, (2026, 1, n, 0, 0, 0)) for n in (1, 2, 3)
     ]

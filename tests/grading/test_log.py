@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grading.__main__ import main
-from grading.audit import Log
 from grading.commands.audit import expected, head_of
+from grading.course import CONFIG, Course
 from grading.errors import UserError
-from grading.gradebook.course import CONFIG, Course
+from grading.log import Log
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from grading.audit.grades import environment as logged_environment
 from grading.commands.grade import grade
 from grading.errors import UserError
 from grading.executors.on_worker import Census, facts, unfit
-from grading.gradebook.rests import environment
+from grading.gradebook.provenance import environment
 from grading.rebuild import read_template
 from grading.supervisor.verdicts import grader_digest
 from tests.grading.lessons import LAB, make_course, submit

@@ -21,18 +21,18 @@ from types import SimpleNamespace
 import pytest
 from nbgrader.api import Gradebook
 
-import grading.gradebook.work as work_of
 import grading.pipeline.lab as pipeline_lab
 import grading.pipeline.stream as streams
+import grading.submissions as work_of
 from grading.__main__ import main
-from grading.audit import Log
 from grading.commands.grade import grade
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import open_api
-from grading.gradebook.work import prepare, read_result
+from grading.log import Log
+from grading.nbgrader_api import open_api
 from grading.pipeline.stream import Stream, run_all
 from grading.pipeline.ungraded import ungraded_by
+from grading.submissions import prepare, read_result
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.session import LostUnderStudent
 from tests.grading.lessons import LAB, SOLUTION, make_course, submit

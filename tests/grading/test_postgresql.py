@@ -13,11 +13,11 @@ from nbgrader.api import Gradebook
 
 from grading.__main__ import main
 from grading.commands.course import release
-from grading.commands.database import checked_url
 from grading.commands.grade import grade
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import load_config
+from grading.gradebook.database import checked_url
+from grading.nbgrader_api import load_config
 from tests.grading.lessons import LAB, SOLUTION, solved, submit
 from tests.grading.postgres import running_server
 

@@ -12,13 +12,13 @@ from nbgrader.api import Course as CourseRow
 from nbgrader.api import Gradebook
 
 import grading.gradebook.session as session
-from grading.audit import Log
 from grading.commands.course import release
 from grading.commands.grade import grade
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import load_config, open_api
 from grading.gradebook.ours import is_ours
+from grading.log import Log
+from grading.nbgrader_api import load_config, open_api
 from grading.pipeline import grade_lab
 from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit
 

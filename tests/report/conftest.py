@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.report.collect import collect
 from grading.report.record import ClassRecord
 from tests.report.course import graded_course

@@ -17,8 +17,8 @@ from nbgrader.api import Gradebook
 from grading.commands.course import CONFIG_TEXT, release
 from grading.commands.feedback import make_feedback
 from grading.commands.grade import grade
-from grading.gradebook.course import Course
-from grading.gradebook.work import prepare, read_result
+from grading.course import Course
+from grading.submissions import prepare, read_result
 from labkit import exercises
 
 LAB, TEST, OPEN = "00_warm_up", "00-plain", "00-open"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nbgrader.api import Gradebook
 
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.report.collect import collect
 from grading.report.record import ClassRecord, Handin, Mark
 from tests.report.course import COMMA, FORMULA, LAB, OPEN, SCRIPT, TEST, empty_course, hand_in, stored

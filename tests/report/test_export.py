@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grading.__main__ import main
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.report.csv_table import COLUMNS, FORMULA_STARTS, as_csv
 from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
 from tests.report.course import COMMA, FORMULA, LAB, empty_course

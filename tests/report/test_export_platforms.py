@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nbgrader.api import Gradebook
 
 from grading.__main__ import main
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
 from grading.report.canvas import Roster, as_canvas, read_roster
 from grading.report.csv_table import FORMULA_STARTS
 from grading.report.moodle import as_moodle

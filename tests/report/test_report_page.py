@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from grading.__main__ import main
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.report.charts import histogram_of
 from grading.report.collect import collect
 from grading.report.html import as_page, link

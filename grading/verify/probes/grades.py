@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nbgrader.api import Gradebook, MissingEntry
 
-from grading.gradebook.course import Course
+from grading.course import Course
 
 
 def scores(course: Course, lab: str) -> dict[str, dict[str, float]]:

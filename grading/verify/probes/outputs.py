@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from grading.gradebook.course import Course
+from grading.course import Course
 from grading.supervisor import SubmissionResult
 from grading.verify.attacks import MARK
 

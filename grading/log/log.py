@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grading.audit.chain import problems_of
-from grading.audit.entry import FIRST, Damaged, Entry, entry_of, line_of
-from grading.audit.head import Head, read_head, write_head
-from grading.gradebook.course import Course
+from grading.course import Course
+from grading.log.chain import problems_of
+from grading.log.entry import FIRST, Damaged, Entry, entry_of, line_of
+from grading.log.head import Head, read_head, write_head
 
 TAIL_BYTES = 16 * 2**10
 

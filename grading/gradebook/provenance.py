@@ -13,9 +13,9 @@ from pathlib import Path
 from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from sqlalchemy import select
 
+from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.course import Course
-from grading.gradebook.work import Graded
+from grading.submissions import Graded
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.verdicts import grader_digest

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from grading.report.terminal import one_line
+from grading.terminal import one_line
 from labkit.spec import Tree
 from labkit.tree import Opaque, leaves
 

@@ -13,8 +13,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from grading.gradebook.course import Course
-from grading.gradebook.timestamp import read_time
+from grading.course import Course
+from grading.intake.timestamp import read_time
 from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
 from grading.supervisor import Job, SubmissionResult

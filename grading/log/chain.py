@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grading.audit.entry import FIRST, Damaged, Entry, entry_of
-from grading.audit.head import Head
+from grading.log.entry import FIRST, Damaged, Entry, entry_of
+from grading.log.head import Head
 
 
 def problems_of(lines: Iterable[bytes], kept: Head | None, unfinished_bytes: int = 0) -> list[str]:

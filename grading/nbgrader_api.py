@@ -18,8 +18,8 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
+from grading.course import CONFIG, Course
 from grading.errors import UserError
-from grading.gradebook.course import CONFIG, Course
 
 
 class NbgraderFailed(Exception):

@@ -10,9 +10,9 @@ from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.engine import make_url
 
-from grading.gradebook.course import Course
-from grading.gradebook.nbgrader import load_config
+from grading.course import Course
 from grading.gradebook.session import patiently
+from grading.nbgrader_api import load_config
 
 
 @contextlib.contextmanager
