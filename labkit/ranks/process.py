@@ -25,11 +25,13 @@ import torch.distributed as dist
 from labkit.meters.comm import Call, CommLog, track_comm
 from labkit.ranks.errors import RemoteError
 from labkit.ranks.replay import Step
-from labkit.ranks.server import WHEN_USED
 from labkit.ranks.torch_comm import Note, TorchComm, note_file
 
 MARGIN_S = 60.0
 """A process group gives up so long after the watchdog, which can say more."""
+WHEN_USED = ("torch._dynamo",)
+"""Takes seconds to load, and only some ranks want it (DDP does): once one has, the process that ranks are forked from
+loads it for those that follow."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Began:
 
 @dataclass(frozen=True)
 class Done:
-    """A rank's function returned; `result` is pickled. loaded: of the server's WHEN_USED, what this rank has loaded."""
+    """A rank's function returned; `result` is pickled. loaded: of WHEN_USED, what this rank has loaded."""
 
     result: bytes
     steps: list[Step]

@@ -18,9 +18,10 @@ import socket
 import sys
 import time
 
-PRELOAD = ("torch", "torch.distributed", "torch.nn.parallel", "cloudpickle", "labkit", "labkit.ranks.process")
-WHEN_USED = ("torch._dynamo",)
-"""Takes seconds to load, and only some ranks want it (DDP does): loaded here once a rank has, for those that follow."""
+from labkit.ranks.process import be_rank
+
+PRELOAD = ("torch.nn.parallel", "cloudpickle")
+"""What ranks want beside what a rank's own module imports."""
 LOOK_S = 1.0
 REAP_S = 1.0
 _MAX_RANKS = 250
@@ -82,8 +83,6 @@ def _fork(channel_fd: int, control: socket.socket, descriptors: list[int]) -> in
         for fd in descriptors:
             if fd != channel_fd:
                 os.close(fd)
-        from labkit.ranks.process import be_rank
-
         be_rank(channel_fd)
     finally:
         os._exit(1)

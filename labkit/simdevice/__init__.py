@@ -8,12 +8,11 @@ from labkit.simdevice.allocator import CachingAllocator, Figures, NoRoom, rounde
 from labkit.simdevice.commands import Command, as_plain, from_plain
 from labkit.simdevice.device import SimDevice
 from labkit.simdevice.either import either_device
-from labkit.simdevice.event import Event, NotReady
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.races import Race
 from labkit.simdevice.replay import Replay, replay
 from labkit.simdevice.requests import requests_of_commands, requests_of_profile
-from labkit.simdevice.stream import Stream
+from labkit.simdevice.streams import Event, NotReady, Stream
 from labkit.simdevice.syncs import implicit_syncs
 from labkit.simdevice.trace import Span, busy_s, save_trace
 from labkit.simdevice.traced import Traced, traced

@@ -17,28 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-import torch
-
-from labkit.simdevice.allocator import NoRoom
 from labkit.simdevice.clock import Clock
-from labkit.simdevice.commands import ALL, Command, Place
+from labkit.simdevice.commands import ALL, Command
 from labkit.simdevice.counters import MemoryCounters
-from labkit.simdevice.event import Event
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.methods import methods_of
 from labkit.simdevice.mode import Watch
 from labkit.simdevice.races import Race
-from labkit.simdevice.replay import Replay
-from labkit.simdevice.storages import Storages
-from labkit.simdevice.stream import Stream
+from labkit.simdevice.state import DEVICE, DeviceState
+from labkit.simdevice.streams import Event, Stream, stream_number
 from labkit.simdevice.trace import Span
-
-DEVICE = torch.device("ipu")
-"""A device type that PyTorch knows by name and never touches: what `x.device` says of the simulated device."""
-
-
-class OutOfMemory(torch.OutOfMemoryError):
-    """The device has not that much memory; the message has the numbers. Caught as torch.cuda.OutOfMemoryError."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +42,15 @@ class SimDevice(MemoryCounters):
     """One asynchronous device with a virtual clock, to be used in a `with` block, once or several times in a row."""
 
     def __init__(self, machine: Machine | None = None) -> None:
-        self.machine = machine or Machine()
         self.device = DEVICE
-        self.makes_on_device = False
-        self.commands: list[Command] = []
-        self.storages = Storages(on_free=lambda number: self.issue(Command("free", block=number)))
-        self._replay = Replay(self.machine)
-        self._streams = [Stream(self, 0)]
-        self._current = self._streams[0]
-        self._n_events = 0
+        self._state = DeviceState(machine or Machine())
+        self._streams = [Stream(self._state, 0)]
         self._active: contextlib.ExitStack | None = None
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(methods_of(self))
-            stack.enter_context(Watch(self))
+            stack.enter_context(methods_of(self._state))
+            stack.enter_context(Watch(self._state))
             self._active = stack.pop_all()
         return self
 
@@ -92,16 +74,16 @@ class SimDevice(MemoryCounters):
 
     def get_device_name(self, device: object = None) -> str:
         """The name of the machine."""
-        return self.machine.name
+        return self._state.machine.name
 
     def Stream(self, device: object = None, priority: int = 0) -> Stream:
         """A new stream."""
-        self._streams.append(Stream(self, len(self._streams)))
+        self._streams.append(Stream(self._state, len(self._streams)))
         return self._streams[-1]
 
     def Event(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
         """A new event, which is not recorded yet."""
-        return Event(self, self.new_number(), enable_timing)
+        return Event(self._state, enable_timing)
 
     def default_stream(self, device: object = None) -> Stream:
         """The stream that work goes to unless another one is chosen."""
@@ -109,39 +91,51 @@ class SimDevice(MemoryCounters):
 
     def current_stream(self, device: object = None) -> Stream:
         """The stream that work goes to now."""
-        return self._current
+        return self._streams[self._state.current_stream]
 
     def set_stream(self, stream: Stream) -> None:
         """Choose the stream that work goes to from now on."""
-        self._current = self.stream_or_current(stream)
+        self._state.current_stream = stream_number(self._state, stream)
 
     @contextlib.contextmanager
     def stream(self, stream: Stream | None) -> Iterator[None]:
         """Choose the stream that work goes to inside a block; None changes nothing."""
-        before, self._current = self._current, self.stream_or_current(stream)
+        before = self._state.current_stream
+        self.set_stream(stream)
         try:
             yield
         finally:
-            self._current = before
+            self._state.current_stream = before
 
     def synchronize(self, device: object = None) -> None:
         """Let the host wait until all work queued on every stream is done."""
-        self.issue(Command("sync", stream=ALL))
+        self._state.issue(Command("sync", stream=ALL))
 
     def get_device_properties(self, device: object = None) -> Properties:
         """The device's name, memory and cache, the latter two in bytes."""
-        return Properties(self.machine.name, self.machine.memory_bytes, self.machine.cache_bytes)
+        machine = self._state.machine
+        return Properties(machine.name, machine.memory_bytes, machine.cache_bytes)
 
     def empty_cache(self) -> None:
         """Give the segments in which nothing is in use back to the driver, after all queued work is done."""
-        self.issue(Command("empty"))
+        self._state.issue(Command("empty"))
 
     # What only a simulated device can tell.
 
     @property
+    def machine(self) -> Machine:
+        """What is simulated."""
+        return self._state.machine
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """What the host has asked of the device, so far."""
+        return tuple(self._state.commands)
+
+    @property
     def clock(self) -> Clock:
         """The virtual clock."""
-        return self._replay.clock
+        return self._state.replay.clock
 
     @property
     def now_s(self) -> float:
@@ -161,70 +155,4 @@ class SimDevice(MemoryCounters):
     @property
     def races(self) -> tuple[Race, ...]:
         """Missing waits found so far."""
-        return tuple(self._replay.races.found)
-
-    # What the other modules of this package report.
-
-    def issue(self, command: Command) -> None:
-        """Take a command from the host."""
-        self._replay.run(command)
-        self.commands.append(command)
-
-    def new_number(self) -> int:
-        """A number for an event or for one of its recordings."""
-        self._n_events += 1
-        return self._n_events
-
-    def stream_or_current(self, stream: Stream | None) -> Stream:
-        """The stream, if one is given. Raises TypeError for a stream of something else."""
-        if stream is None:
-            return self._current
-        if not isinstance(stream, Stream) or stream._sim is not self:
-            raise TypeError(f"{stream!r} is not a stream of this simulated device: make it with sim.Stream()")
-        return stream
-
-    def allocated(self, tensor: torch.Tensor, place: Place) -> None:
-        """Know new memory. Raises OutOfMemory where the device has not so much left."""
-        if place == "device" and self.allocator is None:
-            free_bytes = self.machine.memory_bytes - self.memory_allocated()
-            if tensor.untyped_storage().nbytes() > free_bytes:
-                raise OutOfMemory(
-                    f"{self.machine.name} is out of memory: {tensor.untyped_storage().nbytes():,} bytes were asked "
-                    f"for, and {free_bytes:,} of {self.machine.memory_bytes:,} bytes are free"
-                )
-        block = self.storages.add(tensor, place)
-        stream = self._current.number if place == "device" else 0
-        try:
-            self.issue(Command("alloc", block=block.number, nbytes=block.nbytes, place=place, stream=stream))
-        except NoRoom as error:
-            self.storages.drop(tensor)
-            raise OutOfMemory(f"{self.machine.name} is out of memory: {error}") from None
-
-    def copied(self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool) -> None:
-        """A copy over the link. Only one that is non_blocking and whose host side is pinned lets the host go on."""
-        to_device = self.storages.on_device(target)
-        host_side = self.storages.of(source if to_device else target)
-        pinned = host_side is not None and host_side.place == "pinned"
-        self.issue(
-            Command(
-                "copy",
-                "copy to device" if to_device else "copy to host",
-                stream=self._current.number,
-                nbytes=target.numel() * target.element_size(),
-                place="device" if to_device else "pinned" if pinned else "pageable",
-                reads=self.storages.numbers([source]),
-                writes=self.storages.numbers([target]),
-                blocking=not (non_blocking and pinned),
-            )
-        )
-
-    def wait_for_value(self, name: str) -> None:
-        """The host needs a value: it waits for the current stream, as `.item()` makes it."""
-        self.issue(Command("sync", name, stream=self._current.number))
-
-    def used_on(self, tensor: torch.Tensor, stream: Stream) -> None:
-        """`tensor.record_stream(stream)`: its memory is not handed out again before that stream is done with it."""
-        block = self.storages.of(tensor)
-        if block is None or block.place != "device":
-            raise RuntimeError("record_stream is for tensors of the device, and this one lies on the host")
-        self.issue(Command("use", stream=self.stream_or_current(stream).number, block=block.number))
+        return tuple(self._state.replay.races.found)

@@ -73,6 +73,11 @@ class Ledger:
             if block.ticket is not None:
                 self.allocator.free(block.ticket)
 
+    def in_use_bytes(self) -> int:
+        """Bytes of device memory in use now."""
+        self.settle()
+        return self.live_bytes["device"]
+
     def reset_peak(self) -> None:
         """Count the peak from here on."""
         self.settle()

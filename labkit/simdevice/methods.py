@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch.nn import functional as F
 
+from labkit.simdevice.state import DEVICE, DeviceState
 from labkit.simdevice.storages import tensors_in
-
-if TYPE_CHECKING:
-    from labkit.simdevice.device import SimDevice
+from labkit.simdevice.streams import stream_number
 
 _OFF_LIMITS = "can't convert a tensor of the simulated device to numpy: copy it to the host first, with x.cpu()"
 
@@ -48,13 +46,13 @@ class Move(torch.autograd.Function):
 
 
 @contextlib.contextmanager
-def methods_of(sim: SimDevice) -> Iterator[None]:
+def methods_of(state: DeviceState) -> Iterator[None]:
     """Replace the methods for the length of a block."""
     if "record_stream" in torch.Tensor.__dict__:
         raise RuntimeError("a simulated device is already active: end its `with` block first")
-    replaced = [(torch.Tensor, name, method) for name, method in _methods(sim).items()]
-    replaced += [(torch, name, constructor) for name, constructor in _constructors(sim).items()]
-    replaced += [(owner, name, _made_there(sim, getattr(owner, name))) for owner, name in _COMPOSED]
+    replaced = [(torch.Tensor, name, method) for name, method in _methods(state).items()]
+    replaced += [(torch, name, constructor) for name, constructor in _constructors(state).items()]
+    replaced += [(owner, name, _made_there(state, getattr(owner, name))) for owner, name in _COMPOSED]
     before = {(owner, name): vars(owner)[name] for owner, name, _ in replaced if name in vars(owner)}
     for owner, name, value in replaced:
         setattr(owner, name, value)
@@ -68,24 +66,24 @@ def methods_of(sim: SimDevice) -> Iterator[None]:
                 delattr(owner, name)
 
 
-def _made_there(sim: SimDevice, function: Callable) -> Callable:
+def _made_there(state: DeviceState, function: Callable) -> Callable:
     """The function, with what it makes on the device where one of its arguments is there."""
 
     def call(*args, **kwargs):
-        if not any(map(sim.storages.on_device, tensors_in(args, kwargs))):
+        if not any(map(state.storages.on_device, tensors_in(args, kwargs))):
             return function(*args, **kwargs)
-        sim.makes_on_device = True
+        state.makes_on_device = True
         try:
             return function(*args, **kwargs)
         finally:
-            sim.makes_on_device = False
+            state.makes_on_device = False
 
     return call
 
 
-def _constructors(sim: SimDevice) -> dict[str, object]:
+def _constructors(state: DeviceState) -> dict[str, object]:
     """Tensors of the device from numbers of the host: made there and copied, for which the host waits, as on CUDA."""
-    on_device = sim.storages.on_device
+    on_device = state.storages.on_device
 
     def from_data(make, copies: bool):
         def from_data(data, dtype=None, device=None, requires_grad=False, **kwargs):
@@ -104,7 +102,7 @@ def _constructors(sim: SimDevice) -> dict[str, object]:
     def on_named(make):
         def made(*args, device=None, **kwargs):
             if isinstance(device, str | torch.device) and torch.device(device).type == "cuda":
-                device = sim.device
+                device = DEVICE
             return make(*args, device=device, **kwargs)
 
         return made
@@ -116,13 +114,13 @@ def _constructors(sim: SimDevice) -> dict[str, object]:
     }
 
 
-def _methods(sim: SimDevice) -> dict[str, object]:
+def _methods(state: DeviceState) -> dict[str, object]:
     host, tensor_to, tensor_tolist = torch.device("cpu"), torch.Tensor.to, torch.Tensor.tolist
     tensor_numpy, tensor_repr, tensor_new = torch.Tensor.numpy, torch.Tensor.__repr__, torch.Tensor.new_tensor
-    on_device = sim.storages.on_device
+    on_device = state.storages.on_device
 
     def where(x: torch.Tensor) -> torch.device:
-        return sim.device if on_device(x) else host
+        return DEVICE if on_device(x) else host
 
     def to(self, *args, **kwargs):
         copy = kwargs.pop("copy", False)
@@ -130,7 +128,7 @@ def _methods(sim: SimDevice) -> dict[str, object]:
             args = (where(args[0]), args[0].dtype, *args[1:])
         device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
         here = where(self)
-        there = here if device is None else host if device.type == "cpu" else sim.device
+        there = here if device is None else host if device.type == "cpu" else DEVICE
         x = self
         if there != here:
             x, copy = Move.apply(self, there, here, non_blocking), False
@@ -139,13 +137,13 @@ def _methods(sim: SimDevice) -> dict[str, object]:
         return tensor_to(x, dtype=dtype or x.dtype, copy=copy, memory_format=memory_format or torch.preserve_format)
 
     def cuda(self, device=None, non_blocking=False):
-        return to(self, sim.device, non_blocking=non_blocking)
+        return to(self, DEVICE, non_blocking=non_blocking)
 
     def cpu(self):
         return to(self, host)
 
     def is_pinned(self, device=None):
-        block = sim.storages.of(self)
+        block = state.storages.of(self)
         return block is not None and block.place == "pinned"
 
     def pin_memory(self, device=None):
@@ -160,17 +158,17 @@ def _methods(sim: SimDevice) -> dict[str, object]:
         return torch.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
     def record_stream(self, stream):
-        sim.used_on(self, stream)
+        state.used_on(self, stream_number(state, stream))
 
     def tolist(self):
         if on_device(self):
-            sim.wait_for_value("tolist")
+            state.wait_for_value("tolist")
         return tensor_tolist(self)
 
     def __repr__(self, *, tensor_contents=None):
         # PyTorch formats a tensor with all modes off, so the watch does not see the values being read.
         if on_device(self):
-            sim.wait_for_value("print")
+            state.wait_for_value("print")
         return tensor_repr(self, tensor_contents=tensor_contents)
 
     def numpy(self, *, force=False):

@@ -6,18 +6,14 @@ and reading a value waits for the device. When they run is not decided here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from labkit.meters.dispatch import Meter
 from labkit.meters.traffic.eager import written_by
 from labkit.simdevice.commands import Command
 from labkit.simdevice.costs import bytes_of, flops_of
+from labkit.simdevice.state import DEVICE, DeviceState
 from labkit.simdevice.storages import tensors_in
-
-if TYPE_CHECKING:
-    from labkit.simdevice.device import SimDevice
 
 aten = torch.ops.aten
 EMPTY = {aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty, aten.new_empty_strided}
@@ -30,16 +26,16 @@ HOST_INDICES = {"index", "index_put", "index_put_", "_index_put_impl_"}
 class Watch(Meter):
     """The dispatch mode of one simulated device."""
 
-    def __init__(self, sim: SimDevice) -> None:
+    def __init__(self, state: DeviceState) -> None:
         super().__init__()
-        self._sim = sim
+        self._state = state
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         device, pinned = kwargs.pop("device", None), kwargs.pop("pin_memory", None)
         packet = func._overloadpacket
-        if device is not None and self._sim.makes_on_device:
-            device = self._sim.device
+        if device is not None and self._state.makes_on_device:
+            device = DEVICE
         if packet is aten._to_copy and device is not None:
             return self._moved(func, args, kwargs, to_device=device.type != "cpu")
         if packet is aten.copy_ and self._on_device(args[0]) != self._on_device(args[1]):
@@ -60,11 +56,11 @@ class Watch(Meter):
         elif packet not in EMPTY and (made or written or packet in READ_BY_THE_HOST):
             self._kernel(func, packet.__name__, args, kwargs, result, reads, [*written, *made])
             if packet in READ_BY_THE_HOST or _by_mask(packet, args):
-                self._sim.wait_for_value(packet.__name__)
+                self._state.wait_for_value(packet.__name__)
         return result
 
     def _on_device(self, tensor: torch.Tensor) -> bool:
-        return self._sim.storages.on_device(tensor)
+        return self._state.storages.on_device(tensor)
 
     def _runs_on_device(self, name: str, given: list[torch.Tensor], device: torch.device | None) -> bool:
         """As PyTorch decides it: all tensors lie in one memory, but the host's may be single numbers."""
@@ -81,18 +77,18 @@ class Watch(Meter):
 
     def _register(self, result: object, place: str | None) -> list[torch.Tensor]:
         """Know the storages that the operation has made; returns the tensors that lie in them."""
-        made = [tensor for tensor in tensors_in(result) if place and self._sim.storages.of(tensor) is None]
+        made = [tensor for tensor in tensors_in(result) if place and self._state.storages.of(tensor) is None]
         for tensor in made:
-            self._sim.allocated(tensor, place)
+            self._state.allocated(tensor, place)
         return made
 
     def _kernel(self, func, name, args, kwargs, result, reads, writes) -> None:
-        numbers = self._sim.storages.numbers
-        self._sim.issue(
+        numbers = self._state.storages.numbers
+        self._state.issue(
             Command(
                 "kernel",
                 name.strip("_"),
-                stream=self._sim.current_stream().number,
+                stream=self._state.current_stream,
                 nbytes=bytes_of(args, kwargs, result),
                 flops=flops_of(func, args, kwargs, result),
                 reads=numbers(reads),
@@ -102,25 +98,25 @@ class Watch(Meter):
 
     def _by_host(self, name: str, reads: list[torch.Tensor], writes: list[torch.Tensor]) -> None:
         """An operation of the host counts where it touches memory that the device copies to or from."""
-        numbers = self._sim.storages.numbers
+        numbers = self._state.storages.numbers
         if numbers(reads) or numbers(writes):
-            self._sim.issue(Command("host", name.strip("_"), reads=numbers(reads), writes=numbers(writes)))
+            self._state.issue(Command("host", name.strip("_"), reads=numbers(reads), writes=numbers(writes)))
 
     def _moved(self, func, args, kwargs, to_device: bool):
         """A copy into new memory on the other side. To the host it is pinned if non_blocking, as on CUDA."""
         non_blocking = kwargs.pop("non_blocking", False)
         (source,) = args
         result = func(source, **kwargs)
-        self._sim.allocated(result, "device" if to_device else "pinned" if non_blocking else "pageable")
+        self._state.allocated(result, "device" if to_device else "pinned" if non_blocking else "pageable")
         if self._on_device(source) != to_device:
-            self._sim.copied(source, result, non_blocking)
+            self._state.copied(source, result, non_blocking)
         return result
 
     def _copied_into(self, func, args, kwargs):
         target, source, *rest = args
         non_blocking = kwargs.get("non_blocking", bool(rest and rest[0]))
         result = func(target, source)
-        self._sim.copied(source, target, non_blocking)
+        self._state.copied(source, target, non_blocking)
         return result
 
 
