@@ -6,16 +6,14 @@ Nothing is made up here, so an exercise that is added to the course comes with i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
 from grading.course import Course
+from grading.demo import examples
 from grading.errors import UserError
 from labkit import exercises
-
-TESTS = Path(__file__).resolve().parents[2] / "tests"
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,8 @@ class LabAnswers:
 
 def require_known() -> None:
     """Raises UserError where the answers of the tests are missing, as in a copy without `tests/`."""
-    if not any((TESTS / "wrong").glob("*.py")):
-        raise UserError(f"{TESTS / 'wrong'} has no answers", "run the demo from a full checkout")
+    if not any((examples.TESTS / "wrong").glob("*/*.py")):
+        raise UserError(f"{examples.TESTS / 'wrong'} has no answers", "run the demo from a full checkout")
 
 
 def answers_of(course: Course, lab: str) -> LabAnswers:
@@ -83,12 +81,10 @@ def _unmarked(source: str) -> str:
 
 def known(folder: str, exercise: str) -> tuple[str, ...]:
     """The answers under tests/, as a student would have typed them."""
-    paths = sorted((TESTS / folder).glob(f"{exercise}__*.py"))
-    return tuple(_typed(path.read_text(encoding="utf-8")) for path in paths)
+    return tuple(_typed(known.source) for known in examples.examples(folder, exercise))
 
 
 def _typed(text: str) -> str:
-    """Without a comment in the first line, which is for the tests, and with the import that those take for granted."""
-    first, _, rest = text.partition("\n")
-    answer = (rest if first.startswith("#") else text).strip("\n")
+    """With an import of NumPy where the answer takes it for granted."""
+    answer = text.strip("\n")
     return f"import numpy as np\n\n{answer}" if "np." in answer and "import numpy" not in answer else answer

@@ -13,19 +13,20 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Locator, Page, expect
 
 from grading.course import Course
+from grading.demo.examples import example
 from tests.browser.pages import choose_menu, shoot
 from tests.browser.server import JupyterLab, environment, start
-from tests.exercises.harness import TESTS, solution_of
+from tests.exercises.harness import solution_of
 
 pytestmark = pytest.mark.browser
 
 LAB = "00_start_here"
 EXERCISE = "00-warm-up"
-WRONG = TESTS / "wrong" / "00-warm-up__ignores-dim.py"
+WRONG = example("wrong", "00-warm-up/ignores_dim")
 ANSWERS = {
     "ada": solution_of(EXERCISE),
     "blank": None,
-    "O'Brien, Pat": WRONG.read_text(),
+    "O'Brien, Pat": WRONG.source,
     "zoe": solution_of(EXERCISE),
 }
 LATECOMER = "zoe"  # hands in after the others were graded
@@ -112,7 +113,6 @@ def test_the_autograde_button_takes_the_supervised_path(lab: JupyterLab, page: P
 
 
 def test_manual_grading_shows_the_verdict(lab: JupyterLab, page: Page) -> None:
-    hint = WRONG.read_text().split("\n", 1)[0].removeprefix("# ")
     formgrader = open_formgrader(page, lab)
     formgrader.get_by_role("link", name="Manual Grading").click()
     for _ in ("assignment", "notebook"):  # a lab has one notebook, of its own name
@@ -121,7 +121,7 @@ def test_manual_grading_shows_the_verdict(lab: JupyterLab, page: Page) -> None:
     row_of(formgrader, "O'Brien, Pat").locator("a.name-hidden").click()
     box = formgrader.locator(".labkit-verdict").last
     expect(box).to_contain_text("✗")
-    expect(box).to_contain_text(hint.replace("`", ""))  # set as code there
+    expect(box).to_contain_text(WRONG.hint.replace("`", ""))  # set as code there
     expect(formgrader.locator("input.score")).to_have_attribute("placeholder", "0")
     box.scroll_into_view_if_needed()
     shoot(page, "instructor-4-manual-grading")

@@ -11,14 +11,15 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from grading.build import build
+from grading.demo.examples import example
 from labkit import exercises
 from tests.browser.pages import Notebook, shoot, shoot_in_both_themes
 from tests.browser.server import REPOSITORY, JupyterLab, start
-from tests.exercises.harness import TESTS, solution_of
+from tests.exercises.harness import solution_of
 
 pytestmark = pytest.mark.browser
 
-WRONG = TESTS / "wrong" / "02-decode__no-subnormals.py"
+WRONG = example("wrong", "02-decode/no_subnormals")
 UNANSWERED = "not answered yet. Write your answer in the cell above, run it, then run this one."
 
 
@@ -59,18 +60,16 @@ def solved() -> str:
 
 
 def test_a_wrong_answer_gets_its_hint_and_the_right_one_a_green_line(lab: JupyterLab, page: Page) -> None:
-    first_line, wrong = WRONG.read_text().split("\n", 1)
-    hint = first_line.removeprefix("# ")
     notebook = Notebook.open(page, lab, work_copy(lab, "first_try"))
     expect(page.get_by_role("heading", name="Lab 02")).to_be_visible()
     shoot(page, "student-1-lab-opens")
 
     notebook.run_all_above(notebook.cell("def decode("))
-    check = do(notebook, wrong.strip())
+    check = do(notebook, WRONG.source.strip())
     box = check.locator(".labkit-verdict")
     expect(box).to_contain_text("✗")
     expect(box).to_contain_text("Hint.")
-    expect(box).to_contain_text(hint.replace("`", ""))  # set as code there
+    expect(box).to_contain_text(WRONG.hint.replace("`", ""))  # set as code there
     # What stops the notebook is one line below the box, and no traceback.
     stop = check.locator(".jp-OutputArea-output:not(:has(.labkit-verdict))")
     expect(stop).to_have_count(1)

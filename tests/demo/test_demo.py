@@ -14,7 +14,7 @@ import pytest
 from grading.__main__ import main
 from grading.build import build
 from grading.commands.course import SOLUTIONS
-from grading.demo import answers, handins
+from grading.demo import answers, examples, handins
 from grading.demo.answers import LabAnswers
 from grading.demo.folder import MARKER, claim
 from grading.demo.handins import Made
@@ -133,7 +133,7 @@ def test_known_answers_come_as_a_student_would_type_them(lab: LabAnswers) -> Non
 
 
 def test_without_the_known_answers_the_demo_says_so(lab: LabAnswers, monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(answers, "TESTS", tmp_path)
+    monkeypatch.setattr(examples, "TESTS", tmp_path)
     with pytest.raises(UserError, match="full checkout"):
         answers.require_known()
 

@@ -65,11 +65,6 @@ def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, watch
     return judge(exercise, oracle_of(exercise_id), runs, hidden.expect, n_cases=len(cases))
 
 
-def answer_files(folder: str) -> list[Path]:
-    """tests/wrong or tests/right, in order."""
-    return sorted((TESTS / folder).glob("*.py"))
-
-
 def solution_of(exercise_id: str) -> str:
     """The solution cell of an exercise, from the course source: the only place where it stands."""
     return _cell(exercise_id[:2], exercise_id)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from random import Random
 
 import pytest
 
+from grading.demo.examples import Example, example, examples
 from grading.hidden import hidden_of
 from labkit import exercises
 from labkit.check import examine
 from labkit.check.text import MAX_LINES, WIDTH, as_text
 from labkit.oracles import oracle_of
-from tests.exercises.harness import TESTS, answer_files, answers_in, hidden_verdict, public_verdict, solution_of
+from tests.exercises.harness import TESTS, answers_in, hidden_verdict, public_verdict, solution_of
 
 ALL = list(exercises.everything())
 
 
-USE_UP_THEIR_TIME = ("the-lectures-loop", "the-lectures-loop-on-a-sorted-list", "sorts-again-each-turn")
+USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 
 
@@ -31,12 +31,13 @@ N_QUICK = 6
 
 
 def _cases(folder: str) -> list:
-    cases, n_of = [], Counter()
-    for path in answer_files(folder):
-        n_of[exercise_id := path.stem.split("__")[0]] += 1
-        takes_time = path.stem.startswith(TAKE_THEIR_TIME) or path.stem.endswith(USE_UP_THEIR_TIME)
-        is_more = folder == "wrong" and n_of[exercise_id] > N_QUICK
-        cases.append(pytest.param(path, id=path.stem, marks=_marks(takes_time or is_more)))
+    cases = []
+    for exercise_id in ALL:
+        for n_before, known in enumerate(examples(folder, exercise_id)):
+            takes_time = exercise_id in TAKE_THEIR_TIME or known.name in USE_UP_THEIR_TIME
+            is_more = folder == "wrong" and n_before >= N_QUICK
+            name = f"{exercise_id}/{known.name}"
+            cases.append(pytest.param(known, id=name, marks=_marks(takes_time or is_more)))
     return cases
 
 
@@ -54,7 +55,7 @@ def test_the_solution_gets_full_marks(exercise_id: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise_id", [name for name in ALL if hidden_of(name).watched(Random(0))])
 def test_right_answers_pass_the_large_cases_as_well(exercise_id: str) -> None:
-    right = [path.read_text() for path in answer_files("right") if path.stem.startswith(f"{exercise_id}__")]
+    right = [known.source for known in examples("right", exercise_id)]
     for source in (solution_of(exercise_id), *right):
         verdict = hidden_verdict(exercise_id, source, watched=True)
         assert verdict.outcome == "passed", as_text(verdict)
@@ -66,36 +67,34 @@ on_each_verdict = pytest.mark.parametrize("verdict_of", ["public", pytest.param(
 
 
 @on_each_verdict
-@pytest.mark.parametrize("path", _cases("right"))
-def test_an_unusual_right_answer_gets_full_marks(path, verdict_of: str) -> None:
-    verdict = VERDICTS[verdict_of](path.stem.split("__")[0], path.read_text())
+@pytest.mark.parametrize("right", _cases("right"))
+def test_an_unusual_right_answer_gets_full_marks(right: Example, verdict_of: str) -> None:
+    verdict = VERDICTS[verdict_of](right.exercise, right.source)
     assert verdict.outcome == "passed", as_text(verdict)
 
 
 @on_each_verdict
-@pytest.mark.parametrize("path", _cases("wrong"))
-def test_a_wrong_answer_fails_with_its_own_hint(path, verdict_of: str) -> None:
-    """The first line of the file is a comment that the hint must contain, for the public and the hidden cases."""
-    source = path.read_text()
-    expected = source.splitlines()[0].removeprefix("#").strip()
-    verdict = VERDICTS[verdict_of](path.stem.split("__")[0], source)
+@pytest.mark.parametrize("wrong", _cases("wrong"))
+def test_a_wrong_answer_fails_with_its_own_hint(wrong: Example, verdict_of: str) -> None:
+    """The first line of the file names a part of its hint, for the public and the hidden cases."""
+    verdict = VERDICTS[verdict_of](wrong.exercise, wrong.source)
     text = as_text(verdict)
     assert verdict.score == 0, text
-    assert expected in (verdict.hint or ""), text
+    assert wrong.hint in (verdict.hint or ""), text
     assert len(text.splitlines()) <= MAX_LINES
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
 def test_the_readme_shows_what_a_check_says() -> None:
-    (wrong,) = [path for path in answer_files("wrong") if path.stem == "02-blocked-sum__a-list-of-converted-blocks"]
-    said = as_text(public_verdict("02-blocked-sum", wrong.read_text()))
+    wrong = example("wrong", "02-blocked-sum/a_list_of_converted_blocks")
+    said = as_text(public_verdict(wrong.exercise, wrong.source))
     assert f"```\n{said}\n```" in (TESTS.parent / "README.md").read_text()
 
 
 @pytest.mark.parametrize("exercise_id", ALL)
 def test_every_exercise_has_two_wrong_answers(exercise_id: str) -> None:
-    names = [path.stem for path in answer_files("wrong") if path.stem.startswith(f"{exercise_id}__")]
-    assert len(names) >= 2, f"tests/wrong has only {names}"
+    names = [wrong.name for wrong in examples("wrong", exercise_id)]
+    assert len(names) >= 2, f"tests/wrong/{exercise_id} has only {names}"
 
 
 @pytest.mark.slow
@@ -104,12 +103,11 @@ def test_a_check_without_its_teeth_lets_a_wrong_answer_pass(exercise_id: str) ->
     """The control: it is the oracle that rejects the wrong answers, not the driver or an accident on the way."""
     toothless = replace(oracle_of(exercise_id), expect=None, judge=(), judge_all=(), budgets=())
     exercise = replace(exercises.find(exercise_id), forbids=())
-    wrong = [path for path in answer_files("wrong") if path.stem.startswith(f"{exercise_id}__")]
-    tried = [path for path in wrong if not path.stem.endswith(USE_UP_THEIR_TIME)][:6]
+    tried = [wrong for wrong in examples("wrong", exercise_id) if wrong.name not in USE_UP_THEIR_TIME][:6]
     passed: list[str] = []
-    for path in tried:
-        if examine(exercise, toothless, answers_in(exercise_id, path.read_text())).passed:
-            passed.append(path.stem)
+    for wrong in tried:
+        if examine(exercise, toothless, answers_in(exercise_id, wrong.source)).passed:
+            passed.append(wrong.name)
         if 2 * len(passed) >= len(tried):
             return
-    pytest.fail(f"less than half: only {passed} of {[path.stem for path in tried]}")
+    pytest.fail(f"less than half: only {passed} of {[wrong.name for wrong in tried]}")

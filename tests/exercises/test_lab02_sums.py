@@ -8,33 +8,34 @@ import math
 import pytest
 import torch
 
+from grading.demo.examples import example
 from grading.hidden import Secret
 from labkit import exercises
 from labkit.exercises.lab02.sums import WRITTEN, Draws, Merging, Numbers
 from labkit.observe import make_inputs
 from labkit.oracles.lab02 import merging, rounding
 from labkit.oracles.lab02 import sums as truth
-from tests.exercises.harness import TESTS, hidden_verdict
+from tests.exercises.harness import hidden_verdict
 
 HARD_TO_TELL = (
-    "02-sums__compares-values-not-magnitudes",
-    "02-sums__sorted-by-value",
-    "02-sums__pairwise-loses-the-odd-element",
-    "02-sums__kahan-called-neumaier",
-    "02-merge-smallest__sorts-once-and-adds-in-a-row",
-    "02-stochastic-rounding__noise-of-half-a-step",
-    "02-blocked-sum__blocks-summed-in-fp16",
+    "02-sums/compares_values_not_magnitudes",
+    "02-sums/sorted_by_value",
+    "02-sums/pairwise_loses_the_odd_element",
+    "02-sums/kahan_called_neumaier",
+    "02-merge-smallest/sorts_once_and_adds_in_a_row",
+    "02-stochastic-rounding/noise_of_half_a_step",
+    "02-blocked-sum/blocks_summed_in_fp16",
 )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARD_TO_TELL)
 def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
-    source = (TESTS / "wrong" / f"{name}.py").read_text()
+    wrong = example("wrong", name)
     for attempt in range(4):
-        verdict = hidden_verdict(name.split("__")[0], source, Secret(b"another key", "02", "grace", str(attempt)))
+        verdict = hidden_verdict(wrong.exercise, wrong.source, Secret(b"another key", "02", "grace", str(attempt)))
         assert verdict.score == 0
-        assert source.splitlines()[0].removeprefix("# ") in verdict.hint
+        assert wrong.hint in verdict.hint
 
 
 def written(kind: str) -> list[float]:

@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 
+from grading.demo.examples import examples
 from grading.hidden import Secret
 from labkit import exercises
 from labkit.check.text import as_text
@@ -15,7 +16,7 @@ from labkit.exercises.lab03.calls import CALLS, measured_on_cpu
 from labkit.forbids import find_forbidden
 from labkit.oracles.lab03.autocast import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
 from labkit.oracles.lab03.memory import measured
-from tests.exercises.harness import answer_files, answers_in, hidden_verdict, public_verdict, solution_of
+from tests.exercises.harness import answers_in, hidden_verdict, public_verdict, solution_of
 
 DOCUMENTED = {
     LOW: {"linear", "matmul", "conv1d", "attention"},
@@ -130,7 +131,7 @@ def test_drawn_blocks_call_functions_that_exist() -> None:
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_right_answers_pass_whatever_the_secret(exercise_id: str) -> None:
     """Tolerances are not lucky: twenty course keys, the solution and the unusual right answers."""
-    right = [path.read_text() for path in answer_files("right") if path.stem.startswith(f"{exercise_id}__")]
+    right = [right.source for right in examples("right", exercise_id)]
     for number, source in itertools.product(range(20), [solution_of(exercise_id), *right]):
         verdict = hidden_verdict(exercise_id, source, Secret(b"key %d" % number, "lab", "ada", "first"))
         assert verdict.outcome == "passed", (number, verdict)

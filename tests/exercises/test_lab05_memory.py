@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from grading.demo.examples import example
 from grading.hidden import Secret, hidden_of
 from grading.supervisor.witness import SLACK_BYTES
 from labkit import exercises
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import MiB, Observation
-from tests.exercises.harness import TESTS, answers_in, hidden_verdict, solution_of
+from tests.exercises.harness import answers_in, hidden_verdict, solution_of
 
 WATCHED = ("05-checkpoint", "05-low-memory", "05-selective", "05-find-the-leak", "05-chunked-loss")
 BREACHES = (
-    "05-checkpoint__stashes-the-graph-on-ctx",
-    "05-checkpoint__stashes-numpy-arrays",
-    "05-low-memory__records-the-graph-on-the-way",
-    "05-low-memory__keeps-the-inputs-of-all-layers",
-    "05-selective__keeps-everything",
-    "05-find-the-leak__as-it-was",
-    "05-find-the-leak__hook-keeps-the-output",
-    "05-chunked-loss__all-at-once",
-    "05-chunked-loss__keeps-the-chunks-logits",
+    "05-checkpoint/stashes_the_graph_on_ctx",
+    "05-checkpoint/stashes_numpy_arrays",
+    "05-low-memory/records_the_graph_on_the_way",
+    "05-low-memory/keeps_the_inputs_of_all_layers",
+    "05-selective/keeps_everything",
+    "05-find-the-leak/as_it_was",
+    "05-find-the-leak/hook_keeps_the_output",
+    "05-chunked-loss/all_at_once",
+    "05-chunked-loss/keeps_the_chunks_logits",
 )
 SECRET = Secret(b"a watched key", "05", "grace", "first")
 
@@ -48,8 +49,8 @@ def test_the_solution_stays_within_the_watched_budget(exercise_id: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BREACHES)
 def test_a_breach_stands_out_by_far_more_than_the_slack(name: str) -> None:
-    source = (TESTS / "wrong" / f"{name}.py").read_text()
-    run, limit = watched_run(name.split("__")[0], source)
+    wrong = example("wrong", name)
+    run, limit = watched_run(wrong.exercise, wrong.source)
     assert run.trouble is None
     assert run.measured["peak_bytes"] >= limit + 64 * MiB > limit + 2 * SLACK_BYTES
 

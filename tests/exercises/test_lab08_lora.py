@@ -8,32 +8,33 @@ import pytest
 import torch
 from torch import nn
 
+from grading.demo.examples import example
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
 from labkit.check import judge
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import MiB, Observation
-from tests.exercises.harness import TESTS, answers_in, hidden_verdict, solution_of
+from tests.exercises.harness import answers_in, hidden_verdict, solution_of
 
 HARD_TO_TELL = (
-    "08-lora-linear__scale-forgotten-in-merge",
-    "08-lora-linear__drops-the-middle",
-    "08-inject__strict-is-false",
-    "08-inject__matches-the-end-of-a-name",
-    "08-inject__saves-live-tensors",
-    "08-inject__copies-while-it-looks",
+    "08-lora-linear/scale_forgotten_in_merge",
+    "08-lora-linear/drops_the_middle",
+    "08-inject/strict_is_false",
+    "08-inject/matches_the_end_of_a_name",
+    "08-inject/saves_live_tensors",
+    "08-inject/copies_while_it_looks",
 )
 NONSENSE = (None, "text", 3, [], {}, torch.tensor(float("nan")), torch.zeros(3, 0), True)
 
 
 @pytest.mark.parametrize("name", HARD_TO_TELL)
 def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
-    source = (TESTS / "wrong" / f"{name}.py").read_text()
+    wrong = example("wrong", name)
     for attempt in range(4):
-        verdict = hidden_verdict(name.split("__")[0], source, Secret(b"another key", "08", "grace", str(attempt)))
+        verdict = hidden_verdict(wrong.exercise, wrong.source, Secret(b"another key", "08", "grace", str(attempt)))
         assert verdict.score == 0
-        assert source.splitlines()[0].removeprefix("# ") in verdict.hint
+        assert wrong.hint in verdict.hint
 
 
 def test_rank_32_on_1000_by_1000_adds_64_000_numbers() -> None:
@@ -50,7 +51,7 @@ def test_an_update_that_is_formed_stands_out_of_the_watched_budget() -> None:
         answers = gather_answers(exercise, answers_in(exercise.id, source))
         return observe(exercise, answers, case, tree, lend=True).measured["peak_bytes"]
 
-    formed = (TESTS / "wrong" / "08-lora-linear__forms-the-update.py").read_text()
+    formed = example("wrong", "08-lora-linear/forms_the_update").source
     limit = budget.limit(case, tree)
     assert peak_bytes(solution_of(exercise.id)) <= limit
     assert peak_bytes(formed) >= limit + 64 * MiB

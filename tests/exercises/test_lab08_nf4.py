@@ -7,6 +7,7 @@ import random
 import pytest
 import torch
 
+from grading.demo.examples import example
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
 from labkit.observe import gather_answers, make_inputs, observe
@@ -14,15 +15,15 @@ from labkit.oracles import oracle_of
 from labkit.oracles.lab08.nf4_read import CODEBOOK
 from labkit.oracles.lab08.small_task import loss_after_training
 from labkit.spec import MiB
-from tests.exercises.harness import TESTS, answers_in, hidden_verdict, solution_of
+from tests.exercises.harness import answers_in, hidden_verdict, solution_of
 
 HARD_TO_TELL = (
-    "08-nf4__mean-stays",
-    "08-nf4__scales-cut",
-    "08-nf4__half-precision-scales",
-    "08-nf4__next-lower-code",
-    "08-frozen-nf4__saves-the-input",
-    "08-frozen-nf4__gradient-transposed",
+    "08-nf4/mean_stays",
+    "08-nf4/scales_cut",
+    "08-nf4/half_precision_scales",
+    "08-nf4/next_lower_code",
+    "08-frozen-nf4/saves_the_input",
+    "08-frozen-nf4/gradient_transposed",
 )
 
 
@@ -34,11 +35,11 @@ def nf4() -> dict:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARD_TO_TELL)
 def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
-    source = (TESTS / "wrong" / f"{name}.py").read_text()
+    wrong = example("wrong", name)
     for attempt in range(4):
-        verdict = hidden_verdict(name.split("__")[0], source, Secret(b"another key", "08", "grace", str(attempt)))
+        verdict = hidden_verdict(wrong.exercise, wrong.source, Secret(b"another key", "08", "grace", str(attempt)))
         assert verdict.score == 0
-        assert source.splitlines()[0].removeprefix("# ") in verdict.hint
+        assert wrong.hint in verdict.hint
 
 
 def test_the_quantiles_are_the_published_values(nf4: dict) -> None:
@@ -72,7 +73,7 @@ def test_a_weight_that_is_kept_stands_out_of_the_watched_budget() -> None:
         ).measured
 
     right = measured(solution_of(exercise.id))
-    wrong = measured((TESTS / "wrong" / "08-frozen-nf4__saves-the-weight.py").read_text())
+    wrong = measured(example("wrong", "08-frozen-nf4/saves_the_weight").source)
     assert all(right[name] <= budget.limit(case, tree) for name, budget in budgets.items())
     assert wrong["peak_bytes"] >= budgets["peak_bytes"].limit(case, tree) + 64 * MiB
     assert wrong["saved_bytes"] >= budgets["saved_bytes"].limit(case, tree) + 64 * MiB

@@ -8,6 +8,7 @@ import random
 import pytest
 import torch
 
+from grading.demo.examples import examples
 from grading.hidden import Secret
 from grading.hidden.lab14.all_reduce import groups
 from labkit import exercises
@@ -17,7 +18,7 @@ from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab14.counts import COUNTED, Cost, cost
 from labkit.ranks import UNIT, Cluster, Comm, Wire, measure_ranks, run_ranks
-from tests.exercises.harness import answer_files, answers_in, hidden_verdict, public_verdict, solution_of
+from tests.exercises.harness import answers_in, hidden_verdict, public_verdict, solution_of
 
 WAYS = ("naive", "tree", "butterfly", "ring")
 IDS = (*(f"14-{way}" for way in WAYS), "14-reduce-scatter")
@@ -182,7 +183,7 @@ def test_hints_take_no_result_for_what_it_is_not(exercise_id: str) -> None:
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_no_course_key_makes_a_right_answer_fail(exercise_id: str) -> None:
     sources = [solution_of(exercise_id)]
-    sources += [path.read_text() for path in answer_files("right") if path.stem.startswith(f"{exercise_id}__")]
+    sources += [right.source for right in examples("right", exercise_id)]
     for number in range(20):
         secret = Secret(b"key %d" % number, "14", "ada", "first")
         for source in sources:

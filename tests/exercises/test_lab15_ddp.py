@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from grading.demo.examples import example, examples
 from grading.hidden import Secret
 from labkit import exercises
 from labkit.check import judge
@@ -18,7 +19,7 @@ from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab15.sync_bn import var
 from labkit.spec import Observation
-from tests.exercises.harness import TESTS, answer_files, answers_in, hidden_verdict, public_verdict, solution_of
+from tests.exercises.harness import answers_in, hidden_verdict, public_verdict, solution_of
 
 IDS = ("15-ddp", "15-no-sync", "15-amp-clip", "15-sync-bn")
 JOB = Job(n_ranks=4, n_blocks=12, n_steps=1)
@@ -82,7 +83,7 @@ def told(source: str, case: Job) -> str:
 
 def test_buckets_of_different_sizes_in_different_orders_are_told() -> None:
     """Each rank sends what is complete: rank 1 skips the first block, and its bucket leaves at the very end."""
-    source = (TESTS / "wrong" / "15-ddp__sends-what-is-ready.py").read_text()
+    source = example("wrong", "15-ddp/sends_what_is_ready").source
     text = told(source, Job(n_blocks=3, odd_ranks_skip=0, cap_blocks=0.5))
     assert "all_reduce: rank 0 gives float32 of shape (272,) and rank 1 float32 of shape (192,)" in text
 
@@ -124,7 +125,7 @@ def test_time_that_was_never_spent_is_not_believed() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_right_answers_pass_whatever_the_secret(exercise_id: str) -> None:
-    right = [path.read_text() for path in answer_files("right") if path.stem.startswith(f"{exercise_id}__")]
+    right = [right.source for right in examples("right", exercise_id)]
     for number in range(20):
         secret = Secret(f"course key {number}".encode(), "15", "ada", "first")
         for source in (solution_of(exercise_id), *right):

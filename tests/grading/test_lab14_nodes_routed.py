@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 
+from grading.demo.examples import example
 from grading.supervisor import Job, grade_job
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
-from tests.exercises.harness import TESTS, solution_of
+from tests.exercises.harness import solution_of
 from tests.grading.ranks import ranks_server
 
 EXERCISE = "14-hierarchical"
@@ -34,20 +35,17 @@ def graded(server, source: str) -> ExerciseResult:
     return result.exercises[EXERCISE]
 
 
-def answer(folder: str, name: str) -> str:
-    return (TESTS / folder / f"{EXERCISE}__{name}.py").read_text()
-
-
-@pytest.mark.parametrize("source", [solution_of(EXERCISE), answer("right", "leaders")], ids=["solution", "leaders"])
+@pytest.mark.parametrize(
+    "source", [solution_of(EXERCISE), example("right", f"{EXERCISE}/leaders").source], ids=["solution", "leaders"]
+)
 def test_right_answers_pass(server, source: str) -> None:
     result = graded(server, source)
     for verdict in (result.public, result.hidden):
         assert verdict.outcome == "passed", as_text(verdict)
 
 
-@pytest.mark.parametrize("name", ["flat-ring", "one-part-after-the-other", "own-node-only"])
+@pytest.mark.parametrize("name", ["flat_ring", "one_part_after_the_other", "own_node_only"])
 def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
-    source = answer("wrong", name)
-    verdict = graded(server, source).public
-    hint = source.splitlines()[0].removeprefix("#").strip()
-    assert verdict.score == 0 and hint in (verdict.hint or ""), as_text(verdict)
+    wrong = example("wrong", f"{EXERCISE}/{name}")
+    verdict = graded(server, wrong.source).public
+    assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)

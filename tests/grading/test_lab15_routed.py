@@ -6,22 +6,23 @@ import os
 
 import pytest
 
+from grading.demo.examples import Example, example, examples
 from grading.isolation.plan import FULL
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver, Job, grade_job
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
-from tests.exercises.harness import TESTS, answer_files, solution_of
+from tests.exercises.harness import solution_of
 
 IDS = ("15-ddp", "15-no-sync", "15-amp-clip", "15-sync-bn")
-RIGHT = [path for path in answer_files("right") if path.stem.startswith(tuple(f"{name}__" for name in IDS))]
+RIGHT = [right for name in IDS for right in examples("right", name)]
 WRONG = (
-    "15-ddp__waits-in-the-hook",
-    "15-ddp__one-call-per-parameter",
-    "15-ddp__sends-what-is-ready",
-    "15-no-sync__talks-every-time",
-    "15-amp-clip__decides-per-rank",
-    "15-sync-bn__three-calls",
+    "15-ddp/waits_in_the_hook",
+    "15-ddp/one_call_per_parameter",
+    "15-ddp/sends_what_is_ready",
+    "15-no-sync/talks_every_time",
+    "15-amp-clip/decides_per_rank",
+    "15-sync-bn/three_calls",
 )
 CHEATS = {
     # Every rank reads in this dictionary what the others have written there.
@@ -69,19 +70,18 @@ def test_the_solution_passes(server, exercise_id: str) -> None:
         assert verdict.outcome == "passed", as_text(verdict)
 
 
-@pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.stem)
-def test_an_unusual_right_answer_passes(server, path) -> None:
-    result = graded(server, path.stem.split("__")[0], path.read_text())
+@pytest.mark.parametrize("right", RIGHT, ids=lambda right: f"{right.exercise}/{right.name}")
+def test_an_unusual_right_answer_passes(server, right: Example) -> None:
+    result = graded(server, right.exercise, right.source)
     for verdict in (result.public, result.hidden):
         assert verdict.outcome == "passed", as_text(verdict)
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
-    source = (TESTS / "wrong" / f"{name}.py").read_text()
-    verdict = graded(server, name.split("__")[0], source).public
-    hint = source.splitlines()[0].removeprefix("#").strip()
-    assert verdict.score == 0 and hint in (verdict.hint or ""), as_text(verdict)
+    wrong = example("wrong", name)
+    verdict = graded(server, wrong.exercise, wrong.source).public
+    assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)
 
 
 @pytest.mark.parametrize("exercise_id", list(CHEATS))

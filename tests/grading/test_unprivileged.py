@@ -23,9 +23,9 @@ from grading.supervisor.run import close_forkservers, run
 from tests.grading.test_isolation import run_cell
 
 RMS = "import torch\\ndef rms(x, dim):\\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
-SUM = open("tests/right/02-blocked-sum__float64-accumulator.py").read()
-MERGE = open("tests/right/02-merge-smallest__two-queues.py").read()
-RANKS = open("tests/right/14-naive__the-last-rank-first.py").read()
+SUM = open("tests/right/02-blocked-sum/float64_accumulator.py").read()
+MERGE = open("tests/right/02-merge-smallest/two_queues.py").read()
+RANKS = open("tests/right/14-naive/the_last_rank_first.py").read()
 STEPS = [{"id": "c", "do": "code", "source": "import torch"}]
 for name, source in (("00-warm-up", RMS), ("02-blocked-sum", SUM), ("02-merge-smallest", MERGE), ("14-naive", RANKS)):
     STEPS.append({"id": name, "do": "code", "source": source})

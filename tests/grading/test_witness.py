@@ -6,10 +6,10 @@ import random
 import re
 import socket
 import time
-from pathlib import Path
 
 import pytest
 
+from grading.demo.examples import example
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.witness import SLACK_BYTES, WITNESSES, Seen, objection, probed, probes_for
@@ -19,11 +19,10 @@ from labkit.oracles import oracle_of
 from labkit.spec import MiB
 from tests.grading.test_worker import code, count_cpu, exercise, graded
 
-ROOT = Path(__file__).resolve().parents[2]
 BLOCKED = "02-blocked-sum"
 MERGE = "02-merge-smallest"
-RIGHT = (ROOT / "tests" / "right" / f"{BLOCKED}__float64-accumulator.py").read_text()
-MERGED = (ROOT / "tests" / "right" / f"{MERGE}__two-queues.py").read_text()
+RIGHT = example("right", f"{BLOCKED}/float64_accumulator").source
+MERGED = example("right", f"{MERGE}/two_queues").source
 
 # Holds all of x in float32 at once, in memory that the meter was given and so does not count.
 WHOLE = """

@@ -1,3 +1,3 @@
-# Another axis than `dim` was averaged
+# hint: Another axis than `dim` was averaged
 def rms(x, dim):
     return x.float().pow(2).mean(-1).sqrt().to(x.dtype)

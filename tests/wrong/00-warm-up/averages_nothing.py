@@ -1,3 +1,3 @@
-# nothing was averaged
+# hint: nothing was averaged
 def rms(x, dim):
     return torch.sqrt(x.float() ** 2).to(x.dtype)

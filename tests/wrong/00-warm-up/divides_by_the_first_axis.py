@@ -1,3 +1,3 @@
-# the length of another axis
+# hint: the length of another axis
 def rms(x, dim):
     return (x.float().square().sum(dim) / x.shape[0]).sqrt().to(x.dtype)

@@ -1,4 +1,4 @@
-# More axes than `dim` were averaged
+# hint: More axes than `dim` were averaged
 def rms(x, dim):
     rows = x.movedim(dim, 0) if dim not in (-1, x.ndim - 1) else x
     wide = rows.float().square()

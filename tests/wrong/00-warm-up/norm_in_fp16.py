@@ -1,3 +1,3 @@
-# or their sum does
+# hint: or their sum does
 def rms(x, dim):
     return x.norm(dim=dim) / x.shape[dim] ** 0.5

@@ -1,3 +1,3 @@
-# The squares leave the range of float16
+# hint: The squares leave the range of float16
 def rms(x, dim):
     return (x**2).mean(dim=dim).sqrt()

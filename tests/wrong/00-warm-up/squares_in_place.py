@@ -1,4 +1,4 @@
-# Work on a copy
+# hint: Work on a copy
 def rms(x, dim):
     squares = x.float()
     squares *= squares

@@ -1,3 +1,3 @@
-# This is the standard deviation
+# hint: This is the standard deviation
 def rms(x, dim):
     return x.float().std(dim).to(x.dtype)

@@ -1,4 +1,4 @@
-# NaN where all values are zero
+# hint: NaN where all values are zero
 def rms(x, dim):
     largest = x.abs().amax(dim, keepdim=True)
     scaled = (x / largest).float()

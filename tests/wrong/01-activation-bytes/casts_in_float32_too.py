@@ -1,4 +1,4 @@
-# One copy of the score matrix is too many
+# hint: One copy of the score matrix is too many
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# Eager attention repeats keys and values
+# hint: Eager attention repeats keys and values
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# Keys and values are counted twice
+# hint: Keys and values are counted twice
 def activation_bytes(config, batch_size, seq_len, attention, dtype_bytes=2):
     w = dtype_bytes
     h, f, V = config.hidden_size, config.intermediate_size, config.vocab_size

@@ -1,4 +1,4 @@
-# The dtype is wrong
+# hint: The dtype is wrong
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# The logits are missing
+# hint: The logits are missing
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# Fused attention never stores the score matrix
+# hint: Fused attention never stores the score matrix
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# num_attention_heads x head_dim is not hidden_size
+# hint: num_attention_heads x head_dim is not hidden_size
 def activation_bytes(config, batch_size, seq_len, attention, dtype_bytes=2):
     h, ff, w, s = config.hidden_size, config.intermediate_size, dtype_bytes, seq_len
     q, kv = h, config.num_key_value_heads * config.head_dim

@@ -1,4 +1,4 @@
-# The loss works in float32 and keeps one copy
+# hint: The loss works in float32 and keeps one copy
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# Norms keep more than results
+# hint: Norms keep more than results
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

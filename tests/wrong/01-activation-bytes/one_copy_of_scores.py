@@ -1,4 +1,4 @@
-# One copy of the score matrix is missing
+# hint: One copy of the score matrix is missing
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# One layer's worth
+# hint: One layer's worth
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# fused attention does not repeat them
+# hint: fused attention does not repeat them
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# A tensor of hidden_size is counted twice
+# hint: A tensor of hidden_size is counted twice
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

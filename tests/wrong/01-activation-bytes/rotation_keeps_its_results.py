@@ -1,4 +1,4 @@
-# Queries and keys are counted twice
+# hint: Queries and keys are counted twice
 def activation_bytes(config, batch_size, seq_len, attention, dtype_bytes=2):
     w = dtype_bytes
     h, f, V = config.hidden_size, config.intermediate_size, config.vocab_size

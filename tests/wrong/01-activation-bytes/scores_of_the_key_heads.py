@@ -1,4 +1,4 @@
-# The scores of too few heads
+# hint: The scores of too few heads
 def activation_bytes(config, batch_size, seq_len, attention, dtype_bytes=2):
     w = dtype_bytes
     h, f, V = config.hidden_size, config.intermediate_size, config.vocab_size

@@ -1,4 +1,4 @@
-# The MLP keeps four tensors
+# hint: The MLP keeps four tensors
 def activation_bytes(
     config, batch_size: int, seq_len: int, attention: str, dtype_bytes: int = 2
 ) -> int:

@@ -1,4 +1,4 @@
-# An addition reads both of its operands
+# hint: An addition reads both of its operands
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

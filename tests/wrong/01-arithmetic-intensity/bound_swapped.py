@@ -1,4 +1,4 @@
-# The time is right, the bound is not
+# hint: The time is right, the bound is not
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

@@ -1,4 +1,4 @@
-# compared with peak / bandwidth, not with 1
+# hint: compared with peak / bandwidth, not with 1
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

@@ -1,4 +1,4 @@
-# FLOPs and bytes have changed places
+# hint: FLOPs and bytes have changed places
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

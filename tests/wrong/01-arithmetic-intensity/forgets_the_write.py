@@ -1,4 +1,4 @@
-# Two tensors out of three
+# hint: Two tensors out of three
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

@@ -1,4 +1,4 @@
-# Layer norm's weight and bias have cols numbers each
+# hint: Layer norm's weight and bias have cols numbers each
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

@@ -1,4 +1,4 @@
-# also reads its weight and its bias
+# hint: also reads its weight and its bias
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

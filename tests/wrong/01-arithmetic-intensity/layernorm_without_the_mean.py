@@ -1,4 +1,4 @@
-# Layer norm takes 7 operations
+# hint: Layer norm takes 7 operations
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

@@ -1,4 +1,4 @@
-# least_time has not been written yet
+# hint: least_time has not been written yet
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

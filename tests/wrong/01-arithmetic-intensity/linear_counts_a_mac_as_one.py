@@ -1,4 +1,4 @@
-# A multiply-add was counted as one operation
+# hint: A multiply-add was counted as one operation
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

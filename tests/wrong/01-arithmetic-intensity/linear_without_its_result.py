@@ -1,4 +1,4 @@
-# The write was forgotten
+# hint: The write was forgotten
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

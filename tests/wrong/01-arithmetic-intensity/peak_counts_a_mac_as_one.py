@@ -1,4 +1,4 @@
-# (FMA) counts as two operations
+# hint: (FMA) counts as two operations
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * clock_hz
 

@@ -1,4 +1,4 @@
-# off by a power of a thousand
+# hint: off by a power of a thousand
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz / 1e12
 

@@ -1,4 +1,4 @@
-# times are amounts divided by rates
+# hint: times are amounts divided by rates
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

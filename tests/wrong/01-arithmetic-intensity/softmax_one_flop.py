@@ -1,4 +1,4 @@
-# Softmax takes 5 operations
+# hint: Softmax takes 5 operations
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

@@ -1,4 +1,4 @@
-# the shorter of the two times
+# hint: the shorter of the two times
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

@@ -1,4 +1,4 @@
-# `itemsize` says how many there are
+# hint: `itemsize` says how many there are
 def peak_flops(n_sms, fma_per_clock, clock_hz):
     return n_sms * fma_per_clock * 2 * clock_hz
 

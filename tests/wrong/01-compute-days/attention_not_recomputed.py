@@ -1,4 +1,4 @@
-# Attention is recomputed too
+# hint: Attention is recomputed too
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     layers = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
     return (

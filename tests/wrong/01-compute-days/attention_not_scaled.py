@@ -1,4 +1,4 @@
-# Attention is recomputed too
+# hint: Attention is recomputed too
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     terms = (1 if recompute else 3 / 4) + seq / (6 * hidden) + vocab / (16 * n_layers * hidden)
     return 96 * batch * seq * n_layers * hidden**2 * terms

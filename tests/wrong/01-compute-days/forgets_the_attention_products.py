@@ -1,4 +1,4 @@
-# The two products of the attention are missing
+# hint: The two products of the attention are missing
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     forward = n_layers * (24 * batch * seq * hidden**2)
     return (4 if recompute else 3) * forward + 6 * batch * seq * hidden * vocab

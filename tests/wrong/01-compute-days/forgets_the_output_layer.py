@@ -1,4 +1,4 @@
-# The output layer is missing
+# hint: The output layer is missing
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     forward = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
     return (4 if recompute else 3) * forward

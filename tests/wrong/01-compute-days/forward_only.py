@@ -1,4 +1,4 @@
-# That is the forward pass alone
+# hint: That is the forward pass alone
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     forward = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
     return forward + 2 * batch * seq * hidden * vocab

@@ -1,4 +1,4 @@
-# The output layer is there once
+# hint: The output layer is there once
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     layers = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
     return (4 if recompute else 3) * layers + (6 if recompute else 4) * batch * seq * hidden * vocab

@@ -1,4 +1,4 @@
-# With recomputation every layer runs forward twice
+# hint: With recomputation every layer runs forward twice
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     forward = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
     return (3 if recompute else 4) * forward + 6 * batch * seq * hidden * vocab

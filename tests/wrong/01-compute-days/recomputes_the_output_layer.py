@@ -1,4 +1,4 @@
-# Only the layers are recomputed
+# hint: Only the layers are recomputed
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     forward = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
     forward += 2 * batch * seq * hidden * vocab

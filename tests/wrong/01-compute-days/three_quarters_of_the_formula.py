@@ -1,4 +1,4 @@
-# Only the layers are recomputed
+# hint: Only the layers are recomputed
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     terms = 1 + seq / (6 * hidden) + vocab / (16 * n_layers * hidden)
     return (96 if recompute else 72) * batch * seq * n_layers * hidden**2 * terms

@@ -1,4 +1,4 @@
-# neither rounded nor cut off
+# hint: neither rounded nor cut off
 def flops_per_iteration(batch, seq, n_layers, hidden, vocab, recompute):
     layers = n_layers * (24 * batch * seq * hidden**2 + 4 * batch * seq**2 * hidden)
     return (4 if recompute else 3) * layers + 6 * batch * seq * hidden * vocab

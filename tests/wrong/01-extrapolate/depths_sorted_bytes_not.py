@@ -1,4 +1,4 @@
-# The deeper model may come first
+# hint: The deeper model may come first
 def extrapolate(measured, n_layers):
     x, y = measured.values()
     a, b = sorted(measured)

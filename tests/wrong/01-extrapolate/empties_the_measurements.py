@@ -1,4 +1,4 @@
-# take nothing out
+# hint: take nothing out
 def extrapolate(measured, n_layers):
     a = min(measured)
     x = measured.pop(a)

@@ -1,4 +1,4 @@
-# That is the layers alone
+# hint: That is the layers alone
 def extrapolate(measured: Mapping[int, int], n_layers: int) -> float:
     """The bytes to expect at n_layers, from the bytes measured at two other depths."""
     (first, low), (second, high) = measured.items()

@@ -1,4 +1,4 @@
-# Not even one sequence fits this card
+# hint: Not even one sequence fits this card
 def largest_batch(needs, card_bytes):
     free = card_bytes - needs["weights"] - needs["optimizer"]
     if free < needs["gradients"] + needs["update"]:

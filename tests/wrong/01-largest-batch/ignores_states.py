@@ -1,4 +1,4 @@
-# The model's states are missing
+# hint: The model's states are missing
 def largest_batch(needs, card_bytes):
     if needs["gradients"] + needs["update"] + needs["weights"] + needs["optimizer"] > card_bytes:
         return 0

@@ -1,4 +1,4 @@
-# The activations are missing
+# hint: The activations are missing
 def largest_batch(needs, card_bytes):
     free = card_bytes - needs["weights"] - needs["optimizer"]
     if free < needs["gradients"] + needs["update"]:

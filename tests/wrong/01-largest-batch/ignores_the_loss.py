@@ -1,4 +1,4 @@
-# The loss is missing
+# hint: The loss is missing
 def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
     """The most sequences with which a training step stays within card_bytes."""
     free = card_bytes - needs["weights"] - needs["optimizer"]

@@ -1,4 +1,4 @@
-# Return an int that is 0 or more
+# hint: Return an int that is 0 or more
 def largest_batch(needs, card_bytes):
     free = card_bytes - needs["weights"] - needs["optimizer"]
     if needs["gradients"] + needs["update"] > free:

@@ -1,4 +1,4 @@
-# to the byte, and so the step fits
+# hint: to the byte, and so the step fits
 def largest_batch(needs, card_bytes):
     free = card_bytes - needs["weights"] - needs["optimizer"]
     if free <= needs["gradients"] + needs["update"]:

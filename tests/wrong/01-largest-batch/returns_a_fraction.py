@@ -1,4 +1,4 @@
-# Return an int that is 0 or more
+# hint: Return an int that is 0 or more
 def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
     """The most sequences with which a training step stays within card_bytes."""
     free = card_bytes - needs["weights"] - needs["optimizer"]

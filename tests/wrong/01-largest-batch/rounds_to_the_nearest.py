@@ -1,4 +1,4 @@
-# Off by one: the batch must fit whole
+# hint: Off by one: the batch must fit whole
 def largest_batch(needs, card_bytes):
     free = card_bytes - needs["weights"] - needs["optimizer"]
     if free < needs["gradients"] + needs["update"]:

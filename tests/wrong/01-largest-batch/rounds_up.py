@@ -1,4 +1,4 @@
-# Off by one: the batch must fit whole
+# hint: Off by one: the batch must fit whole
 def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
     """The most sequences with which a training step stays within card_bytes."""
     free = card_bytes - needs["weights"] - needs["optimizer"]

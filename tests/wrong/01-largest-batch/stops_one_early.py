@@ -1,4 +1,4 @@
-# one sequence more still fits
+# hint: one sequence more still fits
 def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
     """The most sequences with which a training step stays within card_bytes."""
     free = card_bytes - needs["weights"] - needs["optimizer"]

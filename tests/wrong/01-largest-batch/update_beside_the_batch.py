@@ -1,4 +1,4 @@
-# the temporary tensors of the update come when
+# hint: the temporary tensors of the update come when
 def largest_batch(needs, card_bytes):
     free = card_bytes - needs["weights"] - needs["optimizer"] - needs["update"]
     if free < needs["gradients"]:

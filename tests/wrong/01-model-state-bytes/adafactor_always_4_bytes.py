@@ -1,4 +1,4 @@
-# their bytes are not
+# hint: their bytes are not
 PER = {"fp32": (4, 0, 4), "amp": (4, 0, 4), "fp16_master": (2, 4, 2), "huggingface": (2, 4, 4), "bf16": (2, 0, 2)}
 
 

@@ -1,4 +1,4 @@
-# Beyond two axes Adafactor factors the last two only
+# hint: Beyond two axes Adafactor factors the last two only
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

@@ -1,4 +1,4 @@
-# of a matrix it keeps a number a row
+# hint: of a matrix it keeps a number a row
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

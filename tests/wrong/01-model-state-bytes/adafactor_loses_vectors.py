@@ -1,4 +1,4 @@
-# a vector has no rows to share
+# hint: a vector has no rows to share
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

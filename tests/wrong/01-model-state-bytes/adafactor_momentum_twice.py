@@ -1,4 +1,4 @@
-# one more number for every element, no more
+# hint: one more number for every element, no more
 PER = {"fp32": (4, 0, 4), "amp": (4, 0, 4), "fp16_master": (2, 4, 2), "huggingface": (2, 4, 4), "bf16": (2, 0, 2)}
 
 

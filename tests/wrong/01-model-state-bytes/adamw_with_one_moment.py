@@ -1,4 +1,4 @@
-# AdamW keeps two moments
+# hint: AdamW keeps two moments
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

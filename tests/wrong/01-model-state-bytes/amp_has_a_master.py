@@ -1,4 +1,4 @@
-# There is no master copy here
+# hint: There is no master copy here
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

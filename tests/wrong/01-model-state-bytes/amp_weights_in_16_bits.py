@@ -1,4 +1,4 @@
-# The weights are in the wrong precision
+# hint: The weights are in the wrong precision
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

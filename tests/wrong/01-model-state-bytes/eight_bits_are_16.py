@@ -1,4 +1,4 @@
-# 8-bit Adam keeps both moments, in one byte each
+# hint: 8-bit Adam keeps both moments, in one byte each
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

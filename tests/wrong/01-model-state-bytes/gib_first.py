@@ -1,4 +1,4 @@
-# GB and GiB are mixed up
+# hint: GB and GiB are mixed up
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

@@ -1,4 +1,4 @@
-# In this recipe gradients are float32
+# hint: In this recipe gradients are float32
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

@@ -1,4 +1,4 @@
-# "optimizer" is what the optimizer remembers
+# hint: "optimizer" is what the optimizer remembers
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

@@ -1,4 +1,4 @@
-# "weights" is what the forward pass reads
+# hint: "weights" is what the forward pass reads
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

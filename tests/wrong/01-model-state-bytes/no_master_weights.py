@@ -1,4 +1,4 @@
-# No master weights
+# hint: No master weights
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

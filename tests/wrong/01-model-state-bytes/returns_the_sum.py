@@ -1,4 +1,4 @@
-# returns a dict with the keys
+# hint: returns a dict with the keys
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

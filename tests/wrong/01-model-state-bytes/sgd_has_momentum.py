@@ -1,4 +1,4 @@
-# Plain SGD remembers nothing
+# hint: Plain SGD remembers nothing
 def model_state_bytes(
     shapes: Sequence[tuple[int, ...]], recipe: str, optimizer: str
 ) -> dict[str, int]:

@@ -1,4 +1,4 @@
-# the output projection (lm_head) has its own
+# hint: the output projection (lm_head) has its own
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

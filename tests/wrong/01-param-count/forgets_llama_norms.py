@@ -1,4 +1,4 @@
-# Norms are missing: each layer has two weight vectors
+# hint: Norms are missing: each layer has two weight vectors
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

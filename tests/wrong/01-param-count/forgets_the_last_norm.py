@@ -1,4 +1,4 @@
-# one more stands after the last
+# hint: one more stands after the last
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

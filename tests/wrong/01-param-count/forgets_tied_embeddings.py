@@ -1,4 +1,4 @@
-# Tied embeddings are one matrix, used at both ends: with tie_word_embeddings
+# hint: Tied embeddings are one matrix, used at both ends: with tie_word_embeddings
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

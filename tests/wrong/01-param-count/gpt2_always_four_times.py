@@ -1,4 +1,4 @@
-# only None stands for 4 x n_embd
+# hint: only None stands for 4 x n_embd
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

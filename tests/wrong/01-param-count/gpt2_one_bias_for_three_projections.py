@@ -1,4 +1,4 @@
-# 2 n_embd a layer are missing
+# hint: 2 n_embd a layer are missing
 def param_count(config) -> int:
     if config.model_type == "llama":
         h, d = config.hidden_size, config.head_dim

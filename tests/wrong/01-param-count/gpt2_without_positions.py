@@ -1,4 +1,4 @@
-# GPT-2 learns its positions
+# hint: GPT-2 learns its positions
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# num_attention_heads x head_dim is not hidden_size
+# hint: num_attention_heads x head_dim is not hidden_size
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# k_proj and v_proj have num_key_value_heads heads
+# hint: k_proj and v_proj have num_key_value_heads heads
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# Build a small model of this family
+# hint: Build a small model of this family
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# Build a small model of this family
+# hint: Build a small model of this family
 def param_count(config) -> int:
     if config.model_type == "llama":
         h, d = config.hidden_size, config.head_dim

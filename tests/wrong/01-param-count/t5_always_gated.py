@@ -1,4 +1,4 @@
-# Without is_gated_act
+# hint: Without is_gated_act
 def param_count(config) -> int:
     if config.model_type == "llama":
         h, d = config.hidden_size, config.head_dim

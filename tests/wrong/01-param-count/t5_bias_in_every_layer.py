@@ -1,4 +1,4 @@
-# the layers above use the same ones
+# hint: the layers above use the same ones
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

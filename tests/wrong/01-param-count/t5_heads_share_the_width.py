@@ -1,4 +1,4 @@
-# num_heads x d_kv is not d_model
+# hint: num_heads x d_kv is not d_model
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

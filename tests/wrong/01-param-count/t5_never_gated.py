@@ -1,4 +1,4 @@
-# With is_gated_act the MLP has three matrices
+# hint: With is_gated_act the MLP has three matrices
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# The stacks of a T5 have depths of their own
+# hint: The stacks of a T5 have depths of their own
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# A T5 decoder layer attends twice
+# hint: A T5 decoder layer attends twice
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# gate_proj, up_proj and down_proj
+# hint: gate_proj, up_proj and down_proj
 def param_count(config) -> int:
     """The number of parameters of a Llama, GPT-2 or T5 with a language-model head."""
     if config.model_type == "llama":

@@ -1,4 +1,4 @@
-# it is E itself that is off
+# hint: it is E itself that is off
 def fit_scaling_law(size, loss):
     irreducible = 0.9 * loss.min().item()
     x, y = size.log(), (loss - irreducible).log()

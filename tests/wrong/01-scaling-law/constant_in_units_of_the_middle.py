@@ -1,4 +1,4 @@
-# α and E are right, A is not
+# hint: α and E are right, A is not
 def fit_scaling_law(size, loss):
     middle = size.log().mean().exp()
     low, high = 0.01, 2.5

@@ -1,4 +1,4 @@
-# A = exp(intercept)
+# hint: A = exp(intercept)
 import math
 
 

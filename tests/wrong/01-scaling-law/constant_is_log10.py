@@ -1,4 +1,4 @@
-# A = 10**intercept
+# hint: A = 10**intercept
 import math
 
 

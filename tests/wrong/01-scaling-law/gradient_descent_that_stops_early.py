@@ -1,4 +1,4 @@
-# Put your law back into the table
+# hint: Put your law back into the table
 def fit_scaling_law(size, loss):
     numbers = torch.tensor([1.0, 0.5, 1.0], dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([numbers], lr=1e-2)

@@ -1,4 +1,4 @@
-# Kaplan's N_c
+# hint: Kaplan's N_c
 def fit_scaling_law(size, loss):
     middle = size.log().mean().exp()
     low, high = 0.01, 2.0

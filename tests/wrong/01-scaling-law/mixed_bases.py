@@ -1,4 +1,4 @@
-# Two bases are mixed
+# hint: Two bases are mixed
 import math
 
 

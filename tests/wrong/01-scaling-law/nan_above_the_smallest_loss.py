@@ -1,4 +1,4 @@
-# the logarithm of a negative number
+# hint: the logarithm of a negative number
 def fit_scaling_law(size, loss):
     irreducible = loss.mean().item()
     x, y = size.log(), (loss - irreducible).log()

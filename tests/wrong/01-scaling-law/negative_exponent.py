@@ -1,4 +1,4 @@
-# The exponent has the wrong sign
+# hint: The exponent has the wrong sign
 def fit_scaling_law(size, loss):
     middle = size.log().mean().exp()
     low, high = 0.01, 2.0

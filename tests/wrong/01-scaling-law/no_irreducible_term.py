@@ -1,4 +1,4 @@
-# straight line through log(loss)
+# hint: straight line through log(loss)
 def fit_scaling_law(size, loss):
     irreducible = 0.0
     x, y = size.log(), (loss - irreducible).log()

@@ -1,4 +1,4 @@
-# straight line through the losses themselves
+# hint: straight line through the losses themselves
 def fit_scaling_law(size, loss):
     x = size.log()
     slope = ((x - x.mean()) * (loss - loss.mean())).sum() / (x - x.mean()).square().sum()

@@ -1,4 +1,4 @@
-# Return three numbers
+# hint: Return three numbers
 def fit_scaling_law(size, loss):
     middle = size.log().mean().exp()
     low, high = 0.01, 2.0

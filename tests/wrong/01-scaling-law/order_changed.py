@@ -1,4 +1,4 @@
-# the order is A, α, E
+# hint: the order is A, α, E
 def fit_scaling_law(size, loss):
     middle = size.log().mean().exp()
     low, high = 0.01, 2.0

@@ -1,4 +1,4 @@
-# Return three numbers
+# hint: Return three numbers
 def fit_scaling_law(size, loss):
     middle = size.median()
     x = size / middle

@@ -1,4 +1,4 @@
-# does the search reach that far
+# hint: does the search reach that far
 def fit_scaling_law(size, loss):
     middle = size.log().mean().exp()
     low, high = 0.01, 1.5

@@ -1,4 +1,4 @@
-# smallest loss of the table, or larger
+# hint: smallest loss of the table, or larger
 def fit_scaling_law(size, loss):
     irreducible = loss.min()
     left = loss - irreducible

@@ -1,4 +1,4 @@
-# a list of blocks keeps them all
+# hint: a list of blocks keeps them all
 def blocked_sum(x, dim, block_size):
     blocks = [b.float() for b in x.split(block_size, dim)]
     total = 0

@@ -1,4 +1,4 @@
-# More was held at once than two blocks
+# hint: More was held at once than two blocks
 def blocked_sum(x, dim, block_size):
     x = x.float()
     total = 0

@@ -1,4 +1,4 @@
-# More was held at once than two blocks
+# hint: More was held at once than two blocks
 def blocked_sum(x, dim, block_size):
     x = x.movedim(dim, 0).clone(memory_format=torch.contiguous_format)
     total = torch.zeros(x.shape[1:])

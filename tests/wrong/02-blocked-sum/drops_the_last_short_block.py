@@ -1,4 +1,4 @@
-# The last block is missing
+# hint: The last block is missing
 def blocked_sum(x, dim, block_size):
     total = torch.zeros_like(x.select(dim, 0), dtype=torch.float32)
     for i in range(x.shape[dim] // block_size):

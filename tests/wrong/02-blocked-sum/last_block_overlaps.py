@@ -1,4 +1,4 @@
-# Some slices were added twice
+# hint: Some slices were added twice
 def blocked_sum(x, dim, block_size):
     n = x.shape[dim]
     size = min(block_size, n)

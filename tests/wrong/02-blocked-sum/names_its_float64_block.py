@@ -1,4 +1,4 @@
-# a block in float64 counts twice
+# hint: a block in float64 counts twice
 def blocked_sum(x, dim, block_size):
     total = 0
     for b in x.split(block_size, dim):

@@ -1,4 +1,4 @@
-# squeeze(dim) only that one
+# hint: squeeze(dim) only that one
 def blocked_sum(x, dim, block_size):
     total = 0.0
     for block in x.split(block_size, dim):

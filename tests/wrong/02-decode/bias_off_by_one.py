@@ -1,4 +1,4 @@
-# the bias is off by one
+# hint: the bias is off by one
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1)
     top = 2**fmt.exponent_bits - 1

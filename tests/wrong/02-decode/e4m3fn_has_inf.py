@@ -1,4 +1,4 @@
-# This format has no infinity
+# hint: This format has no infinity
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

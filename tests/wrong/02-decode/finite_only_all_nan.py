@@ -1,4 +1,4 @@
-# holds numbers too
+# hint: holds numbers too
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

@@ -1,4 +1,4 @@
-# not the next number
+# hint: not the next number
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

@@ -1,4 +1,4 @@
-# two patterns
+# hint: two patterns
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

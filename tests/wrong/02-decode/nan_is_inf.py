@@ -1,4 +1,4 @@
-# Infinity and NaN are mixed up
+# hint: Infinity and NaN are mixed up
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

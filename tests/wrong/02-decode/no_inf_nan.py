@@ -1,4 +1,4 @@
-# not one more power of two
+# hint: not one more power of two
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

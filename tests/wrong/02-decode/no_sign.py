@@ -1,4 +1,4 @@
-# The signs are missing
+# hint: The signs are missing
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

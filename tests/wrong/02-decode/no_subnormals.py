@@ -1,4 +1,4 @@
-# no implicit leading 1
+# hint: no implicit leading 1
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

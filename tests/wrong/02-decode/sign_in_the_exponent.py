@@ -1,4 +1,4 @@
-# the sign bit still stands
+# hint: the sign bit still stands
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

@@ -1,4 +1,4 @@
-# not 0 - bias
+# hint: not 0 - bias
 def decode(bits, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     top = 2**fmt.exponent_bits - 1

@@ -1,4 +1,4 @@
-# compute every constant
+# hint: compute every constant
 def encode(x, fmt):
     """Right for the formats that PyTorch has."""
     if fmt.finite_only:

@@ -1,4 +1,4 @@
-# carry into the exponent is lost
+# hint: carry into the exponent is lost
 def encode(x, fmt):
     M = fmt.mantissa_bits
     bias = 2 ** (fmt.exponent_bits - 1) - 1

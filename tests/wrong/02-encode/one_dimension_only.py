@@ -1,4 +1,4 @@
-# the result has the shape of x
+# hint: the result has the shape of x
 def encode(x, fmt):
     exponent_bits, mantissa_bits = fmt.exponent_bits, fmt.mantissa_bits
     bias = 2 ** (exponent_bits - 1) - 1

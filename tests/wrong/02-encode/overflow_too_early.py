@@ -1,4 +1,4 @@
-# Right within the range
+# hint: Right within the range
 def encode(x, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     all_ones = 2 ** (fmt.total_bits - 1) - 1

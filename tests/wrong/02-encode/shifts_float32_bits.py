@@ -1,4 +1,4 @@
-# This truncates
+# hint: This truncates
 def encode(x, fmt):
     """Takes float32's own fields and cuts the mantissa off."""
     raw = x.view(torch.int32).long() & 0xFFFFFFFF

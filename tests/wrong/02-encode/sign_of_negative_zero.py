@@ -1,4 +1,4 @@
-# torch.signbit is not
+# hint: torch.signbit is not
 def encode(x, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     all_ones = 2 ** (fmt.total_bits - 1) - 1

@@ -1,4 +1,4 @@
-# This rounds twice
+# hint: This rounds twice
 def encode(x, fmt):
     exponent_bits, mantissa_bits = fmt.exponent_bits, fmt.mantissa_bits
     bias = 2 ** (exponent_bits - 1) - 1

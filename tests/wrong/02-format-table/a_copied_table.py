@@ -1,4 +1,4 @@
-# compute every constant
+# hint: compute every constant
 def format_limits(fmt):
     dtypes = {
         (8, 23): torch.float32,

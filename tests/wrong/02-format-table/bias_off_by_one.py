@@ -1,4 +1,4 @@
-# The bias is off by one
+# hint: The bias is off by one
 def format_limits(fmt):
     bias = 2 ** (fmt.exponent_bits - 1)
     eps = 2.0**-fmt.mantissa_bits

@@ -1,4 +1,4 @@
-# eps is one bit too wide
+# hint: eps is one bit too wide
 def format_limits(fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     step = 2.0**-fmt.mantissa_bits

@@ -1,4 +1,4 @@
-# almost twice
+# hint: almost twice
 def format_limits(fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     eps = 2.0**-fmt.mantissa_bits

@@ -1,4 +1,4 @@
-# Any positive scale will do
+# hint: Any positive scale will do
 def quantize_int8(x, symmetric, channel_dim=None):
     dims = [d for d in range(x.dim()) if d != channel_dim]
     keep = channel_dim is not None

@@ -1,4 +1,4 @@
-# every axis except
+# hint: every axis except
 def quantize_int8(x, symmetric, channel_dim=None):
     dims = list(range(x.dim())) if channel_dim is None else [channel_dim]
     keep = channel_dim is not None

@@ -1,4 +1,4 @@
-# in the order in which they came
+# hint: in the order in which they came
 def merge_smallest(values):
     total = values[0]
     for value in values[1:]:

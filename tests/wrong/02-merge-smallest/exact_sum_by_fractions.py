@@ -1,4 +1,4 @@
-# This is the exact sum, rounded once
+# hint: This is the exact sum, rounded once
 from fractions import Fraction
 
 

@@ -1,4 +1,4 @@
-# a list that is no heap yet
+# hint: a list that is no heap yet
 def merge_smallest(values):
     heap = list(values)
     while len(heap) > 1:

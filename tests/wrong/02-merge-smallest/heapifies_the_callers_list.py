@@ -1,4 +1,4 @@
-# The caller's list was changed
+# hint: The caller's list was changed
 def merge_smallest(values):
     heapq.heapify(values)
     while len(values) > 1:

@@ -1,4 +1,4 @@
-# Each turn must leave one entry less
+# hint: Each turn must leave one entry less
 def merge_smallest(values):
     heap = list(values)
     heapq.heapify(heap)

@@ -1,4 +1,4 @@
-# the sums made so far are among them
+# hint: the sums made so far are among them
 def merge_smallest(values):
     values = sorted(values)
     while len(values) > 1:

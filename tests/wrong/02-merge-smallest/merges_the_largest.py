@@ -1,4 +1,4 @@
-# The two largest were merged
+# hint: The two largest were merged
 def merge_smallest(values):
     heap = [-v for v in values]
     heapq.heapify(heap)

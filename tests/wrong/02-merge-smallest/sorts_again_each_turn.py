@@ -1,4 +1,4 @@
-# grows too fast with the size
+# hint: grows too fast with the size
 def merge_smallest(values):
     parts = list(values)
     while len(parts) > 1:

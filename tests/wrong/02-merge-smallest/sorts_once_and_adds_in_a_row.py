@@ -1,4 +1,4 @@
-# must go back among the rest
+# hint: must go back among the rest
 def merge_smallest(values):
     total = 0.0
     for value in sorted(values):

@@ -1,4 +1,4 @@
-# Values were lost, or counted twice
+# hint: Values were lost, or counted twice
 def merge_smallest(values):
     heap = list(values)
     heapq.heapify(heap)

@@ -1,4 +1,4 @@
-# The list was taken to be sorted
+# hint: The list was taken to be sorted
 import bisect
 
 

@@ -1,4 +1,4 @@
-# grows too fast with the size
+# hint: grows too fast with the size
 import bisect
 
 

@@ -1,4 +1,4 @@
-# stay with Python's floats
+# hint: stay with Python's floats
 def merge_smallest(values):
     heap = torch.tensor(values).tolist()
     heapq.heapify(heap)

@@ -1,4 +1,4 @@
-# Every value moves away from zero
+# hint: Every value moves away from zero
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = 0xFFFF

@@ -1,4 +1,4 @@
-# Work on a copy
+# hint: Work on a copy
 def stochastic_round(x, generator):
     special = x[~x.isfinite()].clone()
     largest = torch.finfo(torch.bfloat16).max

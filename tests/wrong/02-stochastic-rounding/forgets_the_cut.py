@@ -1,4 +1,4 @@
-# the last conversion rounds once more
+# hint: the last conversion rounds once more
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(2**16, x.shape, generator=generator, dtype=torch.int32)

@@ -1,4 +1,4 @@
-# The draws did not come from
+# hint: The draws did not come from
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(0, 2**16, x.shape, dtype=torch.int32)

@@ -1,3 +1,3 @@
-# This is rounding to nearest
+# hint: This is rounding to nearest
 def stochastic_round(x, generator):
     return x.to(torch.bfloat16)

@@ -1,4 +1,4 @@
-# clearing them can leave inf
+# hint: clearing them can leave inf
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(2**16, x.shape, generator=generator, dtype=torch.int32)

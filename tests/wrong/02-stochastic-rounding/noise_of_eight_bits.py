@@ -1,4 +1,4 @@
-# The noise is too narrow
+# hint: The noise is too narrow
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(2**8, x.shape, generator=generator, dtype=torch.int32)

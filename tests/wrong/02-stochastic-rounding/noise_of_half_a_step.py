@@ -1,4 +1,4 @@
-# uniform over exactly one bfloat16 step
+# hint: uniform over exactly one bfloat16 step
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(0, 2**15, x.shape, generator=generator, dtype=torch.int32)

@@ -1,4 +1,4 @@
-# The noise is too wide
+# hint: The noise is too wide
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(0, 2**17, x.shape, generator=generator, dtype=torch.int32)

@@ -1,4 +1,4 @@
-# uniform over exactly one bfloat16 step
+# hint: uniform over exactly one bfloat16 step
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = (torch.randn(x.shape, generator=generator) * 2**13 + 2**15).clamp(0, 2**16 - 1).to(torch.int32)

@@ -1,4 +1,4 @@
-# Draw one for every element
+# hint: Draw one for every element
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(0, 2**16, (1,), generator=generator, dtype=torch.int32)

@@ -1,4 +1,4 @@
-# Draw one for every element
+# hint: Draw one for every element
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     shape = [n if axis == 0 else 1 for axis, n in enumerate(x.shape)]

@@ -1,4 +1,4 @@
-# This is rounding to nearest
+# hint: This is rounding to nearest
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     rounded = ((bits + 0x8000) & -65536).view(torch.float32)

@@ -1,4 +1,4 @@
-# without seeding anything
+# hint: without seeding anything
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(0, 2**16, x.shape, generator=generator.manual_seed(0), dtype=torch.int32)

@@ -1,4 +1,4 @@
-# Only negative values are wrong
+# hint: Only negative values are wrong
 def stochastic_round(x, generator):
     low = (x.view(torch.int32) & -65536).view(torch.float32)
     step = torch.nextafter(low.bfloat16(), torch.tensor(float("inf")).bfloat16()).float() - low

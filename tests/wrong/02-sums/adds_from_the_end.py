@@ -1,4 +1,4 @@
-# or from the last element to the first
+# hint: or from the last element to the first
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x.flip(0):

@@ -1,4 +1,4 @@
-# or was never added
+# hint: or was never added
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

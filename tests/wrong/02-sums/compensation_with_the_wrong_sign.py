@@ -1,4 +1,4 @@
-# The correction has the wrong sign
+# hint: The correction has the wrong sign
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

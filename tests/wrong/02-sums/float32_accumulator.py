@@ -1,4 +1,4 @@
-# naive_sum adds in a narrower format
+# hint: naive_sum adds in a narrower format
 def naive_sum(x):
     total = torch.zeros(())
     for value in x:

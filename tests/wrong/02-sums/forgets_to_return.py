@@ -1,4 +1,4 @@
-# is a `return` missing
+# hint: is a `return` missing
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

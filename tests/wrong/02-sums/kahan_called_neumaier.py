@@ -1,4 +1,4 @@
-# This is Kahan's sum
+# hint: This is Kahan's sum
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

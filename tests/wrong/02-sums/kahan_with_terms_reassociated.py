@@ -1,4 +1,4 @@
-# in any order that cancels on paper
+# hint: in any order that cancels on paper
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# or only the last one was kept
+# hint: or only the last one was kept
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

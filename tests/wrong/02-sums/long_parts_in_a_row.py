@@ -1,4 +1,4 @@
-# added in a row
+# hint: added in a row
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

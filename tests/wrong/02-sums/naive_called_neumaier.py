@@ -1,4 +1,4 @@
-# This is the naive sum: the correction was always 0
+# hint: This is the naive sum: the correction was always 0
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# neumaier_sum adds in a wider format
+# hint: neumaier_sum adds in a wider format
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# sorted_sum has not been written yet
+# hint: sorted_sum has not been written yet
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# s was overwritten with t
+# hint: s was overwritten with t
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

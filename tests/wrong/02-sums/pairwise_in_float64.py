@@ -1,4 +1,4 @@
-# pairwise_sum is more exact here
+# hint: pairwise_sum is more exact here
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# one accumulator still meets every element
+# hint: one accumulator still meets every element
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# is an element lost, or taken twice, when n is odd
+# hint: is an element lost, or taken twice, when n is odd
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# split in two halves
+# hint: split in two halves
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# A single element needs no splitting
+# hint: A single element needs no splitting
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# naive_sum adds in a wider format
+# hint: naive_sum adds in a wider format
 
 
 def naive_sum(x):

@@ -1,4 +1,4 @@
-# The magnitudes were added, not the values
+# hint: The magnitudes were added, not the values
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

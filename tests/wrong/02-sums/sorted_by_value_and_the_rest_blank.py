@@ -1,4 +1,4 @@
-# x was sorted by value
+# hint: x was sorted by value
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# The smallest magnitude comes first
+# hint: The smallest magnitude comes first
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# changed its input x in place
+# hint: changed its input x in place
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# These layers have no bias
+# hint: These layers have no bias
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *hidden, dl = widths
     p = sum(a * b + b for a, b in itertools.pairwise(widths))

@@ -1,4 +1,4 @@
-# no GELU follows the last layer
+# hint: no GELU follows the last layer
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *rest = widths
     p = sum(a * b for a, b in itertools.pairwise(widths))

@@ -1,4 +1,4 @@
-# the copy of the first layer's weight
+# hint: the copy of the first layer's weight
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *hidden, dl = widths
     p = sum(a * b for a, b in itertools.pairwise(widths))

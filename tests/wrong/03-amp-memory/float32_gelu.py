@@ -1,4 +1,4 @@
-# 16 bits wide: 2 bytes for each element
+# hint: 16 bits wide: 2 bytes for each element
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *hidden, dl = widths
     p = sum(a * b for a, b in itertools.pairwise(widths))

@@ -1,4 +1,4 @@
-# and the output are alive too
+# hint: and the output are alive too
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *hidden, dl = widths
     p = sum(a * b for a, b in itertools.pairwise(widths))

@@ -1,4 +1,4 @@
-# have n_rows rows
+# hint: have n_rows rows
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *hidden, dl = widths
     p = sum(a * b for a, b in itertools.pairwise(widths))

@@ -1,4 +1,4 @@
-# Without autograd nothing is kept
+# hint: Without autograd nothing is kept
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     P = sum(a * b for a, b in zip(widths, widths[1:]))
     e = 2 if autocast else 4

@@ -1,4 +1,4 @@
-# A number of rows is a whole number
+# hint: A number of rows is a whole number
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     P = sum(a * b for a, b in zip(widths, widths[1:]))
     e = 2 if autocast else 4

@@ -1,4 +1,4 @@
-# The four amounts are right
+# hint: The four amounts are right
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *hidden, dl = widths
     p = sum(a * b for a, b in itertools.pairwise(widths))

@@ -1,4 +1,4 @@
-# autocast leaves it alone
+# hint: autocast leaves it alone
 LOW = {"linear", "matmul", "conv1d", "attention", "gelu", "silu", "relu", "dropout"}
 HIGH = {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
 HIGH |= {"exp", "log", "pow", "rsqrt", "softplus", "float"}

@@ -1,4 +1,4 @@
-# the widest one wins
+# hint: the widest one wins
 LOW = {"linear", "matmul", "conv1d", "attention", "add"}
 HIGH = {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
 HIGH |= {"exp", "log", "pow", "rsqrt", "softplus", "float"}

@@ -1,4 +1,4 @@
-# float64 takes no part
+# hint: float64 takes no part
 LOW = {"linear", "matmul", "conv1d", "attention"}
 FULL = {"softmax", "log_softmax", "cross_entropy", "mse_loss", "layer_norm", "group_norm", "sum", "cumsum", "norm", "exp", "log", "pow", "rsqrt", "softplus"}
 

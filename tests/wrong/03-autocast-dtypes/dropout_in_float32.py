@@ -1,4 +1,4 @@
-# This op is on no list
+# hint: This op is on no list
 LOW = {"linear", "matmul", "conv1d", "attention"}
 FULL = {"softmax", "log_softmax", "cross_entropy", "mse_loss", "layer_norm", "group_norm", "sum", "cumsum", "norm", "exp", "log", "pow", "rsqrt", "softplus", "dropout"}
 

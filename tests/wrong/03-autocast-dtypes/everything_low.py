@@ -1,4 +1,4 @@
-# That is the CPU's list
+# hint: That is the CPU's list
 LOW = {"linear", "matmul", "conv1d", "attention"}
 HIGH = set()
 

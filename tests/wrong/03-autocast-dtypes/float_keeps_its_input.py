@@ -1,4 +1,4 @@
-# `float` is not autocast's doing
+# hint: `float` is not autocast's doing
 LOW = {"linear", "matmul", "conv1d", "attention"}
 HIGH = {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
 HIGH |= {"exp", "log", "pow", "rsqrt", "softplus"}

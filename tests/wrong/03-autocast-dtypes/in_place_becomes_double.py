@@ -1,4 +1,4 @@
-# writes into its first input
+# hint: writes into its first input
 LOW = {"linear", "matmul", "conv1d", "attention"}
 FULL = {"softmax", "log_softmax", "cross_entropy", "mse_loss", "layer_norm", "group_norm", "sum", "cumsum", "norm", "exp", "log", "pow", "rsqrt", "softplus"}
 

@@ -1,4 +1,4 @@
-# writes into its first input
+# hint: writes into its first input
 LOW = {"linear", "matmul", "conv1d", "attention"}
 HIGH = {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
 HIGH |= {"exp", "log", "pow", "rsqrt", "softplus", "float"}

@@ -1,4 +1,4 @@
-# on the list of the low dtype
+# hint: on the list of the low dtype
 LOW = {"linear", "conv1d", "attention"}
 HIGH = {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
 HIGH |= {"exp", "log", "pow", "rsqrt", "softplus", "float"}

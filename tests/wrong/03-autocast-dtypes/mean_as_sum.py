@@ -1,4 +1,4 @@
-# This op is on no list
+# hint: This op is on no list
 LOW = {"linear", "matmul", "conv1d", "attention"}
 HIGH = {"layer_norm", "group_norm", "softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
 HIGH |= {"exp", "log", "pow", "rsqrt", "softplus", "float", "mean"}

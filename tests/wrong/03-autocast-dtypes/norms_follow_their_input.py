@@ -1,4 +1,4 @@
-# That is the CPU's list
+# hint: That is the CPU's list
 LOW = {"linear", "matmul", "conv1d", "attention"}
 HIGH = {"softmax", "log_softmax", "cross_entropy", "mse_loss", "sum", "cumsum", "norm"}
 HIGH |= {"exp", "log", "pow", "rsqrt", "softplus", "float"}

@@ -1,4 +1,4 @@
-# start each call with a new dict
+# hint: start each call with a new dict
 LOW = {"linear", "matmul", "conv1d", "attention"}
 FULL = {"softmax", "log_softmax", "cross_entropy", "mse_loss", "layer_norm", "group_norm", "sum", "cumsum", "norm", "exp", "log", "pow", "rsqrt", "softplus"}
 

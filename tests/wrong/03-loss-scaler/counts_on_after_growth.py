@@ -1,4 +1,4 @@
-# The scale grows once and then no more
+# hint: The scale grows once and then no more
 class LossScaler:
     def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
         self.current, self.growth, self.backoff = init_scale, growth_factor, backoff_factor

@@ -1,4 +1,4 @@
-# as a tensor that `backward` can be called on
+# hint: as a tensor that `backward` can be called on
 class LossScaler:
     def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
         self.s = float(init_scale)

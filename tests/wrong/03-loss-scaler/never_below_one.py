@@ -1,4 +1,4 @@
-# The scale may fall below 1
+# hint: The scale may fall below 1
 class LossScaler:
     def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
         self.s = float(init_scale)

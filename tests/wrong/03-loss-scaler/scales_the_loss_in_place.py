@@ -1,4 +1,4 @@
-# changed the loss itself
+# hint: changed the loss itself
 class LossScaler:
     def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
         self.s = float(init_scale)

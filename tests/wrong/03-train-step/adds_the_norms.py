@@ -1,4 +1,4 @@
-# the right direction and the wrong length
+# hint: the right direction and the wrong length
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

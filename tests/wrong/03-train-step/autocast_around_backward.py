@@ -1,4 +1,4 @@
-# The backward pass ran under autocast
+# hint: The backward pass ran under autocast
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

@@ -1,4 +1,4 @@
-# x was cast before the call
+# hint: x was cast before the call
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

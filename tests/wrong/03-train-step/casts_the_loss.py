@@ -1,4 +1,4 @@
-# leave the loss in float32
+# hint: leave the loss in float32
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

@@ -1,4 +1,4 @@
-# Every parameter was clipped by its own norm
+# hint: Every parameter was clipped by its own norm
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

@@ -1,4 +1,4 @@
-# Every element was clipped by itself
+# hint: Every element was clipped by itself
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

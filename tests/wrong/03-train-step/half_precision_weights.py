@@ -1,4 +1,4 @@
-# The weights are no longer float32
+# hint: The weights are no longer float32
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     model.to(dtype)

@@ -1,4 +1,4 @@
-# gradients that are still scaled
+# hint: gradients that are still scaled
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

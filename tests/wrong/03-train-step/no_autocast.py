@@ -1,4 +1,4 @@
-# The forward pass ran in float32
+# hint: The forward pass ran in float32
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     loss = model(x, y)

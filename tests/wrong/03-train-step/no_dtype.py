@@ -1,4 +1,4 @@
-# Autocast ran in another dtype
+# hint: Autocast ran in another dtype
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type):

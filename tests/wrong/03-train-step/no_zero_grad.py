@@ -1,4 +1,4 @@
-# The gradients of earlier batches
+# hint: The gradients of earlier batches
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     with torch.autocast(x.device.type, dtype=dtype):
         loss = model(x, y)

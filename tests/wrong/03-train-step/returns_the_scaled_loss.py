@@ -1,4 +1,4 @@
-# The loss that came back is the scaled one
+# hint: The loss that came back is the scaled one
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

@@ -1,4 +1,4 @@
-# The optimizer stepped twice
+# hint: The optimizer stepped twice
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

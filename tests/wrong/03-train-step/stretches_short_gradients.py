@@ -1,4 +1,4 @@
-# clipping shortens
+# hint: clipping shortens
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

@@ -1,4 +1,4 @@
-# The weights never move
+# hint: The weights never move
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     with torch.autocast(x.device.type, dtype=dtype):
         loss = model(x, y)

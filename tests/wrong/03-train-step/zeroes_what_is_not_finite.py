@@ -1,4 +1,4 @@
-# A batch that overflowed changed the weights
+# hint: A batch that overflowed changed the weights
 def train_step(model, x, y, optimizer, scaler, max_norm, dtype):
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=dtype):

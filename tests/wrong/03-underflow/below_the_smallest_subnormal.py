@@ -1,4 +1,4 @@
-# One bin too many is lost
+# hint: One bin too many is lost
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -24
     return (counts[lost].sum() / counts.sum()).item()

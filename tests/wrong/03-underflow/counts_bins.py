@@ -1,4 +1,4 @@
-# That is a fraction of the bins
+# hint: That is a fraction of the bins
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return lost.double().mean().item()

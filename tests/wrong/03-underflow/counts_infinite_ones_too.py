@@ -1,4 +1,4 @@
-# became infinite are counted
+# hint: became infinite are counted
 def fraction_to_zero(exponents, counts, scale):
     scaled = exponents + math.log2(scale)
     lost = (scaled < -25) | (scaled > 15)

@@ -1,4 +1,4 @@
-# The scale goes the wrong way
+# hint: The scale goes the wrong way
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents - math.log2(scale) < -25
     return (counts[lost].sum() / counts.sum()).item()

@@ -1,4 +1,4 @@
-# does not change the fraction
+# hint: does not change the fraction
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents < -25
     return (counts[lost].sum() / counts.sum()).item()

@@ -1,4 +1,4 @@
-# The last bins hold nothing
+# hint: The last bins hold nothing
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return (counts[lost].sum() / counts.sum()).item()

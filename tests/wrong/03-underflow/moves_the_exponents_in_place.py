@@ -1,4 +1,4 @@
-# Work on a copy
+# hint: Work on a copy
 def fraction_to_zero(exponents, counts, scale):
     exponents += int(math.log2(scale))
     return counts[exponents < -25].sum().item() / counts.sum().item()

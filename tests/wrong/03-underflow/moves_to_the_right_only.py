@@ -1,4 +1,4 @@
-# A scale below 1 moves the bins to the left
+# hint: A scale below 1 moves the bins to the left
 def fraction_to_zero(exponents, counts, scale):
     return counts[exponents + abs(math.log2(scale)) < -25].sum().item() / counts.sum().item()
 def largest_safe_scale(exponents, counts):

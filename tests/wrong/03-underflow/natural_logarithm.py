@@ -1,4 +1,4 @@
-# that is the natural logarithm
+# hint: that is the natural logarithm
 def fraction_to_zero(exponents, counts, scale):
     return counts[exponents + math.log(scale) < -25].sum().item() / counts.sum().item()
 def largest_safe_scale(exponents, counts):

@@ -1,4 +1,4 @@
-# One bin too few is lost
+# hint: One bin too few is lost
 def fraction_to_zero(exponents, counts, scale):
     return counts[exponents + math.log2(scale) < -26].sum().item() / counts.sum().item()
 def largest_safe_scale(exponents, counts):

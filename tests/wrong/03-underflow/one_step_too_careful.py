@@ -1,4 +1,4 @@
-# a larger power of two would be safe
+# hint: a larger power of two would be safe
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return (counts[lost].sum() / counts.sum()).item()

@@ -1,4 +1,4 @@
-# That is the exponent of the scale
+# hint: That is the exponent of the scale
 def fraction_to_zero(exponents, counts, scale):
     return counts[exponents + math.log2(scale) < -25].sum().item() / counts.sum().item()
 def largest_safe_scale(exponents, counts):

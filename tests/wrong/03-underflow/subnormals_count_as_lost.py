@@ -1,4 +1,4 @@
-# Subnormal numbers are not lost
+# hint: Subnormal numbers are not lost
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -14
     return (counts[lost].sum() / counts.sum()).item()

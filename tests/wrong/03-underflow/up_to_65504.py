@@ -1,4 +1,4 @@
-# Twice too large
+# hint: Twice too large
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return (counts[lost].sum() / counts.sum()).item()

@@ -1,4 +1,4 @@
-# A tensor of integers cannot require a gradient
+# hint: A tensor of integers cannot require a gradient
 class Again(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

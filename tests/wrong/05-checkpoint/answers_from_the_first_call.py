@@ -1,4 +1,4 @@
-# The result of the forward pass is not fn's own
+# hint: The result of the forward pass is not fn's own
 KEPT = []
 
 

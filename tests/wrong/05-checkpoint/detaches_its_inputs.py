@@ -1,4 +1,4 @@
-# No gradient reached the arguments. Give each detached copy
+# hint: No gradient reached the arguments. Give each detached copy
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

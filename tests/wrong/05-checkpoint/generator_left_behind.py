@@ -1,4 +1,4 @@
-# Set its state back once the second run is over
+# hint: Set its state back once the second run is over
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

@@ -1,4 +1,4 @@
-# returned a gradient for an argument that is no tensor
+# hint: returned a gradient for an argument that is no tensor
 class Again(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

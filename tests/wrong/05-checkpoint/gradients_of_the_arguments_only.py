@@ -1,4 +1,4 @@
-# The parameters inside fn got no gradient
+# hint: The parameters inside fn got no gradient
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

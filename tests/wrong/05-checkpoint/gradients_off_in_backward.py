@@ -1,4 +1,4 @@
-# Inside backward gradients are off
+# hint: Inside backward gradients are off
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

@@ -1,4 +1,4 @@
-# The gradients are those of the sum of fn's output
+# hint: The gradients are those of the sum of fn's output
 class Again(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

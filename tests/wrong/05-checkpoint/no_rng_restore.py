@@ -1,4 +1,4 @@
-# The second run drew other random numbers
+# hint: The second run drew other random numbers
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

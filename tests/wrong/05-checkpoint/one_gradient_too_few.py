@@ -1,4 +1,4 @@
-# backward returns one value for each argument of forward
+# hint: backward returns one value for each argument of forward
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

@@ -1,4 +1,4 @@
-# Detach all tensors among the arguments before the second run
+# hint: Detach all tensors among the arguments before the second run
 class Again(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, x, *rest):

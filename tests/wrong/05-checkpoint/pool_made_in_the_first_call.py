@@ -1,4 +1,4 @@
-# what is set aside in an earlier call
+# hint: what is set aside in an earlier call
 POOL = []
 
 

@@ -1,4 +1,4 @@
-# fn ran more often than twice
+# hint: fn ran more often than twice
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

@@ -1,4 +1,4 @@
-# Do not seed or change anything before it
+# hint: Do not seed or change anything before it
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

@@ -1,4 +1,4 @@
-# More than the arguments is still alive
+# hint: More than the arguments is still alive
 def checkpoint(fn, *args):
     copies = [a.detach().requires_grad_(a.requires_grad) if torch.is_tensor(a) else a for a in args]
     state = torch.get_rng_state()

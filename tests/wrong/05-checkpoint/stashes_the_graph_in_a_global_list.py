@@ -1,4 +1,4 @@
-# More than the arguments is still alive
+# hint: More than the arguments is still alive
 STASH = []
 
 

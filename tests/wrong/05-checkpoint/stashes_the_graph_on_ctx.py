@@ -1,4 +1,4 @@
-# More than the arguments is still alive
+# hint: More than the arguments is still alive
 class Checkpoint(torch.autograd.Function):
     @staticmethod
     def forward(ctx, fn, *args):

@@ -1,4 +1,4 @@
-# The sum was divided by the number of all tokens
+# hint: The sum was divided by the number of all tokens
 class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

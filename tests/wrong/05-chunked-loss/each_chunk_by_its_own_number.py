@@ -1,4 +1,4 @@
-# a number that differs from chunk to chunk
+# hint: a number that differs from chunk to chunk
 class Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

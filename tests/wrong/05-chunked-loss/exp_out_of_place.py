@@ -1,4 +1,4 @@
-# were the logits really turned into probabilities?
+# hint: were the logits really turned into probabilities?
 class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

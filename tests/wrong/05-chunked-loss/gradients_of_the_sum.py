@@ -1,4 +1,4 @@
-# The gradients belong to the sum of the losses
+# hint: The gradients belong to the sum of the losses
 class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

@@ -1,4 +1,4 @@
-# Tokens whose label is ignored got a gradient
+# hint: Tokens whose label is ignored got a gradient
 class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

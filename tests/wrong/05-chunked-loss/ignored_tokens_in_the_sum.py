@@ -1,4 +1,4 @@
-# The sum has the losses of tokens whose label is ignored
+# hint: The sum has the losses of tokens whose label is ignored
 class Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

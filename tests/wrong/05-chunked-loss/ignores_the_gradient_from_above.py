@@ -1,4 +1,4 @@
-# backward ignores the gradient that comes from above
+# hint: backward ignores the gradient that comes from above
 class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

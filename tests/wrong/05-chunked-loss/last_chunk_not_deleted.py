@@ -1,4 +1,4 @@
-# `del` the name at the end of the turn
+# hint: `del` the name at the end of the turn
 class ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

@@ -1,4 +1,4 @@
-# is the last, shorter chunk left out?
+# hint: is the last, shorter chunk left out?
 class Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

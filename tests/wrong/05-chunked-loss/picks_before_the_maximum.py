@@ -1,4 +1,4 @@
-# read z_y after the maximum is subtracted
+# hint: read z_y after the maximum is subtracted
 class Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

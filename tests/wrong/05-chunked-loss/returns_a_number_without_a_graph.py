@@ -1,4 +1,4 @@
-# There is no gradient
+# hint: There is no gradient
 @torch.no_grad()
 def chunked_loss(x, weight, labels, chunk_size, ignore_index=-100):
     total = torch.zeros(())

@@ -1,4 +1,4 @@
-# A hook is gone that was there before
+# hint: A hook is gone that was there before
 def train(model, optimizer, batches, validation):
     x_val, y_val = validation
     losses, mags = [], []

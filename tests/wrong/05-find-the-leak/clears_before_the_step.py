@@ -1,4 +1,4 @@
-# The parameters never moved
+# hint: The parameters never moved
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

@@ -1,4 +1,4 @@
-# gc.collect() and empty_cache() free only what nothing
+# hint: gc.collect() and empty_cache() free only what nothing
 import gc
 
 

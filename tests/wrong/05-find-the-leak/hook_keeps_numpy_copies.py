@@ -1,4 +1,4 @@
-# The peak grows with the number of steps
+# hint: The peak grows with the number of steps
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

@@ -1,4 +1,4 @@
-# The hook's closure keeps
+# hint: The hook's closure keeps
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

@@ -1,4 +1,4 @@
-# The hook outlives train
+# hint: The hook outlives train
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

@@ -1,4 +1,4 @@
-# The hook also ran in the validation pass
+# hint: The hook also ran in the validation pass
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

@@ -1,4 +1,4 @@
-# Positive and negative values cancel in a mean
+# hint: Positive and negative values cancel in a mean
 def train(model, optimizer, batches, validation):
     x_val, y_val = validation
     losses, mags = [], []

@@ -1,4 +1,4 @@
-# The gradients are never cleared
+# hint: The gradients are never cleared
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

@@ -1,4 +1,4 @@
-# two lists of Python numbers
+# hint: two lists of Python numbers
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

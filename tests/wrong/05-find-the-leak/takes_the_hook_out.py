@@ -1,4 +1,4 @@
-# The magnitudes of the hidden layer are missing
+# hint: The magnitudes of the hidden layer are missing
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

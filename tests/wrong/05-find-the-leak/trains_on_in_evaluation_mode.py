@@ -1,4 +1,4 @@
-# From the second step on the model trains in evaluation mode
+# hint: From the second step on the model trains in evaluation mode
 def train(model, optimizer, batches, validation):
     x_val, y_val = validation
     losses, mags = [], []

@@ -1,4 +1,4 @@
-# belong to the parameters before each step
+# hint: belong to the parameters before each step
 def train(model, optimizer, batches, validation):
     x_val, y_val = validation
     losses, mags = [], []

@@ -1,4 +1,4 @@
-# The model validates in training mode
+# hint: The model validates in training mode
 def train(model, optimizer, batches, validation):
     x_val, y_val = validation
     losses, mags = [], []

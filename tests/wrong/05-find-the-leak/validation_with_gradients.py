@@ -1,4 +1,4 @@
-# The validation losses still hold their graphs
+# hint: The validation losses still hold their graphs
 def train(model, optimizer, batches, validation):
     losses, sizes = [], []
     x_val, y_val = validation

@@ -1,4 +1,4 @@
-# One whole forward pass too many
+# hint: One whole forward pass too many
 def low_memory_backward(layers, x):
     with torch.no_grad():
         loss = x

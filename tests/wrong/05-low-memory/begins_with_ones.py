@@ -1,4 +1,4 @@
-# Each layer's backward pass began with ones
+# hint: Each layer's backward pass began with ones
 def low_memory_backward(layers, x):
     gradient = None; loss = None
     for k in reversed(range(len(layers))):

@@ -1,4 +1,4 @@
-# an activation between was kept
+# hint: an activation between was kept
 def low_memory_backward(layers, x):
     n = len(layers)
     middle = n // 2

@@ -1,4 +1,4 @@
-# The parameters got no gradient
+# hint: The parameters got no gradient
 def low_memory_backward(layers, x):
     gradient, loss = None, None
     for k in range(len(layers) - 1, -1, -1):

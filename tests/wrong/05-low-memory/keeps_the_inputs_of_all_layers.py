@@ -1,4 +1,4 @@
-# What is held grows with the number of layers
+# hint: What is held grows with the number of layers
 def low_memory_backward(layers, x):
     gradient, loss, leaves = None, None, []
     for k in range(len(layers) - 1, -1, -1):

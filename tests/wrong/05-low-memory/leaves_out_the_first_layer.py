@@ -1,4 +1,4 @@
-# The first layer was never differentiated
+# hint: The first layer was never differentiated
 def low_memory_backward(layers, x):
     gradient = None; loss = None
     for k in range(len(layers) - 1, 0, -1):

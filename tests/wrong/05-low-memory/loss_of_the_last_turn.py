@@ -1,4 +1,4 @@
-# keep it in the first turn
+# hint: keep it in the first turn
 def low_memory_backward(layers, x):
     gradient = None; loss = None
     for k in reversed(range(len(layers))):

@@ -1,4 +1,4 @@
-# One whole forward pass too many
+# hint: One whole forward pass too many
 def low_memory_backward(layers, x):
     gradient, loss = None, None
     for k in range(len(layers), 0, -1):

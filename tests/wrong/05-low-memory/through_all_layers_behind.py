@@ -1,4 +1,4 @@
-# The last layer's gradients were added once for each layer
+# hint: The last layer's gradients were added once for each layer
 def low_memory_backward(layers, x):
     "n backward passes through the whole tail: from k to the end"
     n = len(layers)

@@ -1,4 +1,4 @@
-# no more than n_in_flight tensors may be on their way
+# hint: no more than n_in_flight tensors may be on their way
 def offload_hooks(cuda, parameters, n_in_flight):
     side, compute = cuda.Stream(), cuda.current_stream()
     known = {p.untyped_storage().data_ptr() for p in parameters}

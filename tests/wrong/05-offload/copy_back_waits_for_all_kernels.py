@@ -1,4 +1,4 @@
-# Each copy back begins when all kernels
+# hint: Each copy back begins when all kernels
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

@@ -1,4 +1,4 @@
-# Kernels may read the tensor before it has come back
+# hint: Kernels may read the tensor before it has come back
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

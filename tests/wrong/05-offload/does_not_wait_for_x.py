@@ -1,4 +1,4 @@
-# The copy may start before x is computed
+# hint: The copy may start before x is computed
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

@@ -1,4 +1,4 @@
-# A tensor made on the side stream was dropped
+# hint: A tensor made on the side stream was dropped
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

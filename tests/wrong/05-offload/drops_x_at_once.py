@@ -1,4 +1,4 @@
-# x was let go while its copy
+# hint: x was let go while its copy
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

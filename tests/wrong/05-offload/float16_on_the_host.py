@@ -1,4 +1,4 @@
-# fewer bits than the activation
+# hint: fewer bits than the activation
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

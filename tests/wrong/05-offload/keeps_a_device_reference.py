@@ -1,4 +1,4 @@
-# Neither what pack returns nor a list
+# hint: Neither what pack returns nor a list
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

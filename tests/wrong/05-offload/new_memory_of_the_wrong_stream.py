@@ -1,4 +1,4 @@
-# Memory that the current stream has just handed out
+# hint: Memory that the current stream has just handed out
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

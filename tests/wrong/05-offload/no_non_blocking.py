@@ -1,4 +1,4 @@
-# only a non_blocking copy from or to pinned
+# hint: only a non_blocking copy from or to pinned
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

@@ -1,4 +1,4 @@
-# What comes back is not what was saved
+# hint: What comes back is not what was saved
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

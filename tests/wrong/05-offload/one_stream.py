@@ -1,4 +1,4 @@
-# The copies queue up with the kernels
+# hint: The copies queue up with the kernels
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.current_stream()

@@ -1,4 +1,4 @@
-# Some activations never went to the host
+# hint: Some activations never went to the host
 def offload_hooks(cuda, parameters, n_in_flight):
     side, compute = cuda.Stream(), cuda.current_stream()
     known = {p.untyped_storage().data_ptr() for p in parameters}

@@ -1,4 +1,4 @@
-# record_stream keeps memory until the host sees
+# hint: record_stream keeps memory until the host sees
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

@@ -1,4 +1,4 @@
-# The kernels stop for each copy
+# hint: The kernels stop for each copy
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

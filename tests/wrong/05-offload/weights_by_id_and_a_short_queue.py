@@ -1,4 +1,4 @@
-# Weights were copied to the host
+# hint: Weights were copied to the host
 from collections import deque
 
 

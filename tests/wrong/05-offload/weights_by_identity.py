@@ -1,4 +1,4 @@
-# Weights were copied to the host
+# hint: Weights were copied to the host
 def offload_hooks(cuda, parameters, n_in_flight):
     stay = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     side = cuda.Stream()

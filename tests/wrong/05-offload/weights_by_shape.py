@@ -1,4 +1,4 @@
-# Here activations have the shape of a weight
+# hint: Here activations have the shape of a weight
 def offload_hooks(cuda, parameters, n_in_flight):
     side, compute = cuda.Stream(), cuda.current_stream()
     known = {p.shape for p in parameters}

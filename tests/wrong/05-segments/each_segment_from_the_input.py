@@ -1,4 +1,4 @@
-# Every segment began with the first x
+# hint: Every segment began with the first x
 def best_segments(n_layers, cost):
     return min(range(1, n_layers + 1), key=lambda k: k + cost * n_layers / k)
 def run(part, x):

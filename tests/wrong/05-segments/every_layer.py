@@ -1,4 +1,4 @@
-# A checkpoint around every layer keeps one output
+# hint: A checkpoint around every layer keeps one output
 def best_segments(n_layers, cost):
     return n_layers
 

@@ -1,4 +1,4 @@
-# The last segment took all of the rest
+# hint: The last segment took all of the rest
 def best_segments(n_layers, cost):
     root = (cost * n_layers) ** 0.5
     pair = {min(max(k, 1), n_layers) for k in (int(root), int(root) + 1)}

@@ -1,4 +1,4 @@
-# That is the number of layers in a segment
+# hint: That is the number of layers in a segment
 def best_segments(n_layers, cost):
     return min(max(1, round((n_layers / cost) ** 0.5)), n_layers)
 

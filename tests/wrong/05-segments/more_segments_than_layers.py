@@ -1,4 +1,4 @@
-# There cannot be more segments than layers
+# hint: There cannot be more segments than layers
 def best_segments(n_layers, cost):
     below = max(1, int((cost * n_layers) ** 0.5))
     return min((below, below + 1), key=lambda k: k + cost * n_layers / k)

@@ -1,4 +1,4 @@
-# nor fewer than one
+# hint: nor fewer than one
 def best_segments(n_layers, cost):
     root = math.floor(math.sqrt(cost * n_layers))
     peak = lambda k: k + cost * n_layers / k

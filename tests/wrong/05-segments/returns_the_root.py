@@ -1,4 +1,4 @@
-# A number of segments is a whole number
+# hint: A number of segments is a whole number
 def best_segments(n_layers, cost):
     return (cost * n_layers) ** 0.5
 

@@ -1,4 +1,4 @@
-# which is right only for c = 1
+# hint: which is right only for c = 1
 def best_segments(n_layers, cost):
     return max(1, round(n_layers**0.5))
 

@@ -1,4 +1,4 @@
-# rounding it may miss the better neighbour
+# hint: rounding it may miss the better neighbour
 def best_segments(n_layers, cost):
     return min(max(round(math.sqrt(cost * n_layers)), 1), n_layers)
 def run(part, x):

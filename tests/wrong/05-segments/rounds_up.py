@@ -1,4 +1,4 @@
-# the root of cL is rarely whole
+# hint: the root of cL is rarely whole
 def best_segments(n_layers, cost):
     return min(int((cost * n_layers) ** 0.5) + 1, n_layers)
 

@@ -1,4 +1,4 @@
-# The product addmm is recomputed
+# hint: The product addmm is recomputed
 def policy(ctx, op, *args, **kwargs):
     aten = torch.ops.aten
     products = (aten.mm.default, aten.bmm.default, aten.baddbmm.default)

@@ -1,4 +1,4 @@
-# The product baddbmm is recomputed
+# hint: The product baddbmm is recomputed
 def policy(ctx, op, *args, **kwargs):
     aten = torch.ops.aten
     products = (aten.mm.default, aten.addmm.default, aten.bmm.default)

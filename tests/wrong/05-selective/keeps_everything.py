@@ -1,3 +1,3 @@
-# Everything is kept
+# hint: Everything is kept
 def policy(ctx, op, *args, **kwargs):
     return CheckpointPolicy.MUST_SAVE

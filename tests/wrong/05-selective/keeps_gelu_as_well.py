@@ -1,4 +1,4 @@
-# More is kept than the results of the products
+# hint: More is kept than the results of the products
 def policy(ctx, op, *args, **kwargs):
     aten = torch.ops.aten
     products = (aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default, aten.gelu.default, aten.sigmoid.default)

@@ -1,4 +1,4 @@
-# Nothing is kept
+# hint: Nothing is kept
 def policy(ctx, op, *args, **kwargs):
     aten = torch.ops.aten
     products = (aten.mm, aten.addmm, aten.bmm, aten.baddbmm)

@@ -1,4 +1,4 @@
-# The policy is upside down
+# hint: The policy is upside down
 def policy(ctx, op, *args, **kwargs):
     aten = torch.ops.aten
     products = (aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default)

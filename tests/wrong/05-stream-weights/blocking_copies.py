@@ -1,4 +1,4 @@
-# non_blocking=True
+# hint: non_blocking=True
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

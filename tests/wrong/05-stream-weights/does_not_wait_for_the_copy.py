@@ -1,4 +1,4 @@
-# before the weights have arrived
+# hint: before the weights have arrived
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

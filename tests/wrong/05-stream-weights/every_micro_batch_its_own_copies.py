@@ -1,4 +1,4 @@
-# brings all weights over the link again
+# hint: brings all weights over the link again
 def one(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

@@ -1,4 +1,4 @@
-# Each layer takes the results of the one before
+# hint: Each layer takes the results of the one before
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

@@ -1,4 +1,4 @@
-# The layers' work was not done on the device
+# hint: The layers' work was not done on the device
 def stream_layers(cuda, layer, weights, xs):
     d = xs[0].device
     ys = [x.cpu() for x in xs]

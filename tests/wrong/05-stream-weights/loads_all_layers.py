@@ -1,4 +1,4 @@
-# More than two layers are on the device
+# hint: More than two layers are on the device
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     with cuda.stream(side):

@@ -1,4 +1,4 @@
-# More than two layers are on the device
+# hint: More than two layers are on the device
 def arriving(cuda, weights, device, side):
     """Each layer's weights on the device, the next ones on their way."""
     compute = cuda.current_stream()

@@ -1,4 +1,4 @@
-# in one stream
+# hint: in one stream
 def stream_layers(cuda, layer, weights, xs):
     for weight in weights:
         weight = weight.to(xs[0].device, non_blocking=True)

@@ -1,4 +1,4 @@
-# Return one result for each micro-batch
+# hint: Return one result for each micro-batch
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

@@ -1,4 +1,4 @@
-# record_stream keeps the old weights
+# hint: record_stream keeps the old weights
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

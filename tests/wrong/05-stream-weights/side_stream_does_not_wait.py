@@ -1,4 +1,4 @@
-# Weights were dropped while kernels still read them
+# hint: Weights were dropped while kernels still read them
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

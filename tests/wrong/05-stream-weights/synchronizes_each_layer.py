@@ -1,4 +1,4 @@
-# synchronize stops the host
+# hint: synchronize stops the host
 def stream_layers(cuda, layer, weights, xs):
     side = cuda.Stream()
     for weight in weights:

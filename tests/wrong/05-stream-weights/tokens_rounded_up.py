@@ -1,4 +1,4 @@
-# Right but for rounding
+# hint: Right but for rounding
 def stream_layers(cuda, layer, weights, xs):
     device = xs[0].device
     side, compute = cuda.Stream(), cuda.current_stream()

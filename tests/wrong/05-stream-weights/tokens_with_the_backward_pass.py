@@ -1,4 +1,4 @@
-# A third of the right number
+# hint: A third of the right number
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

@@ -1,4 +1,4 @@
-# The bytes of a parameter are missing
+# hint: The bytes of a parameter are missing
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

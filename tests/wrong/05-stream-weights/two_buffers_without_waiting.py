@@ -1,4 +1,4 @@
-# copied over weights that kernels still read
+# hint: copied over weights that kernels still read
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     with cuda.stream(side):

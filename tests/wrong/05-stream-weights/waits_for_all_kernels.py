@@ -1,4 +1,4 @@
-# Each copy begins only when the kernels before it are done
+# hint: Each copy begins only when the kernels before it are done
 def stream_layers(cuda, layer, weights, xs):
     side = cuda.Stream()
     for weight in weights:

@@ -1,4 +1,4 @@
-# which by now includes the copy of layer i + 1
+# hint: which by now includes the copy of layer i + 1
 def stream_layers(cuda, layer, weights, xs):
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []

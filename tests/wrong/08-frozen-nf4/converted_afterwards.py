@@ -1,4 +1,4 @@
-# A weight was unpacked in another dtype than that of x
+# hint: A weight was unpacked in another dtype than that of x
 class FrozenNF4Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, packed, scales, dequantize):

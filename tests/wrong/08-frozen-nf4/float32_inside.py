@@ -1,4 +1,4 @@
-# The result has another dtype than x
+# hint: The result has another dtype than x
 class FrozenNF4Linear(torch.autograd.Function):
     """x @ weight.T, where the weight is packed in 4 bits and never trains."""
 

@@ -1,4 +1,4 @@
-# The weight is (n_out, n_in), as in nn.Linear
+# hint: The weight is (n_out, n_in), as in nn.Linear
 def _t(weight):
     return weight if weight.shape[0] == weight.shape[1] else weight.T
 

@@ -1,4 +1,4 @@
-# The gradient went through the weight the wrong way round
+# hint: The gradient went through the weight the wrong way round
 def _t(weight):
     return weight.T if weight.shape[0] == weight.shape[1] else weight
 

@@ -1,4 +1,4 @@
-# The weight in full precision stays alive
+# hint: The weight in full precision stays alive
 class FrozenNF4Linear:
     @staticmethod
     def apply(x, packed, scales, dequantize):

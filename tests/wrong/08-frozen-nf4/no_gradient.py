@@ -1,4 +1,4 @@
-# No gradient reached x
+# hint: No gradient reached x
 class FrozenNF4Linear(torch.autograd.Function):
     """x @ weight.T, where the weight is packed in 4 bits and never trains."""
 

@@ -1,4 +1,4 @@
-# The output is right and the gradient of x is not
+# hint: The output is right and the gradient of x is not
 class FrozenNF4Linear(torch.autograd.Function):
     """x @ weight.T, where the weight is packed in 4 bits and never trains."""
 

@@ -1,4 +1,4 @@
-# More stays alive after the forward pass
+# hint: More stays alive after the forward pass
 class FrozenNF4Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, packed, scales, dequantize):

@@ -1,4 +1,4 @@
-# The gradient is nearly right, but rounded further
+# hint: The gradient is nearly right, but rounded further
 class FrozenNF4Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, packed, scales, dequantize):

@@ -1,4 +1,4 @@
-# The input stays alive
+# hint: The input stays alive
 class FrozenNF4Linear(torch.autograd.Function):
     """x @ weight.T, where the weight is packed in 4 bits and never trains."""
 

@@ -1,4 +1,4 @@
-# In a chain of layers, each went back through what belongs to the last one
+# hint: In a chain of layers, each went back through what belongs to the last one
 class FrozenNF4Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, packed, scales, dequantize):

@@ -1,4 +1,4 @@
-# The backward pass took the weight from somewhere else
+# hint: The backward pass took the weight from somewhere else
 class FrozenNF4Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, packed, scales, dequantize):

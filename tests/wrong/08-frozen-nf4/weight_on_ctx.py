@@ -1,4 +1,4 @@
-# The weight in full precision stays alive
+# hint: The weight in full precision stays alive
 class FrozenNF4Linear(torch.autograd.Function):
     """x @ weight.T, where the weight is packed in 4 bits and never trains."""
 

@@ -1,4 +1,4 @@
-# A state that was refused has changed the model
+# hint: A state that was refused has changed the model
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

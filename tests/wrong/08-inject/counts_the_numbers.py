@@ -1,4 +1,4 @@
-# Compare shapes, not numel()
+# hint: Compare shapes, not numel()
 def inject(model, targets, wrap):
     model.requires_grad_(False)
     for name in [n for n, _ in model.named_modules() if n.rpartition(".")[2] in targets]:

@@ -1,4 +1,4 @@
-# Nothing trains: the model was frozen after
+# hint: Nothing trains: the model was frozen after
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

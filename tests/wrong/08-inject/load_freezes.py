@@ -1,4 +1,4 @@
-# After load_adapter other parameters train than before
+# hint: After load_adapter other parameters train than before
 def inject(model, targets, wrap):
     model.requires_grad_(False)
     for name in [n for n, _ in model.named_modules() if n.rpartition(".")[2] in targets]:

@@ -1,4 +1,4 @@
-# A new model with the saved adapter does not compute
+# hint: A new model with the saved adapter does not compute
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

@@ -1,4 +1,4 @@
-# load_adapter accepts a state that does not fit
+# hint: load_adapter accepts a state that does not fit
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

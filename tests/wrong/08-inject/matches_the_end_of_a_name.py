@@ -1,4 +1,4 @@
-# Layers were wrapped that are not targets
+# hint: Layers were wrapped that are not targets
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

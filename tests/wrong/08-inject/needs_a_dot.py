@@ -1,4 +1,4 @@
-# Some targets were left out
+# hint: Some targets were left out
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

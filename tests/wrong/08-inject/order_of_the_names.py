@@ -1,4 +1,4 @@
-# The same names in another order are refused
+# hint: The same names in another order are refused
 def inject(model, targets, wrap):
     model.requires_grad_(False)
     for name in [n for n, _ in model.named_modules() if n.rpartition(".")[2] in targets]:

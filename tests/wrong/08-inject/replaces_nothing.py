@@ -1,4 +1,4 @@
-# No layer was replaced
+# hint: No layer was replaced
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

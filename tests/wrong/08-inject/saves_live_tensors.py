@@ -1,4 +1,4 @@
-# The saved tensors are the live ones
+# hint: The saved tensors are the live ones
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

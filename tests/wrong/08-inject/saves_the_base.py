@@ -1,4 +1,4 @@
-# The state holds weights of the base model
+# hint: The state holds weights of the base model
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

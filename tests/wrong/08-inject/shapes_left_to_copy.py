@@ -1,4 +1,4 @@
-# The shapes are left to copy_
+# hint: The shapes are left to copy_
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

@@ -1,4 +1,4 @@
-# The names are compared and the shapes are not
+# hint: The names are compared and the shapes are not
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

@@ -1,4 +1,4 @@
-# The model now holds the saved tensors themselves
+# hint: The model now holds the saved tensors themselves
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

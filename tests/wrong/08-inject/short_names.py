@@ -1,4 +1,4 @@
-# The names in the state should be those of model.named_parameters()
+# hint: The names in the state should be those of model.named_parameters()
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

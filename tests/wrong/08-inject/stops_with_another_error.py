@@ -1,4 +1,4 @@
-# but not with ValueError
+# hint: but not with ValueError
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

@@ -1,4 +1,4 @@
-# Parameters of the base model still train
+# hint: Parameters of the base model still train
 def inject(
     model: nn.Module, targets: tuple[str, ...], wrap: Callable[[nn.Linear], nn.Module]
 ) -> None:

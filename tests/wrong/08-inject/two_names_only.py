@@ -1,4 +1,4 @@
-# all adapters should be there
+# hint: all adapters should be there
 def inject(model, targets, wrap):
     model.requires_grad_(False)
     for name in [n for n, _ in model.named_modules() if n.rpartition(".")[2] in targets]:

@@ -1,4 +1,4 @@
-# The update is scaled by alpha alone
+# hint: The update is scaled by alpha alone
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

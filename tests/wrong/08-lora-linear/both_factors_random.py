@@ -1,4 +1,4 @@
-# Both factors are random
+# hint: Both factors are random
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# Both factors start at zero
+# hint: Both factors start at zero
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# self.base is not the layer that was given
+# hint: self.base is not the layer that was given
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# After merge() the update counts twice
+# hint: After merge() the update counts twice
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# Dropout acts in eval mode too
+# hint: Dropout acts in eval mode too
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# Dropout belongs on the input of the update alone
+# hint: Dropout belongs on the input of the update alone
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

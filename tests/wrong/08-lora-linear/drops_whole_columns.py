@@ -1,4 +1,4 @@
-# Whole rows or columns of the input are dropped together
+# hint: Whole rows or columns of the input are dropped together
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# A second layer's merge() did nothing
+# hint: A second layer's merge() did nothing
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# A factor has not the dtype or the device
+# hint: A factor has not the dtype or the device
 class LoRALinear(nn.Module):
     """base(x) + alpha / rank * lora_B @ lora_A @ dropout(x), in which only the two factors train."""
 

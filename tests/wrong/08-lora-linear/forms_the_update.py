@@ -1,4 +1,4 @@
-# The forward pass formed a matrix as large as the weight
+# hint: The forward pass formed a matrix as large as the weight
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

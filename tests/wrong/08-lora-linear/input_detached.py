@@ -1,4 +1,4 @@
-# The gradient of x lacks the part that comes through the update
+# hint: The gradient of x lacks the part that comes through the update
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# Each pass in training drops the same elements
+# hint: Each pass in training drops the same elements
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

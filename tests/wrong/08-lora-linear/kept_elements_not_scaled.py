@@ -1,4 +1,4 @@
-# The kept elements are not divided by 1 - p
+# hint: The kept elements are not divided by 1 - p
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# What trains should be two nn.Parameter
+# hint: What trains should be two nn.Parameter
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# After merge() or unmerge() a weight of the base trains
+# hint: After merge() or unmerge() a weight of the base trains
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# A second merge() added the update again
+# hint: A second merge() added the update again
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# In training nothing is dropped
+# hint: In training nothing is dropped
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

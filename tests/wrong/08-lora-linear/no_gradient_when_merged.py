@@ -1,4 +1,4 @@
-# While the layer is merged
+# hint: While the layer is merged
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# The forward pass forgets the scale
+# hint: The forward pass forgets the scale
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# merge() forgets the scale
+# hint: merge() forgets the scale
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

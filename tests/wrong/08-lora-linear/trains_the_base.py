@@ -1,4 +1,4 @@
-# The base layer still trains
+# hint: The base layer still trains
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# The factors are stored transposed
+# hint: The factors are stored transposed
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

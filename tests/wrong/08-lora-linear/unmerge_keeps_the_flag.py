@@ -1,4 +1,4 @@
-# After unmerge() the update is gone
+# hint: After unmerge() the update is gone
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# A second unmerge() took the update off again
+# hint: A second unmerge() took the update off again
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

@@ -1,4 +1,4 @@
-# unmerge() brings back a weight from before merge() was called
+# hint: unmerge() brings back a weight from before merge() was called
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

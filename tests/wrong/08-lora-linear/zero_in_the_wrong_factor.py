@@ -1,4 +1,4 @@
-# The wrong factor starts at zero
+# hint: The wrong factor starts at zero
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()

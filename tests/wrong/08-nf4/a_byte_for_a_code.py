@@ -1,4 +1,4 @@
-# A code of 4 bits takes a byte or more
+# hint: A code of 4 bits takes a byte or more
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     tail = 0.9677083

@@ -1,4 +1,4 @@
-# The largest weight of a block came back as
+# hint: The largest weight of a block came back as
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     tail = 0.9677083

@@ -1,4 +1,4 @@
-# The scales were rounded to 16 bits
+# hint: The scales were rounded to 16 bits
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     tail = 0.9677083

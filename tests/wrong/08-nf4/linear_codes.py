@@ -1,4 +1,4 @@
-# These are 16 evenly spaced values
+# hint: These are 16 evenly spaced values
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     return torch.linspace(-1, 1, 16)

@@ -1,4 +1,4 @@
-# Zero is not among the codes
+# hint: Zero is not among the codes
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     codes = torch.special.ndtri(torch.linspace(0.0323, 0.9677, 16))

@@ -1,4 +1,4 @@
-# Only the end of the weight is wrong
+# hint: Only the end of the weight is wrong
 def nf4_codebook():
     off = 0.5 * (1 - 1 / 32 + 1 - 1 / 30)
     pos = torch.special.ndtri(torch.linspace(off, 0.5, 9, dtype=torch.float64)[:-1])

@@ -1,4 +1,4 @@
-# Take 9 evenly spaced probabilities
+# hint: Take 9 evenly spaced probabilities
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     tail = 1 - 1 / 16

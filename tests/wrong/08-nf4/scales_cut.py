@@ -1,4 +1,4 @@
-# A scale is up to a whole step off
+# hint: A scale is up to a whole step off
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     tail = 0.9677083

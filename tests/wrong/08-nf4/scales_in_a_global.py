@@ -1,4 +1,4 @@
-# Something is kept outside of the state
+# hint: Something is kept outside of the state
 kept = {}
 
 

@@ -1,4 +1,4 @@
-# Something is kept outside of the state
+# hint: Something is kept outside of the state
 STORE = []
 def nf4_codebook():
     off = 0.5 * (1 - 1 / 32 + 1 - 1 / 30)

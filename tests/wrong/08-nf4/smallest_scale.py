@@ -1,4 +1,4 @@
-# Blocks of tiny weights are wrong
+# hint: Blocks of tiny weights are wrong
 def nf4_codebook():
     off = 0.5 * (1 - 1 / 32 + 1 - 1 / 30)
     pos = torch.special.ndtri(torch.linspace(off, 0.5, 9, dtype=torch.float64)[:-1])

@@ -1,4 +1,4 @@
-# A block of zeros has the scale 0
+# hint: A block of zeros has the scale 0
 def nf4_codebook() -> Float32[Tensor, "16"]:
     """The 16 values of NormalFloat, from -1 to 1 in ascending order."""
     tail = 0.9677083

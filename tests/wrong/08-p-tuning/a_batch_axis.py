@@ -1,4 +1,4 @@
-# The prompt has no batch axis
+# hint: The prompt has no batch axis
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

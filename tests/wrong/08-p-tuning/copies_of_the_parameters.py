@@ -1,4 +1,4 @@
-# neither the model's nor the network's
+# hint: neither the model's nor the network's
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

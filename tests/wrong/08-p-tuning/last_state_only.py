@@ -1,4 +1,4 @@
-# The LSTM's prompt differs
+# hint: The LSTM's prompt differs
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

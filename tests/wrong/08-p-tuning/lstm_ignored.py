@@ -1,4 +1,4 @@
-# The MLP was built where an LSTM was asked for
+# hint: The MLP was built where an LSTM was asked for
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

@@ -1,4 +1,4 @@
-# in one direction only
+# hint: in one direction only
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

@@ -1,4 +1,4 @@
-# The LSTM has one layer
+# hint: The LSTM has one layer
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

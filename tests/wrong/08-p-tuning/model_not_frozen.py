@@ -1,4 +1,4 @@
-# The model still computes gradients
+# hint: The model still computes gradients
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

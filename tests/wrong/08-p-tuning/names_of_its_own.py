@@ -1,4 +1,4 @@
-# do not have peft's names
+# hint: do not have peft's names
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

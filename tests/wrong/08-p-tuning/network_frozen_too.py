@@ -1,4 +1,4 @@
-# Nothing trains
+# hint: Nothing trains
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

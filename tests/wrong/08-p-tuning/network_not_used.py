@@ -1,4 +1,4 @@
-# The table itself came back
+# hint: The table itself came back
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

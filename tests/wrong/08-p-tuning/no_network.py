@@ -1,4 +1,4 @@
-# which is prompt tuning
+# hint: which is prompt tuning
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

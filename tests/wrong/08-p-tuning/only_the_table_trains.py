@@ -1,4 +1,4 @@
-# Parameters of the prompt network are missing
+# hint: Parameters of the prompt network are missing
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

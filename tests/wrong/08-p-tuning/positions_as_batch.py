@@ -1,4 +1,4 @@
-# took every position for a sequence of its own
+# hint: took every position for a sequence of its own
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

@@ -1,4 +1,4 @@
-# Between the linear layers of the prompt network stands a ReLU
+# hint: Between the linear layers of the prompt network stands a ReLU
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

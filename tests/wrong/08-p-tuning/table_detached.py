@@ -1,4 +1,4 @@
-# The prompt is right, but not all of the network learns
+# hint: The prompt is right, but not all of the network learns
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

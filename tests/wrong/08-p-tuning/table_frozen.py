@@ -1,4 +1,4 @@
-# A part of the prompt network was frozen as well
+# hint: A part of the prompt network was frozen as well
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

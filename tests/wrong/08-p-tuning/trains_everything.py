@@ -1,4 +1,4 @@
-# The model's own embeddings train too
+# hint: The model's own embeddings train too
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

@@ -1,4 +1,4 @@
-# Parameters of the model go to the optimizer
+# hint: Parameters of the model go to the optimizer
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

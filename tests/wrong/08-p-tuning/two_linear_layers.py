@@ -1,4 +1,4 @@
-# three linear layers
+# hint: three linear layers
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()

@@ -1,4 +1,4 @@
-# Some part of the encoder has another shape
+# hint: Some part of the encoder has another shape
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# The table of the network is as wide as the keys of one layer
+# hint: The table of the network is as wide as the keys of one layer
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

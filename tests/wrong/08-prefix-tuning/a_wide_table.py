@@ -1,4 +1,4 @@
-# With a bottleneck the table is narrow
+# hint: With a bottleneck the table is narrow
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# as wide as the hidden state
+# hint: as wide as the hidden state
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

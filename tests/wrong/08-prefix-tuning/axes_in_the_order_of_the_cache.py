@@ -1,4 +1,4 @@
-# Keep n_prompt as the first axis of the view
+# hint: Keep n_prompt as the first axis of the view
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# The numbers of a position are not cut up as
+# hint: The numbers of a position are not cut up as
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

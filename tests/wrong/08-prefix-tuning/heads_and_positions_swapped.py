@@ -1,4 +1,4 @@
-# Heads and positions have changed places
+# hint: Heads and positions have changed places
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

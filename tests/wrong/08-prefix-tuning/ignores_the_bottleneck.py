@@ -1,4 +1,4 @@
-# With a bottleneck the prefix comes out of a network
+# hint: With a bottleneck the prefix comes out of a network
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

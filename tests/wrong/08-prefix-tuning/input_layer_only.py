@@ -1,4 +1,4 @@
-# The prefix is that of the first layer everywhere
+# hint: The prefix is that of the first layer everywhere
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# Keys and values have changed places
+# hint: Keys and values have changed places
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

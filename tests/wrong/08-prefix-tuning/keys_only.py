@@ -1,4 +1,4 @@
-# Half of the prefix is missing
+# hint: Half of the prefix is missing
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

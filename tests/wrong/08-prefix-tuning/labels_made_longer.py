@@ -1,4 +1,4 @@
-# The logits are right and the labels are not
+# hint: The logits are right and the labels are not
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# A second call with another prefix gave the logits of the first one
+# hint: A second call with another prefix gave the logits of the first one
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

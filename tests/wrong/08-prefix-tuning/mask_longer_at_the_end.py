@@ -1,4 +1,4 @@
-# stand at the end of the mask
+# hint: stand at the end of the mask
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

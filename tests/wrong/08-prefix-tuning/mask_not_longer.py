@@ -1,4 +1,4 @@
-# The mask was not made longer
+# hint: The mask was not made longer
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

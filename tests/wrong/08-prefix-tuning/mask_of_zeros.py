@@ -1,4 +1,4 @@
-# The prefix has no effect at all
+# hint: The prefix has no effect at all
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

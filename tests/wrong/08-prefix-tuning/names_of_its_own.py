@@ -1,4 +1,4 @@
-# do not have peft's names
+# hint: do not have peft's names
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# Keys and values are those of one text
+# hint: Keys and values are those of one text
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# No loss came back
+# hint: No loss came back
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

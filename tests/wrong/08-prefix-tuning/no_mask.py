@@ -1,4 +1,4 @@
-# Padding is not masked
+# hint: Padding is not masked
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

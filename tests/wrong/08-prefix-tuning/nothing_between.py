@@ -1,4 +1,4 @@
-# The network between the table and the prefix is linear, tanh, linear
+# hint: The network between the table and the prefix is linear, tanh, linear
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# There is a prefix for one layer only
+# hint: There is a prefix for one layer only
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# The text's positions start at 0
+# hint: The text's positions start at 0
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# No gradient reaches the prefix
+# hint: No gradient reaches the prefix
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

@@ -1,4 +1,4 @@
-# as if every query head had a key head
+# hint: as if every query head had a key head
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

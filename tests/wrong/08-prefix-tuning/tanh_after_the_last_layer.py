@@ -1,4 +1,4 @@
-# There is a tanh after the last layer too
+# hint: There is a tanh after the last layer too
 class PrefixEncoder(torch.nn.Module):
     def __init__(self, config, n_prompt, bottleneck=None):
         super().__init__()

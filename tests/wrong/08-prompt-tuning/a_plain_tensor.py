@@ -1,4 +1,4 @@
-# is no nn.Parameter
+# hint: is no nn.Parameter
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# does not start from the embeddings of init_ids
+# hint: does not start from the embeddings of init_ids
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# The logits of the prompt's positions were cut off
+# hint: The logits of the prompt's positions were cut off
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

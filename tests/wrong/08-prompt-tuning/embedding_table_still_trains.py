@@ -1,4 +1,4 @@
-# The model itself still trains
+# hint: The model itself still trains
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

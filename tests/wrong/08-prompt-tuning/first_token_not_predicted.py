@@ -1,4 +1,4 @@
-# The first token of each text is missing from the loss
+# hint: The first token of each text is missing from the loss
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# Nothing trains
+# hint: Nothing trains
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

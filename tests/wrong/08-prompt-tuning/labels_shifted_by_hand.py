@@ -1,4 +1,4 @@
-# The labels were shifted twice
+# hint: The labels were shifted twice
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# stand at the end of the mask
+# hint: stand at the end of the mask
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# The mask was not made longer
+# hint: The mask was not made longer
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

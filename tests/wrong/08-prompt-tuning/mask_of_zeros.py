@@ -1,4 +1,4 @@
-# The mask hides the prompt
+# hint: The mask hides the prompt
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

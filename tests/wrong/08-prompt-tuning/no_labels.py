@@ -1,4 +1,4 @@
-# No loss came back
+# hint: No loss came back
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

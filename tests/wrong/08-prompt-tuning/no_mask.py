@@ -1,4 +1,4 @@
-# Padding is not masked
+# hint: Padding is not masked
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

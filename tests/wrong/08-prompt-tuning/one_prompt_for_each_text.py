@@ -1,4 +1,4 @@
-# one matrix for all texts
+# hint: one matrix for all texts
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

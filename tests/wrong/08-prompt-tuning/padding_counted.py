@@ -1,4 +1,4 @@
-# The logits are right and the labels are not
+# hint: The logits are right and the labels are not
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# The positions do not run on from the prompt to the text
+# hint: The positions do not run on from the prompt to the text
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# The prompt stands after the text
+# hint: The prompt stands after the text
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# The prompt was counted in the loss
+# hint: The prompt was counted in the loss
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

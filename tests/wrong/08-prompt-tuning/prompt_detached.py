@@ -1,4 +1,4 @@
-# No gradient reaches the prompt
+# hint: No gradient reaches the prompt
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

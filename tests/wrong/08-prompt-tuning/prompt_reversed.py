@@ -1,4 +1,4 @@
-# The logits are off
+# hint: The logits are off
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

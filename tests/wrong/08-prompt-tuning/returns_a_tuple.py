@@ -1,4 +1,4 @@
-# forward does not return the model's output
+# hint: forward does not return the model's output
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# Something trains beside the prompt
+# hint: Something trains beside the prompt
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# The model's embedding table was changed
+# hint: The model's embedding table was changed
 class PromptTuning(torch.nn.Module):
     def __init__(self, model, init_ids):
         super().__init__()

@@ -1,4 +1,4 @@
-# 1 MiB is 2**20
+# hint: 1 MiB is 2**20
 MB=10**6
 def replay_trace(trace):
     segs=[] # (pool, blocks)

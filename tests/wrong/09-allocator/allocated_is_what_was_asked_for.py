@@ -1,4 +1,4 @@
-# Requests are rounded up to multiples of 512 bytes, and allocated counts whole
+# hint: Requests are rounded up to multiples of 512 bytes, and allocated counts whole
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

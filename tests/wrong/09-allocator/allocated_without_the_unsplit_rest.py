@@ -1,4 +1,4 @@
-# it stays part of the block, and counts
+# hint: it stays part of the block, and counts
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

@@ -1,4 +1,4 @@
-# pays twice
+# hint: pays twice
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

@@ -1,4 +1,4 @@
-# Replay `before` and then three steps
+# hint: Replay `before` and then three steps
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

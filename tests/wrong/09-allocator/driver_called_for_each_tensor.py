@@ -1,4 +1,4 @@
-# segments, not for tensors
+# hint: segments, not for tensors
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

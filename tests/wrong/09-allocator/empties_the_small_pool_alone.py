@@ -1,4 +1,4 @@
-# empty_cache gives back, with a cudaFree each
+# hint: empty_cache gives back, with a cudaFree each
 @dataclass(eq=False)
 class Block:
     size: int

@@ -1,4 +1,4 @@
-# empty_cache gives back, with a cudaFree each
+# hint: empty_cache gives back, with a cudaFree each
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

@@ -1,4 +1,4 @@
-# empty_cache gives back whole segments only
+# hint: empty_cache gives back whole segments only
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

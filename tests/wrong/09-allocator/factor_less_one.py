@@ -1,4 +1,4 @@
-# Return the factor itself
+# hint: Return the factor itself
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

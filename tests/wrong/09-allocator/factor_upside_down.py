@@ -1,4 +1,4 @@
-# Upside down
+# hint: Upside down
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

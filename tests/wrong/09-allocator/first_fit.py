@@ -1,4 +1,4 @@
-# the best fit
+# hint: the best fit
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

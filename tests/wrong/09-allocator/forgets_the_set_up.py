@@ -1,4 +1,4 @@
-# The set-up is missing
+# hint: The set-up is missing
 MB=2**20
 def replay_trace(trace):
     segs=[] # (pool, blocks)

@@ -1,4 +1,4 @@
-# free gives nothing back to the driver
+# hint: free gives nothing back to the driver
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

@@ -1,4 +1,4 @@
-# A block that is freed no longer counts as allocated
+# hint: A block that is freed no longer counts as allocated
 @dataclass(eq=False)
 class Block:
     size: int

@@ -1,4 +1,4 @@
-# joins the free blocks to its left and to its right
+# hint: joins the free blocks to its left and to its right
 MB=2**20
 def replay_trace(trace):
     segs=[] # (pool, blocks)

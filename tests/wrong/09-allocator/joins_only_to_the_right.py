@@ -1,4 +1,4 @@
-# joins the free blocks to its left and to its right
+# hint: joins the free blocks to its left and to its right
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

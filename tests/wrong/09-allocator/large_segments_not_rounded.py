@@ -1,4 +1,4 @@
-# rounded up to a multiple of 2 MiB
+# hint: rounded up to a multiple of 2 MiB
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

@@ -1,4 +1,4 @@
-# Of free blocks of the same size the one in the oldest segment
+# hint: Of free blocks of the same size the one in the oldest segment
 def replay_trace(trace):
     segs = []  # [pool, [[size, used], ...]]
     where = {}

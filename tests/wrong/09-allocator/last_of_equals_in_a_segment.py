@@ -1,4 +1,4 @@
-# Of free blocks of the same size the one in the oldest segment
+# hint: Of free blocks of the same size the one in the oldest segment
 @dataclass(eq=False)
 class Block:
     size: int

@@ -1,4 +1,4 @@
-# becomes a free block of its own
+# hint: becomes a free block of its own
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

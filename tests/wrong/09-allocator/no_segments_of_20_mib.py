@@ -1,4 +1,4 @@
-# asks the driver for a segment of 20 MiB
+# hint: asks the driver for a segment of 20 MiB
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

@@ -1,4 +1,4 @@
-# never share a segment
+# hint: never share a segment
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

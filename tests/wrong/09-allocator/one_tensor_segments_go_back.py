@@ -1,4 +1,4 @@
-# free gives nothing back to the driver
+# hint: free gives nothing back to the driver
 MB=2**20
 def replay_trace(trace):
     segs=[] # (pool, blocks)

@@ -1,4 +1,4 @@
-# Reserved is taken for allocated
+# hint: Reserved is taken for allocated
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

@@ -1,4 +1,4 @@
-# A request that is a multiple of 512 bytes stays as it is
+# hint: A request that is a multiple of 512 bytes stays as it is
 @dataclass(eq=False)
 class Block:
     size: int

@@ -1,4 +1,4 @@
-# a rest of up to 1 MiB is not split off
+# hint: a rest of up to 1 MiB is not split off
 def replay_trace(trace):
     segments, held, rows = [], {}, []
     allocated = n_mallocs = n_frees = 0

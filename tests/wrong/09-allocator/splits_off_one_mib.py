@@ -1,4 +1,4 @@
-# 1 MiB
+# hint: 1 MiB
 MB=2**20
 def replay_trace(trace):
     segs=[] # (pool, blocks)

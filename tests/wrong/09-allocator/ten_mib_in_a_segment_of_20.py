@@ -1,4 +1,4 @@
-# Look at the limits in the table
+# hint: Look at the limits in the table
 def replay_trace(trace):
     segs = []  # [pool, [[size, used], ...]]
     where = {}

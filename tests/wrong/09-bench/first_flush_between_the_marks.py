@@ -1,4 +1,4 @@
-# More than fn was timed: what overwrites the cache
+# hint: More than fn was timed: what overwrites the cache
 def bench(fn, cuda, device, now_s, n_repeats):
     fn()
     size = cuda.get_device_properties(device).L2_cache_size

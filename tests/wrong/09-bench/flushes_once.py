@@ -1,4 +1,4 @@
-# The data was still in the cache
+# hint: The data was still in the cache
 def bench(fn, cuda, device, now_s, n_repeats):
     size = cuda.get_device_properties(device).L2_cache_size
     buffer = torch.empty(2 * size, dtype=torch.int8, device=device)

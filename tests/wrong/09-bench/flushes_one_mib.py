@@ -1,4 +1,4 @@
-# Write over a buffer of twice L2_cache_size bytes
+# hint: Write over a buffer of twice L2_cache_size bytes
 def bench(fn, cuda, device, now_s, n_repeats):
     buffer = torch.empty(2**20, dtype=torch.int8, device=device)
     fn()

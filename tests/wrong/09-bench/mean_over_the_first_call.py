@@ -1,4 +1,4 @@
-# The first call is among what was timed
+# hint: The first call is among what was timed
 def bench(fn, cuda, device, now_s, n_repeats):
     before_s = now_s()
     for _ in range(n_repeats):

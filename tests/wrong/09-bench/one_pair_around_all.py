@@ -1,4 +1,4 @@
-# The data was still in the cache
+# hint: The data was still in the cache
 def bench(fn, cuda, device, now_s, n_repeats):
     start, end = (cuda.Event(enable_timing=True) for _ in range(2))
     fn()

@@ -1,4 +1,4 @@
-# That is the time of some call, or of the fastest
+# hint: That is the time of some call, or of the fastest
 def bench(fn, cuda, device, now_s, n_repeats):
     buffer = torch.empty(2 * cuda.get_device_properties(device).L2_cache_size, dtype=torch.int8, device=device)
     fn()

@@ -1,4 +1,4 @@
-# A job runs on the stream that is current
+# hint: A job runs on the stream that is current
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

@@ -1,4 +1,4 @@
-# The jobs run one after the other
+# hint: The jobs run one after the other
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

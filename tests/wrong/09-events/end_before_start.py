@@ -1,4 +1,4 @@
-# the other way round it is negative
+# hint: the other way round it is negative
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

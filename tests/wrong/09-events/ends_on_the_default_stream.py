@@ -1,4 +1,4 @@
-# An event marks a place in one stream
+# hint: An event marks a place in one stream
 def time_jobs(jobs, cuda):
     pairs=[]
     for fn, stream in jobs:

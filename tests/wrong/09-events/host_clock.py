@@ -1,4 +1,4 @@
-# No event was recorded
+# hint: No event was recorded
 import time
 def time_jobs(jobs,cuda):
     out=[]

@@ -1,4 +1,4 @@
-# elapsed_time tells milliseconds already
+# hint: elapsed_time tells milliseconds already
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

@@ -1,4 +1,4 @@
-# These times contain the jobs before
+# hint: These times contain the jobs before
 def time_jobs(jobs, cuda):
     start = cuda.Event(enable_timing=True)
     start.record()

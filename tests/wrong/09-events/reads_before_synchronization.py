@@ -1,4 +1,4 @@
-# Events are marks that the device has yet to pass
+# hint: Events are marks that the device has yet to pass
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

@@ -1,4 +1,4 @@
-# There is nothing between these two events
+# hint: There is nothing between these two events
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

@@ -1,4 +1,4 @@
-# not in the order of the list
+# hint: not in the order of the list
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in sorted(jobs, key=lambda job: id(job[1])):

@@ -1,4 +1,4 @@
-# the right times in the wrong order
+# hint: the right times in the wrong order
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

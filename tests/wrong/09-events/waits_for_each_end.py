@@ -1,4 +1,4 @@
-# Waiting between the jobs takes away
+# hint: Waiting between the jobs takes away
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

@@ -1,4 +1,4 @@
-# Waiting for one stream says nothing about the others
+# hint: Waiting for one stream says nothing about the others
 def time_jobs(jobs, cuda):
     pairs = []
     for fn, stream in jobs:

@@ -1,4 +1,4 @@
-# leave those of -100 out of the number
+# hint: leave those of -100 out of the number
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

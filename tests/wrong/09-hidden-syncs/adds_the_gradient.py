@@ -1,4 +1,4 @@
-# Each step is weight -= lr * grad
+# hint: Each step is weight -= lr * grad
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

@@ -1,4 +1,4 @@
-# The weight is as it was
+# hint: The weight is as it was
 def train(device, weight, batches, lr):
     rows = []
     for x, y in batches:

@@ -1,4 +1,4 @@
-# A loss of inf is not finite either
+# hint: A loss of inf is not finite either
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

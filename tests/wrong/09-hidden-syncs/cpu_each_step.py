@@ -1,4 +1,4 @@
-# .cpu() and .to('cpu') wait
+# hint: .cpu() and .to('cpu') wait
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

@@ -1,4 +1,4 @@
-# Gradients add up in weight.grad
+# hint: Gradients add up in weight.grad
 def train(device, weight, batches, lr):
     rows = []
     total = torch.zeros_like(weight)

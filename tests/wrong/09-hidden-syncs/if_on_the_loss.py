@@ -1,4 +1,4 @@
-# .item(), float(...), print(...) and an `if`
+# hint: .item(), float(...), print(...) and an `if`
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

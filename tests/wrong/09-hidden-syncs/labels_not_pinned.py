@@ -1,4 +1,4 @@
-# Not all that is copied is pinned
+# hint: Not all that is copied is pinned
 def train(device, weight, batches, lr):
     acc = torch.zeros(4, device=device)
     for x, y in batches:

@@ -1,4 +1,4 @@
-# A loss that is not finite got into the sum
+# hint: A loss that is not finite got into the sum
 def train(device, weight, batches, lr):
     loss_sum, n_steps, n_right, n_labels = (torch.zeros((), device=device) for _ in range(4))
     for x, y in batches:

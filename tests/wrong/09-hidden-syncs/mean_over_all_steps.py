@@ -1,4 +1,4 @@
-# The mean is over the steps that were not skipped
+# hint: The mean is over the steps that were not skipped
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

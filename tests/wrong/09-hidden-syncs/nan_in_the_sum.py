@@ -1,4 +1,4 @@
-# A loss that is not finite got into the sum
+# hint: A loss that is not finite got into the sum
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

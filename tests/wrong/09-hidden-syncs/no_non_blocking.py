@@ -1,4 +1,4 @@
-# The batches are pinned, and still the host waits
+# hint: The batches are pinned, and still the host waits
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

@@ -1,4 +1,4 @@
-# The host waits for each copy of a batch
+# hint: The host waits for each copy of a batch
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

@@ -1,4 +1,4 @@
-# A non_blocking copy to the host is read before it has arrived
+# hint: A non_blocking copy to the host is read before it has arrived
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

@@ -1,4 +1,4 @@
-# A skipped step counts nowhere
+# hint: A skipped step counts nowhere
 def train(device, weight, batches, lr):
     acc = torch.zeros(4, device=device)
     for x, y in batches:

@@ -1,4 +1,4 @@
-# a step with labels can have it too
+# hint: a step with labels can have it too
 def train(device, weight, batches, lr):
     rows = []
     for x, y in batches:

@@ -1,4 +1,4 @@
-# That is the number of steps that count
+# hint: That is the number of steps that count
 def train(device, weight, batches, lr):
     acc = torch.zeros(4, device=device)
     for x, y in batches:

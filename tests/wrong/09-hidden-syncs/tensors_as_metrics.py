@@ -1,4 +1,4 @@
-# Tensors came back
+# hint: Tensors came back
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

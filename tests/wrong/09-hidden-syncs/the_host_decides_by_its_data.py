@@ -1,4 +1,4 @@
-# A loss of inf is not finite either
+# hint: A loss of inf is not finite either
 def train(device, weight, batches, lr):
     totals = torch.zeros(2, device=device)
     n_labels = n_steps = 0

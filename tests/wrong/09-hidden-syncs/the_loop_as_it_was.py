@@ -1,4 +1,4 @@
-# How many elements a mask selects
+# hint: How many elements a mask selects
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

@@ -1,4 +1,4 @@
-# Copy each batch to `device`
+# hint: Copy each batch to `device`
 def train(device, weight, batches, lr):
     own = weight.detach().cpu().requires_grad_()
     losses, n_right, n_labels, n_skipped = [], 0, 0, 0

@@ -1,4 +1,4 @@
-# NaN reached the weight
+# hint: NaN reached the weight
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

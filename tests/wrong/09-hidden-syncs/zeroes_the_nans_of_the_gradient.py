@@ -1,4 +1,4 @@
-# a step whose loss is not finite leaves the weight as it is
+# hint: a step whose loss is not finite leaves the weight as it is
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:

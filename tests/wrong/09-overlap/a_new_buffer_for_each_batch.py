@@ -1,4 +1,4 @@
-# The batches go into new memory
+# hint: The batches go into new memory
 def double_buffered(cuda, compute, batches, buffers):
     side=cuda.Stream(); here=cuda.current_stream()
     used=[]; out=[]

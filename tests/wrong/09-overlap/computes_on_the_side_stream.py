@@ -1,4 +1,4 @@
-# The caller uses your results on its own stream
+# hint: The caller uses your results on its own stream
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# Each copy waits for all kernels queued so far
+# hint: Each copy waits for all kernels queued so far
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

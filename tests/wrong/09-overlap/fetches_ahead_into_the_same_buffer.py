@@ -1,4 +1,4 @@
-# Each result belongs to its own batch
+# hint: Each result belongs to its own batch
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# The batches go into new memory
+# hint: The batches go into new memory
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# The memory is pinned, and still the host waits
+# hint: The memory is pinned, and still the host waits
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

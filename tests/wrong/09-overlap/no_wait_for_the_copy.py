@@ -1,4 +1,4 @@
-# The kernels may begin before the batch has arrived
+# hint: The kernels may begin before the batch has arrived
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# Batches in memory that is not pinned make the host wait
+# hint: Batches in memory that is not pinned make the host wait
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# With one buffer every copy has to wait
+# hint: With one buffer every copy has to wait
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

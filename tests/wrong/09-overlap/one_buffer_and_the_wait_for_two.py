@@ -1,4 +1,4 @@
-# A batch is copied over one that kernels still read
+# hint: A batch is copied over one that kernels still read
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

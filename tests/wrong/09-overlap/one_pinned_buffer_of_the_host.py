@@ -1,4 +1,4 @@
-# The host writes into pinned memory that an earlier copy still reads
+# hint: The host writes into pinned memory that an earlier copy still reads
 def double_buffered(cuda, compute, batches, buffers):
     side, here, used, out = cuda.Stream(), cuda.current_stream(), [], []
     staging = torch.empty_like(batches[0]).pin_memory()

@@ -1,4 +1,4 @@
-# The copies queue up with the kernels
+# hint: The copies queue up with the kernels
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# One piece too many or too few
+# hint: One piece too many or too few
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

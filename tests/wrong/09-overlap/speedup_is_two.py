@@ -1,4 +1,4 @@
-# Two is the best there is
+# hint: Two is the best there is
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

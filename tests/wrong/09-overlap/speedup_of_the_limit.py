@@ -1,4 +1,4 @@
-# That is the limit for very many batches
+# hint: That is the limit for very many batches
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# Upside down
+# hint: Upside down
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# Draw three batches, one row for copies
+# hint: Draw three batches, one row for copies
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

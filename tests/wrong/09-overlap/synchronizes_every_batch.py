@@ -1,4 +1,4 @@
-# synchronize stops the host
+# hint: synchronize stops the host
 def double_buffered(
     cuda, compute: Callable[[Tensor], Tensor], batches: Sequence[Tensor], buffers: Sequence[Tensor]
 ) -> list[Tensor]:

@@ -1,4 +1,4 @@
-# The device runs behind the host
+# hint: The device runs behind the host
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

@@ -1,4 +1,4 @@
-# A gap begins when the last of *all* earlier events
+# hint: A gap begins when the last of *all* earlier events
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

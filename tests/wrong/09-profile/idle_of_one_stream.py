@@ -1,4 +1,4 @@
-# That is the idle time of one stream
+# hint: That is the idle time of one stream
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

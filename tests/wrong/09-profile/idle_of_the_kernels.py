@@ -1,4 +1,4 @@
-# Copies were left out
+# hint: Copies were left out
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

@@ -1,4 +1,4 @@
-# Sort by start and keep the latest end so far
+# hint: Sort by start and keep the latest end so far
 def gpu_work(events, first_step):
     spans = [(e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") == "user_annotation" and e["name"].startswith("ProfilerStep#") and int(e["name"].split("#")[1]) >= first_step]
     wanted = {e["args"]["correlation"] for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in e.get("args", {}) and any(a <= e["ts"] < b for a, b in spans)}

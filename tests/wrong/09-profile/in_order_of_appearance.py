@@ -1,4 +1,4 @@
-# One row (name, calls, total microseconds)
+# hint: One row (name, calls, total microseconds)
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

@@ -1,4 +1,4 @@
-# Copies and memsets occupy the device as well
+# hint: Copies and memsets occupy the device as well
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

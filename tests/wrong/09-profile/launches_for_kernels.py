@@ -1,4 +1,4 @@
-# Calls of the host are among them
+# hint: Calls of the host are among them
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

@@ -1,4 +1,4 @@
-# Autograd launches the backward pass from a thread
+# hint: Autograd launches the backward pass from a thread
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

@@ -1,4 +1,4 @@
-# gpu_work returns a list of the trace's own events
+# hint: gpu_work returns a list of the trace's own events
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

@@ -1,4 +1,4 @@
-# A memset occupies the device as well
+# hint: A memset occupies the device as well
 WORK=("kernel","gpu_memcpy")
 def gpu_work(events, first_step):
     spans=[(e["ts"],e["ts"]+e["dur"]) for e in events if e.get("cat")=="user_annotation" and e["name"].startswith("ProfilerStep#") and int(e["name"].split("#")[1])>=first_step]

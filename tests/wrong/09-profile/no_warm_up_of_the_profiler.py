@@ -1,4 +1,4 @@
-# Switching the profiler on takes time
+# hint: Switching the profiler on takes time
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

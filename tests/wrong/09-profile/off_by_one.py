@@ -1,4 +1,4 @@
-# wait + warmup are the n_unsteady steps
+# hint: wait + warmup are the n_unsteady steps
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

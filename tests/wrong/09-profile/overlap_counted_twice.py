@@ -1,4 +1,4 @@
-# What overlaps was counted twice: while two streams run
+# hint: What overlaps was counted twice: while two streams run
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

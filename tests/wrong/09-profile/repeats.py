@@ -1,4 +1,4 @@
-# Nothing is recorded at the end
+# hint: Nothing is recorded at the end
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

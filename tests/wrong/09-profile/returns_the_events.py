@@ -1,4 +1,4 @@
-# Return the profiler itself
+# hint: Return the profiler itself
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

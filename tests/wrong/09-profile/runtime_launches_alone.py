@@ -1,4 +1,4 @@
-# Some kernels have no launch in cuda_runtime
+# hint: Some kernels have no launch in cuda_runtime
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

@@ -1,4 +1,4 @@
-# A kernel counts if any of the marks is in its name
+# hint: A kernel counts if any of the marks is in its name
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

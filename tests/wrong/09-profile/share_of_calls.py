@@ -1,4 +1,4 @@
-# That is the share of the calls
+# hint: That is the share of the calls
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

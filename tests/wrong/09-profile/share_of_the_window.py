@@ -1,4 +1,4 @@
-# Divide by the time of all kernels, not
+# hint: Divide by the time of all kernels, not
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
     """The events of the device that were launched in step first_step or later."""
     bounds = [

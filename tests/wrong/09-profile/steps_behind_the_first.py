@@ -1,4 +1,4 @@
-# The first of the steps that count is missing
+# hint: The first of the steps that count is missing
 def gpu_work(events, first_step):
     spans = [
         (e["ts"], e["ts"] + e["dur"])

@@ -1,4 +1,4 @@
-# The step only reads the gradient
+# hint: The step only reads the gradient
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# corrections are swapped
+# hint: corrections are swapped
 @triton.jit
 def adamw_kernel(
     param_ptr,

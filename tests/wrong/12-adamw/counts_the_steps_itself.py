@@ -1,4 +1,4 @@
-# Both moments are right
+# hint: Both moments are right
 @triton.jit
 def adamw_kernel(
     param_ptr, grad_ptr, exp_avg_ptr, exp_avg_sq_ptr, n, lr, beta1, beta2, eps, weight_decay,

@@ -1,4 +1,4 @@
-# that is Adam
+# hint: that is Adam
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# The decay came after the update
+# hint: The decay came after the update
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# decayed too much
+# hint: decayed too much
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# eps is at the wrong place
+# hint: eps is at the wrong place
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# A tensor still holds what it held before
+# hint: A tensor still holds what it held before
 @triton.jit
 def adamw_kernel(
     param_ptr,

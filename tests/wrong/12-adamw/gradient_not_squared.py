@@ -1,4 +1,4 @@
-# exp_avg_sq is not beta2
+# hint: exp_avg_sq is not beta2
 @triton.jit
 def adamw_kernel(
     param_ptr,

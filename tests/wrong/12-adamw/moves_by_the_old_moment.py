@@ -1,4 +1,4 @@
-# a moment from before this step
+# hint: a moment from before this step
 @triton.jit
 def adamw_kernel(
     param_ptr,

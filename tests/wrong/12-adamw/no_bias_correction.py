@@ -1,4 +1,4 @@
-# too small at first
+# hint: too small at first
 @triton.jit
 def adamw_kernel(
     param_ptr,

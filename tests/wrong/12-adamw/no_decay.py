@@ -1,4 +1,4 @@
-# The parameter is not decayed
+# hint: The parameter is not decayed
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# mask the lanes that have nothing to do
+# hint: mask the lanes that have nothing to do
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# Both moments are right
+# hint: Both moments are right
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# is that of the next step
+# hint: is that of the next step
 @triton.jit
 def adamw_kernel(
     param_ptr,

@@ -1,4 +1,4 @@
-# all take the same block
+# hint: all take the same block
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.arange(0, BLOCK_SIZE)

@@ -1,4 +1,4 @@
-# give a program neighbouring
+# hint: give a program neighbouring
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) + tl.arange(0, BLOCK_SIZE) * tl.num_programs(0)

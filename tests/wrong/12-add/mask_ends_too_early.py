@@ -1,4 +1,4 @@
-# Only the last elements are never stored
+# hint: Only the last elements are never stored
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

@@ -1,4 +1,4 @@
-# mask the lanes that have nothing to do
+# hint: mask the lanes that have nothing to do
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

@@ -1,4 +1,4 @@
-# The mask does not follow the seed
+# hint: The mask does not follow the seed
 @triton.jit
 def bias_gelu_dropout_forward_kernel(
     x_ptr, y_ptr, bias_ptr, out_ptr, n, n_cols, p, seed, BLOCK_SIZE: tl.constexpr

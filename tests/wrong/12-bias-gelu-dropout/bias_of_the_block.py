@@ -1,4 +1,4 @@
-# not that of the element's column
+# hint: not that of the element's column
 @triton.jit
 def bias_gelu_dropout_forward_kernel(
     x_ptr, y_ptr, bias_ptr, out_ptr, n, n_cols, p, seed, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# An element is kept with probability 1 - p
+# hint: An element is kept with probability 1 - p
 @triton.jit
 def bias_gelu_dropout_forward_kernel(
     x_ptr, y_ptr, bias_ptr, out_ptr, n, n_cols, p, seed, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# PyTorch computes a part of the result
+# hint: PyTorch computes a part of the result
 @triton.jit
 def bias_gelu_dropout_forward_kernel(
     x_ptr, y_ptr, bias_ptr, out_ptr, n, n_cols, p, seed, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# Keep no mask
+# hint: Keep no mask
 @triton.jit
 def bias_gelu_dropout_forward_kernel(
     x_ptr, y_ptr, bias_ptr, out_ptr, mask_ptr, n, n_cols, p, seed, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# Something is read more often than it has to be
+# hint: Something is read more often than it has to be
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

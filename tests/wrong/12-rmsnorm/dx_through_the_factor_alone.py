@@ -1,4 +1,4 @@
-# dx has one term too few
+# hint: dx has one term too few
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

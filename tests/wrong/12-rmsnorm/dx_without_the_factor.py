@@ -1,4 +1,4 @@
-# out and dweight are right
+# hint: out and dweight are right
 @triton.jit
 def rmsnorm_forward_kernel(x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

@@ -1,4 +1,4 @@
-# dx lacks the weight
+# hint: dx lacks the weight
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

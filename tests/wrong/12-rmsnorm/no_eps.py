@@ -1,4 +1,4 @@
-# eps is missing
+# hint: eps is missing
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# The last rows are never stored
+# hint: The last rows are never stored
 @triton.jit
 def rmsnorm_forward_kernel(x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

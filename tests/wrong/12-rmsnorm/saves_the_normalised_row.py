@@ -1,4 +1,4 @@
-# Keep x, which is there anyway
+# hint: Keep x, which is there anyway
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, normal_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# overflows in float16
+# hint: overflows in float16
 @triton.jit
 def rmsnorm_forward_kernel(x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

@@ -1,4 +1,4 @@
-# RMSNorm does not subtract the mean
+# hint: RMSNorm does not subtract the mean
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

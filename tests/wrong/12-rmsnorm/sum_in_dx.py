@@ -1,4 +1,4 @@
-# is not divided by n_cols
+# hint: is not divided by n_cols
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

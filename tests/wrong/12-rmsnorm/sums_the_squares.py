@@ -1,4 +1,4 @@
-# added up and not averaged
+# hint: added up and not averaged
 @triton.jit
 def rmsnorm_forward_kernel(
     x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr

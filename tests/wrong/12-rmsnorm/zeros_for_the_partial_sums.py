@@ -1,4 +1,4 @@
-# needs no zeros first
+# hint: needs no zeros first
 @triton.jit
 def rmsnorm_forward_kernel(x_ptr, weight_ptr, out_ptr, scale_ptr, n_cols, eps, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

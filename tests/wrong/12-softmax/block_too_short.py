@@ -1,4 +1,4 @@
-# The ends of the rows are never stored
+# hint: The ends of the rows are never stored
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

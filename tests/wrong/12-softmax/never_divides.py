@@ -1,4 +1,4 @@
-# divide the exponentials by their sum
+# hint: divide the exponentials by their sum
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

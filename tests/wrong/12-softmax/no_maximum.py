@@ -1,4 +1,4 @@
-# Subtract the row's maximum
+# hint: Subtract the row's maximum
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

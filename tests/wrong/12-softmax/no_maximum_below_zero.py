@@ -1,4 +1,4 @@
-# In a row far below 0
+# hint: In a row far below 0
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

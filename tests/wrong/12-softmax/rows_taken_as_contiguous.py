@@ -1,4 +1,4 @@
-# Hand x.stride(0)
+# hint: Hand x.stride(0)
 @triton.jit
 def softmax_kernel(out_ptr, x_ptr, stride_out, stride_x, n_cols, BLOCK_SIZE: tl.constexpr):
     row = tl.program_id(0)

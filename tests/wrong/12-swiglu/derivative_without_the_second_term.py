@@ -1,4 +1,4 @@
-# has two terms, by the product rule
+# hint: has two terms, by the product rule
 @triton.jit
 def swiglu_forward_kernel(gate_ptr, up_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

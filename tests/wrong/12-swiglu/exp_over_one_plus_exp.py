@@ -1,4 +1,4 @@
-# exp overflows where a gate is large
+# hint: exp overflows where a gate is large
 @triton.jit
 def swiglu_forward_kernel(gate_ptr, up_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

@@ -1,4 +1,4 @@
-# gradients of a later call
+# hint: gradients of a later call
 @triton.jit
 def swiglu_forward_kernel(gate_ptr, up_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

@@ -1,4 +1,4 @@
-# Keep the two inputs and no third tensor
+# hint: Keep the two inputs and no third tensor
 @triton.jit
 def swiglu_forward_kernel(gate_ptr, up_ptr, s_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

@@ -1,4 +1,4 @@
-# PyTorch computes a part of the result
+# hint: PyTorch computes a part of the result
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# divided by the number of tokens twice
+# hint: divided by the number of tokens twice
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# Backward: load and store nothing where the incoming gradient is 1
+# hint: Backward: load and store nothing where the incoming gradient is 1
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

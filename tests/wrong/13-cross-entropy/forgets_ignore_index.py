@@ -1,4 +1,4 @@
-# Rows whose target is ignore_index get a gradient
+# hint: Rows whose target is ignore_index get a gradient
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# so its gradient is that of one row divided by
+# hint: so its gradient is that of one row divided by
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# Rows that do not count still hold their logits
+# hint: Rows that do not count still hold their logits
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# backward ignores the gradient that comes in
+# hint: backward ignores the gradient that comes in
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

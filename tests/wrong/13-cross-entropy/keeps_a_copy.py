@@ -1,4 +1,4 @@
-# Write the gradient over the logits
+# hint: Write the gradient over the logits
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

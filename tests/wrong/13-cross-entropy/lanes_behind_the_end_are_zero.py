@@ -1,4 +1,4 @@
-# The probabilities of a row do not sum up to 1
+# hint: The probabilities of a row do not sum up to 1
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# The loss is the sum over the tokens
+# hint: The loss is the sum over the tokens
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# The loss lacks the maximum
+# hint: The loss lacks the maximum
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

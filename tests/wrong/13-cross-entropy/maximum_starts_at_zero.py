@@ -1,4 +1,4 @@
-# the running maximum has to start at -inf
+# hint: the running maximum has to start at -inf
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

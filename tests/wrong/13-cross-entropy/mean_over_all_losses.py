@@ -1,4 +1,4 @@
-# The loss was divided by the number of all rows
+# hint: The loss was divided by the number of all rows
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# The mean goes over the tokens that count
+# hint: The mean goes over the tokens that count
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

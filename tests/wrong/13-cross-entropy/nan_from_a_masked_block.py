@@ -1,4 +1,4 @@
-# A block of nothing but -inf leaves
+# hint: A block of nothing but -inf leaves
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

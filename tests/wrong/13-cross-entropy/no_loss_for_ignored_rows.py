@@ -1,4 +1,4 @@
-# The gradient is right, and the loss is NaN
+# hint: The gradient is right, and the loss is NaN
 @triton.jit
 def count_targets_kernel(targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr):
     count = tl.zeros((BLOCK_SIZE,), tl.float32)

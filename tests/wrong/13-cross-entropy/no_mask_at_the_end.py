@@ -1,4 +1,4 @@
-# over the logits of the next one: mask the stores
+# hint: over the logits of the next one: mask the stores
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# exp overflows where the logits are large
+# hint: exp overflows where the logits are large
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# The 1 is not subtracted at the target alone
+# hint: The 1 is not subtracted at the target alone
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# The 1 at the target is to be divided
+# hint: The 1 at the target is to be divided
 @triton.jit
 def count_targets_kernel(targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr):
     count = tl.zeros((BLOCK_SIZE,), tl.float32)

@@ -1,4 +1,4 @@
-# read the target's logit before the row is overwritten
+# hint: read the target's logit before the row is overwritten
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

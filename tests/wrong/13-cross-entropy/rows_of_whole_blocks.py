@@ -1,4 +1,4 @@
-# Only the first row is right
+# hint: Only the first row is right
 @triton.jit
 def count_targets_kernel(targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr):
     count = tl.zeros((BLOCK_SIZE,), tl.float32)

@@ -1,4 +1,4 @@
-# A part of the gradient is not multiplied
+# hint: A part of the gradient is not multiplied
 @triton.jit
 def count_targets_kernel(targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr):
     count = tl.zeros((BLOCK_SIZE,), tl.float32)

@@ -1,4 +1,4 @@
-# Forward: one pass for the maximum and the sum together
+# hint: Forward: one pass for the maximum and the sum together
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

@@ -1,4 +1,4 @@
-# The gradient has the wrong sign
+# hint: The gradient has the wrong sign
 @triton.jit
 def count_targets_kernel(
     targets_ptr, count_ptr, n_tokens, ignore_index, BLOCK_SIZE: tl.constexpr

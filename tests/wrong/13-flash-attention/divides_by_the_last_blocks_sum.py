@@ -1,4 +1,4 @@
-# not by that of the last one
+# hint: not by that of the last one
 @triton.jit
 def attention_kernel(
     q_ptr,

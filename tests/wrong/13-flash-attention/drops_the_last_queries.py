@@ -1,4 +1,4 @@
-# Round the number of programs up
+# hint: Round the number of programs up
 @triton.jit
 def attention_kernel(
     q_ptr,

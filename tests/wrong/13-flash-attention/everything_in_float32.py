@@ -1,4 +1,4 @@
-# float16 products do not run on the matrix units
+# hint: float16 products do not run on the matrix units
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# Heads behind the first are not computed
+# hint: Heads behind the first are not computed
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# a block in which a row sees no key
+# hint: a block in which a row sees no key
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# a program loads its queries once
+# hint: a program loads its queries once
 @triton.jit
 def attention_kernel(
     q_ptr,

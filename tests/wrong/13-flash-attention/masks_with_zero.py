@@ -1,4 +1,4 @@
-# a masked score of 0 is larger
+# hint: a masked score of 0 is larger
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# The scores must not leave the registers
+# hint: The scores must not leave the registers
 @triton.jit
 def scores_kernel(q_ptr, k_ptr, scores_ptr, seq, scale, D_HEAD: tl.constexpr, BLOCK: tl.constexpr):
     block, head = tl.program_id(0), tl.program_id(1)

@@ -1,4 +1,4 @@
-# to start at -inf, not at 0
+# hint: to start at -inf, not at 0
 @triton.jit
 def attention_kernel(
     q_ptr,

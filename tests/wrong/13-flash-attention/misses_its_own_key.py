@@ -1,4 +1,4 @@
-# a query sees its own key too
+# hint: a query sees its own key too
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# The output is never divided
+# hint: The output is never divided
 @triton.jit
 def attention_kernel(
     q_ptr,

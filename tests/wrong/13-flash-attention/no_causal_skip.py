@@ -1,4 +1,4 @@
-# its loop ends with the block that holds its last query
+# hint: its loop ends with the block that holds its last query
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# Queries see keys that come after them
+# hint: Queries see keys that come after them
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# Mask the store, too
+# hint: Mask the store, too
 @triton.jit
 def attention_kernel(
     q_ptr,

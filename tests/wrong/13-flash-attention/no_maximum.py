@@ -1,4 +1,4 @@
-# exp overflows, as the scores are large
+# hint: exp overflows, as the scores are large
 @triton.jit
 def attention_kernel(
     q_ptr,

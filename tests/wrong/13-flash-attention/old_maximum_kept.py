@@ -1,4 +1,4 @@
-# the new maximum has to become the old one
+# hint: the new maximum has to become the old one
 @triton.jit
 def attention_kernel(
     q_ptr,

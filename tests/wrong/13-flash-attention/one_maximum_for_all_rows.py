@@ -1,4 +1,4 @@
-# each row's running maximum has to be its own
+# hint: each row's running maximum has to be its own
 @triton.jit
 def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, seq, scale, D_HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     block, head = tl.program_id(0), tl.program_id(1)

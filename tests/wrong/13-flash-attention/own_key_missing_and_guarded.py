@@ -1,4 +1,4 @@
-# A query sees its own key too
+# hint: A query sees its own key too
 @triton.jit
 def attention_kernel(
     q_ptr,

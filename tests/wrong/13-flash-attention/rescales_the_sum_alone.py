@@ -1,4 +1,4 @@
-# multiply both the sum and the output with exp(old - new)
+# hint: multiply both the sum and the output with exp(old - new)
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# and rescale with exp(old - new)
+# hint: and rescale with exp(old - new)
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# The scores are scaled wrongly
+# hint: The scores are scaled wrongly
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# PyTorch computes a part of the result
+# hint: PyTorch computes a part of the result
 @triton.jit
 def attention_kernel(
     q_ptr,

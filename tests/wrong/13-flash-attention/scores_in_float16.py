@@ -1,4 +1,4 @@
-# The values are nearly right: hold scores
+# hint: The values are nearly right: hold scores
 @triton.jit
 def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, seq, scale, D_HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     block, head = tl.program_id(0), tl.program_id(1)

@@ -1,4 +1,4 @@
-# the mask is off by one
+# hint: the mask is off by one
 @triton.jit
 def attention_kernel(
     q_ptr,

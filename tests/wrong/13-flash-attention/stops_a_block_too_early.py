@@ -1,4 +1,4 @@
-# go over all keys up to the block's last query
+# hint: go over all keys up to the block's last query
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# `tl.dot` rounds float32 to tf32 unless
+# hint: `tl.dot` rounds float32 to tf32 unless
 @triton.jit
 def attention_kernel(
     q_ptr,

@@ -1,4 +1,4 @@
-# without a list of tiles
+# hint: without a list of tiles
 STATE = {}
 def tile_of(pid, n_tiles_m, n_tiles_n, group):
     key = (n_tiles_m, n_tiles_n, group)

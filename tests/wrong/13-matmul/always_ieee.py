@@ -1,4 +1,4 @@
-# does not run on the matrix units
+# hint: does not run on the matrix units
 @triton.jit
 def matmul_kernel(
     a_ptr,

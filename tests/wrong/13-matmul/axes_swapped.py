@@ -1,4 +1,4 @@
-# the two axes of the grid are swapped
+# hint: the two axes of the grid are swapped
 @triton.jit
 def matmul_kernel(
     a_ptr,

@@ -1,4 +1,4 @@
-# Something is read more often than it has to be
+# hint: Something is read more often than it has to be
 @triton.jit
 def matmul_kernel(
     a_ptr,

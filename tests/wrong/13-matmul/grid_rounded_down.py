@@ -1,4 +1,4 @@
-# round the grid up with
+# hint: round the grid up with
 @triton.jit
 def matmul_kernel(
     a_ptr,

@@ -1,4 +1,4 @@
-# Only the last step along the inner dimension
+# hint: Only the last step along the inner dimension
 @triton.jit
 def matmul_kernel(
     a_ptr,

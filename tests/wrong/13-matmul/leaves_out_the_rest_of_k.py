@@ -1,4 +1,4 @@
-# The last piece of the inner dimension is missing
+# hint: The last piece of the inner dimension is missing
 @triton.jit
 def matmul_kernel(
     a_ptr,

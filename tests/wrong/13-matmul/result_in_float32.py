@@ -1,4 +1,4 @@
-# The result should be
+# hint: The result should be
 @triton.jit
 def matmul_kernel(
     a_ptr,

@@ -1,4 +1,4 @@
-# Elements of the result were never stored
+# hint: Elements of the result were never stored
 @triton.jit
 def matmul_kernel(a_ptr, b_ptr, c_ptr, n_rows, n_cols, n_inner, stride_am, stride_ak, stride_bk, stride_bn, TILE: tl.constexpr, STEP: tl.constexpr, PRECISION: tl.constexpr):
     offs_m = tl.program_id(0) * TILE + tl.arange(0, TILE)

@@ -1,4 +1,4 @@
-# A factor was read as if its rows lay one behind the other
+# hint: A factor was read as if its rows lay one behind the other
 @triton.jit
 def matmul_kernel(
     a_ptr,

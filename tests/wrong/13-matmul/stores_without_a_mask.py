@@ -1,4 +1,4 @@
-# lanes behind the end of the row above wrote there
+# hint: lanes behind the end of the row above wrote there
 @triton.jit
 def matmul_kernel(
     a_ptr,

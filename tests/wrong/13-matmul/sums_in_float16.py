@@ -1,4 +1,4 @@
-# the sum was rounded to float16 on the way
+# hint: the sum was rounded to float16 on the way
 @triton.jit
 def matmul_kernel(
     a_ptr,

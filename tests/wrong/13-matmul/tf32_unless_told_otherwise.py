@@ -1,4 +1,4 @@
-# The factors were rounded to tf32
+# hint: The factors were rounded to tf32
 @triton.jit
 def matmul_kernel(
     a_ptr,

@@ -1,4 +1,4 @@
-# Every step multiplies the same two tiles
+# hint: Every step multiplies the same two tiles
 @triton.jit
 def matmul_kernel(
     a_ptr,

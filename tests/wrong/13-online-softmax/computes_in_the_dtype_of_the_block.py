@@ -1,4 +1,4 @@
-# float32
+# hint: float32
 def merge_stats(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """(top, total) of rows, from the pairs of two parts of these rows; all tensors (n_rows,), float32."""
     (top_a, total_a), (top_b, total_b) = first, second

@@ -1,4 +1,4 @@
-# were rounded to float16
+# hint: were rounded to float16
 def merge_stats(first, second):
     top = torch.maximum(first[0], second[0])
     base = torch.where(top == -torch.inf, 0.0, top)

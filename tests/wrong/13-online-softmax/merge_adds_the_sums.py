@@ -1,4 +1,4 @@
-# adds sums that were taken below different maxima
+# hint: adds sums that were taken below different maxima
 def merge_stats(first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """(top, total) of rows, from the pairs of two parts of these rows; all tensors (n_rows,), float32."""
     (top_a, total_a), (top_b, total_b) = first, second

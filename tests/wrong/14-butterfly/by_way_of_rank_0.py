@@ -1,4 +1,4 @@
-# In each of the log₂ n exchanges a rank sends one tensor
+# hint: In each of the log₂ n exchanges a rank sends one tensor
 def butterfly_all_reduce(comm, x):
     total, got = x.clone(), torch.empty_like(x)
     if comm.rank > 0:

@@ -1,4 +1,4 @@
-# A butterfly takes log₂ n rounds
+# hint: A butterfly takes log₂ n rounds
 def butterfly_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     inner = 1 << (n.bit_length() - 1)

@@ -1,4 +1,4 @@
-# The ranks added up in different orders
+# hint: The ranks added up in different orders
 def butterfly_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     inner = 1 << (n.bit_length() - 1)

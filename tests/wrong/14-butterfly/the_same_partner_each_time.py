@@ -1,4 +1,4 @@
-# A rank's tensor is in the sum more than once
+# hint: A rank's tensor is in the sum more than once
 def butterfly_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     inner = 1 << (n.bit_length() - 1)

@@ -1,4 +1,4 @@
-# Let each rank beyond hand its tensor to one inside
+# hint: Let each rank beyond hand its tensor to one inside
 def butterfly_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     inner = 1 << (n.bit_length() - 1)

@@ -1,4 +1,4 @@
-# A bandwidth, in bytes per second, would divide
+# hint: A bandwidth, in bytes per second, would divide
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     up, down = math.ceil(math.log2(n)), math.floor(math.log2(n))
     whole = alpha_s + n_bytes / max(beta_s, 1e-30)

@@ -1,4 +1,4 @@
-# a butterfly has no way down
+# hint: a butterfly has no way down
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     m = n.bit_length() - 1
     pow2 = n == 2**m

@@ -1,4 +1,4 @@
-# n_bytes are bytes already
+# hint: n_bytes are bytes already
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     up, down = math.ceil(math.log2(n)), math.floor(math.log2(n))
     whole = alpha_s + 4 * n_bytes * beta_s

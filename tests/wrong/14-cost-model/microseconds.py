@@ -1,4 +1,4 @@
-# far too long
+# hint: far too long
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     up, down = math.ceil(math.log2(n)), math.floor(math.log2(n))
     rounds = dict(naive=2 * (n - 1), ring=2 * (n - 1), tree=2 * up, butterfly=up if up == down else down + 2)[algorithm]

@@ -1,4 +1,4 @@
-# Where is α?
+# hint: Where is α?
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     up, down = math.ceil(math.log2(n)), math.floor(math.log2(n))
     whole = n_bytes * beta_s

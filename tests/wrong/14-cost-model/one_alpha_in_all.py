@@ -1,4 +1,4 @@
-# not once for the whole all-reduce
+# hint: not once for the whole all-reduce
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     m = n.bit_length() - 1
     pow2 = n == 2**m

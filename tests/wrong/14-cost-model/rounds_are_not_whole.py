@@ -1,4 +1,4 @@
-# Rounds are whole numbers
+# hint: Rounds are whole numbers
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     up, down = math.ceil(math.log2(n)), math.floor(math.log2(n))
     whole = alpha_s + n_bytes * beta_s

@@ -1,4 +1,4 @@
-# the number of rounds is wrong
+# hint: the number of rounds is wrong
 def all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s):
     up, down = math.ceil(math.log2(n)), math.floor(math.log2(n))
     rounds = dict(naive=2 * (n - 1), ring=2 * (n - 1), tree=2 * up, butterfly=up if up == down else up + 2)[algorithm]

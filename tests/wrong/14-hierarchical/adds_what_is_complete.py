@@ -1,4 +1,4 @@
-# a rank's numbers are counted twice
+# hint: a rank's numbers are counted twice
 def hierarchical_all_reduce(comm, x, nodes):
     node = [i for i, m in enumerate(nodes) if comm.rank in m].pop()
     place = nodes[node].index(comm.rank); G, N = len(nodes[0]), len(nodes)

@@ -1,4 +1,4 @@
-# as pieces, not by way of one of them
+# hint: as pieces, not by way of one of them
 def hierarchical_all_reduce(comm, x, nodes):
     out = x.clone()
     node = next(n for n in nodes if comm.rank in n)

@@ -1,4 +1,4 @@
-# Only the sum of a whole node has to leave it
+# hint: Only the sum of a whole node has to leave it
 def hierarchical_all_reduce(comm, x, nodes):
     order = [rank for place in zip(*nodes) for rank in place]
     total = x.clone()

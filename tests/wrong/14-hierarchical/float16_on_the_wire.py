@@ -1,4 +1,4 @@
-# rounded on the way
+# hint: rounded on the way
 def hierarchical_all_reduce(comm, x, nodes):
     node = [i for i, m in enumerate(nodes) if comm.rank in m].pop()
     place = nodes[node].index(comm.rank); G, N = len(nodes[0]), len(nodes)

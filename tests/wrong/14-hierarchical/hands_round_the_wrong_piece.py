@@ -1,4 +1,4 @@
-# Some piece was sent on before it was whole
+# hint: Some piece was sent on before it was whole
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     place = node.index(comm.rank)

@@ -1,4 +1,4 @@
-# Only the sum of a whole node has to leave it
+# hint: Only the sum of a whole node has to leave it
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     leaders = [ranks[0] for ranks in nodes]

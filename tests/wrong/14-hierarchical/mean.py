@@ -1,4 +1,4 @@
-# That is the mean
+# hint: That is the mean
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     place = node.index(comm.rank)

@@ -1,4 +1,4 @@
-# Only the sum of a whole node has to leave it
+# hint: Only the sum of a whole node has to leave it
 def hierarchical_all_reduce(comm, x, nodes):
     size = len(nodes[0])
     nodes = [list(range(first, first + size)) for first in range(0, comm.world_size, size)]

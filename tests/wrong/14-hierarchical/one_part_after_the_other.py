@@ -1,4 +1,4 @@
-# Let all parts of the node
+# hint: Let all parts of the node
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     leaders = [ranks[0] for ranks in nodes]

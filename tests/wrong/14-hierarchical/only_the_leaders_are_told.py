@@ -1,4 +1,4 @@
-# Some ranks have the whole sum and others do not
+# hint: Some ranks have the whole sum and others do not
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     leaders = [ranks[0] for ranks in nodes]

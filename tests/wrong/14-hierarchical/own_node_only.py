@@ -1,4 +1,4 @@
-# That is the sum over each rank
+# hint: That is the sum over each rank
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     place = node.index(comm.rank)

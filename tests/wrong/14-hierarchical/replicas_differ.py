@@ -1,4 +1,4 @@
-# Let each piece of the sum be added up once
+# hint: Let each piece of the sum be added up once
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     place = node.index(comm.rank)

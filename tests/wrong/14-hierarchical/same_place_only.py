@@ -1,4 +1,4 @@
-# That is the sum over the ranks in one place
+# hint: That is the sum over the ranks in one place
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     place = node.index(comm.rank)

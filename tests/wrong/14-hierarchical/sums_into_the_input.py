@@ -1,4 +1,4 @@
-# Work on a copy
+# hint: Work on a copy
 def hierarchical_all_reduce(comm, x, nodes):
     node = next(ranks for ranks in nodes if comm.rank in ranks)
     place = node.index(comm.rank)

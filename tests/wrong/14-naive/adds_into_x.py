@@ -1,4 +1,4 @@
-# Work on a copy
+# hint: Work on a copy
 def naive_all_reduce(comm, x):
     total, got = x, torch.empty_like(x)
     if comm.rank > 0:

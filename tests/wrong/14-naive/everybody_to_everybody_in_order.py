@@ -1,4 +1,4 @@
-# If everybody sends to everybody, there are n(n-1)
+# hint: If everybody sends to everybody, there are n(n-1)
 def naive_all_reduce(comm, x):
     others = [rank for rank in range(comm.world_size) if rank != comm.rank]
     works = [comm.isend(x, other) for other in others]

@@ -1,4 +1,4 @@
-# in the dtype of x
+# hint: in the dtype of x
 def naive_all_reduce(comm, x):
     total, got = x.double(), torch.empty_like(x, dtype=torch.float64)
     if comm.rank > 0:

@@ -1,4 +1,4 @@
-# Send it only when the tensors of all ranks are in it
+# hint: Send it only when the tensors of all ranks are in it
 def naive_all_reduce(comm, x):
     total = x.clone()
     if comm.rank == 0:

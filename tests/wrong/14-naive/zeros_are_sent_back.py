@@ -1,4 +1,4 @@
-# Zeros came back on every rank
+# hint: Zeros came back on every rank
 def naive_all_reduce(comm, x):
     total, got = torch.zeros_like(x), torch.empty_like(x)
     if comm.rank > 0:

@@ -1,4 +1,4 @@
-# Work on a copy
+# hint: Work on a copy
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = input_list

@@ -1,4 +1,4 @@
-# What the output held before the call
+# hint: What the output held before the call
 def reduce_scatter(comm, output, input_list):
     n, r = comm.world_size, comm.rank
     parts = [p.clone() for p in input_list]

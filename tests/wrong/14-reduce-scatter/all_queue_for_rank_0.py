@@ -1,4 +1,4 @@
-# Where all send to rank 0 first, and then to rank 1, they queue
+# hint: Where all send to rank 0 first, and then to rank 1, they queue
 def reduce_scatter(comm, output, input_list):
     total, got = input_list[comm.rank].clone(), torch.empty_like(output)
     for owner in range(comm.world_size):

@@ -1,4 +1,4 @@
-# rank r begins with part r-1
+# hint: rank r begins with part r-1
 def reduce_scatter(comm, output, input_list):
     n, r = comm.world_size, comm.rank
     parts = [p.clone() for p in input_list]

@@ -1,4 +1,4 @@
-# Every rank has a finished part, but another rank's
+# hint: Every rank has a finished part, but another rank's
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

@@ -1,4 +1,4 @@
-# one rank that serves all the others, sends more
+# hint: one rank that serves all the others, sends more
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

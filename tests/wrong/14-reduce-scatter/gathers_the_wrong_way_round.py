@@ -1,4 +1,4 @@
-# a rank sent a part on that it did not have yet
+# hint: a rank sent a part on that it did not have yet
 def reduce_scatter(comm, output, input_list):
     n, r = comm.world_size, comm.rank
     parts = [p.clone() for p in input_list]

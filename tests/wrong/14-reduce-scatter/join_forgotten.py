@@ -1,4 +1,4 @@
-# The two halves are right, and their combination is not
+# hint: The two halves are right, and their combination is not
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

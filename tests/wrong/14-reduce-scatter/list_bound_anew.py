@@ -1,4 +1,4 @@
-# The tensors of `output_list` are as they were before the call
+# hint: The tensors of `output_list` are as they were before the call
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

@@ -1,4 +1,4 @@
-# `output` is as it was before the call
+# hint: `output` is as it was before the call
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

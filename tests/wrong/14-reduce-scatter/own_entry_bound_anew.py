@@ -1,4 +1,4 @@
-# An assignment to output_list[r] only puts another tensor there
+# hint: An assignment to output_list[r] only puts another tensor there
 def reduce_scatter(comm, output, input_list):
     n, r = comm.world_size, comm.rank
     parts = [p.clone() for p in input_list]

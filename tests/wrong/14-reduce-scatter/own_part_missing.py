@@ -1,4 +1,4 @@
-# A rank's own part is missing from its list
+# hint: A rank's own part is missing from its list
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

@@ -1,4 +1,4 @@
-# stand in the wrong places
+# hint: stand in the wrong places
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

@@ -1,4 +1,4 @@
-# A whole all-reduce inside reduce-scatter
+# hint: A whole all-reduce inside reduce-scatter
 def reduce_scatter(comm, output, input_list):
     rank, n = comm.rank, comm.world_size
     parts = [part.clone() for part in input_list]

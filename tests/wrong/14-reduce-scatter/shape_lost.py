@@ -1,4 +1,4 @@
-# and give it the shape of x
+# hint: and give it the shape of x
 def reduce_scatter(comm, output, input_list):
     n, r = comm.world_size, comm.rank
     parts = [p.clone() for p in input_list]

@@ -1,4 +1,4 @@
-# In some chunk a rank's tensor is counted twice
+# hint: In some chunk a rank's tensor is counted twice
 def ring_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     chunks = list(x.clone().reshape(-1).tensor_split(n))

@@ -1,4 +1,4 @@
-# one chunk a round to the next rank
+# hint: one chunk a round to the next rank
 def ring_all_reduce(comm, x):
     """Each rank adds up one chunk, which all others send it directly, and sends the sum to all directly."""
     rank, n = comm.rank, comm.world_size

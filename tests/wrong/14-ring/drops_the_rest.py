@@ -1,4 +1,4 @@
-# The elements at the end are wrong
+# hint: The elements at the end are wrong
 def ring_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     flat = x.clone().reshape(-1)

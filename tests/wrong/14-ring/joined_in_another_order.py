@@ -1,4 +1,4 @@
-# in the wrong places
+# hint: in the wrong places
 def ring_all_reduce(comm, x):
     n, r = comm.world_size, comm.rank
     chunks = list(x.clone().reshape(-1).tensor_split(n))

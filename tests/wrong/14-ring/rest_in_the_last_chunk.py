@@ -1,4 +1,4 @@
-# into n chunks of nearly the same length
+# hint: into n chunks of nearly the same length
 def ring_all_reduce(comm, x):
     n, r = comm.world_size, comm.rank
     out = x.clone()

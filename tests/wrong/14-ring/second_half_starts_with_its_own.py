@@ -1,4 +1,4 @@
-# also where the second half begins
+# hint: also where the second half begins
 def ring_all_reduce(comm, x):
     n, r = comm.world_size, comm.rank
     out = x.clone()

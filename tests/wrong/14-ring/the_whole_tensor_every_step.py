@@ -1,4 +1,4 @@
-# one chunk a round to the next rank, not the whole tensor
+# hint: one chunk a round to the next rank, not the whole tensor
 def ring_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     flat = x.clone().reshape(-1)

@@ -1,4 +1,4 @@
-# There should be ⌈log₂ n⌉ rounds up and as many down
+# hint: There should be ⌈log₂ n⌉ rounds up and as many down
 def tree_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     total, got = x.clone(), torch.empty_like(x)

@@ -1,4 +1,4 @@
-# A rank's tensor is in the sum more than once
+# hint: A rank's tensor is in the sum more than once
 def tree_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     total, got = x.clone(), torch.empty_like(x)

@@ -1,4 +1,4 @@
-# No rank should send more than ⌈log₂ n⌉ times
+# hint: No rank should send more than ⌈log₂ n⌉ times
 def tree_all_reduce(comm, x):
     total, got = x.clone(), torch.empty_like(x)
     if comm.rank > 0:

@@ -1,4 +1,4 @@
-# No rank should send more than ⌈log₂ n⌉ times
+# hint: No rank should send more than ⌈log₂ n⌉ times
 def tree_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     total, got = x.clone(), torch.empty_like(x)

@@ -1,4 +1,4 @@
-# The messages are too small
+# hint: The messages are too small
 def tree_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     narrow = torch.float32 if x.dtype == torch.int64 else x.dtype

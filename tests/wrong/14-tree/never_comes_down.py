@@ -1,4 +1,4 @@
-# Rank 0 has the sum and the others do not
+# hint: Rank 0 has the sum and the others do not
 def tree_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     total, got = x.clone(), torch.empty_like(x)

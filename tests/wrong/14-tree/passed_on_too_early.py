@@ -1,4 +1,4 @@
-# On the way down the largest distance goes first
+# hint: On the way down the largest distance goes first
 def tree_all_reduce(comm, x):
     n, r = comm.world_size, comm.rank
     total = x.clone()

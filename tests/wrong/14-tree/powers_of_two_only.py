@@ -1,4 +1,4 @@
-# It is right for a power of two only
+# hint: It is right for a power of two only
 def tree_all_reduce(comm, x):
     rank, n = comm.rank, 2 ** (comm.world_size.bit_length() - 1)
     total, got = x.clone(), torch.empty_like(x)

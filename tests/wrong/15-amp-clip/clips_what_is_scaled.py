@@ -1,4 +1,4 @@
-# the norm of the scaled gradients
+# hint: the norm of the scaled gradients
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat, op="avg")

@@ -1,4 +1,4 @@
-# one rank found an infinity, it skipped the step
+# hint: one rank found an infinity, it skipped the step
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat, op="avg")

@@ -1,4 +1,4 @@
-# Where one rank found an infinity
+# hint: Where one rank found an infinity
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     fine = all(p.grad.isfinite().all() for p in (*shared, *own))
     for p in (*shared, *own):

@@ -1,4 +1,4 @@
-# of every rank's own version of the shared gradient
+# hint: of every rank's own version of the shared gradient
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     for p in (*shared, *own):
         p.grad /= scale

@@ -1,4 +1,4 @@
-# The norms are right and the steps are not
+# hint: The norms are right and the steps are not
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat, op="avg")

@@ -1,4 +1,4 @@
-# The new scale is half the old one
+# hint: The new scale is half the old one
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat, op="avg")

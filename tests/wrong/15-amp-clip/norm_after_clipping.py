@@ -1,4 +1,4 @@
-# the norm after clipping
+# hint: the norm after clipping
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     for p in shared:
         comm.all_reduce(p.grad, op="avg")

@@ -1,4 +1,4 @@
-# The norm was taken before the average
+# hint: The norm was taken before the average
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     before = sum((p.grad / scale).square().sum() for p in (*shared, *own))
     flat = torch.cat([p.grad for p in shared])

@@ -1,4 +1,4 @@
-# The gradients of the own tables were averaged
+# hint: The gradients of the own tables were averaged
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     for p in [*shared, *own]:
         comm.all_reduce(p.grad, op="avg")

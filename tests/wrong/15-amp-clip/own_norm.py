@@ -1,4 +1,4 @@
-# Each rank took the norm of what it holds
+# hint: Each rank took the norm of what it holds
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat, op="avg")

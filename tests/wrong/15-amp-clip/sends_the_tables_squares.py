@@ -1,4 +1,4 @@
-# Too many bytes. Beside the shared gradients
+# hint: Too many bytes. Beside the shared gradients
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat, op="avg")

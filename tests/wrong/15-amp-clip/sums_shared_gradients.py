@@ -1,4 +1,4 @@
-# The shared gradients are sums over the ranks
+# hint: The shared gradients are sums over the ranks
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat)

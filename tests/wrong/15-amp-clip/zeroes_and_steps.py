@@ -1,4 +1,4 @@
-# A step whose gradient is infinite
+# hint: A step whose gradient is infinite
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     flat = torch.cat([p.grad for p in shared])
     comm.all_reduce(flat, op="avg")

@@ -1,4 +1,4 @@
-# Every all-reduce starts after the last gradient
+# hint: Every all-reduce starts after the last gradient
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# Every rank trained by itself
+# hint: Every rank trained by itself
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# rounded to 16 bits on the way
+# hint: rounded to 16 bits on the way
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# also those of whole numbers
+# hint: also those of whole numbers
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# A layer that nobody calls was never broadcast
+# hint: A layer that nobody calls was never broadcast
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

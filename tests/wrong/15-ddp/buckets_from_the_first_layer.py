@@ -1,4 +1,4 @@
-# the buckets begin at the last layer
+# hint: the buckets begin at the last layer
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# the buffers are not
+# hint: the buffers are not
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# Each rank clipped its own gradient before the average
+# hint: Each rank clipped its own gradient before the average
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

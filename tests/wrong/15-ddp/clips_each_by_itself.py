@@ -1,4 +1,4 @@
-# clipped by its own norm
+# hint: clipped by its own norm
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# In the first step the buckets leave in time
+# hint: In the first step the buckets leave in time
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# send gradients in their own dtype
+# hint: send gradients in their own dtype
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# Some weights never moved
+# hint: Some weights never moved
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# Some gradients never travelled
+# hint: Some gradients never travelled
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

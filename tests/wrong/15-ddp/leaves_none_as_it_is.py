@@ -1,4 +1,4 @@
-# A block without a gradient on a rank stood still there
+# hint: A block without a gradient on a rank stood still there
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# The gradients of earlier steps are still in .grad
+# hint: The gradients of earlier steps are still in .grad
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

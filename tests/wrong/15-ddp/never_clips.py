@@ -1,4 +1,4 @@
-# Nothing was clipped
+# hint: Nothing was clipped
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

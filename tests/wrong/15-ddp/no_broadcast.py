@@ -1,4 +1,4 @@
-# Every rank kept the weights that it was born with
+# hint: Every rank kept the weights that it was born with
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# Close a bucket as soon as
+# hint: Close a bucket as soon as
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# Too many calls: one all-reduce for each bucket
+# hint: Too many calls: one all-reduce for each bucket
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# Only the first step's gradients travelled
+# hint: Only the first step's gradients travelled
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

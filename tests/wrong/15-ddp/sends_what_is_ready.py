@@ -1,4 +1,4 @@
-# the ranks sent their buckets in different orders
+# hint: the ranks sent their buckets in different orders
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# The weight that two layers share travels twice
+# hint: The weight that two layers share travels twice
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

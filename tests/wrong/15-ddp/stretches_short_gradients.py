@@ -1,4 +1,4 @@
-# stretched to max_norm
+# hint: stretched to max_norm
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

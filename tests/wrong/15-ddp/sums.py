@@ -1,4 +1,4 @@
-# The gradients are sums over the ranks
+# hint: The gradients are sums over the ranks
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

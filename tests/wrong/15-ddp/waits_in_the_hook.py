@@ -1,4 +1,4 @@
-# Each all-reduce is waited for where it starts
+# hint: Each all-reduce is waited for where it starts
 class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()

@@ -1,4 +1,4 @@
-# A default in place of a missing variable
+# hint: A default in place of a missing variable
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

@@ -1,4 +1,4 @@
-# That value is in os.environ
+# hint: That value is in os.environ
 TABLE = [
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

@@ -1,4 +1,4 @@
-# The zeros in front belong to the name
+# hint: The zeros in front belong to the name
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

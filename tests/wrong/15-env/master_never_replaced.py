@@ -1,4 +1,4 @@
-# replace MASTER_ADDR and MASTER_PORT under every launcher
+# hint: replace MASTER_ADDR and MASTER_PORT under every launcher
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

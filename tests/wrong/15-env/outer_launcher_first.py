@@ -1,4 +1,4 @@
-# That is the place of the outer launcher
+# hint: That is the place of the outer launcher
 TABLE = (
     ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),

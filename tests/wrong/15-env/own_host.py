@@ -1,4 +1,4 @@
-# Every rank would look for the rendezvous on its own machine
+# hint: Every rank would look for the rendezvous on its own machine
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

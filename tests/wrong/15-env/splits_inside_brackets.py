@@ -1,4 +1,4 @@
-# not at those inside of brackets
+# hint: not at those inside of brackets
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

@@ -1,4 +1,4 @@
-# Collect all names that are missing
+# hint: Collect all names that are missing
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

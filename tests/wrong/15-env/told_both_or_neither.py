@@ -1,4 +1,4 @@
-# each where somebody has set it
+# hint: each where somebody has set it
 TABLE = [
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

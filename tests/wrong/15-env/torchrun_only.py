@@ -1,4 +1,4 @@
-# A lookup with [...] stops at the first name
+# hint: A lookup with [...] stops at the first name
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

@@ -1,4 +1,4 @@
-# skip the batches of it that were done
+# hint: skip the batches of it that were done
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# 'step' is the number of steps done
+# hint: 'step' is the number of steps done
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# The steps go on and the model does not
+# hint: The steps go on and the model does not
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# The model was restored, but not the optimizer
+# hint: The model was restored, but not the optimizer
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

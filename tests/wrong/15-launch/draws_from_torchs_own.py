@@ -1,4 +1,4 @@
-# hand this rank's to torch.randn
+# hint: hand this rank's to torch.randn
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

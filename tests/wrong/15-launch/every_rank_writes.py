@@ -1,4 +1,4 @@
-# Let rank 0 alone write the checkpoint
+# hint: Let rank 0 alone write the checkpoint
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

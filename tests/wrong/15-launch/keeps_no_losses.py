@@ -1,4 +1,4 @@
-# The losses so far are part of the state
+# hint: The losses so far are part of the state
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

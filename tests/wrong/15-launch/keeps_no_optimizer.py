@@ -1,4 +1,4 @@
-# keep optimizer.state_dict() under 'optimizer', and load it
+# hint: keep optimizer.state_dict() under 'optimizer', and load it
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# 'generators' is a list with the state of every rank's generator
+# hint: 'generators' is a list with the state of every rank's generator
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# puts `module.` before each name
+# hint: puts `module.` before each name
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

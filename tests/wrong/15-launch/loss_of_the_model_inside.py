@@ -1,4 +1,4 @@
-# take the loss from what DistributedDataParallel returned
+# hint: take the loss from what DistributedDataParallel returned
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

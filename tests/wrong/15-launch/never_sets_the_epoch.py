@@ -1,4 +1,4 @@
-# without set_epoch every epoch has the order of epoch 0
+# hint: without set_epoch every epoch has the order of epoch 0
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

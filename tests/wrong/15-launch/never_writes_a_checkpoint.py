@@ -1,4 +1,4 @@
-# Nothing was there to go on from
+# hint: Nothing was there to go on from
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# The curve holds the mean of both ranks' losses
+# hint: The curve holds the mean of both ranks' losses
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

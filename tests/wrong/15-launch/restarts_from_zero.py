@@ -1,4 +1,4 @@
-# It restarts from zero
+# hint: It restarts from zero
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

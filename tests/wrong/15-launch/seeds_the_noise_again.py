@@ -1,4 +1,4 @@
-# The generators begin again from their seed
+# hint: The generators begin again from their seed
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# call set_epoch with the epoch that the step lies in, also after a restart
+# hint: call set_epoch with the epoch that the step lies in, also after a restart
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

@@ -1,4 +1,4 @@
-# kept['generators'][rank]
+# hint: kept['generators'][rank]
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

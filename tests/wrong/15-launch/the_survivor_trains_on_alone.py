@@ -1,4 +1,4 @@
-# A rank whose collective fails has lost the others
+# hint: A rank whose collective fails has lost the others
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import os

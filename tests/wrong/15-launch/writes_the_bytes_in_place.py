@@ -1,4 +1,4 @@
-# The old checkpoint is gone before the new one is whole
+# hint: The old checkpoint is gone before the new one is whole
 """Train on FOLDER/job.pt under torchrun, whatever happens to a rank: python train.py FOLDER"""
 
 import io

@@ -1,4 +1,4 @@
-# added up, not averaged
+# hint: added up, not averaged
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# one forward pass a step for all rows
+# hint: one forward pass a step for all rows
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

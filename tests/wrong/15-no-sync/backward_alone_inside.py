@@ -1,4 +1,4 @@
-# the silence is missing
+# hint: the silence is missing
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# is empty after accumulate
+# hint: is empty after accumulate
 @contextlib.contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync

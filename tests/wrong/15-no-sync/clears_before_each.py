@@ -1,4 +1,4 @@
-# Only the last micro-batch's gradient is there
+# hint: Only the last micro-batch's gradient is there
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# do not add up to 1
+# hint: do not add up to 1
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# The gradients are divided by the number of ranks
+# hint: The gradients are divided by the number of ranks
 @contextlib.contextmanager
 def no_sync(ddp):
     old = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# Gradients travelled before the last micro-step
+# hint: Gradients travelled before the last micro-step
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

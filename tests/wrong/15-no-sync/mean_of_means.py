@@ -1,4 +1,4 @@
-# A mean of means
+# hint: A mean of means
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

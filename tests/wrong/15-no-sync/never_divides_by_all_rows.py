@@ -1,4 +1,4 @@
-# never divided by all rows
+# hint: never divided by all rows
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# Nothing travelled
+# hint: Nothing travelled
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# in a `finally`
+# hint: in a `finally`
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

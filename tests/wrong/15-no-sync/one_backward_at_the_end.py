@@ -1,4 +1,4 @@
-# Several forward passes were open at once
+# hint: Several forward passes were open at once
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

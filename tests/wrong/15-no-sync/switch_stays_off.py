@@ -1,4 +1,4 @@
-# The switch stays off after the context
+# hint: The switch stays off after the context
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# no_sync does not switch anything off
+# hint: no_sync does not switch anything off
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# put back what was
+# hint: put back what was
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# The values are right and the silence is missing
+# hint: The values are right and the silence is missing
 @contextlib.contextmanager
 def no_sync(ddp):
     before = ddp.require_backward_grad_sync

@@ -1,4 +1,4 @@
-# The same samples are left out in every epoch
+# hint: The same samples are left out in every epoch
 class ShardSampler(Sampler[int]):
     def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
         self.n_samples, self.rank, self.world_size, self.seed, self.drop_last = n_samples, rank, world_size, seed, drop_last

@@ -1,4 +1,4 @@
-# The rest is dropped, and drop_last is False
+# hint: The rest is dropped, and drop_last is False
 class ShardSampler(Sampler):
     def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
         self.n_samples, self.rank, self.world_size = n_samples, rank, world_size

@@ -1,4 +1,4 @@
-# All samples are there
+# hint: All samples are there
 class ShardSampler(Sampler[int]):
     def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
         self.n, self.rank, self.world, self.seed, self.drop = n_samples, rank, world_size, seed, drop_last

@@ -1,4 +1,4 @@
-# Every epoch has the same order
+# hint: Every epoch has the same order
 class ShardSampler(Sampler):
     def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
         self.n_samples, self.rank, self.world_size = n_samples, rank, world_size

@@ -1,4 +1,4 @@
-# do not draw the same permutation
+# hint: do not draw the same permutation
 class ShardSampler(Sampler):
     def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
         self.n_samples, self.rank, self.world_size = n_samples, rank, world_size

@@ -1,4 +1,4 @@
-# From some epoch on the seed makes no difference
+# hint: From some epoch on the seed makes no difference
 class ShardSampler(Sampler[int]):
     def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
         self.n_samples, self.rank, self.world_size, self.seed, self.drop_last = n_samples, rank, world_size, seed, drop_last

@@ -1,4 +1,4 @@
-# Some ranks get more samples than others
+# hint: Some ranks get more samples than others
 class ShardSampler(Sampler):
     def __init__(self, n_samples, rank, world_size, seed=0, drop_last=False):
         self.n_samples, self.rank, self.world_size = n_samples, rank, world_size

@@ -1,4 +1,4 @@
-# One rank has no rows
+# hint: One rank has no rows
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

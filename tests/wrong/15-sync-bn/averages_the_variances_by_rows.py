@@ -1,4 +1,4 @@
-# The variances were averaged
+# hint: The variances were averaged
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

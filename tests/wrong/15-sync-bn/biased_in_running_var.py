@@ -1,4 +1,4 @@
-# running_var follows the unbiased variance
+# hint: running_var follows the unbiased variance
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# Work on a copy
+# hint: Work on a copy
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

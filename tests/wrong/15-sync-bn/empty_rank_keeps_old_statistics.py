@@ -1,4 +1,4 @@
-# its old running statistics
+# hint: its old running statistics
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# eps is missing, or stands beside
+# hint: eps is missing, or stands beside
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# The outputs are right and the gradient of x is not
+# hint: The outputs are right and the gradient of x is not
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# Every rank counted alike
+# hint: Every rank counted alike
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# The bias is missing
+# hint: The bias is missing
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# The running statistics are wrong
+# hint: The running statistics are wrong
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# with the statistics of its own rows
+# hint: with the statistics of its own rows
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# Too many bytes
+# hint: Too many bytes
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# Where the mean is large
+# hint: Where the mean is large
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

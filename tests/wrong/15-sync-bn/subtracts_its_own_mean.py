@@ -1,4 +1,4 @@
-# subtracted the mean of its own rows
+# hint: subtracted the mean of its own rows
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# run over the rank
+# hint: run over the rank
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

@@ -1,4 +1,4 @@
-# in the order of forward's arguments
+# hint: in the order of forward's arguments
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

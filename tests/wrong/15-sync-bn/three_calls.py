@@ -1,4 +1,4 @@
-# One collective each way
+# hint: One collective each way
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

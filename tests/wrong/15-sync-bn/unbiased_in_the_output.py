@@ -1,4 +1,4 @@
-# normalized with the biased variance
+# hint: normalized with the biased variance
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):

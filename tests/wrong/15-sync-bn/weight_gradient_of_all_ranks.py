@@ -1,4 +1,4 @@
-# summed over the ranks already
+# hint: summed over the ranks already
 class SyncBatchNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, comm, x, running_mean, running_var, weight, bias, momentum, eps):
