@@ -21,20 +21,21 @@ from benchmarks._meter import MiB, Timed, full_marks, run_ours, run_stock
 from benchmarks._submissions import TRIVIAL, Class, make_course, mixed_class, right_class
 from grading.commands.shared import table
 from grading.isolation.probe import try_tier
+from grading.isolation.tiers import BWRAP, KERNEL, NONE, isolates
 from labkit import exercises
 
 LABS = {"02": "02", "trivial": TRIVIAL}
-TIERS = ("kernel", "bwrap", "none")
+TIERS = (KERNEL.name, BWRAP.name, NONE.name)
 STOCK_OF_100 = {"02": 12, "trivial": 100}
 """How many of a hundred stock grades: it takes long over a large lab, and as long over each."""
 
 TARGETS = (
-    ("02", "kernel", "times_stock", 4.0),
-    ("02", "bwrap", "times_stock", 2.0),
-    ("trivial", "kernel", "times_stock", 10.0),
-    ("trivial", "kernel", "per_minute", 240.0),
+    ("02", KERNEL.name, "times_stock", 4.0),
+    ("02", BWRAP.name, "times_stock", 2.0),
+    ("trivial", KERNEL.name, "times_stock", 10.0),
+    ("trivial", KERNEL.name, "per_minute", 240.0),
 )
-AIM = ("trivial", "kernel", "times_stock", 20.0)
+AIM = ("trivial", KERNEL.name, "times_stock", 20.0)
 ADDED_S = 0.15
 N_ALONE = 12
 FLAT, LINEAR = 1.2, 1.2
@@ -58,7 +59,7 @@ def main(argv: list[str]) -> dict:
             course, lab = make_course(root / "course", LABS[name])
             stock_n = told.stock if told.stock is not None else told.n * STOCK_OF_100[name] // 100
             result[name] = _compared(root, mixed_class(course, lab, told.n), told, stock_n)
-            if "kernel" in told.tiers:
+            if KERNEL.name in told.tiers:
                 result[name]["added"] = _added(root, right_class(course, lab, N_ALONE, own_style=False))
             _show(name, result[name])
         if told.scale:
@@ -96,7 +97,7 @@ def _tiers(asked: Sequence[str]) -> dict[str, str]:
     for tier in TIERS:
         if tier not in asked:
             said[tier] = f"{NOT_RUN}: not asked for"
-        elif tier == "none" or try_tier(tier).works:
+        elif not isolates(tier) or try_tier(tier).works:
             said[tier] = "works"
         else:
             said[tier] = f"{NOT_RUN}: {try_tier(tier).reason}"
@@ -104,7 +105,7 @@ def _tiers(asked: Sequence[str]) -> dict[str, str]:
 
 
 def _works(tier: str) -> bool:
-    return tier == "none" or try_tier(tier).works
+    return not isolates(tier) or try_tier(tier).works
 
 
 def _compared(root: Path, whole: Class, told: argparse.Namespace, stock_n: int) -> dict:
@@ -190,10 +191,10 @@ def _added(root: Path, whole: Class) -> dict | str:
 
     On a busy machine only the CPU times can be compared: those of the writer, the judging process and the student's.
     """
-    if not _works("kernel"):
+    if not _works(KERNEL.name):
         return NOT_RUN
     course = whole.fill(root / "alone", whole.students)
-    timed, alone = run_ours(course, whole.lab, "kernel", 1), _alone.measure(course, whole.lab)
+    timed, alone = run_ours(course, whole.lab, KERNEL.name, 1), _alone.measure(course, whole.lab)
     shutil.rmtree(course.root)
     cpu_s, own_cpu_s = timed.supervisor_cpu_s, median(timed.own_cpu_s.values())
     found = {
@@ -210,12 +211,12 @@ def _added(root: Path, whole: Class) -> dict | str:
 
 
 def _scaled(root: Path, whole: Class, told: argparse.Namespace) -> list[dict] | str:
-    if not _works("kernel"):
+    if not _works(KERNEL.name):
         return NOT_RUN
     rows = []
     for n in sorted(told.scale):
         path = root / f"class-{n}"
-        timed = run_ours(whole.fill(path, whole.students[:n]), whole.lab, "kernel", told.workers)
+        timed = run_ours(whole.fill(path, whole.students[:n]), whole.lab, KERNEL.name, told.workers)
         shutil.rmtree(path)
         peak = timed.samples[-1]
         rows.append(

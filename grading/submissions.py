@@ -15,6 +15,7 @@ from pathlib import Path
 
 from grading.course import Course
 from grading.intake.timestamp import read_time
+from grading.isolation import isolates
 from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
 from grading.supervisor import Job, SubmissionResult
@@ -73,7 +74,7 @@ def result_of(course: Course, work: Graded, isolation: str) -> SubmissionResult:
 
     isolation is a tier or "auto". Raises InfrastructureFault.
     """
-    found = read_result(work.stored, may_be_none=isolation == "none")
+    found = read_result(work.stored, may_be_none=not isolates(isolation))
     return found or store(course, run(work.job, isolation))
 
 
@@ -85,7 +86,7 @@ def read_result(path: Path, may_be_none: bool = True) -> SubmissionResult | None
         result = SubmissionResult.from_json(json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return result if may_be_none or result.isolation != "none" else None
+    return result if may_be_none or isolates(result.isolation) else None
 
 
 def store(course: Course, result: dict) -> SubmissionResult:

@@ -25,7 +25,8 @@ from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
 from grading.demo.sample import fill_course
 from grading.demo.verify import surprises
 from grading.errors import UserError
-from grading.isolation import choose
+from grading.isolation import select_tier
+from grading.isolation.tiers import NONE
 from grading.report.collect import collect
 from grading.report.csv_table import as_csv
 from grading.report.files import write_file
@@ -90,10 +91,10 @@ def _keep(course: Course, labs: str) -> None:
 def _isolation() -> str:
     """The strongest that works here; none where none does, for these samples are our own."""
     try:
-        tier = choose("auto")
+        tier = select_tier("auto")
     except UserError as error:
         say(f"isolation: NONE, which is no risk for the demo's own samples ({error})")
-        return "none"
+        return NONE.name
     say(f"isolation: {tier}")
     return tier
 

@@ -8,8 +8,9 @@ import platform
 
 from grading.commands.shared import say, table
 from grading.errors import UserError
-from grading.isolation import choose
-from grading.isolation.probe import TIERS, try_tier
+from grading.isolation import select_tier
+from grading.isolation.probe import try_tier
+from grading.isolation.tiers import TIERS
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         if not finding.works:
             say(f"{finding.tier}: {finding.fix}")
     try:
-        say(f"grading uses: {choose('auto')}")
+        say(f"grading uses: {select_tier('auto')}")
     except UserError as error:
         say(f"grading refuses: {error}")
         return 1

@@ -20,7 +20,7 @@ from grading.errors import UserError
 from grading.explain.cases import UNKNOWN, CaseLook, cases_of, looks_at, run_again, stored_look
 from grading.explain.tree_text import lines_of
 from grading.intake.store import kept
-from grading.isolation import CHOICES, choose
+from grading.isolation import CHOICES, select_tier
 from grading.log import Log
 from grading.rebuild import Unreadable
 from grading.submissions import Graded, prepare, read_result
@@ -119,7 +119,7 @@ def _again(work: Graded, names: Sequence[str], isolation: str) -> Looks:
     fed = {name: cases_of(work.job, name) for name in names}
     public, hidden = ({name: cases[which] for name, cases in fed.items()} for which in (0, 1))
     try:
-        shown, unseen = run_again(_only(work, names), choose(isolation), public, hidden)
+        shown, unseen = run_again(_only(work, names), select_tier(isolation), public, hidden)
     except InfrastructureFault as error:
         raise UserError(f"the answers could not be run again ({error})", "look at `doctor`, and try again") from error
     looks: Looks = {}

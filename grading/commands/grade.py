@@ -13,7 +13,7 @@ from grading.commands.shared import say, table
 from grading.course import Course
 from grading.errors import UserError
 from grading.gradebook.provenance import written
-from grading.isolation import CHOICES, choose
+from grading.isolation import CHOICES, isolates, select_tier
 from grading.pipeline import Interrupted, Ungraded, grade_lab, read_ungraded
 from grading.pipeline.interrupt import INTERRUPTED
 from grading.submissions import read_result
@@ -71,9 +71,9 @@ def grade(
 def _isolation_line(asked: str, cluster: str | None) -> str:
     if cluster is not None:
         return f"isolation: {asked}, on each host of the cluster"
-    if choose(asked) == "none":
+    if not isolates(select_tier(asked)):
         return "isolation: NONE - students' programs run with your rights on this machine"
-    return f"isolation: {choose(asked)}"
+    return f"isolation: {select_tier(asked)}"
 
 
 def written_key(course: Course, lab: str, student: str) -> str | None:

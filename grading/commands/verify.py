@@ -15,20 +15,19 @@ from pathlib import Path
 
 from grading.commands.shared import say
 from grading.errors import UserError
-from grading.isolation import choose
+from grading.isolation import isolates, select_tier
+from grading.isolation.tiers import NONE, TIERS
 from grading.report.files import write_file
 from grading.verify.attacks import FOLDER, Attack, load
 from grading.verify.batch import run_batch
 from grading.verify.matrix import STOCK, Matrix, as_text
 from grading.verify.stock import run_stock
 
-TIERS = ("kernel", "bwrap")
-
 
 def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser("verify", help="try to break the grader with known attacks")
     parser.add_argument(
-        "--isolation", choices=("all", *TIERS, "none", STOCK), default="all", help="which tier (default: all)"
+        "--isolation", choices=("all", *TIERS, NONE.name, STOCK), default="all", help="which tier (default: all)"
     )
     parser.add_argument(
         "--only", action="append", metavar="NAME", help="attacks whose name holds this (may be repeated)"
@@ -71,13 +70,13 @@ def verify(attacks: tuple[Attack, ...], tiers: tuple[str, ...], workers: int) ->
     batches, not_run = {}, {}
     for tier in tiers:
         try:
-            choose(tier)
+            select_tier(tier)
         except UserError as error:
             not_run[tier] = str(error)
             continue
-        safe = [attack for attack in attacks if tier != "none" or attack.harmless]
+        safe = [attack for attack in attacks if isolates(tier) or attack.harmless]
         if len(safe) < len(attacks):
-            not_run["none"] = f"{len(attacks) - len(safe)} attacks would harm this machine without isolation"
+            not_run[tier] = f"{len(attacks) - len(safe)} attacks would harm this machine without isolation"
         if safe:
             with tempfile.TemporaryDirectory(prefix="grading-verify-", ignore_cleanup_errors=True) as root:
                 # The one who is confined is another user, who has to get through to what is there for everybody.

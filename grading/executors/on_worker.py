@@ -45,10 +45,10 @@ def census(dask_worker: Worker, isolation: str | None = None) -> Census:
 
 def _isolation_trouble(isolation: str) -> str:
     from grading.errors import UserError
-    from grading.isolation import choose
+    from grading.isolation import select_tier
 
     try:
-        choose(isolation)
+        select_tier(isolation)
     except UserError as error:
         return str(error)
     return ""

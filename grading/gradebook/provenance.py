@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from grading.course import Course
 from grading.errors import UserError
+from grading.isolation import isolates
 from grading.submissions import Graded
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
@@ -114,7 +115,7 @@ def changed(old: Written, key: str, rests_on: dict[str, str], has_row: bool, may
         found.remove("grader")
     if "lab" in found and "points" in found:
         found.remove("lab")
-    if old.isolation == "none" and not may_be_none:
+    if not isolates(old.isolation) and not may_be_none:
         found.append("isolation")
     if not has_row:
         found.append("gradebook")

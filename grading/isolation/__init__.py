@@ -4,6 +4,7 @@ A tier is chosen by a trial on this machine, and a machine on which none works r
 confined once it runs is `grading.worker.confine`.
 """
 
-from grading.isolation.choice import CHOICES, choose
+from grading.isolation.selection import select_tier
+from grading.isolation.tiers import CHOICES, isolates
 
-__all__ = ["CHOICES", "choose"]
+__all__ = ["CHOICES", "isolates", "select_tier"]

@@ -13,6 +13,7 @@ from pathlib import Path
 import grading
 import labkit
 from grading.worker.confine.plan import PLAIN, Limits, Place, Plan
+from grading.worker.confine.tier import Tier
 
 _SYSTEM = (
     "/usr",
@@ -60,12 +61,11 @@ def library_paths() -> list[str]:
     return list(dict.fromkeys(os.path.realpath(path) for path in (*libraries, f"{paths['stdlib']}/lib-dynload")))
 
 
-def plan_of(tier: str, tree: Path, preload: tuple[str, ...] | None = None, limits: Limits = PLAIN) -> Plan:
+def plan_of(tier: Tier, tree: Path, preload: tuple[str, ...] | None = None, limits: Limits = PLAIN) -> Plan:
     """The plan for a worker whose own code is in `tree`."""
     if preload is None:
-        # A bwrap worker lives for one submission only.
-        preload = LIGHT if tier == "bwrap" else FULL
-    if tier == "none":
+        preload = LIGHT if tier.sandbox_per_submission else FULL
+    if not tier.isolates:
         return Plan(tier, preload, limits=limits)
     shown = [*_SYSTEM, os.path.realpath(sys.base_prefix), *library_paths(), os.path.realpath(tree)]
     places = layout(shown, _secret_places())

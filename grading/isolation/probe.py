@@ -16,15 +16,7 @@ from pathlib import Path
 
 from grading.isolation import bwrap
 from grading.isolation.plan import library_paths
-
-TIERS = ("bwrap", "kernel")
-"""The strongest first: a program that many rely on and a fresh sandbox for each submission, then our own."""
-_FIXES = {
-    "bwrap": "install bubblewrap (Debian, Ubuntu: apt install bubblewrap), use Linux 5.13 or newer with Landlock, "
-    "and allow user namespaces if not root",
-    "kernel": "use Linux 5.13 or newer with Landlock, as root or with user namespaces allowed "
-    "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)",
-}
+from grading.isolation.tiers import FIXES, tier_named
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,7 @@ class Finding:
     fix: str = ""
 
 
-class _Refused(Exception):
+class _TierUnavailable(Exception):
     """A tier does not work here: why not, and what to do about it."""
 
 
@@ -45,17 +37,18 @@ def try_tier(tier: str) -> Finding:
     """Try a tier, once in this process's life where it works. What is in its way may pass: it is tried again."""
     try:
         return _working(tier)
-    except _Refused as refused:
-        return Finding(tier, False, *refused.args)
+    except _TierUnavailable as unavailable:
+        return Finding(tier, False, *unavailable.args)
 
 
 @functools.cache
 def _working(tier: str) -> Finding:
-    """Raises _Refused, which is not kept."""
+    """Raises _TierUnavailable, which is not kept."""
+    fix = FIXES[tier_named(tier)]
     if not sys.platform.startswith("linux"):
-        raise _Refused(f"it is for Linux, and this is {sys.platform}", "grade on a Linux machine")
-    if tier == "bwrap" and not bwrap.is_installed():
-        raise _Refused("the program bwrap is not installed", _FIXES[tier])
+        raise _TierUnavailable(f"it is for Linux, and this is {sys.platform}", "grade on a Linux machine")
+    if tier_named(tier).in_bubblewrap and not bwrap.is_installed():
+        raise _TierUnavailable("the program bwrap is not installed", fix)
     # Imported late: the supervisor asks this package how to start what is tried here.
     from grading.supervisor.sandbox import Forkserver, InfrastructureFault
     from grading.worker.wire.frames import WireError
@@ -65,10 +58,10 @@ def _working(tier: str) -> Finding:
             breaches = _try(forkserver)
             n_left = len(forkserver.job_processes())
     except (InfrastructureFault, WireError, TimeoutError, OSError) as error:
-        raise _Refused(f"it could not be set up: {error}", _FIXES[tier]) from error
+        raise _TierUnavailable(f"it could not be set up: {error}", fix) from error
     if breaches or n_left:
         told = ", ".join([*breaches, *(["leave a process behind"] if n_left else [])])
-        raise _Refused(f"a program in it could {told}", f"report this as a hole; {_FIXES[tier]}")
+        raise _TierUnavailable(f"a program in it could {told}", f"report this as a hole; {fix}")
     return Finding(tier, True)
 
 

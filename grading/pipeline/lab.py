@@ -20,7 +20,7 @@ from grading.gradebook.provenance import changed, written
 from grading.gradebook.scores import Scores
 from grading.gradebook.writer import Ready, Writer, open_writer
 from grading.intake.store import keep
-from grading.isolation import choose
+from grading.isolation import isolates, select_tier
 from grading.log import Log
 from grading.pipeline.display import Display, open_display
 from grading.pipeline.interrupt import Interrupted, stop_on_interrupt
@@ -66,7 +66,7 @@ def grade_lab(
     isolation: a tier or "auto", chosen here, or on each host of the cluster. Raises UserError where nothing can be
     graded, and Interrupted after Ctrl-C, when what was in flight is written.
     """
-    tier = choose(isolation) if cluster is None else isolation
+    tier = select_tier(isolation) if cluster is None else isolation
     with course.locked(), open_writer(course, lab, tier) as writer, open_display(lab, len(students)) as display:
         course.key()
         with stop_on_interrupt(display.say, display.close) as stop:
@@ -123,7 +123,7 @@ class _Run:
                 return
             try:
                 work = self._needed(student)
-                found = work and read_result(work.stored, may_be_none=self._isolation == "none")
+                found = work and read_result(work.stored, may_be_none=not isolates(self._isolation))
             except Unreadable as error:
                 self._fail(Ungraded(student, "unreadable", str(error)))
                 continue
@@ -149,7 +149,7 @@ class _Run:
         rests_on = self._writer.standing.rests_on(self._course, work)
         old = written(self._course.autograded(self._lab, student))
         has_row = student in self._writer.standing.extensions
-        changes = changed(old, work.job.key, rests_on, has_row, may_be_none=self._isolation == "none")
+        changes = changed(old, work.job.key, rests_on, has_row, may_be_none=not isolates(self._isolation))
         if not changes and not self._writer.is_unfinished(student):
             return None
         if keep(self._course, self._lab, student) != work.job.attempt:

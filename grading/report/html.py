@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from grading.isolation import isolates
 from grading.report.charts import Histogram, histogram_of
 from grading.report.outcomes import LOOKS, look_of
 from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin, LabRecord, Total
@@ -50,6 +51,7 @@ def as_page(record: ClassRecord, out: Path) -> str:
         .get_template("page.html.j2")
         .render(
             record=record,
+            isolates=isolates,
             labs=labs,
             totals=totals,
             n_labs=sum(bool(lab.handed_in) for lab in labs),

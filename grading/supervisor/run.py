@@ -15,8 +15,9 @@ import tempfile
 from pathlib import Path
 
 from grading.errors import UserError
-from grading.isolation import choose
+from grading.isolation import select_tier
 from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
+from grading.isolation.tiers import tier_named
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.sandbox import Forkserver, InfrastructureFault
 from grading.supervisor.verdicts import Job, grade_job
@@ -37,7 +38,7 @@ def run(job: Job, isolation: str) -> dict:
     is no result, also because this machine cannot isolate the job as asked.
     """
     try:
-        tier = choose(isolation)
+        tier = select_tier(isolation)
     except UserError as error:
         raise InfrastructureFault(f"{socket.gethostname()}: {error}") from error
     for left in reversed(range(TRIES)):
@@ -58,7 +59,7 @@ def close_forkservers() -> None:
 
 
 def _graded(tier: str, job: Job) -> SubmissionResult:
-    if tier != "bwrap":
+    if not tier_named(tier).sandbox_per_submission:
         return grade_job(_forkserver(tier, _preload(job)), job)
     with Forkserver(tier, tree=_worker_tree(), preload=_preload(job)) as sandbox:
         return grade_job(sandbox, job)

@@ -1,7 +1,7 @@
 """The supervisor's hold on a forking process: start it in its tier, open jobs on it one at a time, kill them, end it.
 
-In the "bwrap" tier a sandbox is meant for one submission, in the others the process serves many. What confines a job
-is made elsewhere (`grading.isolation`, `grading.worker.confine`); this class passes the plan on.
+Whether it is meant for one submission or for many is the tier's. What confines a job is made elsewhere
+(`grading.isolation`, `grading.worker.confine`); this class passes the plan on.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from grading.isolation import bwrap
 from grading.isolation.plan import plan_of
+from grading.isolation.tiers import NONE, tier_named, worker_command
 from grading.isolation.users import job_user, users_of_ranks
-from grading.supervisor.worker_tree import make_worker_tree, worker_command
+from grading.supervisor.worker_tree import make_worker_tree, python_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
 from grading.worker.procfs import children, descendants
 from grading.worker.seal import Seal
@@ -52,18 +52,18 @@ class Ended:
 class Forkserver:
     """A forking process and at most one job on it. Use as a context manager.
 
-    isolation: the tier, "kernel", "bwrap" or "none". tree: the worker's files, where they have been made already.
+    isolation: the tier's name. tree: the worker's files, where they have been made already.
     preload: modules in place of the tier's own choice. limits: caps on its jobs.
     """
 
     def __init__(
         self,
-        isolation: str = "none",
+        isolation: str = NONE.name,
         tree: Path | None = None,
         preload: tuple[str, ...] | None = None,
         limits: Limits = PLAIN,
     ) -> None:
-        self.isolation = isolation
+        self.tier = tier_named(isolation)
         self._n_jobs = 0
         self._job_folder: Path | None = None
         self._running = False
@@ -76,7 +76,7 @@ class Forkserver:
             self._home = Path(tempfile.mkdtemp(prefix="grading-"))
             made.callback(shutil.rmtree, self._home, ignore_errors=True)
             self.tree = tree or make_worker_tree(self._home / "tree")
-            plan = plan_of(isolation, self.tree, preload, limits)
+            plan = plan_of(self.tier, self.tree, preload, limits)
             self._errors = made.enter_context(open(self._home / "stderr", "w+b"))
             root = self._home / "root"
             root.mkdir()
@@ -89,14 +89,14 @@ class Forkserver:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._errors,
-                    env=_environment(self._home if isolation == "none" else Path("/tmp")),
+                    env=_environment(Path("/tmp") if self.tier.isolates else self._home),
                     cwd=self._home,
                     pass_fds=(theirs.fileno(),),
                 )
             made.callback(self._end_process)
-            self._user = job_user(self._process.pid) if isolation != "none" else None
+            self._user = job_user(self._process.pid) if self.tier.isolates else None
             self._expect("ready", START_S)
-            if self.isolation == "bwrap":
+            if self.tier.in_bubblewrap:
                 self._ours = frozenset(descendants(self._process.pid))
             self._made = made.pop_all()
             """What `close` has to end and to remove."""
@@ -136,7 +136,7 @@ class Forkserver:
     def _open(self, grants: Sequence[str] = (), trial: dict | None = None, n: int = 1) -> list[socket.socket]:
         self.kill_job()
         self._n_jobs += 1
-        if self.isolation == "none":
+        if not self.tier.isolates:
             self._job_folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._home))
         folder = str(self._job_folder or _PRIVATE.format(n=self._n_jobs))
         places = [
@@ -159,10 +159,10 @@ class Forkserver:
         finally:
             for each in theirs:
                 each.close()
-        if self.isolation == "bwrap":
+        if self.tier.in_bubblewrap:
             # Inside of the sandbox it has another number.
             pid = next((pid for worker in self._ours for pid in children(worker) if pid not in self._ours), 0)
-        self._waiting = frozenset({pid} if is_apart(self.isolation, grants) else ())
+        self._waiting = frozenset({pid} if is_apart(self.tier, grants) else ())
         self._leader, self._n_places = pid, n
         return ours
 
@@ -209,7 +209,7 @@ class Forkserver:
 
     def _end_process(self) -> None:
         self._control.close()
-        if self.isolation == "bwrap":
+        if self.tier.in_bubblewrap:
             # The sandbox goes with it, whatever is in there.
             self._process.kill()
         try:
@@ -219,8 +219,8 @@ class Forkserver:
             self._process.wait()
 
     def _command(self, plan: Plan, control_fd: int, root: Path) -> list[str]:
-        worker = worker_command(self.tree, control_fd, plan, root)
-        return bwrap.command(plan, worker, _environment(Path("/tmp"))) if self.isolation == "bwrap" else worker
+        worker = python_command(self.tree, control_fd, plan, root)
+        return worker_command(plan, worker, _environment(Path("/tmp")))
 
     def _expect(self, event: str, within_s: float) -> dict:
         deadline = time.monotonic() + within_s

@@ -132,7 +132,7 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
     usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(cpu_s, 3)}
     notes = (*job.notes, *looks, *_disguises(job, results), *_doubts(results))
     return SubmissionResult(
-        job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.isolation, usage
+        job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.tier.name, usage
     )
 
 

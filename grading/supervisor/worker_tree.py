@@ -40,7 +40,7 @@ def _copy_list_of_fonts(folder: Path) -> None:
         shutil.copy(path, folder)
 
 
-def worker_command(tree: Path, control_fd: int, plan: Plan, root: Path) -> list[str]:
+def python_command(tree: Path, control_fd: int, plan: Plan, root: Path) -> list[str]:
     """Start the forking process, commanded through `control_fd`, with `tree` and the libraries as its import path.
 
     Without the site module no .pth file is read, so an editable install does not bring the repository back in.

@@ -35,13 +35,13 @@ _FONTS = Path(__file__).parents[2] / "fonts"
 
 
 def main(control_fd: int, plan_json: str, root: str) -> None:
-    """Serve commands until the control channel closes. root: an empty folder for the kernel tier's view."""
+    """Serve commands until the control channel closes. root: an empty folder, for a view of its own."""
     os.set_inheritable(control_fd, False)
     control = socket.socket(fileno=control_fd)
     plan = Plan.from_json(plan_json)
     _settle()
     try:
-        if plan.tier == "kernel":
+        if plan.tier.enters_namespaces:
             enter_namespaces(plan, root)
         preload(plan.preload)
     except Exception as error:
@@ -109,8 +109,8 @@ class _Server:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         gc.collect()
         gc.freeze()
-        if self._plan.tier != "bwrap":
-            # A sandbox serves one submission, for which it would take longer than it saves.
+        if not self._plan.tier.sandbox_per_submission:
+            # For a single submission it would take longer than it saves.
             large_pages.gather()
         self._inherited = memory_of(os.getpid())
         _tell(self._control, {"event": "ready"})
@@ -132,8 +132,8 @@ class _Server:
         held_bytes = together_bytes(descendants(os.getpid()), self._inherited, self._memory_bytes)
         if held_bytes > self._memory_bytes:
             self._over = "memory"
-        elif self._plan.tier == "bwrap" and max(map(_n_files, ("/tmp", "/dev/shm"))) > self._n_files:
-            # bubblewrap's temporary space has no such limit of its own.
+        elif self._plan.tier.jobs_share_space and max(map(_n_files, ("/tmp", "/dev/shm"))) > self._n_files:
+            # The worker's temporary space has no such limit of its own.
             self._over = "files"
         if self._over:
             self._end()
@@ -210,7 +210,7 @@ class _Server:
         self._is_apart = len(jobs) == 1 and is_apart(self._plan.tier, grants)
         if self._is_apart:
             pid = self._namespaces.fork(grants, descriptors, jobs[0])
-        elif len(jobs) == 1 or self._plan.tier == "none":
+        elif len(jobs) == 1 or not self._plan.tier.isolates:
             pid = fork_plainly(jobs, descriptors)
         else:
             pid = self._namespaces.fork_ranks(grants, descriptors, jobs)
@@ -234,7 +234,7 @@ class _Server:
                 os.closerange(channel_fd + 1, _MANY)
                 _settle_into(folder, uid)
                 set_limits(limits)
-                if self._plan.tier != "none":
+                if self._plan.tier.isolates:
                     surrender(uid, limits, grants)
             except OSError:
                 # What was not given up must not be used: there is no job then.
@@ -273,8 +273,7 @@ class _Server:
             if pid == self._leader:
                 self._leader = None
                 self._clear()
-                if self._plan.tier == "bwrap":
-                    # The other tiers give every job a place of its own.
+                if self._plan.tier.jobs_share_space:
                     self._as_user(lambda: [empty(folder) for folder in ("/tmp", "/dev/shm")])
                 used_s = max(usage.ru_utime + usage.ru_stime, self._cpu_s)
                 if used_s > self._cpu_until_s:

@@ -15,7 +15,7 @@ import torch
 
 from grading.build.syntax import parse, raises_anywhere
 from grading.hidden import Secret, hidden_of
-from grading.isolation.probe import TIERS
+from grading.isolation.tiers import TIERS
 from grading.supervisor import Forkserver, Job, grade_job
 from labkit.check import judge
 from labkit.check.verdict import Verdict

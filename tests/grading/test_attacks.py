@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from grading.__main__ import main
-from grading.commands.verify import TIERS, chosen, stored_stock, verify
+from grading.commands.verify import chosen, stored_stock, verify
 from grading.errors import UserError
-from grading.isolation import choose
+from grading.isolation import select_tier
+from grading.isolation.tiers import TIERS
 from grading.verify.attacks import NOT_YET, Attack, filled, load
 from grading.verify.batch import BATCH, Batch, Outcome
 from grading.verify.launcher import watch
@@ -215,7 +216,7 @@ def test_the_matrix_fails_where_nothing_holds_a_submission(tmp_path, capsys) -> 
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_attack_gets_through(tier: str) -> None:
     try:
-        choose(tier)
+        select_tier(tier)
     except UserError as error:
         missing(f"isolation by {tier}", str(error), "python -m grading doctor")
     matrix = verify(tuple(ATTACKS), (tier,), workers=2)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from grading.errors import UserError
-from grading.isolation import choice, choose, probe
+from grading.isolation import probe, select_tier, selection
 from grading.isolation.plan import layout
-from grading.isolation.probe import TIERS, Finding, _try, try_tier
+from grading.isolation.probe import Finding, _try, try_tier
+from grading.isolation.tiers import TIERS
 from grading.supervisor.sandbox import Ended, Forkserver
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.procfs import children
@@ -115,9 +116,9 @@ def test_nothing_but_temporary_space_can_be_written(do: Do, path: str) -> None:
 def test_a_job_finds_nothing_of_an_earlier_one(server: Forkserver, do: Do) -> None:
     write = "import os\nfor folder in (os.getcwd(), '/tmp', '/dev/shm'):\n    open(folder + '/left', 'w').write('here')"
     assert do(write) is None
-    if server.isolation == "bwrap":
+    if server.tier.sandbox_per_submission:
         # A sandbox is for one submission: the next one is another.
-        with Forkserver("bwrap", tree=server.tree, preload=("torch", "grading.worker.job")) as other:
+        with Forkserver(server.tier.name, tree=server.tree, preload=("torch", "grading.worker.job")) as other:
             assert run_cell(other, LEFT) == []
     else:
         assert do(LEFT) == []
@@ -255,7 +256,7 @@ def test_a_sealed_job_starts_and_writes_nothing_more(server: Forkserver) -> None
 
 def test_temporary_space_holds_so_many_files(server: Forkserver) -> None:
     make = "import time\nfor n in range(100_000): open(f'{n}', 'w').close()\ntime.sleep(60)"
-    if server.isolation == "kernel":
+    if not server.tier.jobs_share_space:
         assert run_cell(server, make).startswith("OSError: [Errno 28]")
         return
     with cell(server, make) as channel, pytest.raises(Closed):
@@ -320,20 +321,20 @@ def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
 
 
 def test_auto_takes_the_strongest_that_works(monkeypatch) -> None:
-    monkeypatch.setattr(choice, "try_tier", lambda tier: Finding(tier, tier == "kernel", "why", "fix"))
-    assert choose("auto") == "kernel"
-    monkeypatch.setattr(choice, "try_tier", lambda tier: Finding(tier, True))
-    assert choose("auto") == "bwrap"
+    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, tier == "kernel", "why", "fix"))
+    assert select_tier("auto") == "kernel"
+    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, True))
+    assert select_tier("auto") == "bwrap"
 
 
 def test_where_nothing_works_grading_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(choice, "try_tier", lambda tier: Finding(tier, False, f"no {tier}", f"get {tier}"))
+    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, False, f"no {tier}", f"get {tier}"))
     for asked in ("auto", "bwrap", "kernel"):
         with pytest.raises(UserError, match=r"cannot be isolated.*no (bwrap|kernel).*get .*--isolation none"):
-            choose(asked)
-    assert choose("none") == "none"
+            select_tier(asked)
+    assert select_tier("none") == "none"
     with pytest.raises(UserError, match='there is no isolation "docker": choose one of: auto, bwrap, kernel, none'):
-        choose("docker")
+        select_tier("docker")
 
 
 def test_what_lies_inside_of_what_is_shown_is_covered(tmp_path: Path) -> None:

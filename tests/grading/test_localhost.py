@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grading.isolation.plan import plan_of
-from grading.isolation.probe import TIERS
+from grading.isolation.tiers import TIERS, tier_named
 from grading.supervisor.sandbox import Forkserver
 from tests.grading.test_isolation import run_cell
 from tests.lanes import require_tier
@@ -71,7 +71,7 @@ dist.destroy_process_group()
     assert said(server, source) == 1
 
 
-@pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "none"])
+@pytest.mark.parametrize("tier", TIERS)
 def test_where_it_is_not_granted_real_ranks_are_refused_in_a_sentence(tier: str) -> None:
     with Forkserver(require_tier(tier), preload=("grading.worker.job",)) as server:
         told = run_cell(server, "from labkit.ranks import run_ranks\nrun_ranks(lambda comm: comm.rank, 2, 'gloo')", ())
@@ -81,6 +81,6 @@ def test_where_it_is_not_granted_real_ranks_are_refused_in_a_sentence(tier: str)
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_files_are_ours_and_lie_in_the_workers_tree(tier: str, tmp_path: Path) -> None:
-    shown = {place.path: place.source for place in plan_of(tier, tmp_path).places if place.source}
+    shown = {place.path: place.source for place in plan_of(tier_named(tier), tmp_path).places if place.source}
     folder = tmp_path.resolve() / "grading" / "worker" / "names"
     assert shown == {f"/etc/{name}": str(folder / name) for name in ("hosts", "nsswitch.conf")}

@@ -303,11 +303,11 @@ def test_nbgraders_own_command_waits_its_turn_and_isolates_as_configured(course,
     assert not course.autograded(LAB, "alone").exists()
     asked = []
 
-    def choose(isolation: str) -> str:
+    def select_tier(isolation: str) -> str:
         asked.append(isolation)
         return "none"
 
-    monkeypatch.setattr("grading.supervisor.run.choose", choose)
+    monkeypatch.setattr("grading.supervisor.run.select_tier", select_tier)
     text = course.config.read_text()
     course.config.write_text(text + "\nc.Supervise.isolation = 'kernel'\n")
     assert open_api(course).autograde(LAB, "alone")["success"]

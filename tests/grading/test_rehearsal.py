@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
 @pytest.fixture(scope="module")
 def light(forkserver):
     """A forking process with what most labs' have loaded, which is the least; `forkserver` has more."""
-    with Forkserver(forkserver.isolation, tree=forkserver.tree, preload=LIGHT) as server:
+    with Forkserver(forkserver.tier.name, tree=forkserver.tree, preload=LIGHT) as server:
         yield server
 
 

@@ -149,7 +149,7 @@ def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver, monkeyp
     ids=["arena", "stack arena", "unneeded helper", "helper", "own mapping", "meter"],
 )
 def test_a_lie_gets_no_points_and_a_persons_look(forkserver, cell: str, answer: str, why: str | None) -> None:
-    if forkserver.isolation == "none":
+    if not forkserver.tier.isolates:
         pytest.skip("a job that is not confined is not bounded either")
     result = sum_of(forkserver, WHOLE, cell, answer=answer)
     found = result.exercises[BLOCKED]

@@ -1,5 +1,5 @@
-"""Namespaces: in the kernel tier a set for the forking process and a fresh one for every job; in both one for a rank
-and for a job that was granted more temporary space.
+"""Namespaces: a set for the forking process where the tier has it enter them, a fresh one for every job where its jobs
+have their own, and always one for a rank and for a job that was granted more temporary space.
 
 The first process of a job is ours and does nothing but wait: when the job ends, or is ended, it goes, and the kernel
 takes everything that still runs in its process namespace with it, whatever it is.
@@ -102,8 +102,8 @@ class JobNamespaces:
 
     def _first(self, grants: Sequence[str], descriptors: Sequence[int], job: Callable[[], None]) -> int:
         system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
-        # Under bubblewrap the network is the sandbox's, and so the submission's own.
-        own_network = self._plan.tier == "kernel" and ("loopback" in grants or RANK in grants)
+        # Where all of the worker's jobs are one submission's, the worker's network will do.
+        own_network = self._plan.tier.own_namespaces_per_job and ("loopback" in grants or RANK in grants)
         system.unshare(system.CLONE_NEWNS | system.CLONE_NEWIPC | (system.CLONE_NEWNET if own_network else 0))
         self._furnish(grants, own_network)
         pid = os.fork()

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from grading.worker.confine.tier import Tier
+
 MiB = 2**20
 
 
@@ -67,19 +69,19 @@ def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:
     return Limits(**more)
 
 
-def is_apart(tier: str, grants: Sequence[str]) -> bool:
+def is_apart(tier: Tier, grants: Sequence[str]) -> bool:
     """Whether a job of one process has namespaces of its own, below a process of ours that waits for it.
 
-    In "bwrap" the sandbox's will do, unless the job was granted more temporary space than the sandbox has.
+    Otherwise the sandbox's will do, unless the job was granted more temporary space than the sandbox has.
     """
-    return tier == "kernel" or (tier == "bwrap" and not _ROOMY.isdisjoint(grants))
+    return tier.own_namespaces_per_job or (tier.isolates and not _ROOMY.isdisjoint(grants))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """tier: "none", "kernel" or "bwrap". preload: modules to have loaded before the first job."""
+    """preload: modules to have loaded before the first job. places: in the order in which they are laid out."""
 
-    tier: str = "none"
+    tier: Tier
     preload: tuple[str, ...] = ()
     places: tuple[Place, ...] = ()
     limits: Limits = PLAIN
@@ -91,4 +93,4 @@ class Plan:
     def from_json(cls, text: str) -> Plan:
         data = json.loads(text)
         places = tuple(Place(**place) for place in data["places"])
-        return cls(data["tier"], tuple(data["preload"]), places, Limits(**data["limits"]))
+        return cls(Tier(**data["tier"]), tuple(data["preload"]), places, Limits(**data["limits"]))

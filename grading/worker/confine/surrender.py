@@ -1,6 +1,6 @@
 """The last steps of a job before its first line of a student's: limits, another user, no capabilities, the filters.
 
-What it gives up here it cannot get back. In the "none" tier only the limits are set.
+What it gives up here it cannot get back. Where a tier does not isolate, only the limits are set.
 """
 
 from __future__ import annotations
