@@ -23,15 +23,17 @@ export PATH := $(BIN):$(PATH)
 # Kernels, too, come from this environment and not from the user's home.
 export JUPYTER_PREFER_ENV_PATH = 1
 
-FAST   = -m "not slow and not browser and not gpu" -n $(WORKERS) --dist worksteal
-SLOW   = -m "(slow or browser) and not gpu" -n $(WORKERS) --dist worksteal
+# One part of test-all, or several: make test-all PART="answers attacks". tests/selection.py lists them; triton is one more.
+PART      ?=
+PYTEST_PARTS = $(filter-out triton,$(PART))
+SHARED = -n $(WORKERS) --dist worksteal
 # The oldest Triton that labkit.interpreter supports is tried beside the newest, which is the environment's own.
 OLD_TRITON = 3.7.1
 TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/meters/test_compiled*.py)
 GPU    = nvidia-smi -L 2>/dev/null | grep -q GPU
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-old-triton check lab notebooks bench test-gpu bench-gpu lint format clean FORCE
+.PHONY: help setup demo test test-all test-old-triton check lab notebooks bench test-gpu bench-gpu lint format clean FORCE
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{ printf "  make %-16s %s\n", $$1, $$2 }'
@@ -66,15 +68,25 @@ lint: $(STAMP)
 
 check: lint ## the fast lane: lint, fresh notebooks, quick tests; changes no file
 	$(PY) -m grading build --check
-	$(PY) -m pytest $(FAST) $(PYTEST_ARGS)
+	$(PY) -m pytest --lane check $(SHARED) $(PYTEST_ARGS)
 
-test: check test-old-triton ## everything: also the slow tests, the oldest Triton, every solution notebook by nbval, and the browser
-	$(PY) -m pytest $(SLOW) $(PYTEST_ARGS)
+test: lint ## what to run before a change is handed in: 10 minutes on two cores
+	$(PY) -m grading build --check
+	$(PY) -m pytest --lane test $(SHARED) $(PYTEST_ARGS)
+
+ifeq ($(strip $(PART)),)
+test-all: lint test-old-triton ## everything: every answer, attack and notebook, the oldest Triton; one part: PART=attacks
+	$(PY) -m grading build --check
+	$(PY) -m pytest --lane all $(SHARED) $(PYTEST_ARGS)
+else
+test-all: $(if $(filter triton,$(PART)),test-old-triton,$(STAMP))
+	$(if $(PYTEST_PARTS),$(PY) -m pytest --lane all $(PYTEST_PARTS:%=--part=%) $(SHARED) $(PYTEST_ARGS))
+endif
 
 ifeq ($(shell uname -s),Linux)
 test-old-triton: $(VENV)/triton-$(OLD_TRITON)/.complete ## the quick tests of kernels, with the oldest Triton that is supported
 	PYTHONPATH="$(BIN)/../triton-$(OLD_TRITON)" $(PY) -c "import triton; assert triton.__version__ == '$(OLD_TRITON)', triton"
-	PYTHONPATH="$(BIN)/../triton-$(OLD_TRITON)" $(PY) -m pytest $(FAST) $(PYTEST_ARGS) $(TRITON_TESTS)
+	PYTHONPATH="$(BIN)/../triton-$(OLD_TRITON)" $(PY) -m pytest --lane check $(SHARED) $(PYTEST_ARGS) $(TRITON_TESTS)
 else
 test-old-triton:
 	@echo "skipped: Triton has builds for Linux only"

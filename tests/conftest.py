@@ -6,6 +6,8 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+pytest_plugins = ["tests.selection"]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that are given more time than the others come first, so that none of them is left over at the end.
