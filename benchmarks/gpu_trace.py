@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from labkit.exercises.lab09.traces import SHIPPED
+from labkit.material.lab09 import SHIPPED
 
 GPU = True
 N_STEPS, FIRST_STEADY = 5, 2
@@ -67,7 +67,7 @@ class Net(nn.Module):
 def main(argv: list[str]) -> dict[str, Any]:
     """Record, cut and return the trace; with --ship also write it where the lab looks for it."""
     parser = argparse.ArgumentParser(prog="gpu_trace", description=__doc__.splitlines()[0])
-    parser.add_argument("--ship", action="store_true", help=f"write {SHIPPED.name} beside the lab's exercises")
+    parser.add_argument("--ship", action="store_true", help=f"write {SHIPPED.name} beside the lab's other material")
     told = parser.parse_args(argv)
     trace = shaped(recorded_events(), torch.cuda.get_device_name(), torch.__version__)
     if told.ship:

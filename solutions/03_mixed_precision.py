@@ -26,8 +26,9 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import check, progress, track_memory
-from labkit.exercises.lab03.blocks import BLOCKS
-from labkit.exercises.lab03.calls import Op, measured_on_cpu
+from labkit.exercises.lab03.autocast_dtypes import BLOCKS
+from labkit.exercises.lab03.autocast_ops import Op
+from labkit.material.lab03 import measured_on_cpu
 
 # %%
 torch.set_num_threads(1)  # for tensors as small as these, more threads only wait for each other

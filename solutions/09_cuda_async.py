@@ -38,7 +38,8 @@ from torch.nn import functional as F
 import labkit
 import labkit.figures
 from labkit import check, has_gpu, measure_step, progress
-from labkit.exercises.lab09.traces import TENSOR_CORE_MARKS, load_trace
+from labkit.exercises.lab09.traces import TENSOR_CORE_MARKS
+from labkit.material.lab09 import load_trace
 from labkit.simdevice import (
     Machine,
     SimDevice,

@@ -32,8 +32,7 @@ import labkit.figures
 from labkit import check, progress, run_ranks, track_comm
 from labkit.exercises.lab15.ddp import Job
 from labkit.exercises.lab15.env import Launched, variables
-from labkit.exercises.lab15.launch import launch_twice
-from labkit.exercises.lab15.timeline import timeline
+from labkit.material.lab15 import launch_twice, timeline
 from labkit.ranks import Comm
 
 # %% [markdown]

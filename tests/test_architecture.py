@@ -36,6 +36,7 @@ ROOMS = (
     "forbids",
     "observe",
     "exercises",
+    "material",
     "oracles",
     "check",
     "figures",

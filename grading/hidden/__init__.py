@@ -1,6 +1,6 @@
 """Hidden cases: drawn from a secret, so that nobody can prepare for them and everybody can reproduce them.
 
-One module a lab declares which cases an exercise may draw, and the expectation where no library can answer (our own
+One module an exercise declares which cases it may draw, and the expectation where no library can answer (our own
 solution then). The secret itself is the course's and is kept by the supervisor.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.exercises import declared_in
+from labkit.exercises import declared
 from labkit.spec import Case, Tree
 
 
@@ -51,7 +51,4 @@ class Secret:
 
 def hidden_of(exercise_id: str) -> Hidden:
     """The hidden half of an exercise. Raises LookupError when none is declared."""
-    found = declared_in(__name__, exercise_id[:2], Hidden)
-    if exercise_id not in found:
-        raise LookupError(f'exercise "{exercise_id}" has no hidden cases in grading/hidden/lab{exercise_id[:2]}')
-    return found[exercise_id]
+    return declared(__name__, exercise_id, Hidden)

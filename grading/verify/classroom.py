@@ -19,8 +19,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from nbgrader.api import Gradebook
 
-import grading.hidden.lab00
-import labkit.oracles.lab00
+import grading.hidden.lab00.warm_up
+import labkit.oracles.lab00.warm_up
 from grading.commands.course import SOLUTIONS, release, set_up
 from grading.course import Course
 from grading.demo.answers import known, solutions
@@ -108,8 +108,8 @@ def _standing_secrets(course: Course) -> dict[str, str]:
         "the course's key (in hexadecimal)": key.hex(),
         "the course's key": repr(key)[2:-1],
         "our solution": "### BEGIN " + "SOLUTION",
-        "the oracles": str(labkit.oracles.lab00.__doc__).splitlines()[0],
-        "the hidden cases": str(grading.hidden.lab00.__doc__).splitlines()[0],
+        "the oracles": str(labkit.oracles.lab00.warm_up.__doc__).splitlines()[0],
+        "the hidden cases": str(grading.hidden.lab00.warm_up.__doc__).splitlines()[0],
     }
 
 

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from labkit.exercises.lab15.timeline import Timeline
 from labkit.figures.canvas import DPI, TRUTH, LabFigure, new_figure
+from labkit.material.lab15 import Timeline
 
 COMPUTE, NETWORK = "#0072B2", "#D55E00"
 # Okabe and Ito's colours, told apart by every kind of colour vision, and a marker each.

@@ -1,17 +1,17 @@
 """Lab 15: the loss curve of a launched training that was killed twice, on that of one that was left alone.
 
-It draws what `labkit.exercises.lab15.launch` brought back, and launches nothing itself.
+It draws what `labkit.material.lab15.launch_twice` brought back, and launches nothing itself.
 """
 
 from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from labkit.exercises.lab15.launch import Launched
 from labkit.figures.canvas import OTHER, SHADE, TRUTH, YOURS, new_figure
+from labkit.material.lab15 import LaunchedTraining
 
 
-def killed_run(undisturbed: Launched, killed: Launched) -> Figure:
+def killed_run(undisturbed: LaunchedTraining, killed: LaunchedTraining) -> Figure:
     """Loss against step: the undisturbed training as a line, the killed one as dots.
 
     A dashed line marks each kill that happened; the steps between the checkpoint that it left and the kill are shaded,

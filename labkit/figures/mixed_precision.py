@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from labkit.exercises.lab03.calls import Op
-from labkit.exercises.lab03.scaler import HalfPrecisionLoss
+from labkit.exercises.lab03.autocast_ops import Op
+from labkit.exercises.lab03.loss_scaler import HalfPrecisionLoss
 from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
 
 FractionToZero = Callable[[torch.Tensor, torch.Tensor, float], float]

@@ -8,9 +8,9 @@ from dataclasses import fields
 import pytest
 import torch
 
-from grading.hidden.lab01.scaling import fitted_law, scaling_cases
-from labkit.exercises.lab01.scaling import SCALING_LAW, Runs, law_of, table_of_runs
-from labkit.oracles.lab01.scaling import WITHIN, straight_line
+from grading.hidden.lab01.scaling_law import fitted_law, scaling_cases
+from labkit.exercises.lab01.scaling_law import SCALING_LAW, Runs, law_of, table_of_runs
+from labkit.oracles.lab01.scaling_law import WITHIN, straight_line
 from tests.exercises.harness import answers_in, solution_of
 
 CASES = [(seed, case) for seed in range(12) for case in scaling_cases(random.Random(seed))]

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from grading.hidden.lab02.formats import limits, rounded, top_pattern, value
-from labkit.exercises.lab02.formats import E3M2, FormatCase, float_inputs, one_nan
+from grading.hidden.lab02.encode import rounded
+from grading.hidden.lab02.made_up_formats import limits, top_pattern, value
+from labkit.exercises.lab02.encode import float_inputs, one_nan
+from labkit.exercises.lab02.format_case import E3M2, FormatCase
 from labkit.formats import BF16, FP8_E4M3FN, FP8_E5M2, FP16, FP32, TF32, FloatFormat
 from labkit.oracles.lab02.library import limits_of, patterns_of, values_of
 

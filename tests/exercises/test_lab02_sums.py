@@ -11,9 +11,11 @@ import torch
 from grading.demo.examples import example
 from grading.hidden import Secret
 from labkit import exercises
-from labkit.exercises.lab02.sums import WRITTEN, Draws, Merging, Numbers
+from labkit.exercises.lab02.merge_smallest import WRITTEN, Merging
+from labkit.exercises.lab02.stochastic_rounding import Draws
+from labkit.exercises.lab02.sums import Numbers
 from labkit.observe import make_inputs
-from labkit.oracles.lab02 import merging, rounding
+from labkit.oracles.lab02 import merge_smallest, stochastic_rounding
 from labkit.oracles.lab02 import sums as truth
 from tests.exercises.harness import hidden_verdict
 
@@ -46,10 +48,10 @@ def written(kind: str) -> list[float]:
 def test_one_written_list_tells_every_order_of_adding_apart() -> None:
     values = written("orders")
     ways = (
-        merging.merge_by_definition(values),
-        merging.from_the_front(values),
-        merging.from_the_back(values),
-        merging.from_the_back([-v for v in values]) * -1,
+        merge_smallest.merge_by_definition(values),
+        merge_smallest.from_the_front(values),
+        merge_smallest.from_the_back(values),
+        merge_smallest.from_the_back([-v for v in values]) * -1,
         list(itertools.accumulate(values))[-1],
     )
     assert len(set(ways)) == len(ways)
@@ -58,10 +60,10 @@ def test_one_written_list_tells_every_order_of_adding_apart() -> None:
 def test_the_exact_sum_and_a_missing_heapify_are_found_on_the_other_written_list_only() -> None:
     for kind, in_other_bits in (("orders", False), ("heaps", True)):
         values = written(kind)
-        right = merging.merge_by_definition(values)
+        right = merge_smallest.merge_by_definition(values)
         assert (math.fsum(values) != right) == in_other_bits
-        assert all((out != right) == in_other_bits for out in merging.without_heapify(values))
-    assert math.fsum(values) not in merging.without_heapify(values)
+        assert all((out != right) == in_other_bits for out in merge_smallest.without_heapify(values))
+    assert math.fsum(values) not in merge_smallest.without_heapify(values)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -73,7 +75,7 @@ def test_the_figures_of_the_text_a_thousand_hundredths(dtype: str) -> None:
 def test_bfloat16_neighbours_enclose_every_float32() -> None:
     x = torch.randint(0, 255 << 23, (20_000,), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
     x = torch.cat([x.view(torch.float32), -x.view(torch.float32)])
-    below, above = rounding.neighbours(x)
+    below, above = stochastic_rounding.neighbours(x)
     assert ((below <= x) & (x <= above)).all()
     exact = x.bfloat16().double() == x.double()
     assert torch.equal(below == above, exact)
@@ -81,5 +83,5 @@ def test_bfloat16_neighbours_enclose_every_float32() -> None:
 
 def test_an_unbiased_rounding_stays_within_the_bound() -> None:
     """The bound is Hoeffding's for a chance of 1e-12 a value, so that 1e3 values fail once in 1e9 checks."""
-    bound = math.sqrt(math.log(2 / rounding.FAILURE_PROBABILITY) / (2 * Draws().n_copies * Draws().n_seeds))
+    bound = math.sqrt(math.log(2 / stochastic_rounding.FAILURE_PROBABILITY) / (2 * Draws().n_copies * Draws().n_seeds))
     assert 0.01 < bound < 0.1

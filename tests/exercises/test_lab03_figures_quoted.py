@@ -11,11 +11,12 @@ from grading.demo.examples import examples
 from grading.hidden import Secret
 from labkit import exercises
 from labkit.check.text import as_text
-from labkit.exercises.lab03.blocks import BLOCKS, EACH, FAMILIES
-from labkit.exercises.lab03.calls import CALLS, measured_on_cpu
+from labkit.exercises.lab03.autocast_dtypes import BLOCKS, EACH, FAMILIES
+from labkit.exercises.lab03.autocast_ops import CALLS
 from labkit.forbids import find_forbidden
-from labkit.oracles.lab03.autocast import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
-from labkit.oracles.lab03.memory import measured
+from labkit.material.lab03 import measured_on_cpu
+from labkit.oracles.lab03.amp_memory import measured
+from labkit.oracles.lab03.autocast_dtypes import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
 from tests.exercises.harness import answers_in, hidden_verdict, public_verdict, solution_of
 
 DOCUMENTED = {

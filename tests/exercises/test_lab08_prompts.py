@@ -9,9 +9,9 @@ import torch
 
 from labkit import exercises, figures
 from labkit.check import judge
-from labkit.exercises.lab08.prefix import PREFIX_TUNING, Prefix
-from labkit.exercises.lab08.prompts import PROMPT_TUNING, SoftPrompt, config_of, model_of
-from labkit.exercises.lab08.ptuning import P_TUNING
+from labkit.exercises.lab08.p_tuning import P_TUNING
+from labkit.exercises.lab08.prefix_tuning import PREFIX_TUNING, Prefix
+from labkit.exercises.lab08.prompt_tuning import PROMPT_TUNING, SoftPrompt, config_of, model_of
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
 from labkit.spec import Observation

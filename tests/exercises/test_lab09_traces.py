@@ -11,6 +11,7 @@ import torch
 
 from labkit.exercises.lab09 import traces
 from labkit.exercises.lab09.profile import ON_DEVICE, Session, identity, recording_of, session_inputs, steady_events
+from labkit.material import lab09
 from labkit.oracles.lab09.traces import idle_us, share, true_work, window_us, without_overlap
 from tests.exercises.harness import answers_in, solution_of
 
@@ -25,7 +26,7 @@ def one_generator() -> torch.Generator:
 @pytest.fixture
 def no_shipped_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a clone without a recording of a GPU."""
-    monkeypatch.setattr(traces, "SHIPPED", tmp_path / "none.json")
+    monkeypatch.setattr(lab09, "SHIPPED", tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("case", [LAGS, STARVES])
@@ -56,7 +57,7 @@ def test_the_cases_have_the_traps_that_the_hints_are_about() -> None:
 
 
 def test_the_quoted_figures_of_the_models_trace(no_shipped_trace: None) -> None:
-    trace = traces.load_trace()
+    trace = lab09.load_trace()
     assert trace.origin.startswith("No GPU") and "times are made up" in trace.origin
     answers = answers_in("09-profile", solution_of("09-profile"))
     work = answers["gpu_work"](trace.events, trace.first_step)
@@ -72,8 +73,8 @@ def test_a_shipped_trace_is_loaded_instead(tmp_path: Path, monkeypatch: pytest.M
     events = [{"ph": "X", "cat": "kernel", "name": "k", "ts": 0, "dur": 1, "args": {"stream": 7, "correlation": 1}}]
     file = tmp_path / "gpu_trace.json"
     file.write_text(json.dumps({"traceEvents": events, "first_step": 3, "origin": "A real GPU: one"}))
-    monkeypatch.setattr(traces, "SHIPPED", file)
-    assert traces.load_trace() == traces.Trace(events, 3, "A real GPU: one")
+    monkeypatch.setattr(lab09, "SHIPPED", file)
+    assert lab09.load_trace() == lab09.Trace(events, 3, "A real GPU: one")
 
 
 def test_the_steady_part_has_no_tuning_and_nothing_of_the_host() -> None:

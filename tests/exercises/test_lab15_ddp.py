@@ -14,7 +14,7 @@ from labkit import exercises
 from labkit.check import judge
 from labkit.check.text import as_text
 from labkit.exercises.lab15.ddp import Job
-from labkit.exercises.lab15.timeline import Timeline, timeline
+from labkit.material.lab15 import Timeline, timeline
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab15.sync_bn import var

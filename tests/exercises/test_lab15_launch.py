@@ -19,9 +19,8 @@ from grading.isolation.tiers import TIERS
 from grading.supervisor import Forkserver, Job, grade_job
 from labkit.check import judge
 from labkit.check.verdict import Verdict
-from labkit.exercises.lab15 import LAUNCH
 from labkit.exercises.lab15 import launch as launching
-from labkit.exercises.lab15.launch import Training, launch, without_magic
+from labkit.exercises.lab15.launch import LAUNCH, Training, launch, without_magic
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab15.launch_training import course, flat

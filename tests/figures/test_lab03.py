@@ -9,10 +9,10 @@ import torch
 from matplotlib.figure import Figure
 
 from labkit import figures
-from labkit.exercises.lab03.blocks import BLOCKS
-from labkit.exercises.lab03.calls import measured_on_cpu
+from labkit.exercises.lab03.autocast_dtypes import BLOCKS
 from labkit.exercises.lab03.underflow import Magnitudes, histogram
 from labkit.figures.mixed_precision import step_times
+from labkit.material.lab03 import measured_on_cpu
 from tests.exercises.harness import answers_in, solution_of
 
 WIDTHS = (64, 128, 128, 64)

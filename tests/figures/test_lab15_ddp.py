@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labkit import figures
-from labkit.exercises.lab15.timeline import Timeline
+from labkit.material.lab15 import Timeline
 
 EARLY = Timeline(backward=((0, 10), (10, 20)), reduces=((10, 16, 64), (20, 23, 32)), backward_s=20, step_s=23)
 LATE = Timeline(backward=((0, 10), (10, 20)), reduces=((20, 29, 96),), backward_s=20, step_s=29)

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from labkit.exercises.lab15.launch import SHOWN, Launched
 from labkit.figures import killed_run
+from labkit.material.lab15 import SHOWN, LaunchedTraining
 
 FOUND = {
     "losses": torch.linspace(3, 1, SHOWN.n_steps, dtype=torch.float64),
     "error": None,
     "left": [],
 }
-ALONE = Launched(SHOWN, False, FOUND)
-KILLED = Launched(SHOWN, True, {**FOUND, "left": [{"step": 20}, {"step": 30}]})
+ALONE = LaunchedTraining(SHOWN, False, FOUND)
+KILLED = LaunchedTraining(SHOWN, True, {**FOUND, "left": [{"step": 20}, {"step": 30}]})
 
 
 def test_both_curves_are_the_ones_that_came_back() -> None:
@@ -47,7 +47,7 @@ def test_a_launch_without_losses_says_why() -> None:
 
 
 @pytest.mark.parametrize("killed", [KILLED, replace(KILLED, found={**FOUND, "left": [{"step": 0}]})])
-def test_every_text_is_on_the_page(killed: Launched) -> None:
+def test_every_text_is_on_the_page(killed: LaunchedTraining) -> None:
     figure = killed_run(ALONE, killed)
     figure.draw_without_rendering()
     page, axes = figure.bbox.padded(2), figure.axes[0]

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from grading.isolation.probe import try_tier
 from grading.supervisor import Forkserver, Job, SubmissionResult, grade_job
 from grading.worker.confine.plan import PLAIN, Limits
-from tests.grading.lab98 import exercises
+from tests.grading.fake_labs import copy_into, registered
 
-HALVES = {"labkit.exercises.lab98": "exercises", "labkit.oracles.lab98": "oracles", "grading.hidden.lab98": "hidden"}
 PRELOAD = ("torch", "grading.worker.job")
-
-
-@contextmanager
-def lab98() -> Iterator[None]:
-    """Lab 98 in every registry, as it was before afterwards."""
-    before = {registered: sys.modules.get(registered) for registered in HALVES}
-    for registered, name in HALVES.items():
-        sys.modules[registered] = importlib.import_module(f"tests.grading.lab98.{name}")
-    try:
-        yield
-    finally:
-        for registered, module in before.items():
-            sys.modules.pop(registered)
-            if module is not None:
-                sys.modules[registered] = module
 
 
 @contextmanager
@@ -39,8 +19,8 @@ def ranks_server(tier: str | None = None, limits: Limits = PLAIN) -> Iterator[Fo
     """A forking process of this tier, or of the strongest that is not slow to start, that knows lab 98."""
     best = "kernel" if try_tier("kernel").works else "none"
     tier = tier or os.environ.get("LABS_ISOLATION", best)
-    with lab98(), Forkserver(tier, preload=PRELOAD, limits=limits) as server:
-        shutil.copy(exercises.__file__, Path(server.tree) / "labkit" / "exercises" / "lab98.py")
+    with registered("98"), Forkserver(tier, preload=PRELOAD, limits=limits) as server:
+        copy_into(server.tree, "98")
         yield server
 
 

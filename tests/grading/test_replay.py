@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,21 +19,18 @@ from labkit import exercises
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
 from labkit.spec import Observation
+from tests.grading.fake_labs import copy_into, registered
 from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, PRODUCT, SILU, SOFTMAX, TOTAL, TOTAL_WITH_SUM
 from tests.grading.lab97.cheats import CHEATS, Cheat
 from tests.grading.test_worker import code, count_cpu, exercise, graded
 
-HALVES = {"labkit.exercises.lab97": "exercises", "labkit.oracles.lab97": "oracles", "grading.hidden.lab97": "hidden"}
 TIERS = [os.environ["LABS_ISOLATION"]] if "LABS_ISOLATION" in os.environ else ["kernel", "bwrap"]
 
 
 @pytest.fixture(scope="module")
 def lab97():
-    for registered, name in HALVES.items():
-        sys.modules[registered] = importlib.import_module(f"tests.grading.lab97.{name}")
-    yield
-    for registered in HALVES:
-        del sys.modules[registered]
+    with registered("97"):
+        yield
 
 
 @pytest.fixture(scope="module", params=TIERS)
@@ -45,8 +38,7 @@ def forkserver(lab97, request):
     if request.param != "none" and not try_tier(request.param).works:
         pytest.skip(f"tier {request.param} does not work on this machine")
     with Forkserver(request.param, preload=(*LIGHT, *KERNELS)) as server:
-        declared = Path(__file__).parent / "lab97" / "exercises.py"
-        shutil.copy(declared, server.tree / "labkit" / "exercises" / "lab97.py")
+        copy_into(server.tree, "97")
         yield server
 
 

@@ -1,25 +1,18 @@
-"""Traces as torch.profiler exports them: one from a real GPU where one is shipped, else one from a model of a GPU.
+"""Traces as torch.profiler exports them, from a model of a GPU.
 
-The model: the host launches one operation after the other, each stream of the device runs its own in order, streams run
+The host launches one operation after the other, each stream of the device runs its own in order, streams run
 beside each other. Names, categories and fields are those of PyTorch's profiler on an H100; the times are drawn at
 random and say nothing about any GPU.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
-
-import torch
 
 TENSOR_CORE_MARKS = ("xmma_gemm_bf16", "xmma_gemm_f16", "s16816gemm", "s1688gemm", "tensorop", "nvjet", "flash_")
 """A kernel whose name has one of these in it computes on tensor cores. No such list is complete."""
-SHIPPED = Path(__file__).with_name("gpu_trace.json")
-"""Where `python -m benchmarks --only gpu_trace` leaves its trace."""
-
 COMPUTE, COPIES, REDUCTION = 7, 20, 24
 """Streams, by the numbers that the profiler gives them."""
 MAIN_THREAD, AUTOGRAD_THREAD = 4100, 4177
@@ -69,15 +62,6 @@ class Recording:
 
     work: tuple[Work, ...]
     steps: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True)
-class Trace:
-    """first_step: the first step that counts. origin: where the trace comes from, in words."""
-
-    events: list[dict[str, Any]] = field(repr=False)
-    first_step: int
-    origin: str
 
 
 def step_ops(n_layers: int, warm: bool, reduces: bool) -> list[Op]:
@@ -144,20 +128,6 @@ def as_events(recording: Recording) -> list[dict[str, Any]]:
     # A wait has a number of its own, which no work of the device shares.
     waits = _event("cuda_runtime", "cudaDeviceSynchronize", last_us, last_us + 50, MAIN_THREAD, correlation=9)
     return [*events, waits, {"ph": "i", "name": "Record Window End", "ts": last_us + 60, "s": "g"}]
-
-
-def load_trace() -> Trace:
-    """The trace of a real GPU if one is shipped with the labs, else one of the model; its origin says which."""
-    if SHIPPED.exists():
-        found = json.loads(SHIPPED.read_text(encoding="utf-8"))
-        return Trace(found["traceEvents"], found["first_step"], found["origin"])
-    steps = [step_ops(2, warm=number >= 2, reduces=True) for number in range(5)]
-    noise = 0.75 + 0.5 * torch.rand(sum(map(len, steps)), generator=torch.Generator().manual_seed(9))
-    origin = (
-        "No GPU: a model of one. The host launches the operations of five training steps of a small transformer, 20 µs "
-        "each; names are those of an H100, times are made up. The first two steps also try out kernels."
-    )
-    return Trace(as_events(record(steps, noise.tolist(), 20.0, waits=True, kernel_scale=0.5)), 2, origin)
 
 
 def _launch(op: Op) -> tuple[str, str]:

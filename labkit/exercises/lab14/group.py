@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from labkit.exercises.lab14.watched import Watched
+from labkit.exercises.lab14.send_guard import Watched
 from labkit.ranks import UNIT, Cluster
 from labkit.spec import Answer, Case, Exercise, Run
 

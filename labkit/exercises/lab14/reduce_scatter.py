@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from labkit.exercises.lab14.group import SEVERAL_RANKS, tensors
-from labkit.exercises.lab14.watched import Watched
+from labkit.exercises.lab14.send_guard import Watched
 from labkit.spec import Answer, Case, Exercise
 
 UNTOUCHED = -7

@@ -14,10 +14,8 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ from torch import Tensor
 from labkit.exercises.lab15.on_rank import CHECKPOINT, PLAN
 from labkit.ranks.pool import environment
 from labkit.spec import Answer, Case, Exercise, Run
-from labkit.tree import plain
 
 N_RANKS = 2
 SPARE_RESTARTS = 2
@@ -153,32 +150,6 @@ def launch(script: str, tree: Mapping[str, Any], tmp: Path, kills: Sequence[Mapp
             for rank in range(N_RANKS)
         ],
     }
-
-
-SHOWN = Training(n_rows=256, batch=8, every=10, kill_steps=27)
-"""The training of the notebook's figure, long enough to see."""
-
-
-@dataclass(frozen=True)
-class Launched:
-    """What `launch` returned for a case; kills: whether ranks were killed."""
-
-    case: Training
-    kills: bool
-    found: Mapping[str, Any]
-
-
-def launch_twice(script: str, case: Training = SHOWN) -> tuple[Launched, Launched]:
-    """The same training launched undisturbed, and with the case's kills, side by side."""
-    tree = plain(training_inputs(case, torch.Generator().manual_seed(0)))
-
-    def launched(kills: tuple[dict[str, int], ...]) -> Launched:
-        with tempfile.TemporaryDirectory() as folder:
-            return Launched(case, bool(kills), launch(script, tree, Path(folder), kills))
-
-    with ThreadPoolExecutor(2) as both:
-        undisturbed, killed = both.map(launched, ((), kills_of(case)))
-    return undisturbed, killed
 
 
 def kills_of(case: Training) -> tuple[dict[str, int], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from labkit.exercises.lab02.formats import FormatCase
+from labkit.exercises.lab02.format_case import FormatCase
 from labkit.oracles.lab02.library import limits_of, patterns_of, values_of
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from labkit.exercises.lab02.formats import E3M2, FormatCase
+from labkit.exercises.lab02.format_case import E3M2, FormatCase
 from labkit.formats import BF16, FP8_E4M3FN, FP8_E5M2, FP16, FP32, TF32, FloatFormat
 
 _DTYPES = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from labkit.exercises.lab02.formats import Weights
+from labkit.exercises.lab02.int8_quantize import Weights
 
 SLACK = 1e-3
 """Of a step: what float32 rounding may add."""

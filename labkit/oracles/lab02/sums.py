@@ -10,7 +10,7 @@ import torch
 
 from labkit.compare import Mismatch, compare
 from labkit.exercises.lab02.sums import NEVER_ENDS, NOT_ANSWERED, SUM_NAMES, Numbers
-from labkit.oracles.lab02.shared import gamma, shorten
+from labkit.oracles.lab02.error_bounds import gamma, shorten
 from labkit.spec import EXACT, Hint, Observation, Oracle, Tolerance
 
 

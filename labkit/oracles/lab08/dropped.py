@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from labkit.exercises.lab08.lora import Layer, linear_of
+from labkit.exercises.lab08.lora_linear import Layer, linear_of
 from labkit.spec import Observation
 
 

@@ -9,6 +9,12 @@ import torch
 from labkit.ranks import UNIT, Cluster
 from labkit.spec import Answer, Case, Exercise, Run
 
+ORDER = (
+    "program",
+    "sum",
+    "room",
+)
+
 
 @dataclass(frozen=True)
 class Ranks(Case):

@@ -8,6 +8,14 @@ import torch
 
 from labkit.spec import Answer, Case, Exercise, Run
 
+ORDER = (
+    "double",
+    "slow",
+    "share",
+    "measured",
+    "all-reduce",
+)
+
 
 @dataclass(frozen=True)
 class Size(Case):

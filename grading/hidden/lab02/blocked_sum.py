@@ -1,0 +1,29 @@
+"""Lab 02: hidden tensors to sum in blocks."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab02.blocked_sum import Blocks
+
+
+def blocked_cases(rng: random.Random) -> tuple[Blocks, ...]:
+    """Tensors of some 2**18 elements: large beside a block, and small enough to be quick."""
+    block = rng.choice((48, 64, 96))
+    return (
+        Blocks((16 * block, 256), 0, block),
+        Blocks((2 ** rng.randint(6, 8), 16 * block), rng.choice((1, -1)), block),
+        Blocks((16 * block + rng.randint(1, block - 1), 100), rng.choice((0, -2)), 2 * block),
+        Blocks((rng.randint(4, 8), 12 * block + 5, 20), rng.choice((1, -2)), block),
+        Blocks((rng.randint(4, 8), 1, rng.randint(260, 320)), -1, rng.randint(3, 5)),
+        Blocks((rng.randint(2, 9), 7), 0, 64),
+    )
+
+
+def watched_blocks(rng: random.Random) -> tuple[Blocks, ...]:
+    """64 MiB of float16: a cast of all of it takes 128 MiB more, a block a quarter of one."""
+    return (Blocks((rng.randint(32_000, 32_768), 1024), 0, 64),)
+
+
+BLOCKED_SUM = Hidden("02-blocked-sum", blocked_cases, watched=watched_blocks)

@@ -1,0 +1,23 @@
+"""Lab 12: hidden cases of bias, GELU, dropout and a residual sum."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab12.bias_gelu_dropout import Dropped
+
+
+def dropout_cases(rng: random.Random) -> tuple[Dropped, ...]:
+    """Other seeds, sizes and probabilities; with p = 1/2 a mistaken share would not show."""
+
+    def odd(first: int, last: int) -> int:
+        return 2 * rng.randrange(first, last) + 1
+
+    return (
+        Dropped(rng.randrange(13, 18), odd(65, 85), p=rng.uniform(0.15, 0.35), seed=odd(2, 2**29)),
+        Dropped(rng.randrange(10, 15), odd(90, 110), dout_by_columns=True, p=rng.uniform(0.6, 0.7), seed=odd(2, 2**29)),
+    )
+
+
+BIAS_GELU_DROPOUT = Hidden("12-bias-gelu-dropout", dropout_cases)

@@ -1,0 +1,6 @@
+"""Lab 14: hidden groups of ranks; the four ways to all-reduce draw alike."""
+
+from grading.hidden import Hidden
+from grading.hidden.lab14.four_all_reduces import groups
+
+RING = Hidden("14-ring", groups)

@@ -1,0 +1,7 @@
+"""Lab 14: an all-reduce by exchanges with ever more distant partners."""
+
+from __future__ import annotations
+
+from labkit.exercises.lab14.group import all_reduce_exercise
+
+BUTTERFLY = all_reduce_exercise("butterfly", "Exchange with ever more distant partners", 3, minutes=25, difficulty=2)

@@ -1,0 +1,289 @@
+"""Lab 01: what is true of a training run's FLOPs, days, dollars and utilization; what the usual mistakes look like.
+
+The FLOPs of an iteration are counted by PyTorch's own counter, on a layer of GPT-2's shape without storage. The other
+three are unit conversions, checked against the amounts that the answers must account for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from labkit.exercises.lab01.compute_days import COMPUTE_FUNCTIONS
+from labkit.exercises.lab01.function_calls import NOT_ANSWERED, Call
+from labkit.spec import Hint, Oracle, Tolerance
+
+WITHIN = 1e-6
+"""For rounding alone: every amount follows exactly from the arguments."""
+HOUR_S, DAY_S = 3600, 86400
+
+
+def _meta(*shape: int) -> torch.Tensor:
+    return torch.empty(shape, device="meta", requires_grad=True)
+
+
+def _counted(run: Callable[[], torch.Tensor], backward: bool) -> int:
+    """FLOPs of matrix products, forward only or forward and backward."""
+    with FlopCounterMode(display=False) as counter:
+        out = run()
+        if backward:
+            out.sum().backward()
+    return counter.get_total_flops()
+
+
+@cache
+def layer_flops(batch: int, seq: int, hidden: int, backward: bool) -> int:
+    """A layer of GPT-2's shape: eager attention, four times as wide between the two linear layers behind it."""
+    x, widths = _meta(batch, seq, hidden), ((3 * hidden, hidden), (hidden, hidden), (4 * hidden, hidden))
+    qkv, out, up = (_meta(*width) for width in widths)
+    down = _meta(hidden, 4 * hidden)
+
+    def run() -> torch.Tensor:
+        q, k, v = F.linear(x, qkv).chunk(3, -1)
+        mixed = F.linear(F.softmax(q @ k.mT, -1) @ v, out)
+        return F.linear(F.gelu(F.linear(mixed, up)), down)
+
+    return _counted(run, backward)
+
+
+@cache
+def attention_flops(batch: int, seq: int, hidden: int, backward: bool) -> int:
+    """The two products of the attention in it."""
+    q, k, v = (_meta(batch, seq, hidden) for _ in range(3))
+    return _counted(lambda: F.softmax(q @ k.mT, -1) @ v, backward)
+
+
+@cache
+def head_flops(batch: int, seq: int, hidden: int, vocab: int) -> int:
+    """The output layer, forward and backward; no checkpoint lies around it."""
+    x, weight = _meta(batch, seq, hidden), _meta(vocab, hidden)
+    return _counted(lambda: F.linear(x, weight), True)
+
+
+def iteration_flops(batch: int, seq: int, n_layers: int, hidden: int, vocab: int, recompute: bool) -> int:
+    again = layer_flops(batch, seq, hidden, False) if recompute else 0
+    layers = n_layers * (layer_flops(batch, seq, hidden, True) + again)
+    return layers + head_flops(batch, seq, hidden, vocab)
+
+
+def true_estimate(case: Call, tree: dict) -> dict[str, float]:
+    if case.function == "flops_per_iteration":
+        return {"out": float(iteration_flops(*case.arguments))}
+    if case.function == "training_days":
+        n_params, n_tokens, n_gpus, flops_per_gpu, recompute = case.arguments
+        return {"out": (8 if recompute else 6) * n_tokens * n_params / (n_gpus * flops_per_gpu) / DAY_S}
+    if case.function == "training_dollars":
+        return {"out": math.prod(case.arguments) * 24}
+    n_params, n_tokens, gpu_hours, peak_flops = case.arguments
+    return {"out": 6 * n_tokens * n_params / (gpu_hours * HOUR_S * peak_flops)}
+
+
+def near(found: float, wanted: float) -> bool:
+    return math.isclose(found, wanted, rel_tol=WITHIN)
+
+
+def flops_are(*terms: Callable[..., float]) -> Callable:
+    """A diagnosis of flops_per_iteration: what came back is what one of the terms gives for the arguments."""
+    return lambda case, tree, got: (
+        case.function == "flops_per_iteration" and any(near(float(got["out"]), term(*case.arguments)) for term in terms)
+    )
+
+
+def off_by(function: str, *factors: Callable[..., float] | float) -> Callable:
+    """A diagnosis: what came back is the right amount times one of the factors, which may depend on the arguments."""
+
+    def diagnose(case: Call, tree: dict, got: dict) -> bool:
+        if case.function != function:
+            return False
+        right, found = true_estimate(case, tree)["out"], float(got["out"])
+        return any(near(found, right * (f(*case.arguments) if callable(f) else f)) for f in factors)
+
+    return diagnose
+
+
+def half(*arguments) -> float:
+    return iteration_flops(*arguments) / 2
+
+
+def other_recomputation(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    return iteration_flops(batch, seq, n_layers, hidden, vocab, not recompute)
+
+
+def without_head(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    return iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - head_flops(batch, seq, hidden, vocab)
+
+
+def head_times(n_forwards: int) -> Callable[..., float]:
+    """With the output layer counted as this many of its forward passes, of which it takes three."""
+    return lambda batch, seq, n_layers, hidden, vocab, recompute: (
+        iteration_flops(batch, seq, n_layers, hidden, vocab, recompute)
+        + (n_forwards / 3 - 1) * head_flops(batch, seq, hidden, vocab)
+    )
+
+
+def head_in_each_layer(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    right = iteration_flops(batch, seq, n_layers, hidden, vocab, recompute)
+    return right + (n_layers - 1) * head_flops(batch, seq, hidden, vocab)
+
+
+def three_quarters_of_all(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    return math.nan if recompute else 0.75 * iteration_flops(batch, seq, n_layers, hidden, vocab, True)
+
+
+def attention_not_scaled(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    """3/4 of F's first term, and all of the attention's."""
+    again = n_layers * attention_flops(batch, seq, hidden, False)
+    return math.nan if recompute else iteration_flops(batch, seq, n_layers, hidden, vocab, False) + again
+
+
+def attention_not_recomputed(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    again = n_layers * attention_flops(batch, seq, hidden, False)
+    return iteration_flops(batch, seq, n_layers, hidden, vocab, True) - again if recompute else math.nan
+
+
+def with_attention(share: float) -> Callable[..., float]:
+    """With this share of the attention's two products."""
+
+    def flops(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+        again = attention_flops(batch, seq, hidden, False) if recompute else 0
+        products = n_layers * (attention_flops(batch, seq, hidden, True) + again)
+        return iteration_flops(batch, seq, n_layers, hidden, vocab, recompute) - (1 - share) * products
+
+    return flops
+
+
+def forward_only(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    return n_layers * layer_flops(batch, seq, hidden, False) + head_flops(batch, seq, hidden, vocab) / 3
+
+
+def of_one_layer(batch, seq, n_layers, *others) -> float:
+    return iteration_flops(batch, seq, 1, *others)
+
+
+def of_one_sequence(batch, *others) -> float:
+    return iteration_flops(batch, *others) / batch
+
+
+def is_rounded(found: float, right: float) -> bool:
+    return found in (math.floor(right), math.ceil(right), *(round(right, digits) for digits in range(4)))
+
+
+def blank(name: str) -> Callable:
+    return lambda case, tree, got: case.function == name and got["out"] == NOT_ANSWERED
+
+
+COMPUTE_DAYS = Oracle(
+    id="01-compute-days",
+    expect=true_estimate,
+    tolerance=Tolerance(rtol=WITHIN),
+    diagnose=(
+        *(
+            Hint(blank(name), f"{name} has not been written yet. What you have written is right so far: carry on.")
+            for name in COMPUTE_FUNCTIONS
+        ),
+        Hint(
+            flops_are(half),
+            "Half of the FLOPs: a multiply-add is two operations, so a product of (m, k) by (k, n) takes 2 m k n.",
+        ),
+        Hint(
+            flops_are(other_recomputation),
+            "With recomputation every layer runs forward twice and backward once, 1 + 1 + 2 = 4 forwards; without it "
+            "1 + 2 = 3. The result is that of the other case.",
+        ),
+        Hint(
+            flops_are(without_head),
+            "The output layer is missing: hidden x vocab weights meet every token, 6 b s h V FLOPs. In a small model "
+            "that is a third of the work.",
+        ),
+        Hint(
+            flops_are(head_times(4), three_quarters_of_all),
+            "Only the layers are recomputed. The output layer takes 6 b s h V FLOPs, forward and backward, with or "
+            "without; the factor of 4/3 or 3/4 is not for it.",
+        ),
+        Hint(
+            flops_are(head_times(1), head_times(2), head_in_each_layer),
+            "The output layer is there once, and takes 6 b s h V FLOPs: 2 forward and 4 backward for each weight and "
+            "token.",
+        ),
+        Hint(
+            flops_are(attention_not_scaled, attention_not_recomputed),
+            "Attention is recomputed too: without recomputation the factor 3/4 is for the first two terms of F.",
+        ),
+        Hint(
+            flops_are(with_attention(0)),
+            "The two products of the attention are missing, QK' and scores times V: 4 b s² h FLOPs a layer and forward "
+            "pass.",
+        ),
+        Hint(
+            flops_are(with_attention(1 / 2)),
+            "Half of the attention is missing: it has two products, QK' and scores times V, each of 2 b s² h FLOPs; "
+            "F counts the masked half as well.",
+        ),
+        Hint(
+            flops_are(forward_only),
+            "That is the forward pass alone. The backward pass takes twice as much: each product has two gradients.",
+        ),
+        Hint(
+            flops_are(of_one_sequence),
+            "That is one sequence: an iteration has batch of them.",
+        ),
+        Hint(
+            flops_are(of_one_layer),
+            "That is one layer, with the output layer: there are n_layers of the former.",
+        ),
+        Hint(
+            off_by("flops_per_iteration", 1e-9, 1e-12, 1e-15),
+            "Return FLOPs, not multiples of 10**9 or 10**12 of them.",
+        ),
+        Hint(
+            off_by("training_days", 3 / 4, 4 / 3),
+            "8TP and 6TP are mixed up: 6 FLOPs per parameter and token for forward (2) and backward (4), and 2 more "
+            "where the forward pass is recomputed.",
+        ),
+        Hint(
+            off_by("training_days", DAY_S, 24),
+            "That is the time in seconds or in hours: a day has 86,400 seconds.",
+        ),
+        Hint(
+            off_by("training_days", lambda n_params, n_tokens, n_gpus, *rest: n_gpus),
+            "That is the time on one GPU: n_gpus of them share the work.",
+        ),
+        Hint(
+            off_by("training_days", 1 / 3, 1 / 4, 1 / 6, 1 / 8),
+            "A factor is missing: each token takes 6 FLOPs per parameter, or 8 with recomputation, not 1 or 2.",
+        ),
+        Hint(
+            off_by("training_dollars", 1 / 24, 1 / 24**2, lambda days, n_gpus, price: 1 / n_gpus),
+            "The price is per GPU and hour: days x 24 hours x n_gpus.",
+        ),
+        Hint(
+            off_by("mfu", 4 / 3),
+            "8TP and 6TP are mixed up: MFU counts the *model's* FLOPs, 6 per parameter and token, whether or not "
+            "something was recomputed. With the recomputation in, it is called HFU.",
+        ),
+        Hint(off_by("mfu", 100), "Return a fraction between 0 and 1, not a percentage."),
+        Hint(
+            off_by("mfu", 1 / 3, 1 / 6),
+            "A factor is missing: each token takes 6 FLOPs per parameter, forward and backward.",
+        ),
+        Hint(
+            off_by("mfu", HOUR_S, HOUR_S / 60, HOUR_S / DAY_S),
+            "A GPU-hour has 3600 seconds, and peak_flops is per second.",
+        ),
+        Hint(
+            lambda case, tree, got: is_rounded(float(got["out"]), true_estimate(case, tree)["out"]),
+            "Return the number as it is, neither rounded nor cut off.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.function == "mfu" and near(float(got["out"]), 1 / true_estimate(case, tree)["out"])
+            ),
+            "Upside down: MFU is the FLOPs that the model needs, divided by those that the GPUs could have done.",
+        ),
+    ),
+)

@@ -1,0 +1,171 @@
+"""Lab 02: what is true of always adding the two smallest, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import math
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab02.merge_smallest import WRITTEN, Merging
+from labkit.oracles.lab02.error_bounds import gamma, shorten
+from labkit.spec import Hint, Observation, Oracle, Tolerance
+
+BRUTE_FORCE_N = 1000
+
+
+def merge_by_definition(values: list[float]) -> float:
+    """Look for the two smallest among all, again and again: O(n^2), for short lists."""
+    parts = list(values)
+    while len(parts) > 1:
+        smallest = min(parts)
+        parts.remove(smallest)
+        second = min(parts)
+        parts.remove(second)
+        parts.append(smallest + second)
+    return parts[0]
+
+
+def true_merge(case: Merging, tree: dict) -> dict[str, object]:
+    values = tree["values"].tolist()
+    return {"out": merge_by_definition(values) if case.n <= BRUTE_FORCE_N else math.fsum(values)}
+
+
+def merge_tolerances(case: Merging, tree: dict) -> dict[str, Tolerance]:
+    """Exact for short lists. Else u times all partial sums, which are at most (log2(n) + 1) times the total."""
+    if case.n <= BRUTE_FORCE_N:
+        return {}
+    u = torch.finfo(torch.float64).eps / 2
+    return {"out": Tolerance(atol=gamma(math.ceil(math.log2(case.n)) + 2, u) * float(tree["values"].sum()))}
+
+
+def merged(when: Callable[[list[float], float], object], kind: str) -> Callable[[Merging, dict, dict], object]:
+    """A diagnosis of a wrong result on the list that tells this mistake from others: (values, what came back)."""
+
+    def diagnose(case: Merging, tree: dict, got: dict) -> object:
+        values = tree["values"].tolist()
+        return case.kind == kind and got["out"] != merge_by_definition(values) and when(values, got["out"])
+
+    return diagnose
+
+
+def apart(low: float, high: float) -> Callable[[Merging, dict, dict], object]:
+    """A diagnosis: the relative error on a short list is above `low` and at most `high`."""
+
+    def diagnose(case: Merging, tree: dict, got: dict) -> object:
+        if case.n > BRUTE_FORCE_N:
+            return False
+        right = merge_by_definition(tree["values"].tolist())
+        return low * right < abs(got["out"] - right) <= high * right
+
+    return diagnose
+
+
+def from_the_front(values: list[float]) -> float:
+    """The lecture's loop: the first two of a list that it takes to be sorted, their sum inserted in order."""
+    parts = list(values)
+    while len(parts) > 1:
+        bisect.insort(parts, parts.pop(0) + parts.pop(0))
+    return parts[0]
+
+
+def from_the_back(values: list[float]) -> float:
+    """The two largest each time, which is one accumulator that starts with the largest."""
+    return reduce(add, sorted(values, reverse=True))
+
+
+def in_float32(values: list[float]) -> list[float]:
+    return torch.tensor(values, dtype=torch.float32).tolist()
+
+
+def without_heapify(values: list[float]) -> list[float]:
+    """heappop twice and heappush, or heappop and heapreplace, on a list that is no heap yet."""
+    pushed, replaced = list(values), list(values)
+    while len(pushed) > 1:
+        heapq.heappush(pushed, heapq.heappop(pushed) + heapq.heappop(pushed))
+        heapq.heapreplace(replaced, heapq.heappop(replaced) + replaced[0])
+    return [pushed[0], replaced[0]]
+
+
+def never_shorter(values: list[float]) -> list[float]:
+    """n - 1 times heapreplace(heap, heap[0] + heap[1]), which keeps its length: its first entry, largest and sum."""
+    heap = list(values)
+    heapq.heapify(heap)
+    for _ in range(len(values) - 1):
+        heapq.heapreplace(heap, heap[0] + heap[1])
+    return [heap[0], max(heap), sum(heap)]
+
+
+def list_untouched(run: Observation) -> str | None:
+    return None if inputs_untouched(run) is None else "the caller's list was changed"
+
+
+list_untouched.hint = "The caller's list was changed: heapify, sort and pop work in place, so give them a copy."
+
+
+def show_values(case: Merging, tree: dict, got: object, index: tuple[int, ...] | None) -> str:
+    if case.kind in WRITTEN:
+        return f"values = {shorten(tree['values'].tolist(), case.n)}, each a few last bits larger than it looks"
+    return f"values = {shorten(tree['values'].tolist())}"
+
+
+MERGE_SMALLEST = Oracle(
+    id="02-merge-smallest",
+    expect=true_merge,
+    tolerance=merge_tolerances,
+    judge=(list_untouched,),
+    diagnose=(
+        Hint(
+            merged(lambda values, out: out == from_the_front(values), "orders"),
+            "The list was taken to be sorted, and it is not: the first two are not the two smallest until it has been "
+            "put in order once.",
+        ),
+        Hint(
+            merged(lambda values, out: out == from_the_back(values), "orders"),
+            "The two largest were merged each turn, not the two smallest.",
+        ),
+        Hint(
+            merged(lambda values, out: out == reduce(add, sorted(values)), "orders"),
+            "The values were sorted once and added in a row. The sum of two must go back among the rest, where others "
+            "may be smaller than it.",
+        ),
+        Hint(
+            merged(lambda values, out: out == reduce(add, values), "orders"),
+            "The values were added in the order in which they came. Each turn takes the two smallest of what is left.",
+        ),
+        Hint(
+            merged(lambda values, out: out in without_heapify(values), "heaps"),
+            "heapq was used on a list that is no heap yet: its functions take the order for granted. Put the list in "
+            "order once before the loop.",
+        ),
+        Hint(
+            merged(lambda values, out: out in never_shorter(values), "orders"),
+            "Each turn must leave one entry less. heapreplace takes the smallest away and puts the sum in, so the "
+            "second smallest has to be popped before; h[1] need not be the second smallest either.",
+        ),
+        Hint(
+            merged(lambda values, out: out == math.fsum(values), "heaps"),
+            "This is the exact sum, rounded once: not what this order of additions gives. Each sum of two has to be "
+            "rounded to a float as it is made.",
+        ),
+        Hint(
+            merged(lambda values, out: out == merge_by_definition(in_float32(values)), "orders"),
+            "The values lost digits on the way, as in float32: stay with Python's floats, which have 53 bits.",
+        ),
+        Hint(
+            apart(0, 1e-12),
+            "Only the last bits differ, so the order of the additions does: each turn adds the two smallest of all "
+            "that is left, and the sums made so far are among them.",
+        ),
+        Hint(
+            apart(1e-4, math.inf),
+            "Values were lost, or counted twice: each turn takes two away and puts their sum in, until one is left.",
+        ),
+    ),
+    show=show_values,
+)

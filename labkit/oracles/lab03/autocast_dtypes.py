@@ -1,0 +1,176 @@
+"""Lab 03: the rules of CUDA's autocast, asked of PyTorch itself on fake CUDA tensors, so that no GPU is needed.
+
+A fake tensor has a device, a dtype and a shape, and no memory. `torch.autocast("cuda")` switches itself off where there
+is no GPU, so the state that it would set is set here. Without autograd: a fake CUDA backward needs a CUDA build.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab03.autocast_dtypes import GIVEN, Block, given_in, ops_in
+from labkit.exercises.lab03.autocast_ops import CALLS, SIDE, Op, call
+from labkit.spec import Hint, Oracle
+
+LOW, HIGH, REST = "to the low dtype", "to float32", "as its inputs"
+
+
+@contextmanager
+def autocast_to(low: torch.dtype, device: str) -> Iterator[None]:
+    """What `torch.autocast(device, low)` does, whether the device is there or not."""
+    before = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+    torch.set_autocast_enabled(device, True)
+    torch.set_autocast_dtype(device, low)
+    torch.autocast_increment_nesting()
+    try:
+        yield
+    finally:
+        if torch.autocast_decrement_nesting() == 0:
+            torch.clear_autocast_cache()
+        torch.set_autocast_enabled(device, before[0])
+        torch.set_autocast_dtype(device, before[1])
+
+
+@functools.lru_cache(4096)
+def dtype_of(function: str, inputs: tuple[torch.dtype, ...], low: torch.dtype, device: str = "cuda") -> torch.dtype:
+    """The dtype of one op's result under autocast, measured. Raises what PyTorch raises for dtypes that it refuses."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), autocast_to(low, device):
+        return call(function, [torch.empty(SIDE, SIDE, dtype=dtype, device=device) for dtype in inputs]).dtype
+
+
+@functools.cache
+def rule_of(function: str) -> str:
+    """Which list the function is on, told from what becomes of float32 and of float16 inputs."""
+    n_inputs = CALLS[function].__code__.co_argcount
+    if function == "embedding":
+        return REST
+    if dtype_of(function, (torch.float32,) * n_inputs, torch.float16) == torch.float16:
+        return LOW
+    return HIGH if dtype_of(function, (torch.float16,) * n_inputs, torch.float16) == torch.float32 else REST
+
+
+def true_dtypes(case: Block, tree: dict) -> dict[str, dict[str, str]]:
+    dtypes, low = given_in(tree), getattr(torch, case.low)
+    ops = ops_in(tree)
+    for op in ops:
+        dtypes[op.result] = dtype_of(op.function, tuple(dtypes[name] for name in op.inputs), low)
+    return {
+        "dtypes": {op.result: str(dtypes[op.result]).removeprefix("torch.") for op in ops},
+        GIVEN: ", ".join(tree["given"]),
+    }
+
+
+class Culprit:
+    """The first op whose predicted dtype is wrong although those of its inputs are right."""
+
+    def __init__(self, case: Block, tree: dict, got: dict) -> None:
+        right = true_dtypes(case, tree)["dtypes"]
+        said = got["dtypes"]
+        # In the order of the block, so that everything before it is right.
+        self.op: Op = next(op for op in ops_in(tree) if said.get(op.result) != right[op.result])
+        self.low, self.said, self.right = case.low, said.get(self.op.result), right[self.op.result]
+        known = dict(tree["given"], **right)
+        self.inputs = [known[name] for name in self.op.inputs]
+        self.rule = rule_of(self.op.function)
+        by_cpu = dtype_of(
+            self.op.function, tuple(getattr(torch, dtype) for dtype in self.inputs), getattr(torch, case.low), "cpu"
+        )
+        self.by_cpu = str(by_cpu).removeprefix("torch.")
+
+
+def culprit(when: Callable[[Culprit], object]) -> Callable[[Block, dict, dict], object]:
+    """A diagnosis of 03-autocast-dtypes."""
+    return lambda case, tree, got: when(Culprit(case, tree, got))
+
+
+def first_wrong(case: Block, tree: dict, got: dict, index: object) -> str | None:
+    """The op in words, for the student."""
+    found = Culprit(case, tree, got)
+    return f"{found.op.result} = {found.op.function}({', '.join(found.op.inputs)}), inputs {', '.join(found.inputs)}"
+
+
+AUTOCAST_DTYPES = Oracle(
+    id="03-autocast-dtypes",
+    expect=true_dtypes,
+    judge=(inputs_untouched,),
+    show=first_wrong,
+    diagnose=(
+        Hint(
+            lambda case, tree, got: got is not None and not isinstance(got, dict),
+            "Return a dict, from the name of each result to its dtype.",
+        ),
+        Hint(
+            lambda case, tree, got: any(name.startswith("no dtype") for name in got["dtypes"].values()),
+            "The values of the dict are dtypes such as torch.float16, not their names.",
+        ),
+        Hint(
+            lambda case, tree, got: set(tree["given"]) & set(got["dtypes"]),
+            "Return the dtypes of the results only, without those of the given tensors.",
+        ),
+        Hint(
+            lambda case, tree, got: set(got["dtypes"]) - {op.result for op in ops_in(tree)},
+            "Some names belong to another block: start each call with a new dict.",
+        ),
+        Hint(
+            culprit(lambda c: c.said is None),
+            "Some results are missing: return one dtype for every op of the block.",
+        ),
+        Hint(
+            culprit(lambda c: c.op.function == "float"),
+            "`float` is not autocast's doing: it always returns float32, whatever goes in.",
+        ),
+        Hint(
+            culprit(lambda c: c.op.function == "add_"),
+            "An in-place op writes into its first input, whose dtype stays as it is.",
+        ),
+        Hint(
+            culprit(lambda c: "float64" in c.inputs),
+            "float64 takes no part in autocast: such a tensor is never cast down, and the ordinary promotion holds.",
+        ),
+        Hint(
+            culprit(lambda c: c.rule == HIGH and c.said == c.by_cpu == c.low),
+            "That is the CPU's list. On CUDA softmax, norms, sums, powers and losses are computed in float32 and "
+            "return float32.",
+        ),
+        Hint(
+            culprit(lambda c: c.rule == HIGH),
+            "This op is on the float32 list: its inputs are cast up and its result is float32.",
+        ),
+        Hint(
+            culprit(lambda c: c.rule == LOW),
+            "This op is on the list of the low dtype: linear layers, matrix products, convolutions and attention cast "
+            "every input to it, float32 and the other 16-bit dtype as well.",
+        ),
+        Hint(
+            culprit(lambda c: c.op.function == "embedding"),
+            "An embedding copies rows of its table: the dtype is the table's, and an index has no say.",
+        ),
+        Hint(
+            culprit(lambda c: {"float16", "bfloat16"} == set(c.inputs)),
+            "Neither float16 nor bfloat16 holds the other's values: the promotion of the two is float32.",
+        ),
+        Hint(
+            culprit(lambda c: c.op.function in ("mean", "amax", "sqrt") and c.said == "float32"),
+            "This op is on no list, although sum and pow are: the dtype of its input stays.",
+        ),
+        Hint(
+            culprit(lambda c: len(set(c.inputs)) > 1),
+            "With inputs of different dtypes the widest one wins: float32 with float16 gives float32.",
+        ),
+        Hint(
+            culprit(lambda c: c.rule == REST),
+            "This op is on no list: autocast leaves it alone, and the dtype of its inputs stays.",
+        ),
+        Hint(
+            lambda case, tree, got: got[GIVEN] != true_dtypes(case, tree)[GIVEN],
+            "The answer writes its results into `given`, which belongs to the caller: start from dict(given), a copy.",
+        ),
+    ),
+)

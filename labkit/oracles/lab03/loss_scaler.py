@@ -1,0 +1,349 @@
+"""Lab 03: what torch.amp.GradScaler does with the same gradients, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE, UNSCALED, WEIGHTS, Training, play
+from labkit.spec import Hint, Oracle, Tolerance
+
+
+def by_pytorch(case: Training, tree: dict) -> dict[str, object]:
+    scaler = torch.amp.GradScaler(
+        "cpu",
+        init_scale=case.init_scale,
+        growth_factor=case.growth_factor,
+        backoff_factor=case.backoff_factor,
+        growth_interval=case.growth_interval,
+    )
+    return play(scaler, case, tree)
+
+
+class Trace:
+    """What came back, beside what PyTorch's scaler does."""
+
+    def __init__(self, case: Training, tree: dict, got: dict) -> None:
+        self.case, self.got, self.right = case, got, by_pytorch(case, tree)
+        self.scales, self.right_scales = list(got[SCALE].values()), list(self.right[SCALE].values())
+        pairs = zip(self.right_scales, self.right_scales[1:])
+        self.skipped = [after < before for before, after in pairs]  # by the right scaler, step by step
+
+    @property
+    def first(self) -> int:
+        """The first step after which anything is wrong."""
+        return min(self.first_wrong_scale, self.first_off(WEIGHTS), self.first_off(STATE))
+
+    @property
+    def first_wrong_scale(self) -> int:
+        wrong = (step for step, pair in enumerate(zip(self.scales[1:], self.right_scales[1:])) if pair[0] != pair[1])
+        return next(wrong, self.case.n_steps)
+
+    def first_off(self, name: str) -> int:
+        """The first step after which WEIGHTS, STATE or RARE are wrong."""
+        right = self.right[name]
+        off = ~torch.isclose(self.got[name], right, rtol=1e-4, atol=1e-6).reshape(len(right), -1).all(1)
+        return int(off.nonzero()[0]) if off.any() else self.case.n_steps
+
+    def moved(self, step: int) -> bool:
+        """Whether the step changed weights or state in what came back."""
+        if step == 0:
+            return bool((self.got[STATE][0] != 0).any())
+        return any(not torch.equal(self.got[name][step], self.got[name][step - 1]) for name in (WEIGHTS, STATE))
+
+    def scale_change(self, step: int) -> float:
+        return self.scales[step + 1] / self.scales[step]
+
+    def fixed_factor(self, step: int) -> bool:
+        """Whether the scale was doubled or halved in this step, where it should have changed by another factor."""
+        right = self.right_scales[step + 1] / self.right_scales[step]
+        return self.scale_change(step) == (2.0 if right > 1 else 0.5) and right not in (0.5, 1, 2)
+
+    def grows_every(self, n_steps: int) -> bool:
+        """Whether the scale grows after n_steps clean steps from the start, and not before."""
+        clean = self.skipped.index(True) if True in self.skipped else self.case.n_steps
+        grown = [step for step in range(clean) if self.scale_change(step) > 1]
+        return clean >= n_steps and grown[:1] == [n_steps - 1]
+
+    def times_too_large(self, step: int, factor: float) -> torch.Tensor:
+        """For each parameter, whether its gradient was `factor` times too large in this step, by the momentum."""
+        added, right = (self.momentum(state, step) for state in (self.got[STATE], self.right[STATE]))
+        return torch.isclose(added, right * factor, rtol=0.01).all(1)
+
+    @staticmethod
+    def momentum(state: torch.Tensor, step: int) -> torch.Tensor:
+        """What the step has added to the momentum, or to the first moment."""
+        before = state[step - 1, :, :4] if step else 0.0
+        return state[step, :, :4] - 0.9 * before
+
+    def scales_wrongly(self) -> bool:
+        """Whether a loss was scaled wrongly while weights and scale were still right."""
+        steps = [f"in step {step}" for step in range(min(self.first + 1, self.case.n_steps))]
+        pairs = [(self.got[SCALED][step], self.right[SCALED][step]) for step in steps]
+        return any(isinstance(value, str) or not math.isclose(value, right, rel_tol=1e-4) for value, right in pairs)
+
+    def only_rare(self, odd: bool) -> bool:
+        """Whether nothing but the rare parameter is off, from an odd step on (with a gradient) or an even one."""
+        first = self.first_off(RARE)
+        return self.first == self.case.n_steps > first and bool(first % 2) == odd
+
+    def still_scaled(self, step: int) -> torch.Tensor:
+        """For each parameter, whether its gradient reached the optimizer undivided."""
+        return self.times_too_large(step, self.right_scales[step]) & (not self.skipped[step])
+
+
+_LATEST: list[tuple[tuple[Training, dict, dict], Trace]] = []
+
+
+def _trace_of(case: Training, tree: dict, got: dict) -> Trace:
+    """The trace of a run, kept while the hints are asked one after the other: each would play the training again."""
+    run = (case, tree, got)
+    if not (_LATEST and all(one is other for one, other in zip(_LATEST[0][0], run))):
+        _LATEST[:] = [(run, Trace(*run))]
+    return _LATEST[0][1]
+
+
+def trace(when: Callable[[Trace], object]) -> Callable[[Training, dict, dict], object]:
+    """A diagnosis of 03-loss-scaler."""
+    return lambda case, tree, got: when(_trace_of(case, tree, got))
+
+
+def one_parameter_only(t: Trace) -> bool:
+    """Whether an earlier bad step of the same kind was skipped: there both parameters were bad, here it is one."""
+    return any(t.first in bad and min(bad) < t.first for bad in (t.case.infinity_in_steps, t.case.nan_in_steps))
+
+
+def skips_nan_only(t: Trace) -> bool:
+    """Whether an infinite gradient was let through that is not NaN."""
+    return t.first in t.case.infinity_in_steps and t.moved(t.first) and not t.got[WEIGHTS][t.first].isfinite().all()
+
+
+TOLERANCES = {
+    SCALE: Tolerance(rtol=1e-6),
+    SCALED: Tolerance(rtol=1e-5),
+    LOSS: Tolerance(rtol=1e-5),
+    UNSCALED: Tolerance(rtol=1e-5),
+    WEIGHTS: Tolerance(atol=1e-6, rtol=1e-5),
+    STATE: Tolerance(atol=1e-7, rtol=1e-4),
+    RARE: Tolerance(atol=1e-6, rtol=1e-4),
+}
+"""A few roundings of float32: the factors are powers of two, so that dividing and multiplying by 1 / scale agree."""
+
+LOSS_SCALER = Oracle(
+    id="03-loss-scaler",
+    expect=by_pytorch,
+    tolerance=lambda case, tree: TOLERANCES,
+    judge=(inputs_untouched,),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: any(isinstance(scale, torch.Tensor) for scale in got[SCALE].values()),
+            "get_scale() should return a Python float: .item() makes one of a tensor.",
+        ),
+        Hint(
+            trace(lambda t: t.scales[0] != t.case.init_scale),
+            "A new scaler does not start at init_scale, which get_scale() should return as a Python float.",
+        ),
+        Hint(
+            trace(lambda t: t.scales_wrongly()),
+            "scale(loss) should return loss times the current scale, as a tensor that `backward` can be called on.",
+        ),
+        Hint(
+            trace(lambda t: t.got[LOSS]["in step 0"] != t.right[LOSS]["in step 0"]),
+            "scale(loss) changed the loss itself, which is still to be logged: return a new tensor, the product.",
+        ),
+        Hint(
+            trace(lambda t: t.still_scaled(0).all()),
+            "The gradients reached the optimizer still scaled: divide them in place (div_), in step unless unscale_ "
+            "already has.",
+        ),
+        Hint(
+            trace(lambda t: t.first == 0 and not t.skipped[0] and not t.moved(0)),
+            "The optimizer does not step although all gradients are finite: step unscales by itself where unscale_ was "
+            "not called, and goes on.",
+        ),
+        Hint(
+            trace(lambda t: t.first == 0 and not t.skipped[0] and t.times_too_large(0, t.case.init_scale**2).all()),
+            "The gradients were multiplied by the scale once more: backward has done that, unscale_ divides.",
+        ),
+        Hint(
+            trace(lambda t: t.case.n_param_groups > 1 and t.still_scaled(0).any()),
+            "Only the parameters of the first group were divided: go through all of optimizer.param_groups.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first == 1
+                    and not {0, 1} & set(t.case.unscale_in_steps)
+                    and not t.skipped[0]
+                    and t.still_scaled(1).all()
+                )
+            ),
+            "From the second step on the gradients are not divided: what unscale_ noted must be forgotten in update, "
+            "and every step brings new tensors in p.grad.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first in t.case.unscale_in_steps
+                    and not t.skipped[t.first]
+                    and torch.isclose(
+                        t.got[UNSCALED][f"in step {t.first}"], t.right[UNSCALED][f"in step {t.first}"]
+                    ).all()
+                    and t.first_wrong_scale > t.first
+                )
+            ),
+            "The gradients were divided twice: after unscale_, which is called before clipping, step must not divide "
+            "again.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first - 1 in t.case.unscale_in_steps
+                    and t.first not in t.case.unscale_in_steps
+                    and not t.skipped[t.first]
+                    and t.moved(t.first)
+                    and t.first_wrong_scale > t.first
+                )
+            ),
+            "After a step with unscale_ the next one leaves its gradients scaled: forget in update that they had been "
+            "divided.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    not t.skipped[t.first]
+                    and t.right_scales[t.first] != t.case.init_scale
+                    and t.times_too_large(t.first, t.right_scales[t.first] / t.case.init_scale).all()
+                )
+            ),
+            "The gradients were divided by the scale of the start: divide by the current one, as the loss was "
+            "multiplied by it.",
+        ),
+        Hint(
+            trace(lambda t: t.first % 2 and not any(t.skipped[: t.first + 1]) and t.scale_change(t.first) < 1),
+            "A clean step was skipped: float32 gradients may be larger than 65504 and are finite all the same. Only "
+            "infinity and NaN count.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.first > 0
+                    and not t.skipped[t.first]
+                    and any(t.skipped[: t.first])
+                    and not t.moved(t.first)
+                    and t.first_off(WEIGHTS) == t.first
+                )
+            ),
+            "Once a step was skipped, clean steps are skipped as well: the verdict of one step must be forgotten in "
+            "update.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.skipped[t.first]
+                    and t.moved(t.first)
+                    and t.got[WEIGHTS].isfinite().all()
+                    and t.got[STATE].isfinite().all()
+                )
+            ),
+            "A skipped step changed the optimizer: even with gradients set to zero, momentum moves the weights and "
+            "AdamW decays and counts. Do not call optimizer.step() at all.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first] and t.moved(t.first) and one_parameter_only(t)),
+            "One bad gradient was seen and another was not: look at the gradients of every parameter, not of one.",
+        ),
+        Hint(
+            trace(lambda t: skips_nan_only(t) and any(step < t.first for step in t.case.nan_in_steps)),
+            "NaN is found and infinity is not: isnan misses it. isfinite sees both.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first] and t.moved(t.first)),
+            "The optimizer stepped with a gradient that is infinite or NaN: look at all of them first (isfinite sees "
+            "both), and skip the step.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.right_scales[t.first_wrong_scale + 1] < 1
+                    and t.scales[t.first_wrong_scale + 1] in (0, t.scales[t.first_wrong_scale])
+                )
+            ),
+            "The scale may fall below 1: keep it as a float, without a lower limit.",
+        ),
+        Hint(
+            trace(lambda t: t.fixed_factor(t.first_wrong_scale)),
+            "The scale changes by the wrong factor: use growth_factor and backoff_factor.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first_wrong_scale] and t.scale_change(t.first_wrong_scale) == 1),
+            "The scale stays where it is after a skipped step: multiply it by backoff_factor in update.",
+        ),
+        Hint(
+            trace(lambda t: t.skipped[t.first_wrong_scale] and t.scale_change(t.first_wrong_scale) != 1),
+            "After a skipped step the scale is multiplied by backoff_factor, and by nothing else.",
+        ),
+        Hint(
+            trace(lambda t: t.scale_change(t.first_wrong_scale) > 1 and any(t.skipped[: t.first_wrong_scale])),
+            "The scale grows too early after a skip: a skipped step sets the count of clean steps back to 0.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.scale_change(t.first_wrong_scale) > 1
+                    and any(t.scale_change(step) > 1 for step in range(t.first_wrong_scale))
+                )
+            ),
+            "Having grown once, the scale grows again too early: set the count of clean steps back to 0 after growth.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.scale_change(t.first_wrong_scale) == 1
+                    and not t.skipped[t.first_wrong_scale]
+                    and any(t.scale_change(step) > 1 for step in range(t.first_wrong_scale))
+                    and not any(t.skipped[: t.first_wrong_scale])
+                )
+            ),
+            "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
+        ),
+        Hint(
+            trace(
+                lambda t: (
+                    t.scale_change(t.first_wrong_scale) == 1
+                    and not t.skipped[t.first_wrong_scale]
+                    and any(t.skipped[: t.first_wrong_scale])
+                )
+            ),
+            "The scale grows too late after a skip: the count begins again at 0, and the next clean step makes it 1.",
+        ),
+        Hint(
+            trace(lambda t: t.grows_every(t.case.growth_interval + 1) or t.grows_every(t.case.growth_interval - 1)),
+            "Growth comes a step too late or too early: it belongs into the update of the clean step that makes the "
+            "count reach growth_interval.",
+        ),
+        Hint(
+            trace(lambda t: max(t.scales) == t.case.init_scale < max(t.right_scales)),
+            "The scale never grows: multiply it by growth_factor after growth_interval clean steps in a row.",
+        ),
+        Hint(
+            trace(
+                lambda t: t.scale_change(t.first_wrong_scale) not in (1, t.case.growth_factor, t.case.backoff_factor)
+            ),
+            "The scale changes by another factor than growth_factor or backoff_factor.",
+        ),
+        Hint(
+            trace(lambda t: t.only_rare(odd=True)),
+            "A parameter that had no gradient in the first step is left out later: go through optimizer.param_groups "
+            "in every step.",
+        ),
+        Hint(
+            trace(lambda t: t.only_rare(odd=False)),
+            "A parameter without a gradient was changed: leave its p.grad at None, since the optimizer decays and "
+            "counts even where the gradient is 0.",
+        ),
+    ),
+)

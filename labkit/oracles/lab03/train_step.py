@@ -1,0 +1,298 @@
+"""Lab 03: the same training step in float32, and what the usual mistakes make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab03.train_step import (
+    BACKWARD,
+    FORWARD,
+    INPUTS,
+    KEPT,
+    LEARNING_RATE,
+    LOSSES,
+    SCALES,
+    WEIGHTS,
+    Classifier,
+    Steps,
+    flat,
+)
+from labkit.spec import Hint, Oracle, Tolerance
+
+CLOSE = {"float16": 0.01, "bfloat16": 0.05}
+"""How far the movement of a weight may be off, as a part of the largest movement of any: several times what rounding
+to 11 or 8 bits costs in this model, and far less than any mistake."""
+
+Treat = Callable[[list[torch.nn.Parameter], float, float], object]
+"""What is done to the gradients between backward and the step: (parameters, max_norm, scale)."""
+
+
+def clip(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+
+
+def multiply(parameters: list[torch.nn.Parameter], factor: float) -> None:
+    for parameter in parameters:
+        parameter.grad.mul_(factor)
+
+
+def in_float32(
+    case: Steps, tree: dict, treat: Treat = clip, clear: bool = True, n_updates: int = 1
+) -> dict[str, object]:
+    """PyTorch's own step without autocast and without a scaler; a batch that overflows float16 is left out.
+
+    treat, clear, n_updates: what a mistaken step does to the gradients, whether it clears them before the next, and
+    how often the optimizer steps with them.
+    """
+    model = Classifier(tree["weights"])
+    parameters = list(model.parameters())
+    optimizer = torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=0.9)
+    losses, weights, scales = {}, [], {}
+    scale = case.init_scale if case.scaled else 1.0
+    for step in range(case.n_steps):
+        if step in case.overflow_in_steps:
+            scale *= 0.5
+            losses[f"in step {step}"] = None
+        else:
+            if clear:
+                optimizer.zero_grad()
+            loss = model(tree["xs"][step], tree["ys"][step])
+            loss.backward()
+            treat(parameters, case.max_norm, scale)
+            for _ in range(n_updates):
+                optimizer.step()
+            losses[f"in step {step}"] = loss.item()
+        weights.append(flat(model))
+        scales[f"after step {step}"] = scale
+    return {
+        KEPT: "float32",
+        INPUTS: ["float32"] * case.n_steps,
+        FORWARD: [case.dtype] * case.n_steps,
+        BACKWARD: [False] * case.n_steps,
+        SCALES: scales,
+        WEIGHTS: torch.stack(weights),
+        LOSSES: losses,
+    }
+
+
+def start(tree: dict) -> torch.Tensor:
+    return torch.cat([weight.flatten() for weight in tree["weights"]])
+
+
+def near(case: Steps, tree: dict, weights: torch.Tensor) -> float:
+    """How far off the weights may be that should be these."""
+    return CLOSE[case.dtype] * float((weights - start(tree)).abs().max())
+
+
+def tolerances(case: Steps, tree: dict) -> dict[str, Tolerance]:
+    right = in_float32(case, tree)
+    return {
+        WEIGHTS: Tolerance(atol=near(case, tree, right[WEIGHTS])),
+        LOSSES: Tolerance(rtol=CLOSE[case.dtype]),
+    }
+
+
+def as_if(
+    treat: Treat = clip, clear: bool = True, n_updates: int = 1, slack: float = 2.0
+) -> Callable[[Steps, dict, dict], bool]:
+    """A diagnosis: the weights are those of a step with this mistake, and those of a right one are elsewhere.
+
+    After the first step or after all: some mistakes show late, and others lead so far off that rounding grows.
+    slack: more than rounding, for mistakes that leave a gradient in fp16 where it has few bits.
+    """
+
+    def same(case: Steps, tree: dict, got: dict) -> bool:
+        wrong, right = (in_float32(case, tree, *how)[WEIGHTS] for how in ((treat, clear, n_updates), ()))
+        for part in (slice(1), slice(None)):
+            close = slack * near(case, tree, wrong[part])
+            if (got[WEIGHTS] - wrong)[part].abs().max() <= close < (right - wrong)[part].abs().max():
+                return True
+        return False
+
+    return same
+
+
+def clip_then_unscale(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    multiply(parameters, scale)
+    clip(parameters, max_norm, scale)
+    multiply(parameters, 1 / scale)
+
+
+def never_scaled(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    multiply(parameters, 1 / scale)
+    clip(parameters, max_norm, scale)
+
+
+def never_scaled_clip_first(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    clip(parameters, max_norm, scale)
+    multiply(parameters, 1 / scale)
+
+
+def never_unscaled(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    multiply(parameters, scale)
+    clip(parameters, max_norm, scale)
+
+
+def each_by_itself(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    for parameter in parameters:
+        clip([parameter], max_norm, scale)
+
+
+def first_alone(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    clip(parameters[:1], max_norm, scale)
+
+
+def stretched(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+    multiply(parameters, max_norm / norm)
+
+
+def by_value(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    torch.nn.utils.clip_grad_value_(parameters, max_norm)
+
+
+def not_clipped(parameters: list[torch.nn.Parameter], max_norm: float, scale: float) -> None:
+    """Nothing."""
+
+
+def of_another_length(case: Steps, tree: dict, got: dict) -> bool:
+    """Whether the first step goes the right way, and not as far as it should."""
+    moved, right = (weights[WEIGHTS][0] - start(tree) for weights in (got, in_float32(case, tree)))
+    along = float(torch.nn.functional.cosine_similarity(moved, right, dim=0))
+    return along > 0.995 and not 0.9 < float(moved.norm() / right.norm()) < 1.1
+
+
+def moved_on_bad(case: Steps, tree: dict, got: dict) -> bool:
+    """Whether a batch that overflows has changed the weights; momentum alone counts too."""
+    before = torch.cat([start(tree)[None], got[WEIGHTS][:-1]])
+    return any(bool((got[WEIGHTS][step] != before[step]).any()) for step in case.overflow_in_steps)
+
+
+def loss_ratio(case: Steps, tree: dict, got: dict) -> float:
+    """The first loss that was returned, as a multiple of the right one."""
+    step = next(f"in step {step}" for step in range(case.n_steps) if step not in case.overflow_in_steps)
+    return got[LOSSES][step] / in_float32(case, tree)[LOSSES][step]
+
+
+NEVER_SCALED = (
+    "The updates are too small by the scale: backward was not called on scaler.scale(loss), or the gradients were "
+    "divided twice. scaler.step divides them unless scaler.unscale_ has."
+)
+
+TRAIN_STEP = Oracle(
+    id="03-train-step",
+    expect=in_float32,
+    tolerance=tolerances,
+    judge=(inputs_untouched,),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: got[KEPT] != "float32",
+            "The weights are no longer float32: leave the model as it is, autocast makes the 16-bit copies that it "
+            "needs.",
+        ),
+        Hint(
+            lambda case, tree, got: len(got[FORWARD]) == case.n_steps and set(got[FORWARD]) == {"float32"},
+            "The forward pass ran in float32: call the model inside torch.autocast(x.device.type, dtype=dtype).",
+        ),
+        Hint(
+            lambda case, tree, got: len(got[FORWARD]) == case.n_steps and set(got[FORWARD]) != {case.dtype},
+            "Autocast ran in another dtype than asked for: hand it dtype=dtype.",
+        ),
+        Hint(
+            lambda case, tree, got: len(got[FORWARD]) > case.n_steps,
+            "The model was called more than once in a step: keep the loss of the one forward pass.",
+        ),
+        Hint(
+            lambda case, tree, got: set(got[INPUTS]) - {"float32"},
+            "x was cast before the call: hand it to the model as it is. Autocast casts what goes into a product, and "
+            "only that; token numbers, for one, must stay whole.",
+        ),
+        Hint(
+            lambda case, tree, got: any(got[BACKWARD]),
+            "The backward pass ran under autocast: only the forward pass and the loss belong inside. Backward follows "
+            "the dtypes that the forward pass chose.",
+        ),
+        Hint(
+            lambda case, tree, got: case.overflow_in_steps and not got[WEIGHTS].isfinite().all(),
+            "The optimizer stepped although gradients were infinite or NaN: let scaler.step(optimizer) decide.",
+        ),
+        Hint(
+            moved_on_bad,
+            "A batch that overflowed changed the weights: call scaler.step(optimizer), which skips it. Setting its "
+            "gradients to 0 still lets momentum move them.",
+        ),
+        Hint(
+            lambda case, tree, got: case.scaled and 0.9 < loss_ratio(case, tree, got) / case.init_scale < 1.1,
+            "The loss that came back is the scaled one: use scaler.scale(loss) for backward only, and return the loss.",
+        ),
+        Hint(
+            lambda case, tree, got: case.scaled and 0.9 < loss_ratio(case, tree, got) * case.init_scale < 1.1,
+            "The loss that came back was divided by the scale, and it had never been multiplied by it: "
+            "scaler.scale(loss) is a new tensor.",
+        ),
+        Hint(
+            lambda case, tree, got: got[SCALES]["after step 0"] < in_float32(case, tree)[SCALES]["after step 0"],
+            "A batch overflowed that need not: leave the loss in float32, since times the scale it is too large for "
+            "float16.",
+        ),
+        Hint(
+            lambda case, tree, got: bool((got[WEIGHTS] == start(tree)).all()) and not case.overflow_in_steps,
+            "The weights never move: no step is taken, or zero_grad comes after backward and throws the gradients "
+            "away.",
+        ),
+        Hint(
+            as_if(clip_then_unscale),
+            "Clipped first and unscaled afterwards: the scaled gradients have a norm far above max_norm, so that "
+            "almost nothing is left. Call scaler.unscale_(optimizer) before clipping.",
+        ),
+        Hint(as_if(never_scaled, slack=5.0), NEVER_SCALED),
+        Hint(as_if(never_scaled_clip_first, slack=5.0), NEVER_SCALED),
+        Hint(
+            as_if(never_unscaled),
+            "The optimizer received gradients that are still scaled: scaler.unscale_ or scaler.step must divide them.",
+        ),
+        Hint(
+            as_if(clear=False),
+            "The gradients of earlier batches are still in there: call optimizer.zero_grad() in every step.",
+        ),
+        Hint(
+            as_if(not_clipped),
+            "The gradients are not clipped when the optimizer uses them: clip between unscale_ and step.",
+        ),
+        Hint(
+            as_if(each_by_itself),
+            "Every parameter was clipped by its own norm: max_norm bounds the norm of all gradients together.",
+        ),
+        Hint(
+            as_if(first_alone),
+            "Only the gradients of the optimizer's first group were clipped: max_norm bounds the norm of all of them "
+            "together.",
+        ),
+        Hint(
+            as_if(stretched),
+            "Gradients whose norm is below max_norm were stretched to it: clipping shortens, and leaves short ones "
+            "alone.",
+        ),
+        Hint(
+            as_if(n_updates=2),
+            "The optimizer stepped twice with the same gradients: scaler.step(optimizer) is the one step.",
+        ),
+        Hint(
+            as_if(by_value),
+            "Every element was clipped by itself, which turns the gradient: use clip_grad_norm_, which shortens it.",
+        ),
+        Hint(
+            of_another_length,
+            "The gradients have the right direction and the wrong length: where the square root of the sum of all "
+            "squares is above max_norm, clipping makes it max_norm.",
+        ),
+        Hint(
+            lambda case, tree, got: case.scaled and got[SCALES] != in_float32(case, tree)[SCALES],
+            "The scale does not follow: call scaler.update() once at the end of every step, of the scaler that is "
+            "handed in.",
+        ),
+    ),
+)

@@ -1,0 +1,332 @@
+"""Lab 08, the layer with a low-rank update: peft's layer with the same weights, and what the usual mistakes look like.
+
+The factors that a new layer draws are judged by properties: any generator and any order of drawing will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab08.lora_linear import N_ROWS, OBSERVED, Layer, linear_of
+from labkit.oracles.lab08.dropped import drops_the_updates_input, drops_together, kept_at, mask_of
+from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
+"""float32 sums of some hundred terms, in any order, that come to size 1; a mistake is off by more than 1 %."""
+CLOSE_IN_BFLOAT16 = Tolerance(atol=0.06, rtol=0.02)
+"""The base's output, the middle, the update and the sum, each rounded to 8 bits."""
+_DECIDED_ELSEWHERE = Tolerance(atol=float("inf"))
+
+
+def peft_layer(case: Layer, tree: dict) -> nn.Module:
+    """peft's own LoRA layer around the case's weight, with the case's factors, in eval mode."""
+    from peft import LoraConfig, inject_adapter_in_model
+
+    config = LoraConfig(
+        r=case.rank, lora_alpha=case.alpha, lora_dropout=case.dropout, target_modules=["linear"], bias="none"
+    )
+    model = nn.ModuleDict({"linear": linear_of({**tree, "weight": tree["weight"].clone()})})
+    layer = inject_adapter_in_model(config, model)["linear"]
+    with torch.no_grad():
+        layer.lora_A["default"].weight.copy_(tree["A"])
+        layer.lora_B["default"].weight.copy_(tree["B"])
+    return layer.eval()
+
+
+def expect(case: Layer, tree: dict) -> dict[str, object]:
+    """By the names of OBSERVED and in their order: a mistake in the forward pass is in all that comes after it.
+
+    Properties judge the first factor and dropout, which are random: zeros stand for any values of the right shape.
+    """
+    dtype = tree["weight"].dtype
+    layer = peft_layer(case, {name: None if part is None else part.float() for name, part in tree.items()})
+    x = tree["x"].float().requires_grad_()
+    y = layer(x)
+    trainable = {"lora_A": [case.rank, case.n_in], "lora_B": [case.n_out, case.rank]}
+    found: dict[str, object] = {
+        "trainable": trainable,
+        "keeps_base": True,
+        "placed": dict.fromkeys(("lora_A", "lora_B"), "bfloat16 on meta"),
+        "initial_A": torch.zeros_like(tree["A"]),
+        "initial_B": torch.zeros_like(tree["B"]),
+        "y": y.detach().to(dtype),
+    }
+    if case.dropout:
+        found |= {"dropped": torch.zeros(len(tree["many"]), case.n_out), "draws_again": True}
+    if not case.forward_only:
+        (y * tree["grad"]).sum().backward()
+        factors = {name: getattr(layer, name)["default"].weight.grad for name in ("lora_A", "lora_B")}
+        layer.merge()
+        merged = layer.base_layer.weight.detach()
+        found |= {
+            "initial": linear_of(tree)(tree["x"]).detach(),
+            "grads": {"x": x.grad, **factors},
+            "merged_weight": merged,
+            "merged": y.detach(),
+            "merged_grad": x.grad,
+            "merged_twice": merged,
+            "unmerged_weight": tree["weight"],
+            "unmerged": y.detach(),
+            "later_weight": 2 * tree["weight"],
+            "neighbour_weight": merged,
+            "trainable_after": trainable,
+        }
+    return {name: found.get(name) for name in OBSERVED}
+
+
+def tolerance(case: Layer, tree: dict) -> dict[str, Tolerance]:
+    """A gradient of a factor is a sum over rows and outputs, larger than its result where terms cancel."""
+    gradients = Tolerance(atol=1e-5 * max(1.0, case.scale) * (N_ROWS * case.n_out) ** 0.5, rtol=1e-4)
+    close = CLOSE if case.dtype == "float32" else CLOSE_IN_BFLOAT16
+    found = dict.fromkeys(OBSERVED, close) | dict.fromkeys(("grads", "merged_grad"), gradients)
+    return found | {"initial_A": _DECIDED_ELSEWHERE, "dropped": _DECIDED_ELSEWHERE}
+
+
+def starts_random(run: Observation) -> str | None:
+    """The first factor of a new layer: random, of a size that neither drowns nor explodes."""
+    size = float(run.got["initial_A"].std())
+    if not 0.02 / run.case.n_in**0.5 < size < 3:
+        return f"the values of a new lora_A have a standard deviation of {size:.3g}"
+    return None
+
+
+def forward_bytes(case: Layer, tree: dict) -> float:
+    """Four copies of the input, of the rank-sized middle and of the output: not one matrix of n_out x n_in."""
+    return 4 * N_ROWS * 4 * (case.n_in + case.rank + case.n_out) + 4096
+
+
+def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
+    return got.shape == wanted.shape and torch.allclose(got.double(), wanted.double(), atol=1e-3, rtol=1e-3)
+
+
+def _weight_with(case: Layer, tree: dict, factor: float) -> torch.Tensor:
+    return tree["weight"] + factor * (tree["B"] @ tree["A"])
+
+
+def _y_with(case: Layer, tree: dict, factor: float, biases: float = 1) -> torch.Tensor:
+    bias = None if tree["bias"] is None else biases * tree["bias"]
+    return nn.functional.linear(tree["x"], _weight_with(case, tree, factor), bias)
+
+
+def _right(case: Layer, tree: dict, y: torch.Tensor) -> bool:
+    return near(y, _y_with(case, tree, case.scale))
+
+
+def _scaled_otherwise(case: Layer, tree: dict, got: dict) -> bool:
+    """The output has a multiple of the update that is neither none nor the right one."""
+    base, update = _y_with(case, tree, 0), _y_with(case, tree, 1) - _y_with(case, tree, 0)
+    factor = ((got["y"] - base) * update).sum() / update.square().sum()
+    return not _right(case, tree, got["y"]) and near(got["y"], base + factor * update)
+
+
+def _gradient_is(weight: Callable[[Layer, dict], torch.Tensor]) -> Callable[[Layer, dict, dict], bool]:
+    """A hint's condition: the gradient of x is that of a layer with another weight."""
+    return lambda case, tree, got: (
+        not near(got["grads"]["x"], tree["grad"] @ _weight_with(case, tree, case.scale))
+        and near(got["unmerged_weight"], tree["weight"])
+        and near(got["grads"]["x"], tree["grad"] @ weight(case, tree))
+    )
+
+
+LORA_LINEAR = Oracle(
+    id="08-lora-linear",
+    expect=expect,
+    tolerance=tolerance,
+    judge=(starts_random, drops_the_updates_input, inputs_untouched),
+    budgets=(
+        Budget(
+            "peak_bytes",
+            forward_bytes,
+            "The forward pass formed a matrix as large as the weight. Multiply x by lora_A first and the result, which "
+            "has rank columns, by lora_B: never lora_B by lora_A.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            lambda case, tree, got: any("base" in name or name in ("weight", "bias") for name in got["trainable"]),
+            "The base layer still trains. Switch it off in __init__, weight and bias: base.requires_grad_(False).",
+        ),
+        Hint(
+            lambda case, tree, got: got["trainable"].get("lora_A") == [case.n_in, case.rank],
+            "The factors are stored transposed. As in peft, lora_A is (rank, n_in) and lora_B is (n_out, rank).",
+        ),
+        Hint(
+            lambda case, tree, got: set(got["trainable"]) != {"lora_A", "lora_B"} or got["y"] is None,
+            "What trains should be two nn.Parameter called lora_A, of shape (rank, n_in), and lora_B, (n_out, rank), "
+            "and nothing else.",
+        ),
+        Hint(
+            lambda case, tree, got: not got["keeps_base"],
+            "self.base is not the layer that was given but a copy of it or nothing, so there are two weights or none "
+            "to merge into. Write self.base = base.",
+        ),
+        Hint(
+            lambda case, tree, got: (got["initial_A"] == 0).all() and (got["initial_B"] == 0).all(),
+            "Both factors start at zero, so the gradient of each, which has the other as a factor, is zero for ever. "
+            "Only lora_B starts at zero.",
+        ),
+        Hint(
+            lambda case, tree, got: (got["initial_A"] == 0).all() and got["initial_B"].any(),
+            "The wrong factor starts at zero: by convention lora_A is random and lora_B zero.",
+        ),
+        Hint(
+            lambda case, tree, got: got["initial_B"].any(),
+            "Both factors are random, so a new layer already differs from the one it wraps. Start lora_B at zero.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                any(near(got["initial"], _y_with(case, tree, 0, biases)) for biases in (0, 2))
+                and not near(got["initial"], _y_with(case, tree, 0))
+            ),
+            "The base's bias is missing or counts twice. self.base(x) has it in it: add the update to that.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.scale != 1 and case.alpha // case.rank != 1 and near(got["y"], _y_with(case, tree, 1.0))
+            ),
+            "The forward pass forgets the scale: the update is alpha / rank times B A x.",
+        ),
+        Hint(
+            lambda case, tree, got: case.rank > 1 and near(got["y"], _y_with(case, tree, case.alpha)),
+            "The update is scaled by alpha alone; the scale is alpha / rank.",
+        ),
+        Hint(
+            lambda case, tree, got: case.alpha >= case.rank and near(got["y"], _y_with(case, tree, 0)),
+            "The update is not in the output at all: add alpha / rank times B A x to what the base layer gives.",
+        ),
+        Hint(
+            _scaled_otherwise,
+            "The update is scaled by another number than alpha / rank. Divide alpha by rank itself, with / and without "
+            "a root, and multiply by the result once.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and not _right(case, tree, got["y"]),
+            "Dropout acts in eval mode too. nn.Dropout follows train() and eval(); nn.functional.dropout has to be "
+            "told with training=self.training.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_weight"], _weight_with(case, tree, 1.0))
+                and not near(got["merged_weight"], _weight_with(case, tree, case.scale))
+            ),
+            "merge() forgets the scale: it adds alpha / rank times B A to the weight.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["merged_weight"], tree["weight"]) and _right(case, tree, got["merged"]),
+            "merge() leaves base.weight as it was. Add the update to it in place, so that forward needs only the base.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                _right(case, tree, got["y"]) and near(got["merged"], _y_with(case, tree, 2 * case.scale))
+            ),
+            "After merge() the update counts twice: it is in the weight, and forward still adds it.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_weight"], _weight_with(case, tree, case.scale))
+                and near(got["merged_twice"], _weight_with(case, tree, 2 * case.scale))
+            ),
+            "A second merge() added the update again. Keep a flag, and do nothing when it is already merged.",
+        ),
+        Hint(
+            lambda case, tree, got: near(got["unmerged_weight"], _weight_with(case, tree, -case.scale)),
+            "A second unmerge() took the update off again. Keep a flag, and do nothing when it is not merged.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_twice"], _weight_with(case, tree, case.scale))
+                and not near(got["unmerged_weight"], tree["weight"])
+            ),
+            "unmerge() does not bring the old weight back: it takes off exactly what merge() added.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["unmerged_weight"], tree["weight"]) and near(got["unmerged"], _y_with(case, tree, 0))
+            ),
+            "After unmerge() the update is gone from the output as well: reset the flag, so that forward adds it.",
+        ),
+        Hint(
+            lambda case, tree, got: got["trainable_after"].keys() - got["trainable"].keys(),
+            "After merge() or unmerge() a weight of the base trains: a new nn.Parameter has requires_grad. Change the "
+            "old one in place, under torch.no_grad() or through .data.",
+        ),
+        Hint(
+            _gradient_is(lambda case, tree: tree["weight"]),
+            "The gradient of x lacks the part that comes through the update: a .detach(), .data or torch.no_grad() "
+            "cuts x off on its way to lora_A.",
+        ),
+        Hint(
+            _gradient_is(lambda case, tree: _weight_with(case, tree, case.scale) - tree["weight"]),
+            "The gradient of x lacks the part that comes through the base. Its parameters are frozen, and that is "
+            "enough: call it without torch.no_grad() or .detach().",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                not near(got["merged_grad"], tree["grad"] @ _weight_with(case, tree, case.scale))
+                if isinstance(got["merged_grad"], torch.Tensor)
+                else isinstance(got["merged"], torch.Tensor)
+            ),
+            "While the layer is merged, no gradient or a wrong one reaches x. The layers before it still train, so "
+            "forward needs it: let merge() alone be hidden from autograd.",
+        ),
+        Hint(
+            lambda case, tree, got: any(got["grads"][name] is None for name in ("lora_A", "lora_B")),
+            "No gradient reaches a factor: a .detach(), .data or torch.no_grad() cuts it off from the output.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["merged_weight"], _weight_with(case, tree, case.scale))
+                and near(got["neighbour_weight"], tree["weight"])
+            ),
+            "A second layer's merge() did nothing: another layer was merged by then, and it was in training mode. Keep "
+            "the flag on self, and merge in either mode.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                near(got["unmerged_weight"], tree["weight"]) and not near(got["later_weight"], 2 * tree["weight"])
+            ),
+            "unmerge() brings back a weight from before merge() was called: others may have been loaded since. Take "
+            "off what merge() added.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and (mask_of(case, tree, got) - 1).abs().max() < 0.01,
+            "In training nothing is dropped: apply dropout to the update's input before lora_A.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and got["draws_again"] is False,
+            "Each pass in training drops the same elements. Draw a new mask in every forward, as nn.Dropout does.",
+        ),
+        Hint(
+            kept_at(lambda p: 1.0),
+            "The kept elements are not divided by 1 - p, so that the update is smaller in training than in eval.",
+        ),
+        Hint(
+            kept_at(lambda p: 1 / p),
+            "dropout is the probability to drop an element, not to keep it: the kept ones are divided by 1 - p.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and drops_together(mask_of(case, tree, got) > 0.5),
+            "Whole rows or columns of the input are dropped together. The mask has the shape of x, and each of its "
+            "elements is drawn by itself.",
+        ),
+        Hint(
+            lambda case, tree, got: case.dropout and drops_the_updates_input(Observation(case, tree, got)),
+            "Dropout belongs on the input of the update alone: the base layer sees all of x, and neither the "
+            "rank-sized middle nor the output is dropped.",
+        ),
+        Hint(
+            lambda case, tree, got: starts_random(Observation(case, tree, got)),
+            "lora_A starts with random values of moderate size, such as kaiming_uniform_ draws: ones make its rows "
+            "equal, and torch.empty holds whatever was in that memory.",
+        ),
+        Hint(
+            lambda case, tree, got: set(got["placed"].values()) != {"bfloat16 on meta"},
+            "A factor has not the dtype or the device of base.weight: torch.zeros by itself is float32 on the CPU. "
+            "base.weight.new_zeros(n_out, rank) has both.",
+        ),
+    ),
+)

@@ -1,0 +1,208 @@
+"""Lab 08, p-tuning: equal to peft given the same weights, before and after training, and what mistakes look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab08.p_tuning import PTuning, train
+from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet
+from labkit.spec import Hint, Oracle
+
+Weights = dict[str, torch.Tensor]
+
+
+def expected(case: PTuning, tree: dict) -> dict:
+    """What peft says, which trains its prompt network and nothing else."""
+    from peft import PromptEncoderConfig
+
+    config = PromptEncoderConfig(
+        task_type="CAUSAL_LM",
+        num_virtual_tokens=case.n_prompt,
+        encoder_reparameterization_type=case.kind,
+        encoder_hidden_size=case.width,
+    )
+    model = in_peft(case, tree, config, tree["encoder"])
+    encoder = model.prompt_encoder["default"]
+
+    def prompt() -> torch.Tensor:
+        return model.get_prompt(batch_size=1)[0]
+
+    first = prompt().detach()
+    with quiet():
+        losses = train(
+            model.base_model, prompt, [item for item in model.parameters() if item.requires_grad], tree["target"]
+        )
+    return {
+        "parameters": {name: list(item.shape) for name, item in sorted(tree["encoder"].items())},
+        "prompt": first,
+        "trained": sorted(f"prompt network: {name}" for name, _ in encoder.named_parameters()),
+        "frozen": True,
+        "live": True,
+        "losses": losses,
+        "trained_prompt": prompt().detach(),
+        "model_kept": True,
+    }
+
+
+def made_by(encode: Callable[[PTuning, Weights], torch.Tensor], kind: str) -> Callable[[PTuning, dict, dict], bool]:
+    """A hint's condition: the wrong prompt of a network of this kind is made in this way."""
+    return lambda case, tree, got: (
+        case.kind == kind
+        and not close(got["prompt"], expected(case, tree)["prompt"])
+        and close(got["prompt"], encode(case, tree["encoder"]))
+    )
+
+
+def linear(x: torch.Tensor, w: Weights, index: int) -> torch.Tensor:
+    """One layer of the head."""
+    return torch.nn.functional.linear(x, w[f"mlp_head.{index}.weight"], w[f"mlp_head.{index}.bias"])
+
+
+def mlp(between: Callable = torch.relu, after: Callable = lambda x: x) -> Callable[[PTuning, Weights], torch.Tensor]:
+    """The MLP with another function between its layers or after them."""
+    return lambda case, w: after(linear(between(linear(between(linear(w["embedding.weight"], w, 0)), w, 2)), w, 4))
+
+
+def table(case: PTuning, w: Weights) -> torch.Tensor:
+    return w["embedding.weight"]
+
+
+def alone(case: PTuning, w: Weights) -> torch.Tensor:
+    """The LSTM reads every position as a text of its own."""
+    lstm = torch.nn.LSTM(case.hidden, case.width, num_layers=2, bidirectional=True)
+    lstm.load_state_dict({n.removeprefix("lstm_head."): v for n, v in w.items() if n.startswith("lstm_head.")})
+    return linear(torch.relu(linear(lstm(w["embedding.weight"][None])[0][0], w, 0)), w, 2).detach()
+
+
+def lacks(ending: str, kind: str) -> Callable[[PTuning, dict, dict], bool]:
+    """A hint's condition: the network of this kind is there, and has no parameter whose name ends so."""
+    return lambda case, tree, got: (
+        case.kind == kind
+        and "mlp_head.0.weight" in got["parameters"]
+        and not any(name.endswith(ending) for name in got["parameters"])
+    )
+
+
+BETWEEN = "Between the linear layers of the prompt network stands a ReLU, and none after the last one."
+
+P_TUNING = Oracle(
+    id="08-p-tuning",
+    expect=expected,
+    judge=(inputs_untouched,),
+    tolerance=CLOSE,
+    diagnose=(
+        Hint(
+            lambda case, tree, got: list(got["parameters"]) == ["embedding.weight"],
+            "There is only the table, which is prompt tuning. p-tuning puts a network behind it, mlp_head or lstm_head "
+            "and mlp_head.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.kind == "LSTM"
+                and "mlp_head.4.weight" in got["parameters"]
+                and not any(name.startswith("lstm_head") for name in got["parameters"])
+            ),
+            "The MLP was built where an LSTM was asked for: look at `kind`.",
+        ),
+        Hint(
+            lacks("_reverse", "LSTM"),
+            "The LSTM reads in one direction only. With bidirectional=True a position's vector depends on those before "
+            "and after it, and is twice as wide.",
+        ),
+        Hint(
+            lacks("_l1", "LSTM"),
+            "The LSTM has one layer; peft's has num_layers=2.",
+        ),
+        Hint(
+            lacks("mlp_head.4.weight", "MLP"),
+            "The MLP has three linear layers with a ReLU between any two: hidden to width, width to width, width to "
+            "hidden.",
+        ),
+        Hint(
+            lambda case, tree, got: case.kind == "LSTM" and "mlp_head.4.weight" in got["parameters"],
+            "Behind the LSTM the head has two linear layers with a ReLU between them, and not three.",
+        ),
+        Hint(
+            lambda case, tree, got: got["parameters"].keys() != tree["encoder"].keys(),
+            "The parameters do not have peft's names, so that its checkpoints would not load: embedding, lstm_head, "
+            "and a torch.nn.Sequential named mlp_head.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["parameters"]["embedding.weight"] != list(tree["encoder"]["embedding.weight"].shape)
+            ),
+            "The table holds one row of `hidden` numbers for each of the n_prompt positions.",
+        ),
+        Hint(
+            lambda case, tree, got: got["parameters"] != {n: list(item.shape) for n, item in tree["encoder"].items()},
+            "A layer has the wrong width: `width` is the inner one, 2 x width behind an LSTM that reads in both "
+            "directions, and the last layer leads back to `hidden`.",
+        ),
+        Hint(
+            lambda case, tree, got: got["prompt"].dim() == 3,
+            "The prompt has no batch axis: return (n_prompt, hidden).",
+        ),
+        Hint(
+            lambda case, tree, got: close(got["prompt"], tree["encoder"]["embedding.weight"]),
+            "The table itself came back: the network behind it was built, but never used.",
+        ),
+        Hint(made_by(mlp(between=lambda x: x), "MLP"), BETWEEN),
+        Hint(made_by(mlp(between=torch.tanh), "MLP"), BETWEEN),
+        Hint(made_by(mlp(between=torch.nn.functional.gelu), "MLP"), BETWEEN),
+        Hint(made_by(mlp(after=torch.relu), "MLP"), BETWEEN),
+        Hint(
+            made_by(alone, "LSTM"),
+            "The LSTM took every position for a sequence of its own, so none knows of the others: set batch_first=True "
+            "or give it (n_prompt, hidden) without a batch axis.",
+        ),
+        Hint(
+            lambda case, tree, got: case.kind == "LSTM" and not close(got["prompt"], expected(case, tree)["prompt"]),
+            "The LSTM's prompt differs: its output for all positions (not its last state) goes through linear, ReLU, "
+            "linear.",
+        ),
+        Hint(
+            lambda case, tree, got: any("embed" in n or "wte" in n for n in got["trained"] if n.startswith("model: ")),
+            "The model's own embeddings train too. p-tuning trains the prompt network alone: no parameter of the model "
+            "goes to the optimizer.",
+        ),
+        Hint(
+            lambda case, tree, got: any(name.startswith("model: ") for name in got["trained"]),
+            "Parameters of the model go to the optimizer. p-tuning trains the prompt network alone.",
+        ),
+        Hint(
+            lambda case, tree, got: "neither's" in got["trained"],
+            "trained_parameters returns something that is neither the model's nor the network's: return the parameters "
+            "themselves, not copies.",
+        ),
+        Hint(
+            lambda case, tree, got: len(got["trained"]) < len(tree["encoder"]),
+            "Parameters of the prompt network are missing: its table and its layers all train.",
+        ),
+        Hint(
+            lambda case, tree, got: not got["frozen"],
+            "The model still computes gradients for its own weights, which costs the memory that this was to save: "
+            "switch requires_grad off for all of them.",
+        ),
+        Hint(
+            lambda case, tree, got: got["losses"] == [] and got["live"] is False,
+            "Nothing trains: the prompt network was frozen as well.",
+        ),
+        Hint(
+            lambda case, tree, got: not got["live"],
+            "A part of the prompt network was frozen as well: its table and its layers all train.",
+        ),
+        Hint(
+            lambda case, tree, got: close(got["prompt"], expected(case, tree)["prompt"]),
+            "The prompt is right, but not all of the network learns from it: a .detach(), .data or a stored result "
+            "stands between. Make the prompt anew from the parameters in each forward.",
+        ),
+        Hint(
+            lambda case, tree, got: case.kind == "MLP",
+            "The MLP's prompt differs: the whole table, in order and as it is, goes through linear, ReLU, linear, "
+            "ReLU, linear, and nothing is added or dropped.",
+        ),
+    ),
+)

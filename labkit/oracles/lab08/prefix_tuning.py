@@ -1,0 +1,327 @@
+"""Lab 08, prefix tuning: equal to peft given the same weights, and what the usual mistakes do to the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab08.prefix_tuning import Prefix, cache_shape
+from labkit.exercises.lab08.prompt_tuning import at_text, model_of
+from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet, run_in_peft
+from labkit.spec import Hint, Oracle
+
+
+def true_prefix(case: Prefix, tree: dict) -> torch.Tensor:
+    """The table, or what the network makes of it."""
+    weights = tree["encoder"]
+    return weights["embedding.weight"] if case.bottleneck is None else through(torch.tanh)(weights)
+
+
+def expected(case: Prefix, tree: dict) -> dict:
+    """What peft says; of a second call, what the model says behind a cache made by hand."""
+    from peft import PrefixTuningConfig
+
+    more = {"prefix_projection": True, "encoder_hidden_size": case.bottleneck} if case.bottleneck else {}
+    config = PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=case.n_prompt, **more)
+    model = in_peft(case, tree, config, tree["encoder"])
+    encoder = model.prompt_encoder["default"]
+    return {
+        "parameters": {name: list(item.shape) for name, item in sorted(tree["encoder"].items())},
+        "prefix": encoder(torch.arange(case.n_prompt)).detach(),
+        "cache": cache_shape(case),
+        **run_in_peft(model, tree),
+        "grads": {name: parameter.grad for name, parameter in sorted(encoder.named_parameters())},
+        "again": fed(case, tree, layers=negated),
+    }
+
+
+Layers = list[tuple[torch.Tensor, torch.Tensor]]
+
+
+def layers_of(case: Prefix, prefix: torch.Tensor) -> Layers:
+    """Keys and values (1, key heads, n_prompt, head_dim) of each layer."""
+    parts = prefix.view(case.n_prompt, case.n_layers * 2, case.n_kv_heads, case.head_dim).permute(1, 2, 0, 3)[:, None]
+    return list(zip(parts[0::2], parts[1::2]))
+
+
+def negated(case: Prefix, prefix: torch.Tensor) -> Layers:
+    return layers_of(case, -prefix)
+
+
+def swapped(case: Prefix, prefix: torch.Tensor) -> Layers:
+    return [(values, keys) for keys, values in layers_of(case, prefix)]
+
+
+def kinds_first(case: Prefix, prefix: torch.Tensor) -> Layers:
+    """All keys before all values."""
+    parts = [part for pair in layers_of(case, prefix) for part in pair]
+    return list(zip(parts[: case.n_layers], parts[case.n_layers :]))
+
+
+def first_layer_only(case: Prefix, prefix: torch.Tensor) -> Layers:
+    return layers_of(case, prefix)[:1] * case.n_layers
+
+
+def then_zeros(case: Prefix, prefix: torch.Tensor) -> Layers:
+    first, *others = layers_of(case, prefix)
+    return [first, *((0 * keys, 0 * values) for keys, values in others)]
+
+
+def heads_last(case: Prefix, prefix: torch.Tensor) -> Layers:
+    """head_dim before heads."""
+    parts = prefix.view(case.n_prompt, case.n_layers * 2, case.head_dim, case.n_kv_heads).permute(1, 3, 0, 2)[:, None]
+    return list(zip(parts[0::2], parts[1::2]))
+
+
+def heads_unpermuted(case: Prefix, prefix: torch.Tensor) -> Layers:
+    """Positions and heads mixed: the axes are named, but not moved."""
+    parts = prefix.view(case.n_prompt, case.n_layers * 2, -1).transpose(0, 1)
+    parts = parts.reshape(-1, 1, case.n_kv_heads, case.n_prompt, case.head_dim)
+    return list(zip(parts[0::2], parts[1::2]))
+
+
+def never_moved(case: Prefix, prefix: torch.Tensor) -> Layers:
+    """The matrix cut up in the order in which the axes are needed, as if its numbers lay in it."""
+    parts = prefix.reshape(case.n_layers * 2, 1, case.n_kv_heads, case.n_prompt, case.head_dim)
+    return list(zip(parts[0::2], parts[1::2]))
+
+
+def fed(case: Prefix, tree: dict, layers: Callable = layers_of, mask: str = "right", restart: bool = False):
+    """The logits that one mistake leads to."""
+    from transformers import DynamicCache
+
+    model = model_of(case, tree["weights"])
+    given = tree["attention_mask"]
+    batch = len(given)
+    ones = given.new_ones(batch, case.n_prompt)
+    masks = {
+        "right": torch.cat((ones, given), 1),
+        "at the end": torch.cat((given, ones), 1),
+        "as given": torch.cat((given, 0 * ones), 1),
+        "none": torch.ones(batch, case.n_prompt + case.length, dtype=torch.long),
+    }
+    prefix = true_prefix(case, tree)
+    pairs = [tuple(part.expand(batch, -1, -1, -1) for part in pair) for pair in layers(case, prefix)]
+    more = {"position_ids": torch.arange(case.length)[None]} if restart else {}
+    with torch.no_grad(), quiet():
+        output = model(tree["input_ids"], past_key_values=DynamicCache(pairs), attention_mask=masks[mask], **more)
+    return at_text(output.logits, given)
+
+
+def without_prefix(case: Prefix, tree: dict, got: dict) -> bool:
+    with torch.no_grad(), quiet():
+        output = model_of(case, tree["weights"])(tree["input_ids"], attention_mask=tree["attention_mask"])
+    return close(got["logits"], at_text(output.logits, tree["attention_mask"]))
+
+
+def logits_are(**mistake) -> Callable[[Prefix, dict, dict], bool]:
+    """A hint's condition: the logits are wrong, and are those of the model fed in this way."""
+
+    def holds(case: Prefix, tree: dict, got: dict) -> bool:
+        return not close(got["logits"], fed(case, tree)) and close(got["logits"], fed(case, tree, **mistake))
+
+    return holds
+
+
+def shape_of(name: str, shape: Callable[[Prefix], list[int]]) -> Callable[[Prefix, dict, dict], bool]:
+    """A hint's condition: a parameter of the encoder has this wrong shape."""
+    return lambda case, tree, got: (
+        got["parameters"][name] == shape(case) and got["parameters"][name] != list(tree["encoder"][name].shape)
+    )
+
+
+def prefix_is(encode: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> Callable[[Prefix, dict, dict], bool]:
+    """A hint's condition: with a bottleneck, the wrong prefix is made in this way."""
+    return lambda case, tree, got: case.bottleneck is not None and close(got["prefix"], encode(tree["encoder"]))
+
+
+def through(between: Callable[[torch.Tensor], torch.Tensor], after=lambda out: out) -> Callable[[dict], torch.Tensor]:
+    """Two linear layers with something else between them than peft has."""
+
+    def encode(w: dict[str, torch.Tensor]) -> torch.Tensor:
+        inner = between(w["embedding.weight"] @ w["transform.0.weight"].T + w["transform.0.bias"])
+        return after(inner @ w["transform.2.weight"].T + w["transform.2.bias"])
+
+    return encode
+
+
+EVERY_LAYER = (
+    "The prefix is that of the first layer everywhere. Every layer has keys and values of its own: that is what sets "
+    "prefix tuning apart from a prompt at the input."
+)
+LAYOUT = (
+    "The numbers of a position are not cut up as layer, then key or value, then head, then head_dim. View them in this "
+    "order first, and move the axes with permute afterwards."
+)
+ONLY_CUTS = (
+    "view and reshape only cut up, in the order in which the numbers lie. Keep n_prompt as the first axis of the view, "
+    "and move it with permute afterwards."
+)
+BETWEEN = "The network between the table and the prefix is linear, tanh, linear: check what stands between the two."
+
+PREFIX_TUNING = Oracle(
+    id="08-prefix-tuning",
+    expect=expected,
+    judge=(inputs_untouched,),
+    tolerance=CLOSE,
+    diagnose=(
+        Hint(
+            lambda case, tree, got: case.bottleneck is not None and list(got["parameters"]) == ["embedding.weight"],
+            "With a bottleneck the prefix comes out of a network: a narrow embedding, then a torch.nn.Sequential named "
+            "transform of linear, tanh, linear.",
+        ),
+        Hint(
+            lambda case, tree, got: case.bottleneck is None and "transform.0.weight" in got["parameters"],
+            "Without a bottleneck there is no network: the embedding holds the whole prefix.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.bottleneck is not None
+                and got["parameters"]["embedding.weight"] == [case.n_prompt, case.n_layers * 2 * case.kv_width]
+            ),
+            "With a bottleneck the table is narrow: (n_prompt, key heads x head_dim). The network widens it.",
+        ),
+        Hint(
+            shape_of(
+                "embedding.weight", lambda case: [case.n_prompt, case.n_layers * 2 * case.n_heads * case.head_dim]
+            ),
+            "The prefix is as wide as if every query head had a key head of its own. The cache holds "
+            "config.num_key_value_heads heads.",
+        ),
+        Hint(
+            shape_of("embedding.weight", lambda case: [case.n_prompt, case.n_layers * 2 * case.hidden]),
+            "The prefix is as wide as the hidden state. The cache holds config.num_key_value_heads heads of "
+            "config.head_dim numbers.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                case.bottleneck is None
+                and got["parameters"]["embedding.weight"][1]
+                == case.n_layers * 2 * case.n_kv_heads * (case.hidden // case.n_heads)
+                != case.n_layers * 2 * case.kv_width
+            ),
+            "A head is not hidden / heads wide in every model: take config.head_dim.",
+        ),
+        Hint(
+            shape_of("embedding.weight", lambda case: [case.n_prompt, case.n_layers * case.kv_width]),
+            "Half of the prefix is missing: a layer needs keys and values.",
+        ),
+        Hint(
+            shape_of("embedding.weight", lambda case: [case.n_prompt, 2 * case.kv_width]),
+            "There is a prefix for one layer only. Every layer has keys and values of its own.",
+        ),
+        Hint(
+            shape_of("embedding.weight", lambda case: [case.n_prompt, case.hidden]),
+            "The table of the network is as wide as the keys of one layer, kv_width, not as the hidden state.",
+        ),
+        Hint(
+            lambda case, tree, got: list(got["parameters"]) != sorted(tree["encoder"]),
+            "The parameters do not have peft's names, so that its checkpoints would not load: an embedding, and with a "
+            "bottleneck a torch.nn.Sequential named transform.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["parameters"] != {name: list(item.shape) for name, item in sorted(tree["encoder"].items())}
+            ),
+            "Some part of the encoder has another shape than in peft. The network goes from key heads x head_dim to "
+            "the bottleneck, and from there to the whole width.",
+        ),
+        Hint(prefix_is(through(torch.relu)), BETWEEN),
+        Hint(prefix_is(through(lambda inner: inner)), BETWEEN),
+        Hint(prefix_is(through(torch.nn.functional.gelu)), BETWEEN),
+        Hint(prefix_is(through(torch.sigmoid)), BETWEEN),
+        Hint(
+            prefix_is(through(torch.tanh, after=torch.tanh)),
+            "There is a tanh after the last layer too, which keeps keys and values between -1 and 1: leave it out.",
+        ),
+        Hint(
+            lambda case, tree, got: got["prefix"].dim() == 3,
+            "The encoder has no batch axis: it returns (n_prompt, width), and with_prefix expands it over the texts.",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["cache"] == [case.batch, case.n_prompt, case.n_kv_heads, case.head_dim] != cache_shape(case)
+            ),
+            "Heads and positions have changed places: keys and values are (batch, key heads, n_prompt, head_dim).",
+        ),
+        Hint(
+            lambda case, tree, got: (
+                got["cache"] == [case.batch, case.n_kv_heads, case.n_prompt + case.length, case.head_dim]
+            ),
+            "The cache of an earlier call was handed over again, and by then the text is in it too. Make a new one in "
+            "every call.",
+        ),
+        Hint(
+            lambda case, tree, got: got["cache"] in (cache_shape(case)[1:], [1, *cache_shape(case)[1:]]),
+            "Keys and values are those of one text. Give them a batch axis, and expand it over all texts.",
+        ),
+        Hint(
+            without_prefix,
+            "The prefix has no effect at all. Either the cache was not handed to the model as past_key_values, or the "
+            "mask has zeros for it, which hide it.",
+        ),
+        Hint(logits_are(layers=first_layer_only), EVERY_LAYER),
+        Hint(logits_are(layers=then_zeros), EVERY_LAYER),
+        Hint(
+            logits_are(layers=swapped),
+            "Keys and values have changed places: of each layer's two parts the first holds the keys.",
+        ),
+        Hint(logits_are(layers=kinds_first), LAYOUT),
+        Hint(logits_are(layers=heads_last), LAYOUT),
+        Hint(logits_are(layers=heads_unpermuted), LAYOUT),
+        Hint(logits_are(layers=never_moved), ONLY_CUTS),
+        Hint(
+            logits_are(mask="as given"),
+            "The mask was not made longer: it still begins with the text. transformers fills the missing end with "
+            "zeros and says nothing, so the last tokens are hidden.",
+        ),
+        Hint(
+            logits_are(mask="at the end"),
+            "The ones for the prefix stand at the end of the mask, but the cache comes before the text.",
+        ),
+        Hint(
+            logits_are(mask="none"),
+            "Padding is not masked: the attention mask of the texts got lost on the way to the model.",
+        ),
+        Hint(
+            logits_are(restart=True),
+            "The text's positions start at 0 as if there were no prefix. Give no position_ids: the model then starts "
+            "at the length of the cache.",
+        ),
+        Hint(
+            lambda case, tree, got: got["loss"] is None and isinstance(got["logits"], torch.Tensor),
+            "No loss came back: hand the labels to the model as well. They are as long as the text, and need nothing "
+            "in front.",
+        ),
+        Hint(
+            lambda case, tree, got: any(grad is None or not grad.any() for grad in got["grads"].values()),
+            "No gradient reaches the prefix: a .detach(), .data or torch.no_grad() cuts it off on its way into the "
+            "cache.",
+        ),
+        Hint(
+            lambda case, tree, got: got["prefix"].shape != true_prefix(case, tree).shape,
+            "The encoder returns a matrix (n_prompt, width), one row for each position.",
+        ),
+        Hint(
+            lambda case, tree, got: not close(got["prefix"], true_prefix(case, tree)),
+            "The encoder's output is off. Without a bottleneck it is the table as it stands, and with one nothing but "
+            "linear, tanh, linear of it.",
+        ),
+        Hint(
+            lambda case, tree, got: not close(got["logits"], fed(case, tree)),
+            "The logits are off. Each layer gets its own keys and values for every text, in the prefix's order and as "
+            "they are, and the model counts positions by itself.",
+        ),
+        Hint(
+            lambda case, tree, got: close(got["again"], got["logits"]),
+            "A second call with another prefix gave the logits of the first one: something is kept between the calls. "
+            "Make the cache from the prefix in every call.",
+        ),
+        Hint(
+            lambda case, tree, got: not close(got["loss"], expected(case, tree)["loss"]),
+            "The logits are right and the labels are not: hand them over as they are, as long as the text.",
+        ),
+    ),
+)

@@ -1,0 +1,80 @@
+"""Lab 14: what is true of an all-reduce, in whichever of the four ways it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.exercises.lab14.group import Group
+from labkit.oracles.lab14.counts import cost, least_total
+from labkit.oracles.lab14.sums import (
+    PROPERTIES,
+    SUM_HINTS,
+    closeness,
+    each_share,
+    have_sum,
+    over_the_wire,
+    total,
+    xs,
+)
+from labkit.spec import Budget, Hint, Oracle, Tolerance
+
+
+def sum_on_all(case: Group, tree: dict) -> dict:
+    """The sum, on every rank."""
+    return {"ranks": [{"out": total(xs(tree))}] * case.n_ranks}
+
+
+def near_sum(case: Group, tree: dict) -> Tolerance:
+    return closeness(case.n_ranks, getattr(torch, case.dtype))
+
+
+def of_wrong_values(hint: Hint) -> Hint:
+    """The same, where some value is wrong: the traffic of right values has hints of its own."""
+
+    def when(case: Group, tree: dict, got: dict) -> bool:
+        return not all(have_sum(case, tree, got)) and bool(hint.when(case, tree, got))
+
+    return Hint(when, hint.text)
+
+
+def oracle(
+    algorithm: str,
+    bytes_hint: str,
+    rounds_hint: str,
+    diagnose: tuple[Hint, ...] = (),
+) -> Oracle:
+    """The oracle of one way to all-reduce. Its own hints on values come before those for any all-reduce."""
+
+    def limit(name: str) -> Callable[[Group, dict], int]:
+        # A lone rank sends nothing, and can send nothing to itself.
+        return lambda case, tree: max(getattr(cost(algorithm, case), name), 1)
+
+    return Oracle(
+        id=f"14-{algorithm}",
+        expect=sum_on_all,
+        tolerance=near_sum,
+        judge=(*PROPERTIES, *over_the_wire(lambda case: least_total(case.n_ranks, case.n_bytes))),
+        budgets=(
+            Budget("bytes_sent", limit("bytes_sent"), bytes_hint),
+            Budget("bytes_total", limit("bytes_total"), bytes_hint),
+            Budget("seconds", limit("rounds"), rounds_hint, unit="rounds"),
+            Budget("messages", limit("messages"), "A rank sends more messages than it has to.", unit="messages"),
+        ),
+        diagnose=tuple(of_wrong_values(hint) for hint in (*diagnose, *SUM_HINTS)),
+    )
+
+
+def beyond_the_power_of_two(case: Group, tree: dict, got: dict) -> bool:
+    """Only ranks from the largest power of two on are missing from a sum, or have none themselves."""
+    inner = 2 ** (case.n_ranks.bit_length() - 1)
+    found = each_share(case, tree, got)
+    inside_fine = all(share[:inner] == [1] * inner for share in found[:inner])
+    return inner < case.n_ranks and inside_fine and found != [[1] * case.n_ranks] * case.n_ranks
+
+
+def some_have_sum(case: Group, tree: dict, got: dict) -> bool:
+    """Rank 0 has the sum, and some others do, and some do not."""
+    first, *others = have_sum(case, tree, got)
+    return first and any(others) and not all(others)
