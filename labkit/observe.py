@@ -23,6 +23,7 @@ import torch
 
 from labkit.device import device, seed_all
 from labkit.limits import OverLimit, time_limit
+from labkit.measures import of_ranks
 from labkit.ranks import Comm, CommError, RankFailed, simulate
 from labkit.ranks.traffic import figures
 from labkit.ranks.turns import Stopped
@@ -175,9 +176,7 @@ def _drive_ranks(
         return *_drive_one(exercise, answers, case, part_of(tree, comm.rank), own, lend), own
 
     results, traffic = simulate(drive, n_ranks(exercise, case), run.cluster(case) if run.cluster else None)
-    for _, _, own in results:
-        for name, value in own.measured.items():
-            stage.measured[name] = max(value, stage.measured.get(name, value))
+    stage.measured.update(of_ranks([stage.measured, *(own.measured for _, _, own in results)]))
     stage.measured.update(figures(traffic))
     return {"ranks": [got for got, _, _ in results]}, {"ranks": [back for _, back, _ in results]}
 

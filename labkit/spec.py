@@ -3,7 +3,7 @@
 An exercise stands in two halves that share an id. `Exercise` says what is asked, fed and run, and is present
 wherever student code runs. `Oracle` says what is true, and is absent from the grader's sandbox.
 
-There is no logic here: nothing is run, compared or judged in this module.
+There is no logic here: nothing is run, compared or judged in this module. A budget looks its measure up, no more.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from labkit.measures import find_measure
 
 Tree = Any
 """Nested dicts and lists of tensors, numbers, strings, booleans and None: what may cross a process boundary."""
@@ -114,13 +116,23 @@ class Hint:
 
 @dataclass(frozen=True)
 class Budget:
-    """`measured[name] <= limit`, or `>=` where `at_least` is set; the limit may depend on (case, tree)."""
+    """`measured[name] <= limit`, or `>=` where `at_least` is set; the limit may depend on (case, tree).
+
+        Budget("launches", 3, "Count the targets, go over the rows, scale the gradient: three launches.")
+
+    name: of a measure; ValueError where `labkit.measures` has none of that name. unit: the measure's own, unless the
+    figure means something else here: `seconds` are rounds on the cluster `UNIT`.
+    """
 
     name: str
     limit: float | Callable[[Any, Tree], float]
     hint: str
-    unit: str = "bytes"
+    unit: str = ""
     at_least: bool = False
+
+    def __post_init__(self) -> None:
+        measure = find_measure(self.name)
+        object.__setattr__(self, "unit", self.unit or measure.unit)
 
 
 @dataclass(frozen=True)

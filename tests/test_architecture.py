@@ -20,6 +20,7 @@ from grading.isolation.tiers import NONE, TIERS
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     "device",
+    "measures",
     "spec",
     "tree",
     "formats",

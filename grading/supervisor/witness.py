@@ -1,9 +1,10 @@
 """What a budget is measured by that the student's process cannot forge: the seam, and the measures there are now.
 
-`WITNESSES` names one for every budget. Memory is bounded and read from outside, by the kernel's own limits and
-records, on a case that is large enough for a breach to stand out. What has no measure outside is a claim, and is
-probed with work of a secret size: a meter that misreads it is not believed. A measure that disagrees gives no points
-and is a person's to look at.
+`labkit.measures` names one for every measure: "outside" and "probe" are here, "router" is that of the ranks, and
+"replay" are the kernels run again. Memory is bounded and read from outside, by the kernel's own limits and records, on
+a case that is large enough for a breach to stand out. What has no measure outside is a claim, and is probed with work
+of a secret size: a meter that misreads it is not believed. A measure that disagrees gives no points and is a person's
+to look at.
 
 The time that a job may take is watched in the conversation, by the supervisor's clock.
 """
@@ -14,12 +15,11 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from grading.supervisor.sandbox import Forkserver
 from grading.worker.procfs import Memory, gone_is_fine, memory_of, shared_mappings
 from grading.worker.seal import Seal
-from labkit.ranks.traffic import FIGURES
+from labkit.measures import MEASURES
 from labkit.spec import Budget, MiB
 
 SLACK_BYTES = 16 * MiB
@@ -28,41 +28,6 @@ KEPT_BYTES = 24 * MiB
 """What the notebook's cells may have left in memory when a watched case begins."""
 FRAMES_BYTES = 16 * MiB
 """The most that may be put down to a rank's messages on their way, which no meter of its own counts."""
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Where the measure of a budget comes from.
-
-    "outside": the figure itself is read from outside. "probe": `meter` is tried on work of a known size. "replay": it
-    is measured by `meter` while the answer's kernels run again from their text (`grading.supervisor.kernels`).
-    "router": it stands in the books of the router, through which alone ranks reach one another. "inside": it is counted
-    beside the student's code and taken on trust, which no exercise of the course may rest on.
-    """
-
-    how: Literal["outside", "probe", "replay", "router", "inside"]
-    meter: str = ""
-
-
-WITNESSES = {
-    "peak_bytes": Witness("outside"),
-    # What is kept is part of the peak: where the one is bounded, so is the other.
-    "saved_bytes": Witness("outside"),
-    "dispatches": Witness("probe", "ops"),
-    "flops": Witness("probe", "ops"),
-    **dict.fromkeys(("load_bytes", "store_bytes", "atomic_bytes", "launches"), Witness("replay", "traffic")),
-    **dict.fromkeys(("out_of_bounds", "races", "sector_efficiency"), Witness("replay", "traffic")),
-    "computed_by_torch": Witness("replay", "traffic"),
-    **dict.fromkeys(("registers", "spills", "shared_bytes", "vector_width"), Witness("replay", "compiled")),
-    **dict.fromkeys(("matrix_instructions", "matrix_flops"), Witness("replay", "compiled")),
-    **dict.fromkeys(FIGURES, Witness("router")),
-}
-"""By the budget's name; every budget of an oracle has one."""
-
-
-def witness_of(budget: Budget) -> Witness:
-    """The witness of a budget; "inside" for one that nobody has thought of."""
-    return WITNESSES.get(budget.name, Witness("inside"))
 
 
 @dataclass(frozen=True)
@@ -152,8 +117,8 @@ def objection(seen: Seen, limit: float) -> str | None:
 
 def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str, int], ...]:
     """The probes, each of a secret size, that go with these budgets."""
-    witnesses = [WITNESSES[budget.name] for budget in budgets]
-    meters = dict.fromkeys(witness.meter for witness in witnesses if witness.how == "probe")
+    measures = [MEASURES[budget.name] for budget in budgets]
+    meters = dict.fromkeys(measure.meter for measure in measures if measure.witness == "probe")
     # A small one and a large one: a meter that knows the answer's own figures misreads at least the other.
     return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
 

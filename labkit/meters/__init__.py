@@ -1,6 +1,7 @@
 """Meters: what a piece of code costs in bytes and operations, measured while it runs, the same on every machine.
 
-`METERS` maps the name that an exercise declares to the context manager its driver opens with `stage.meter(name)`.
+`METERS` maps the name that an exercise declares to the context manager its driver opens with `stage.meter(name)`; what
+each of them measures stands in `labkit.measures`.
 """
 
 from collections.abc import Callable, Sequence

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
+from labkit.measures import add_to
 from labkit.meters.dispatch import Meter
 
 _NAMES = {
@@ -176,8 +177,8 @@ def count_communication(measured: dict[str, float], held: dict[str, Sequence[str
 
 
 def _add_to(measured: dict[str, float], log: CommLog) -> None:
-    measured["comm_calls"] = measured.get("comm_calls", 0) + log.n_calls
-    measured["comm_bytes"] = measured.get("comm_bytes", 0) + log.n_bytes
+    add_to(measured, "comm_calls", log.n_calls)
+    add_to(measured, "comm_bytes", log.n_bytes)
 
 
 def started(rank: int, name: str, tensors: Iterable[torch.Tensor], peer: int | None = None) -> Callable[[], None]:

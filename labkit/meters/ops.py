@@ -12,6 +12,7 @@ from functools import cache
 
 import torch
 
+from labkit.measures import add_to
 from labkit.meters.dispatch import Meter
 
 
@@ -95,5 +96,5 @@ def count_operations(measured: dict[str, float], held: dict[str, Sequence[str]] 
         with operations:
             yield
     finally:
-        measured["dispatches"] = measured.get("dispatches", 0) + operations.dispatches
-        measured["flops"] = measured.get("flops", 0) + operations.flops
+        add_to(measured, "dispatches", operations.dispatches)
+        add_to(measured, "flops", operations.flops)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from labkit.measures import combined
 
 
 @dataclass(frozen=True)
@@ -59,21 +61,17 @@ class Traffic:
         return max(self.time_s, default=0.0)
 
 
-FIGURES: Mapping[str, Callable[[Traffic], float]] = {
-    "bytes_sent": lambda traffic: max(traffic.bytes_sent),
-    "bytes_total": lambda traffic: sum(traffic.bytes_sent),
-    "messages": lambda traffic: max(traffic.messages),
-    "messages_total": lambda traffic: sum(traffic.messages),
-    "collectives": lambda traffic: max(traffic.collectives, default=0),
-    "bytes_across": lambda traffic: max(traffic.bytes_across, default=0),
-    "rounds": lambda traffic: traffic.rounds,
-    "rounds_across": lambda traffic: traffic.rounds_across,
-    "seconds": lambda traffic: traffic.seconds,
-}
-"""What a budget can limit, by its name: the most of any rank or, with "_total", of all together; bytes_across is the
-most that left any node."""
-
-
 def figures(traffic: Traffic) -> dict[str, float]:
-    """All `FIGURES` of a run."""
-    return {name: figure(traffic) for name, figure in FIGURES.items()}
+    """The measures of a run of several ranks, by name; `labkit.measures` has how the ranks' figures are combined."""
+    by_part = {
+        "bytes_sent": traffic.bytes_sent,
+        "bytes_total": traffic.bytes_sent,
+        "messages": traffic.messages,
+        "messages_total": traffic.messages,
+        "collectives": traffic.collectives,
+        "bytes_across": traffic.bytes_across,
+        "rounds": (traffic.rounds,),
+        "rounds_across": (traffic.rounds_across,),
+        "seconds": (traffic.seconds,),
+    }
+    return {name: combined(name, values) for name, values in by_part.items()}

@@ -23,7 +23,7 @@ EXERCISE = Exercise(
     inputs=lambda case, gen: {},
     drive=lambda ans, case, tree, stage: {},
 )
-WIDE = Budget("vector_width", lambda case, tree: 16, "Load wider.", "bytes at once", at_least=True)
+WIDE = Budget("vector_width", lambda case, tree: 16, "Load wider.", at_least=True)
 
 
 def verdict(measured: dict[str, float], *budgets: Budget):

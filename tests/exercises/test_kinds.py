@@ -193,7 +193,7 @@ def test_a_driver_with_a_folder_and_meters() -> None:
         budgets=(
             # The file's content, once as bytes and once as a tensor.
             Budget("peak_bytes", lambda case, tree: 2.5 * tree["x"].nbytes, "Keep one copy of the file."),
-            Budget("dispatches", 50, "No loop over the elements.", unit="operations"),
+            Budget("dispatches", 50, "No loop over the elements."),
         ),
     )
     right = "def total(path):\n    return torch.load(path).sum()"

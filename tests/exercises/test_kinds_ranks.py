@@ -65,9 +65,9 @@ def all_reduce() -> tuple[Exercise, Oracle]:
         tolerance=Tolerance(rtol=1e-5, atol=1e-6),
         budgets=(
             Budget("bytes_sent", lambda case, tree: 2 * 3 * 4 * -(-case.n // 4), "Send one part at a time."),
-            Budget("messages", 6, "A ring sends once a round.", unit="messages"),
-            Budget("rounds", 6, "A ring takes 2(n-1) rounds.", unit="rounds"),
-            Budget("dispatches", 200, "Few operations a rank.", unit="operations"),
+            Budget("messages", 6, "A ring sends once a round."),
+            Budget("rounds", 6, "A ring takes 2(n-1) rounds."),
+            Budget("dispatches", 200, "Few operations a rank."),
         ),
         diagnose=(Hint(lambda case, tree, got: bool((got["ranks"][0]["out"] == 0).all()), "Zeros came back."),),
     )

@@ -29,7 +29,7 @@ def test_an_input_row_that_cannot_be_made_is_left_out() -> None:
 
 
 def test_it_passes_with_one_case_one_point_and_a_budget() -> None:
-    oracle = replace(ORACLE, budgets=(Budget("dispatches", 4, "Use one operation.", unit="operations"),))
+    oracle = replace(ORACLE, budgets=(Budget("dispatches", 4, "Use one operation."),))
 
     def drive(ans, case, tree, stage):
         with stage.meter("ops"):

@@ -196,7 +196,7 @@ def test_what_may_be_read_of_a_hidden_case() -> None:
 
 
 def test_the_box_shows_what_was_used_whether_it_passes_or_not() -> None:
-    budgets = (Budget("peak_bytes", 3000, "Do not keep copies."), Budget("dispatches", 4, "Less.", unit="operations"))
+    budgets = (Budget("peak_bytes", 3000, "Do not keep copies."), Budget("dispatches", 4, "Less."))
     oracle = replace(ORACLE, budgets=budgets)
 
     def drive(ans, case, tree, stage):

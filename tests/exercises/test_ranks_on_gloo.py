@@ -13,6 +13,7 @@ import pytest
 from labkit import exercises
 from labkit.check import judge
 from labkit.check.text import as_text
+from labkit.measures import of_ranks
 from labkit.observe import gather_answers, make_inputs, n_ranks, observe_rank, public_seed
 from labkit.oracles import oracle_of
 from labkit.ranks import Comm, measure_ranks
@@ -35,12 +36,9 @@ def on_gloo(exercise: Exercise, answers: SimpleNamespace, case: Case, index: int
     cluster = exercise.run.cluster(case) if exercise.run.cluster else None
     runs, traffic = measure_ranks(rank, n_ranks(exercise, case), "gloo", cluster=cluster)
     assert [run.trouble for run in runs] == [None] * len(runs)
-    measured = {}
-    for run in runs:
-        for figure, value in run.measured.items():
-            measured[figure] = max(value, measured.get(figure, value))
+    measured = of_ranks(run.measured for run in runs)
     got, back = ({"ranks": [getattr(run, part) for run in runs]} for part in ("got", "back"))
-    return Observation(case, tree, got, back, {**measured, **figures(traffic)})
+    return Observation(case, tree, got, back, measured | figures(traffic))
 
 
 def test_the_labs_have_such_exercises() -> None:

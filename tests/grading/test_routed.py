@@ -14,8 +14,8 @@ from grading.supervisor.cases import Fed, Feed
 from grading.supervisor.ranks.run import run_routed
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.worker.procfs import descendants
+from labkit.measures import MEASURES, RANKS
 from labkit.observe import make_inputs, observe
-from labkit.ranks.traffic import FIGURES
 from labkit.spec import Observation
 from labkit.tree import same
 from tests.grading.lab98.exercises import PROGRAM, SUM, Ranks
@@ -182,7 +182,7 @@ def test_an_honest_run_is_the_simulated_run(server, name: str) -> None:
     for case, run in zip(CASES, runs, strict=True):
         wanted = simulated(HONEST[name], case)
         assert wanted.trouble is None
-        assert set(FIGURES) < set(run.measured)
+        assert {measure.name for measure in MEASURES.values() if measure.meter == RANKS} < set(run.measured)
         assert differences(run, wanted) == [], (case, run, wanted)
 
 

@@ -6,16 +6,22 @@ import random
 import re
 import socket
 import time
+from typing import get_args
 
 import pytest
 
 from grading.demo.examples import example
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.witness import SLACK_BYTES, WITNESSES, Seen, objection, probed, probes_for
+from grading.supervisor.witness import SLACK_BYTES, Seen, objection, probed, probes_for
 from grading.worker.wire.frames import Channel
 from labkit import exercises
+from labkit.measures import MEASURES, Witness
+from labkit.meters.compiled import compiled_figures
+from labkit.meters.tape.meter import BY_TORCH
+from labkit.meters.traffic import TrafficProfile, figures_of
 from labkit.oracles import oracle_of
+from labkit.ranks.traffic import Traffic, figures
 from labkit.spec import MiB
 from tests.grading.test_worker import code, count_cpu, exercise, graded
 
@@ -42,12 +48,22 @@ def course_exercises() -> list[str]:
     return [name for name in exercises.everything() if not name.startswith("99")]
 
 
+def test_every_measure_is_borne_out_by_the_witness_that_it_names() -> None:
+    named = {witness: {m.name for m in MEASURES.values() if m.witness == witness} for witness in get_args(Witness)}
+    assert set().union(*named.values()) == set(MEASURES)
+    # What is kept is part of the peak, which is what is read.
+    assert named["outside"] == {Seen("peak_bytes", 0, 0).name, "saved_bytes"}
+    assert named["probe"] == {seen.name for seen in probed("ops", 1, {})}
+    assert named["router"] == set(figures(Traffic((0,), (0,), 0, {}, {})))
+    assert named["replay"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([])}
+
+
 @pytest.mark.parametrize("name", course_exercises())
 def test_every_budget_of_the_course_has_a_witness(name: str) -> None:
     budgets = {budget.name: budget for budget in oracle_of(name).budgets}
     for budget in budgets.values():
-        assert WITNESSES[budget.name].how != "inside"
-        if WITNESSES[budget.name].how == "outside":
+        assert MEASURES[budget.name].witness != "inside"
+        if MEASURES[budget.name].witness == "outside":
             watched = hidden_of(name).watched(random.Random(0))
             assert watched, f"{name}: hidden cases on which {budget.name} can be seen from outside"
             assert "peak_bytes" in budgets, f"{name}: what is seen from outside is a peak"

@@ -9,24 +9,24 @@ from typing import Any
 import torch
 
 from grading.supervisor.kernels.rerun import Replay
-from grading.supervisor.witness import witness_of
 from labkit.check import Verdict, judge
+from labkit.measures import MEASURES
 from labkit.spec import Exercise, Oracle, Tree
 
 
 def is_replayed(oracle: Oracle) -> bool:
     """Whether a budget of the exercise is judged by what a replay measures."""
-    return any(witness_of(budget).how == "replay" for budget in oracle.budgets)
+    return any(MEASURES[budget.name].witness == "replay" for budget in oracle.budgets)
 
 
 def is_compiled(oracle: Oracle) -> bool:
     """Whether a budget is on what the compiler makes of the kernels."""
-    return any(witness_of(budget).meter == "compiled" for budget in oracle.budgets)
+    return any(MEASURES[budget.name].meter == "compiled" for budget in oracle.budgets)
 
 
 def without_compiled(oracle: Oracle) -> Oracle:
     """The oracle without the budgets that only a replay has figures for, because no student's process compiles."""
-    kept = tuple(budget for budget in oracle.budgets if witness_of(budget).meter != "compiled")
+    kept = tuple(budget for budget in oracle.budgets if MEASURES[budget.name].meter != "compiled")
     return changed(oracle, budgets=kept)
 
 

@@ -25,6 +25,7 @@ from grading.supervisor.session import (
 )
 from grading.supervisor.witness import FRAMES_BYTES, Seen, Watch, probed
 from grading.worker.wire.frames import Channel, Closed, WireError, case_to_tree, clean
+from labkit.measures import of_ranks
 from labkit.observe import n_ranks
 from labkit.ranks import Cluster
 from labkit.ranks.traffic import figures
@@ -196,12 +197,8 @@ class _Ranks:
         return Observation(case, feed.tree, trouble=trouble), where is not None
 
     def _observation(self, feed: Feed, router: Router, said: Sequence[dict[str, Tree]]) -> Observation:
-        measured: dict[str, float] = {}
-        for one in said:
-            for name, value in measured_of(one["measured"]).items():
-                measured[name] = max(value, measured.get(name, value))
         # Ours count, whatever a rank says of them.
-        measured.update(figures(router.traffic()))
+        measured = of_ranks(measured_of(one["measured"]) for one in said) | figures(router.traffic())
         # What is not sent back was not changed.
         parts = [part_of(feed.tree, rank) for rank in range(len(said))]
         # Nor is what was lent looked at afterwards.

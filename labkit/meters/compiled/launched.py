@@ -14,6 +14,7 @@ from types import FunctionType
 
 import torch
 
+from labkit.measures import add_to
 from labkit.meters.compiled.build import compile_report
 from labkit.meters.compiled.report import CompileReport
 from labkit.meters.compiled.weighed import weighed
@@ -36,10 +37,9 @@ def measure_compiled(measured: dict[str, float], held: dict[str, Sequence[str]] 
     with listening(launched.append):
         yield
     made = _made(launched, ARCHS)
-    worst = _worst(made)
-    measured.update(worst)
-    if held is not None:
-        for name in worst:
+    for name, value in _worst(made).items():
+        add_to(measured, name, value)
+        if held is not None:
             held[name] = [f"{one.kernel} for sm_{one.arch}: {figures[name]:,}" for one, figures in made]
 
 

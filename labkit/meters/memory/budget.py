@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
+from labkit.measures import add_to
 from labkit.meters.memory.live import LiveStorages, Watched
 from labkit.meters.memory.sites import Site, calling_line
 from labkit.spec import KiB
@@ -133,10 +134,9 @@ def measure_saved(measured: dict[str, float], held: dict[str, Sequence[str]] | N
 
 def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: list[str]) -> None:
     """The largest figure of several blocks counts."""
-    if n_bytes >= measured.get(name, 0):
-        measured[name] = n_bytes
-        if held is not None:
-            held[name] = named
+    add_to(measured, name, n_bytes)
+    if held is not None and measured[name] == n_bytes:
+        held[name] = named
 
 
 def _named(largest: Sequence[Made], python_bytes: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from labkit.measures import add_to
 from labkit.meters.tape.origin import Origin
 from labkit.meters.tape.record import Tape
 from labkit.meters.traffic.budget import measure_traffic
@@ -23,7 +24,7 @@ def measure_kernels(measured: dict[str, float], held: dict[str, Sequence[str]] |
     with measure_traffic(measured, held) as traffic, tape.recording():
         yield
     foreign = _foreign(tape, traffic)
-    measured[BY_TORCH] = measured.get(BY_TORCH, 0) + len(foreign)
+    add_to(measured, BY_TORCH, len(foreign))
     if held is not None:
         held[BY_TORCH] = [*held.get(BY_TORCH, ()), *(f"torch.{name}" for name in dict.fromkeys(foreign))]
 

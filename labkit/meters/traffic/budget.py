@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
+from labkit.measures import add_to
 from labkit.meters.traffic.profile import TrafficProfile
 from labkit.meters.traffic.track import track_traffic
 
@@ -60,11 +61,8 @@ def _add_figures(
     traffic: TrafficProfile, measured: dict[str, float], held: dict[str, Sequence[str]] | None = None
 ) -> None:
     """Add a profile's figures to `measured`, and what they consist of to `held`; see `measure_traffic`."""
-    figures = figures_of(traffic)
-    least = figures.pop("sector_efficiency")
-    for name, count in figures.items():
-        measured[name] = measured.get(name, 0) + count
-    measured["sector_efficiency"] = min(measured.get("sector_efficiency", 1.0), least)
+    for name, value in figures_of(traffic).items():
+        add_to(measured, name, value)
     if held is None:
         return
     arguments = [(f"{launch.kernel} {a.name}", a) for launch in traffic.launches for a in launch.arguments.values()]

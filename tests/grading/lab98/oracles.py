@@ -21,11 +21,11 @@ SUM = Oracle(
     tolerance=Tolerance(rtol=1e-4, atol=1e-5),
     budgets=(
         Budget("bytes_total", lambda case, tree: 2 * (case.n - 1) * 4 * case.size, "Send less."),
-        Budget("rounds", lambda case, tree: 2 * (case.n - 1), "Take fewer rounds.", unit="rounds"),
+        Budget("rounds", lambda case, tree: 2 * (case.n - 1), "Take fewer rounds."),
     ),
 )
 ROOM = Oracle(
     id="98-room",
     expect=lambda case, tree: {"ranks": [{"out": torch.stack([p["x"].max() for p in tree["ranks"]]).max()}] * case.n},
-    budgets=(Budget("peak_bytes", lambda case, tree: case.size // 2 + 4096, "Take it in blocks.", unit="bytes"),),
+    budgets=(Budget("peak_bytes", lambda case, tree: case.size // 2 + 4096, "Take it in blocks."),),
 )

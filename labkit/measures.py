@@ -1,0 +1,106 @@
+"""Every measure that a budget can limit, in one table: who counts it, in what unit, and what bears it out.
+
+A measure is counted by a meter (`labkit.meters`, by the same names), and of several ranks by what carries their
+messages. It is added up here and nowhere else. What a witness does is the grader's business: here is its name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+RANKS = "ranks"
+"""The meter of a run of several ranks. No driver opens it: their messages are counted on the way."""
+
+Witness = Literal["outside", "probe", "replay", "router", "inside"]
+"""What bears a measure out when an answer is graded, beside the process that the student's code runs in.
+
+"outside": the figure itself is read from outside of it. "probe": the meter is tried on work of a known size. "replay":
+the answer's kernels run again from their text under the meter. "router": it stands in the books of what the ranks'
+messages pass through. "inside": nothing does, and no exercise of the course may rest on it.
+"""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Measure("flops", meter="ops", unit="FLOP", combine="sum", witness="probe")
+
+    combine: what becomes of the figures of several blocks of one run; of the meter "ranks", of several ranks or nodes.
+    """
+
+    name: str
+    meter: str
+    unit: str
+    combine: Literal["sum", "max", "min"]
+    witness: Witness
+
+
+_TABLE = (
+    Measure("peak_bytes", "memory", "bytes", "max", "outside"),
+    # What is kept is part of the peak: where the one is bounded, so is the other.
+    Measure("saved_bytes", "saved", "bytes", "max", "outside"),
+    Measure("dispatches", "ops", "operations", "sum", "probe"),
+    Measure("flops", "ops", "FLOP", "sum", "probe"),
+    Measure("comm_calls", "comm", "calls", "sum", "inside"),
+    Measure("comm_bytes", "comm", "bytes", "sum", "inside"),
+    Measure("load_bytes", "traffic", "bytes", "sum", "replay"),
+    Measure("store_bytes", "traffic", "bytes", "sum", "replay"),
+    Measure("atomic_bytes", "traffic", "bytes", "sum", "replay"),
+    Measure("launches", "traffic", "launches", "sum", "replay"),
+    Measure("out_of_bounds", "traffic", "lanes", "sum", "replay"),
+    Measure("races", "traffic", "elements", "sum", "replay"),
+    Measure("sector_efficiency", "traffic", "of each sector", "min", "replay"),
+    Measure("computed_by_torch", "traffic", "operations", "sum", "replay"),
+    Measure("registers", "compiled", "registers", "max", "replay"),
+    Measure("spills", "compiled", "bytes", "max", "replay"),
+    Measure("shared_bytes", "compiled", "bytes", "max", "replay"),
+    Measure("vector_width", "compiled", "bytes at once", "min", "replay"),
+    Measure("matrix_instructions", "compiled", "matrix instructions", "sum", "replay"),
+    Measure("matrix_flops", "compiled", "FLOPs on matrix units", "sum", "replay"),
+    Measure("bytes_sent", RANKS, "bytes", "max", "router"),
+    Measure("bytes_total", RANKS, "bytes", "sum", "router"),
+    Measure("messages", RANKS, "messages", "max", "router"),
+    Measure("messages_total", RANKS, "messages", "sum", "router"),
+    Measure("collectives", RANKS, "calls", "max", "router"),
+    Measure("bytes_across", RANKS, "bytes", "max", "router"),
+    Measure("rounds", RANKS, "rounds", "max", "router"),
+    Measure("rounds_across", RANKS, "rounds", "max", "router"),
+    Measure("seconds", RANKS, "seconds", "max", "router"),
+)
+
+MEASURES: Mapping[str, Measure] = {measure.name: measure for measure in _TABLE}
+
+
+def find_measure(name: str) -> Measure:
+    """The measure of this name. Raises ValueError where there is none."""
+    if name not in MEASURES:
+        raise ValueError(
+            f'there is no measure "{name}": take one of {", ".join(sorted(MEASURES))}, or give it a row in '
+            "labkit/measures.py and a meter that counts it"
+        )
+    return MEASURES[name]
+
+
+def combined(name: str, values: Iterable[float]) -> float:
+    """One figure of several, as the table has it; 0 where there are none."""
+    parts = tuple(values)
+    return {"sum": sum, "max": max, "min": min}[MEASURES[name].combine](parts) if parts else 0
+
+
+def add_to(measured: dict[str, float], name: str, value: float) -> None:
+    """Put the figure of one more block of a run beside those before it."""
+    measured[name] = combined(name, (measured[name], value)) if name in measured else value
+
+
+def of_ranks(measured: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Of what each rank measured for itself, the worst: the most, or the least of what has a least.
+
+    A rank may send names of its own, of which the most is kept.
+    """
+    worst: dict[str, float] = {}
+    for one in measured:
+        for name, value in one.items():
+            pick = min if name in MEASURES and MEASURES[name].combine == "min" else max
+            worst[name] = pick(value, worst.get(name, value))
+    return worst
