@@ -20,8 +20,8 @@ from grading.course import Course
 from grading.hidden import Secret, hidden_of
 from grading.submissions import prepare
 from grading.supervisor import Job
-from grading.supervisor.cases import Feed
-from grading.supervisor.verdicts import hidden_feeds, public_feeds
+from grading.supervisor.cases import CaseInputs
+from grading.supervisor.verdicts import hidden_cases, public_cases
 from grading.worker.cells import Shell
 from labkit import exercises
 from labkit.check import judge
@@ -70,22 +70,22 @@ def _seconds(job: Job, shell: Shell) -> tuple[float, float, float]:
         answers = gather_answers(exercise, {**shell.namespace, **step["texts"]})
         for is_hidden in (False, True):
             drawn = time.process_time()
-            fed = hidden_feeds(exercise, secret) if is_hidden else public_feeds(exercise)
+            cases = hidden_cases(exercise, secret) if is_hidden else public_cases(exercise)
             ran = time.process_time()
-            runs = [_observed(exercise, answers, feed) for feed in fed.feeds]
+            runs = [_observed(exercise, answers, inputs) for inputs in cases.inputs]
             judged = time.process_time()
             expect = hidden_of(exercise.id).expect if is_hidden else None
-            verdict = judge(exercise, oracle_of(exercise.id), runs, expect, n_cases=len(fed.feeds))
+            verdict = judge(exercise, oracle_of(exercise.id), runs, expect, n_cases=len(cases.inputs))
             judge_s += ran - drawn + time.process_time() - judged
             if not verdict.passed:
                 raise RuntimeError(f"{job.student}: {verdict.headline} {verdict.rows}")
     return time.perf_counter() - began, time.process_time() - began_cpu, judge_s
 
 
-def _observed(exercise: Exercise, answers: object, feed: Feed) -> Observation:
-    run = observe(exercise, answers, feed.case, feed.tree, lend=feed.watched)
+def _observed(exercise: Exercise, answers: object, inputs: CaseInputs) -> Observation:
+    run = observe(exercise, answers, inputs.case, inputs.tree, lend=inputs.bounds_memory)
     # What was lent does not come back, here as in the grader.
-    return replace(run, back=feed.tree) if feed.watched else run
+    return replace(run, back=inputs.tree) if inputs.bounds_memory else run
 
 
 if __name__ == "__main__":

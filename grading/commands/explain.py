@@ -27,7 +27,7 @@ from grading.submissions import Graded, prepare, read_result
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.verdicts import Job
-from grading.supervisor.witness import Seen
+from grading.supervisor.witness import Reading
 from grading.terminal import amount_of, one_line, printable
 from labkit import exercises
 from labkit.check import Verdict
@@ -77,7 +77,7 @@ class Look:
     public: list[CaseLook]
     hidden: list[CaseLook]
     run_again: str | None = None
-    seen: tuple[Seen, ...] = ()
+    readings: tuple[Reading, ...] = ()
 
 
 Looks = dict[str, Look]
@@ -116,21 +116,21 @@ def _stored(work: Graded, names: Sequence[str], result: SubmissionResult) -> Loo
 
 
 def _again(work: Graded, names: Sequence[str], isolation: str) -> Looks:
-    fed = {name: cases_of(work.job, name) for name in names}
-    public, hidden = ({name: cases[which] for name, cases in fed.items()} for which in (0, 1))
+    case_sets = {name: cases_of(work.job, name) for name in names}
+    public, hidden = ({name: both[which] for name, both in case_sets.items()} for which in (0, 1))
     try:
         shown, unseen = run_again(_only(work, names), select_tier(isolation), public, hidden)
     except InfrastructureFault as error:
         raise UserError(f"the answers could not be run again ({error})", "look at `doctor`, and try again") from error
     looks: Looks = {}
     for name in names:
-        exercise, n_public, n_hidden = exercises.find(name), len(public[name].feeds), len(hidden[name].feeds)
+        exercise, n_public, n_hidden = exercises.find(name), len(public[name].inputs), len(hidden[name].inputs)
         runs, more = shown.exercises[name], unseen.exercises[name]
         looks[name] = Look(
             looks_at(exercise, runs, n_public, is_hidden=False),
             looks_at(exercise, more, n_hidden, is_hidden=True),
             f"{len(runs)} of {n_public} public and {len(more)} of {n_hidden} hidden cases",
-            tuple(unseen.seen.get(name, ())),
+            tuple(unseen.readings.get(name, ())),
         )
     return looks
 
@@ -176,10 +176,10 @@ def _exercise(exercise: Exercise, work: Graded, result: SubmissionResult | None,
             yield _line("hidden", "not run for the grade, since the public cases do not pass")
     if look.run_again:
         yield _line("run again", f"{look.run_again}; {len(look.public) + len(look.hidden)} fail")
-    for seen in look.seen:
-        unit = "_bytes" if seen.name.endswith("_bytes") else ""
-        said, measured = amount_of(unit, seen.claimed), amount_of(unit, seen.measured)
-        yield _line("witness", f"{seen.name}: the student's process said {said}, our measure is {measured}")
+    for reading in look.readings:
+        unit = "_bytes" if reading.name.endswith("_bytes") else ""
+        said, measured = amount_of(unit, reading.claimed), amount_of(unit, reading.measured)
+        yield _line("witness", f"{reading.name}: the student's process said {said}, our measure is {measured}")
     for what, cases in (("public", look.public), ("hidden", look.hidden)):
         for case in cases[:MAX_CASES]:
             yield from _case(what, case)

@@ -1,4 +1,4 @@
-"""Look at one student's exercise again, case by case: what was fed, what was due, what came back, what was measured.
+"""Look at one student's exercise again, case by case: what went in, what was due, what came back, what was measured.
 
 Without a run it works from the stored verdicts, and draws the inputs of a failing case anew from the course's secret.
 With a run the answers are run once more, isolated as when they were graded. Nothing is stored and no grade changes.
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.cases import Fed, Transcript
+from grading.supervisor.cases import CaseSet, Transcript
 from grading.supervisor.kernels import without_compiled
 from grading.supervisor.ranks.schedule import run_all
-from grading.supervisor.sandbox import Forkserver
-from grading.supervisor.verdicts import Job, hidden_feeds, public_feeds
+from grading.supervisor.sandbox import Sandbox
+from grading.supervisor.verdicts import Job, hidden_cases, public_cases
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.check.judge import describe, mismatch_of
@@ -48,35 +48,35 @@ class CaseLook:
     measured: Mapping[str, float] = field(default_factory=dict)
 
 
-def cases_of(job: Job, exercise_id: str) -> tuple[Fed, Fed]:
-    """The public and the hidden cases that this job feeds, with their inputs."""
+def cases_of(job: Job, exercise_id: str) -> tuple[CaseSet, CaseSet]:
+    """The public and the hidden cases of this job, with their inputs."""
     exercise = exercises.find(exercise_id)
     secret = Secret(job.course_key, job.lab, job.student, job.attempt)
-    return public_feeds(exercise), hidden_feeds(exercise, secret)
+    return public_cases(exercise), hidden_cases(exercise, secret)
 
 
-def stored_look(exercise: Exercise, verdict: Verdict, fed: Fed, is_hidden: bool) -> list[CaseLook]:
+def stored_look(exercise: Exercise, verdict: Verdict, cases: CaseSet, is_hidden: bool) -> list[CaseLook]:
     """The failing case that a stored verdict tells of, with its inputs; nothing where it tells of none."""
     told = dict(verdict.rows).get("case")
-    for index, feed in enumerate(fed.feeds):
-        if verdict.passed or told != describe(feed.case):
+    for index, inputs in enumerate(cases.inputs):
+        if verdict.passed or told != describe(inputs.case):
             continue
-        expected = _expected(_expect(exercise, is_hidden), feed.case, feed.tree)
-        return [CaseLook(index + 1, len(fed.feeds), told, verdict.rows, None, feed.tree, expected)]
+        expected = _expected(_expect(exercise, is_hidden), inputs.case, inputs.tree)
+        return [CaseLook(index + 1, len(cases.inputs), told, verdict.rows, None, inputs.tree, expected)]
     return []
 
 
 def run_again(
-    job: Job, isolation: str, public: Mapping[str, Fed], hidden: Mapping[str, Fed]
+    job: Job, isolation: str, public: Mapping[str, CaseSet], hidden: Mapping[str, CaseSet]
 ) -> tuple[Transcript, Transcript]:
-    """What happens when every exercise is fed these public and these hidden cases, whether it passes or not.
+    """What happens when every exercise gets these public and these hidden cases, whether it passes or not.
 
     Raises InfrastructureFault when the trouble is ours.
     """
-    with Forkserver(isolation) as forkserver:
-        shown = run_all(forkserver, job.steps, public)
+    with Sandbox(isolation) as sandbox:
+        shown = run_all(sandbox, job.steps, public)
         steps = [step for step in job.steps if not (step["id"] in shown.cells and shown.cells[step["id"]].skipped)]
-        return shown, run_all(forkserver, steps, hidden)
+        return shown, run_all(sandbox, steps, hidden)
 
 
 def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_hidden: bool) -> list[CaseLook]:

@@ -50,13 +50,13 @@ def _working(tier: str) -> Finding:
     if tier_named(tier).in_bubblewrap and not bwrap.is_installed():
         raise _TierUnavailable("the program bwrap is not installed", fix)
     # Imported late: the supervisor asks this package how to start what is tried here.
-    from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+    from grading.supervisor.sandbox import InfrastructureFault, Sandbox
     from grading.worker.wire.frames import WireError
 
     try:
-        with Forkserver(tier, preload=()) as forkserver:
-            breaches = _try(forkserver)
-            n_left = len(forkserver.job_processes())
+        with Sandbox(tier, preload=()) as sandbox:
+            breaches = _try(sandbox)
+            n_left = len(sandbox.job_processes())
     except (InfrastructureFault, WireError, TimeoutError, OSError) as error:
         raise _TierUnavailable(f"it could not be set up: {error}", fix) from error
     if breaches or n_left:
@@ -65,7 +65,7 @@ def _working(tier: str) -> Finding:
     return Finding(tier, True)
 
 
-def _try(forkserver) -> dict[str, str]:
+def _try(sandbox) -> dict[str, str]:
     name = f"labs-{secrets.token_hex(8)}"
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -79,6 +79,6 @@ def _try(forkserver) -> dict[str, str]:
         unix.bind(f"\0{name}")
         unix.listen()
         targets = {"secret": str(secret), "library": library_paths()[-1], "port": tcp.getsockname()[1], "name": name}
-        breaches = forkserver.run_trial({**targets, "pid": os.getpid(), "uid": os.geteuid()})
-        forkserver.kill_job()
+        breaches = sandbox.run_trial({**targets, "pid": os.getpid(), "uid": os.geteuid()})
+        sandbox.kill_job()
     return breaches

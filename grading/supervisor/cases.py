@@ -1,4 +1,4 @@
-"""What a run is fed, what it may take, and what is written down of it: plain data, without any talk with a worker."""
+"""What a run gets, what it may take, and what is written down of it: plain data, without any talk with a worker."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 import torch
 
 from grading.supervisor.result import CellResult
-from grading.supervisor.witness import Seen
+from grading.supervisor.witness import Reading
 from labkit.spec import Case, Observation, Tree
 from labkit.tree import leaves
 
 Step = Mapping[str, Tree]
 """What a worker does next: run code, serve an exercise, run a plain test; with the id of the cell."""
 
-UNWATCHED = "unwatched"
-"""The kind of trouble of a case that could not be watched."""
+UNMEASURED = "unmeasured"
+"""The kind of trouble of a case that whose memory could not be measured."""
 
 
 def bytes_in(tree: Tree) -> int:
@@ -25,16 +25,16 @@ def bytes_in(tree: Tree) -> int:
 
 
 @dataclass(frozen=True)
-class Feed:
-    """A case with its inputs. most_bytes: what it may hold at once, for a case whose memory is watched from outside."""
+class CaseInputs:
+    """A case with its inputs. memory_limit_bytes: what it may hold at once, where memory is bounded from outside."""
 
     case: Case
     tree: Tree
-    most_bytes: float | None = None
+    memory_limit_bytes: float | None = None
 
     @property
-    def watched(self) -> bool:
-        return self.most_bytes is not None
+    def bounds_memory(self) -> bool:
+        return self.memory_limit_bytes is not None
 
     @property
     def inputs_bytes(self) -> int:
@@ -42,24 +42,24 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Fed:
-    """The cases of an exercise in the order in which they are fed, and probes (meter, operations) to go with them.
+class CaseSet:
+    """The cases of an exercise in their order, and probes (meter, operations) to go with them.
 
     cpu_s: CPU time for all of them together, enforced from outside.
     """
 
-    feeds: tuple[Feed, ...]
+    inputs: tuple[CaseInputs, ...]
     probes: tuple[tuple[str, int], ...] = ()
     cpu_s: float | None = None
 
     @property
-    def is_watched(self) -> bool:
-        return any(feed.watched for feed in self.feeds)
+    def bounds_memory(self) -> bool:
+        return any(inputs.bounds_memory for inputs in self.inputs)
 
     @property
     def is_sealed(self) -> bool:
         """Whether the job may start nothing that could work unseen."""
-        return self.is_watched or self.cpu_s is not None
+        return self.bounds_memory or self.cpu_s is not None
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ CELL_LIMITS = CellLimits()
 
 @dataclass
 class Transcript:
-    """What happened, by cell id and by exercise id; `seen` are the figures that were watched or probed."""
+    """What happened, by cell id and by exercise id; `readings`: figures measured from outside or probed."""
 
     cells: dict[str, CellResult] = field(default_factory=dict)
     exercises: dict[str, list[Observation]] = field(default_factory=dict)
-    seen: dict[str, list[Seen]] = field(default_factory=dict)
+    readings: dict[str, list[Reading]] = field(default_factory=dict)
     tapes: dict[str, list[Tree]] = field(default_factory=dict)
     """What each observed case says of its kernel launches, for the exercises that have any."""
     cpu_s: float = 0.0

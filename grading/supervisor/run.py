@@ -19,7 +19,7 @@ from grading.isolation import select_tier
 from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
 from grading.isolation.tiers import tier_named
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.verdicts import Job, grade_job
 from grading.supervisor.worker_tree import make_worker_tree
 
@@ -46,13 +46,13 @@ def run(job: Job, isolation: str) -> dict:
             return _graded(tier, job).to_json()
         except InfrastructureFault:
             # Whatever is wrong with it, a new one begins from nothing.
-            close_forkservers()
+            close_sandboxes()
             if not left:
                 raise
     raise AssertionError("the last try returns or raises")
 
 
-def close_forkservers() -> None:
+def close_sandboxes() -> None:
     """End what this process keeps; the next job starts afresh."""
     while _kept():
         _kept().popitem()[1].close()
@@ -60,8 +60,8 @@ def close_forkservers() -> None:
 
 def _graded(tier: str, job: Job) -> SubmissionResult:
     if not tier_named(tier).sandbox_per_submission:
-        return grade_job(_forkserver(tier, _preload(job)), job)
-    with Forkserver(tier, tree=_worker_tree(), preload=_preload(job)) as sandbox:
+        return grade_job(_sandbox(tier, _preload(job)), job)
+    with Sandbox(tier, tree=_worker_tree(), preload=_preload(job)) as sandbox:
         return grade_job(sandbox, job)
 
 
@@ -78,16 +78,16 @@ def _installed(*packages: str) -> bool:
     return all(importlib.util.find_spec(package) for package in packages)
 
 
-def _forkserver(tier: str, preload: tuple[str, ...]) -> Forkserver:
+def _sandbox(tier: str, preload: tuple[str, ...]) -> Sandbox:
     if (tier, preload) not in _kept():
-        _kept()[tier, preload] = Forkserver(tier, tree=_worker_tree(), preload=preload)
+        _kept()[tier, preload] = Sandbox(tier, tree=_worker_tree(), preload=preload)
     return _kept()[tier, preload]
 
 
 @functools.cache
-def _kept() -> dict[tuple[str, tuple[str, ...]], Forkserver]:
+def _kept() -> dict[tuple[str, tuple[str, ...]], Sandbox]:
     """This process's own, by tier and by what they have loaded: they take seconds to load, so they are kept."""
-    atexit.register(close_forkservers)
+    atexit.register(close_sandboxes)
     return {}
 
 

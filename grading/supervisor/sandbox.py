@@ -49,7 +49,7 @@ class Ended:
     cpu_s: float = 0.0
 
 
-class Forkserver:
+class Sandbox:
     """A forking process and at most one job on it. Use as a context manager.
 
     isolation: the tier's name. tree: the worker's files, where they have been made already.
@@ -101,7 +101,7 @@ class Forkserver:
             self._made = made.pop_all()
             """What `close` has to end and to remove."""
 
-    def __enter__(self) -> Forkserver:
+    def __enter__(self) -> Sandbox:
         return self
 
     def __exit__(self, *error: object) -> None:

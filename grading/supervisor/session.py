@@ -1,4 +1,4 @@
-"""Talk a job through: run its steps on a worker, feed its exercises, and write down what came back.
+"""Talk a job through: run its steps on a worker, send its exercises their cases, and write down what came back.
 
 A step that hangs or kills the worker costs itself alone: the job starts again without it. The clock is ours. What
 the observations are worth is judged elsewhere.
@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grading.supervisor.cases import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, Transcript
+from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, Step, Transcript
 from grading.supervisor.result import CellResult
-from grading.supervisor.sandbox import Forkserver, InfrastructureFault
-from grading.supervisor.witness import Seen, Watch, probed
+from grading.supervisor.sandbox import InfrastructureFault, Sandbox
+from grading.supervisor.witness import MemoryWitness, Reading, probe_readings
 from grading.worker.confine.plan import NO_FILES, PLAIN, with_grants
 from grading.worker.wire.frames import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
@@ -39,7 +39,7 @@ class _Broken:
 
 
 def run_steps(
-    forkserver: Forkserver, steps: Sequence[Step], fed: Mapping[str, Fed], limits: CellLimits = CELL_LIMITS
+    sandbox: Sandbox, steps: Sequence[Step], case_sets: Mapping[str, CaseSet], limits: CellLimits = CELL_LIMITS
 ) -> Transcript:
     """Run all steps and return what happened. Raises InfrastructureFault when the trouble is ours."""
     transcript = Transcript()
@@ -50,19 +50,19 @@ def run_steps(
         if time.monotonic() > ends_at:
             _give_up(open_steps, transcript, limits)
             break
-        together = [step for step in open_steps if not _is_alone(step, fed)]
+        together = [step for step in open_steps if not _is_alone(step, case_sets)]
         alone = None if together else open_steps[0]
         left = [
             step
             for step in steps
             if step["id"] not in broken
             and not _is_recorded(step, transcript)
-            and (step is alone or not _is_alone(step, fed))
+            and (step is alone or not _is_alone(step, case_sets))
         ]
         if alone or not fork:
             left = _until_exercise(left)
-        grants = _grants(alone, fed) if alone else ()
-        attempt = _Attempt(forkserver, grants, transcript, fed, limits, ends_at)
+        grants = _grants(alone, case_sets) if alone else ()
+        attempt = _Attempt(sandbox, grants, transcript, case_sets, limits, ends_at)
         try:
             ending = attempt.run(left, fork and not alone)
         finally:
@@ -74,18 +74,18 @@ def run_steps(
     return transcript
 
 
-def _is_alone(step: Step, fed: Mapping[str, Fed]) -> bool:
+def _is_alone(step: Step, case_sets: Mapping[str, CaseSet]) -> bool:
     """Whether an exercise has a job of its own: it was granted something, or the job is sealed for it."""
-    return step["do"] == "exercise" and bool(_grants(step, fed) or fed[step["exercise"]].is_sealed)
+    return step["do"] == "exercise" and bool(_grants(step, case_sets) or case_sets[step["exercise"]].is_sealed)
 
 
-def _grants(step: Step, fed: Mapping[str, Fed]) -> tuple[str, ...]:
-    return granted(exercises.find(step["exercise"]), fed[step["exercise"]])
+def _grants(step: Step, case_sets: Mapping[str, CaseSet]) -> tuple[str, ...]:
+    return granted(exercises.find(step["exercise"]), case_sets[step["exercise"]])
 
 
-def granted(exercise: Exercise, fed: Fed) -> tuple[str, ...]:
+def granted(exercise: Exercise, cases: CaseSet) -> tuple[str, ...]:
     """What an exercise may do beyond the plain profile, or less than that."""
-    return (*exercise.run.needs, NO_FILES) if fed.is_watched else exercise.run.needs
+    return (*exercise.run.needs, NO_FILES) if cases.bounds_memory else exercise.run.needs
 
 
 def _with_reason(ending: _Broken, over: str | None, grants: tuple[str, ...]) -> _Broken:
@@ -109,16 +109,16 @@ class _Attempt:
 
     def __init__(
         self,
-        forkserver: Forkserver,
+        sandbox: Sandbox,
         grants: Sequence[str],
         transcript: Transcript,
-        fed: Mapping[str, Fed],
+        case_sets: Mapping[str, CaseSet],
         limits: CellLimits,
         ends_at: float,
     ) -> None:
-        self._forkserver = forkserver
-        self._channel = forkserver.open_job(grants)
-        self._watch = Watch(forkserver)
+        self._sandbox = sandbox
+        self._channel = sandbox.open_job(grants)
+        self._witness = MemoryWitness(sandbox)
         self._limits = limits
         self._ends_at = ends_at
         self._seconds_in_cells = 0.0
@@ -126,13 +126,13 @@ class _Attempt:
         """The wall time of the step that runs, for a person."""
         self._has_begun = False
         self._transcript = transcript
-        self._fed = fed
+        self._case_sets = case_sets
 
     def end(self) -> str | None:
         """End the worker; the limit for which it had been ended before, or None. Raises InfrastructureFault."""
         self._channel.close()
         try:
-            ended = self._forkserver.kill_job()
+            ended = self._sandbox.kill_job()
         except InfrastructureFault as error:
             # The forking process was well before the student's code began; a second time is no accident.
             raise (LostUnderStudent(str(error)) if self._has_begun else error) from error
@@ -162,7 +162,7 @@ class _Attempt:
                     self._cell(step)
             except (TimeoutError, Closed) as error:
                 if not self._has_begun:
-                    words = self._forkserver.last_words()
+                    words = self._sandbox.last_words()
                     raise InfrastructureFault(f"the worker ended before it ran anything: {words}") from error
                 if isinstance(error, Closed):
                     return _Broken(step, Trouble("died", "the process that ran it ended"))
@@ -179,7 +179,7 @@ class _Attempt:
         if not self._has_begun:
             started_by = time.monotonic() + START_S
             self._wait("begins", started_by)
-            self._watch.remember()
+            self._witness.take_baseline()
             self._channel.send("go", deadline=started_by)
             self._has_begun = True
 
@@ -229,36 +229,38 @@ class _Attempt:
         if kind != "ready":
             raise WireError(f'"{kind[:40]}" where "ready" was due')
         name = step["exercise"]
-        fed = self._fed[name]
+        cases = self._case_sets[name]
         runs = self._transcript.exercises.setdefault(name, [])
-        if fed.is_sealed and (problem := self._watch.seal(fed.cpu_s, files=not fed.is_watched)):
-            runs.append(Observation(fed.feeds[0].case, fed.feeds[0].tree, trouble=Trouble(UNWATCHED, problem)))
+        if cases.is_sealed and (problem := self._witness.seal(cases.cpu_s, files=not cases.bounds_memory)):
+            runs.append(Observation(cases.inputs[0].case, cases.inputs[0].tree, trouble=Trouble(UNMEASURED, problem)))
             return "over"
-        seen = self._transcript.seen.setdefault(name, [])
-        for feed in fed.feeds:
+        readings = self._transcript.readings.setdefault(name, [])
+        for inputs in cases.inputs:
             began = time.monotonic()
-            if feed.most_bytes is not None and (problem := self._watch.begin(feed.inputs_bytes, feed.most_bytes)):
-                runs.append(Observation(feed.case, feed.tree, trouble=Trouble(UNWATCHED, problem)))
+            if inputs.memory_limit_bytes is not None and (
+                problem := self._witness.bound_memory(inputs.inputs_bytes, inputs.memory_limit_bytes)
+            ):
+                runs.append(Observation(inputs.case, inputs.tree, trouble=Trouble(UNMEASURED, problem)))
                 break
-            sent = {"case": case_to_tree(feed.case), "tree": feed.tree, "watched": feed.watched}
-            self._channel.send("case", sent, began + limit_s, as_memory=feed.watched)
+            sent = {"case": case_to_tree(inputs.case), "tree": inputs.tree, "watched": inputs.bounds_memory}
+            self._channel.send("case", sent, began + limit_s, as_memory=inputs.bounds_memory)
             kind, said = self._channel.receive(began + limit_s)
             limit_s -= time.monotonic() - began
             if kind == "exercise over":
-                runs.append(Observation(feed.case, feed.tree, trouble=_death(said["how"])))
+                runs.append(Observation(inputs.case, inputs.tree, trouble=_death(said["how"])))
                 return "over"
             if kind != "observed":
                 raise WireError(f'"{kind[:40]}" where a result was due')
             # Kept as they come: a later case that breaks the worker takes none of these with it.
-            runs.append(_observation(feed, said))
+            runs.append(_observation(inputs, said))
             self._transcript.tapes.setdefault(name, []).append(said.get("tape"))
             if runs[-1].trouble and runs[-1].trouble.kind in NO_MORE_CASES:
                 break
-            if feed.watched:
-                seen.append(self._watch.seen(runs[-1].measured.get("peak_bytes", 0.0), feed.inputs_bytes))
+            if inputs.bounds_memory:
+                readings.append(self._witness.reading(runs[-1].measured.get("peak_bytes", 0.0), inputs.inputs_bytes))
         else:
-            for meter, n in fed.probes:
-                seen += self._probed(meter, n, limit_s)
+            for meter, n in cases.probes:
+                readings += self._probe(meter, n, limit_s)
         over_by = time.monotonic() + GRACE_S
         try:
             self._channel.send("done", deadline=over_by)
@@ -269,11 +271,11 @@ class _Attempt:
             return "again"
         return "over"
 
-    def _probed(self, meter: str, n: int, within_s: float) -> list[Seen]:
+    def _probe(self, meter: str, n: int, within_s: float) -> list[Reading]:
         deadline = time.monotonic() + within_s
         self._channel.send("probe", {"meter": meter, "n": n}, deadline)
         said = self._wait("probed", deadline)["measured"]
-        return probed(meter, n, measured_of(said))
+        return probe_readings(meter, n, measured_of(said))
 
     def _wait(self, kind: str, deadline: float) -> dict[str, Tree]:
         got, said = self._channel.receive(deadline)
@@ -282,11 +284,11 @@ class _Attempt:
         return said
 
 
-def _observation(feed: Feed, said: Mapping[str, Tree]) -> Observation:
+def _observation(inputs: CaseInputs, said: Mapping[str, Tree]) -> Observation:
     # What was lent is not looked at afterwards, so nothing can be said of it; what is not sent back was not changed.
-    back = feed.tree if feed.watched else said.get("back", feed.tree)
+    back = inputs.tree if inputs.bounds_memory else said.get("back", inputs.tree)
     trouble = trouble_from_tree(said["trouble"])
-    return Observation(feed.case, feed.tree, said["got"], back, measured_of(said["measured"]), trouble)
+    return Observation(inputs.case, inputs.tree, said["got"], back, measured_of(said["measured"]), trouble)
 
 
 def measured_of(said: Mapping[str, Tree]) -> dict[str, float]:

@@ -18,21 +18,21 @@ from pathlib import Path
 import grading
 import labkit
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.cases import UNWATCHED, Fed, Feed, Step, Transcript
+from grading.supervisor.cases import UNMEASURED, CaseInputs, CaseSet, Step, Transcript
 from grading.supervisor.kernels import (
     cells_before,
     is_compiled,
-    is_replayed,
-    judge_replay,
-    replay,
+    is_rerun,
+    judge_rerun,
+    rerun,
     without_compiled,
 )
 from grading.supervisor.packages import versions
 from grading.supervisor.ranks.schedule import Ranked, is_ranked, only_needed, without_ranked
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
-from grading.supervisor.sandbox import Forkserver
+from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.session import run_steps
-from grading.supervisor.witness import Seen, objection, probes_for
+from grading.supervisor.witness import Reading, objection, probes_for
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.check.api import refusal
@@ -79,7 +79,7 @@ def grader_digest() -> str:
     return digest.hexdigest()
 
 
-def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
+def grade_job(sandbox: Sandbox, job: Job) -> SubmissionResult:
     """Run and judge a job. Raises InfrastructureFault when the trouble is ours: then there is no result.
 
     The hidden cases have a run of their own, after everything that a student will read has been written down: what
@@ -87,22 +87,22 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
     """
     secret = Secret(job.course_key, job.lab, job.student, job.attempt)
     asked = {exercise.id: exercise for exercise in map(exercises.find, _exercises_in(job.steps))}
-    public = {name: public_feeds(exercise) for name, exercise in asked.items()}
+    public = {name: public_cases(exercise) for name, exercise in asked.items()}
     began = time.monotonic()
-    transcript = run_steps(forkserver, without_ranked(job.steps), public)
-    in_ranks = Ranked(forkserver, job.steps, transcript)
+    transcript = run_steps(sandbox, without_ranked(job.steps), public)
+    in_ranks = Ranked(sandbox, job.steps, transcript)
     shown = {}
     for name, exercise in asked.items():
-        fed = public[name]
+        cases = public[name]
 
-        def judged(found: Transcript, exercise: Exercise = exercise, fed: Fed = fed) -> Verdict:
+        def judged(found: Transcript, exercise: Exercise = exercise, cases: CaseSet = cases) -> Verdict:
             runs = _explained(exercise, found.exercises[exercise.id], transcript.cells)
-            return _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(fed.feeds)))
+            return _guarded(exercise, lambda: _judge_public(exercise, job, runs, len(cases.inputs)))
 
-        shown[name] = in_ranks.verdict(exercise, fed, judged) if is_ranked(exercise) else judged(transcript)
-    hidden = {name: hidden_feeds(asked[name], secret) for name, verdict in shown.items() if verdict.score > 0}
+        shown[name] = in_ranks.verdict(exercise, cases, judged) if is_ranked(exercise) else judged(transcript)
+    hidden = {name: hidden_cases(asked[name], secret) for name, verdict in shown.items() if verdict.score > 0}
     second = _second_run(without_ranked(job.steps), hidden, transcript.cells)
-    unseen = run_steps(forkserver, second, hidden)
+    unseen = run_steps(sandbox, second, hidden)
     in_ranks.begin_again()
     results: dict[str, ExerciseResult] = {}
     looks: list[str] = []
@@ -110,35 +110,33 @@ def grade_job(forkserver: Forkserver, job: Job) -> SubmissionResult:
     for name, exercise in asked.items():
         verdict = None
         if name in hidden:
-            fed = hidden[name]
+            cases = hidden[name]
 
-            def judged(found: Transcript, exercise: Exercise = exercise, fed: Fed = fed) -> Verdict:
-                verdict = _guarded(exercise, lambda: _judge_hidden(exercise, found, fed))
-                has_to_prove_it = verdict.score > 0 and is_replayed(oracle_of(exercise.id))
-                return _replayed(forkserver, exercise, job, found, fed, secret) if has_to_prove_it else verdict
+            def judged(found: Transcript, exercise: Exercise = exercise, cases: CaseSet = cases) -> Verdict:
+                verdict = _guarded(exercise, lambda: _judge_hidden(exercise, found, cases))
+                has_to_prove_it = verdict.score > 0 and is_rerun(oracle_of(exercise.id))
+                return _rerun(sandbox, exercise, job, found, cases, secret) if has_to_prove_it else verdict
 
-            verdict = in_ranks.verdict(exercise, fed, judged) if is_ranked(exercise) else judged(unseen)
-            if verdict.outcome == "suspected" and fed.is_sealed and not is_ranked(exercise):
+            verdict = in_ranks.verdict(exercise, cases, judged) if is_ranked(exercise) else judged(unseen)
+            if verdict.outcome == "suspected" and cases.is_sealed and not is_ranked(exercise):
                 # Large things that other cells left behind are no reason for doubt: once more, without them.
-                by_itself = run_steps(forkserver, only_needed(job.steps, exercise), {name: fed})
+                by_itself = run_steps(sandbox, only_needed(job.steps, exercise), {name: cases})
                 alone = judged(by_itself)
                 cpu_s += by_itself.cpu_s
                 if alone.score > 0:
-                    if not _is_unwatched(unseen.exercises[name]):
+                    if not _is_unmeasured(unseen.exercises[name]):
                         looks.append(f"{name} passes without the other cells, but not with them: {_told(verdict)}")
                     verdict = alone
         results[name] = ExerciseResult(shown[name], verdict)
     cpu_s += transcript.cpu_s + unseen.cpu_s + in_ranks.cpu_s
     usage = {"wall_s": round(time.monotonic() - began, 3), "cpu_s": round(cpu_s, 3)}
     notes = (*job.notes, *looks, *_disguises(job, results), *_doubts(results))
-    return SubmissionResult(
-        job.key, job.lab, job.student, results, transcript.cells, notes, forkserver.tier.name, usage
-    )
+    return SubmissionResult(job.key, job.lab, job.student, results, transcript.cells, notes, sandbox.tier.name, usage)
 
 
-def _is_unwatched(runs: Sequence[Observation]) -> bool:
-    """Whether a case could not be watched, as where a notebook still holds its models; no sign of anything."""
-    return any(run.trouble is not None and run.trouble.kind == UNWATCHED for run in runs)
+def _is_unmeasured(runs: Sequence[Observation]) -> bool:
+    """Whether a case could not be measured, as where a notebook still holds its models; no sign of anything."""
+    return any(run.trouble is not None and run.trouble.kind == UNMEASURED for run in runs)
 
 
 def _disguises(job: Job, results: Mapping[str, ExerciseResult]) -> list[str]:
@@ -166,7 +164,7 @@ def _exercises_in(steps: Sequence[Step]) -> list[str]:
     return [step["exercise"] for step in steps if step["do"] == "exercise"]
 
 
-def _second_run(steps: Sequence[Step], hidden: Mapping[str, Fed], cells: Mapping[str, CellResult]) -> list[Step]:
+def _second_run(steps: Sequence[Step], hidden: Mapping[str, CaseSet], cells: Mapping[str, CellResult]) -> list[Step]:
     """The cells again, less those that did not end, and the exercises that have come this far."""
     steps = [
         step
@@ -177,27 +175,27 @@ def _second_run(steps: Sequence[Step], hidden: Mapping[str, Fed], cells: Mapping
     return steps[: last + 1]
 
 
-def public_feeds(exercise: Exercise) -> Fed:
-    return Fed(
+def public_cases(exercise: Exercise) -> CaseSet:
+    return CaseSet(
         tuple(
-            Feed(case, make_inputs(exercise, case, public_seed(exercise.id, index)))
+            CaseInputs(case, make_inputs(exercise, case, public_seed(exercise.id, index)))
             for index, case in enumerate(exercise.public)
         )
     )
 
 
-def hidden_feeds(exercise: Exercise, secret: Secret) -> Fed:
-    """The hidden cases; after them, when everything has been used once, those whose memory is watched."""
+def hidden_cases(exercise: Exercise, secret: Secret) -> CaseSet:
+    """The hidden cases; after them, when everything has been used once, those whose memory is bounded from outside."""
     hidden, rng = hidden_of(exercise.id), secret.draw(exercise.id)
     limits = {budget.name: budget.limit for budget in oracle_of(exercise.id).budgets}
     cases = list(hidden.cases(rng))
     n_plain = len(cases)
-    feeds = []
+    drawn = []
     for index, case in enumerate([*cases, *hidden.watched(rng)]):
         tree = make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63))
-        most_bytes = _limit(limits["peak_bytes"], case, tree) if index >= n_plain else None
-        feeds.append(Feed(case, tree, most_bytes))
-    return Fed(tuple(feeds), probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
+        memory_limit_bytes = _limit(limits["peak_bytes"], case, tree) if index >= n_plain else None
+        drawn.append(CaseInputs(case, tree, memory_limit_bytes))
+    return CaseSet(tuple(drawn), probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
 
 
 def _limit(limit: object, case: Case, tree: Tree) -> float:
@@ -216,11 +214,11 @@ def _names_of(exercise: Exercise) -> list[str]:
     return [answer.name for answer in exercise.answers]
 
 
-def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
+def _judge_hidden(exercise: Exercise, unseen: Transcript, cases: CaseSet) -> Verdict:
     """A hidden verdict keeps its rows for the instructor; its headline says that the public cases pass."""
     oracle, runs = without_compiled(oracle_of(exercise.id)), unseen.exercises[exercise.id]
-    verdict = judge(exercise, oracle, runs, hidden_of(exercise.id).expect, n_cases=len(fed.feeds))
-    objections = _objections(runs, fed, unseen.seen.get(exercise.id, ()))
+    verdict = judge(exercise, oracle, runs, hidden_of(exercise.id).expect, n_cases=len(cases.inputs))
+    objections = _objections(runs, cases, unseen.readings.get(exercise.id, ()))
     if objections:
         headline = f"{exercise.id}: a measure does not agree with ours, and a person will look at it."
         return replace(verdict, outcome="suspected", score=0.0, headline=headline, rows=objections, hint=None)
@@ -230,16 +228,16 @@ def _judge_hidden(exercise: Exercise, unseen: Transcript, fed: Fed) -> Verdict:
     return replace(verdict, headline=headline, hint=verdict.hint or HIDDEN_HINT)
 
 
-def _replayed(
-    forkserver: Forkserver, exercise: Exercise, job: Job, found: Transcript, fed: Fed, secret: Secret
+def _rerun(
+    sandbox: Sandbox, exercise: Exercise, job: Job, found: Transcript, cases: CaseSet, secret: Secret
 ) -> Verdict:
     """The verdict on an answer of kernels: by what these do when they run again, from their text alone.
 
     What that takes is added to what was found.
     """
-    oracle, n_cases = oracle_of(exercise.id), sum(not feed.watched for feed in fed.feeds)
-    again = replay(
-        forkserver,
+    oracle, n_cases = oracle_of(exercise.id), sum(not inputs.bounds_memory for inputs in cases.inputs)
+    again = rerun(
+        sandbox,
         exercise,
         found.exercises[exercise.id][:n_cases],
         found.tapes.get(exercise.id, ())[:n_cases],
@@ -248,23 +246,26 @@ def _replayed(
         is_compiled(oracle),
     )
     found.cpu_s += again.cpu_s
-    return _guarded(exercise, lambda: judge_replay(exercise, oracle, hidden_of(exercise.id).expect, again, n_cases))
+    return _guarded(exercise, lambda: judge_rerun(exercise, oracle, hidden_of(exercise.id).expect, again, n_cases))
 
 
-def _objections(runs: Sequence[Observation], fed: Fed, seen: Sequence[Seen]) -> tuple[tuple[str, str], ...]:
+def _objections(
+    runs: Sequence[Observation], cases: CaseSet, readings: Sequence[Reading]
+) -> tuple[tuple[str, str], ...]:
     """What speaks against the figures of the student's process, as a verdict's rows."""
-    told = []
-    for feed, run in zip(fed.feeds, runs, strict=False):
-        if run.trouble and run.trouble.kind == UNWATCHED:
-            told.append(run.trouble.text)
-        elif feed.most_bytes is not None and run.trouble and run.trouble.kind in ("memory", "raised", "died"):
-            told.append(
-                f"with its memory held from outside to {feed.most_bytes / MiB:.1f} MiB and some, "
+    problems = []
+    for inputs, run in zip(cases.inputs, runs, strict=False):
+        if run.trouble and run.trouble.kind == UNMEASURED:
+            problems.append(run.trouble.text)
+        elif inputs.memory_limit_bytes is not None and run.trouble and run.trouble.kind in ("memory", "raised", "died"):
+            problems.append(
+                f"with its memory held from outside to {inputs.memory_limit_bytes / MiB:.1f} MiB and some, "
                 f"it did not go through: {run.trouble.text}"
             )
-    limits = iter([feed.most_bytes for feed in fed.feeds if feed.most_bytes is not None])
-    told += [problem for figure in seen if (problem := objection(figure, math.inf if figure.exact else next(limits)))]
-    return tuple(("problem", text) for text in told)
+    limits = iter([inputs.memory_limit_bytes for inputs in cases.inputs if inputs.memory_limit_bytes is not None])
+    found = [objection(reading, math.inf if reading.exact else next(limits)) for reading in readings]
+    problems += filter(None, found)
+    return tuple(("problem", text) for text in problems)
 
 
 def _guarded(exercise: Exercise, judged: Callable[[], Verdict]) -> Verdict:

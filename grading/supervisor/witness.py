@@ -6,7 +6,7 @@ a case that is large enough for a breach to stand out. What has no measure outsi
 of a secret size: a meter that misreads it is not believed. A measure that disagrees gives no points and is a person's
 to look at.
 
-The time that a job may take is watched in the conversation, by the supervisor's clock.
+The time that a job may take is measured in the session, by the supervisor's clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grading.supervisor.sandbox import Forkserver
+from grading.supervisor.sandbox import Sandbox
 from grading.worker.procfs import Memory, gone_is_fine, memory_of, shared_mappings
 from grading.worker.seal import Seal
 from labkit.measures import MEASURES
@@ -25,13 +25,13 @@ from labkit.spec import Budget, MiB
 SLACK_BYTES = 16 * MiB
 """What a process may take beyond its budget before it is doubted: code that is read in, the allocator's own pages."""
 KEPT_BYTES = 24 * MiB
-"""What the notebook's cells may have left in memory when a watched case begins."""
+"""What the notebook's cells may have left in memory when a case with bounded memory begins."""
 FRAMES_BYTES = 16 * MiB
 """The most that may be put down to a rank's messages on their way, which no meter of its own counts."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class Reading:
     """What the student's process said of a figure, and what it was seen to be."""
 
     name: str
@@ -40,42 +40,42 @@ class Seen:
     exact: bool = False
 
 
-class Watch:
-    """The memory of a job that consists of one process, or of one rank of several, as seen and bounded from outside."""
+class MemoryWitness:
+    """The memory of a job that consists of one process, or of one rank of several, as read and bounded from outside."""
 
-    def __init__(self, forkserver: Forkserver, rank: int = 0) -> None:
-        self._forkserver = forkserver
+    def __init__(self, sandbox: Sandbox, rank: int = 0) -> None:
+        self._sandbox = sandbox
         self._rank = rank
-        self._first = Memory()
+        self._baseline = Memory()
         self._base_bytes = 0
 
-    def remember(self) -> None:
+    def take_baseline(self) -> None:
         """Look at the job before any of the student's code runs."""
-        for pid in self._forkserver.job_processes(self._rank):
-            self._first = memory_of(pid)
+        for pid in self._sandbox.job_processes(self._rank):
+            self._baseline = memory_of(pid)
 
     def seal(self, cpu_s: float | None, files: bool) -> str | None:
         """Leave the process to itself alone; or why what it does could not be measured."""
-        if problem := self._forkserver.seal_job(Seal(cpu_s, files), self._rank):
+        if problem := self._sandbox.seal_job(Seal(cpu_s, files), self._rank):
             return problem
-        others = len(self._forkserver.job_processes(self._rank)) - 1
+        others = len(self._sandbox.job_processes(self._rank)) - 1
         return f"{others} more processes were running when it was to be measured" if others > 0 else None
 
-    def begin(self, inputs_bytes: int, limit_bytes: float, frames_bytes: int = 0) -> str | None:
+    def bound_memory(self, inputs_bytes: int, limit_bytes: float, frames_bytes: int = 0) -> str | None:
         """Start the record of the peak, and have the kernel refuse what goes far beyond it; or why that is no use.
 
         What was prepared before would not show as growth: shared memory, a large block of its own. frames_bytes: what
         messages may take beside.
         """
-        pids = self._forkserver.job_processes(self._rank)
+        pids = self._sandbox.job_processes(self._rank)
         if len(pids) != 1:
             return "its process was not there any more"
         now = memory_of(pids[0])
-        first = self._first
+        baseline = self._baseline
         kept_bytes = max(
-            now.data_bytes - first.data_bytes,
-            now.resident_bytes - first.resident_bytes,
-            now.stack_bytes - first.stack_bytes,
+            now.data_bytes - baseline.data_bytes,
+            now.resident_bytes - baseline.resident_bytes,
+            now.stack_bytes - baseline.stack_bytes,
         )
         if kept_bytes > KEPT_BYTES:
             return f"the notebook already held {kept_bytes / MiB:.0f} MiB when its memory was to be measured"
@@ -85,7 +85,7 @@ class Watch:
             file.write("5")
         self._base_bytes = _status_bytes(pids[0], "VmRSS")
         room_bytes = inputs_bytes + math.ceil(limit_bytes) + frames_bytes + SLACK_BYTES
-        return self._forkserver.seal_job(
+        return self._sandbox.seal_job(
             Seal(
                 files=False,
                 data_bytes=now.data_bytes + room_bytes,
@@ -95,23 +95,23 @@ class Watch:
             self._rank,
         )
 
-    def seen(self, claimed_bytes: float, inputs_bytes: int) -> Seen:
+    def reading(self, claimed_bytes: float, inputs_bytes: int) -> Reading:
         """The most that the job may have held since `begin`, beyond what it held then and its inputs."""
-        peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in self._forkserver.job_processes(self._rank))
-        return Seen("peak_bytes", claimed_bytes, max(peak_bytes - self._base_bytes - inputs_bytes, 0))
+        peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in self._sandbox.job_processes(self._rank))
+        return Reading("peak_bytes", claimed_bytes, max(peak_bytes - self._base_bytes - inputs_bytes, 0))
 
 
-def objection(seen: Seen, limit: float) -> str | None:
+def objection(reading: Reading, limit: float) -> str | None:
     """Why the student's process is not believed, if it is not: `limit` is what the budget allows."""
-    if seen.exact:
-        if seen.claimed == seen.measured:
+    if reading.exact:
+        if reading.claimed == reading.measured:
             return None
-        return f"the meter of {seen.name} counted {seen.claimed:g} where there were {seen.measured:g}"
-    if seen.measured <= limit + 2 * SLACK_BYTES or seen.claimed > limit:
+        return f"the meter of {reading.name} counted {reading.claimed:g} where there were {reading.measured:g}"
+    if reading.measured <= limit + 2 * SLACK_BYTES or reading.claimed > limit:
         return None
     return (
-        f"the meter said {seen.claimed / MiB:.1f} MiB, but from outside the process grew by {seen.measured / MiB:.1f} "
-        f"MiB; {limit / MiB:.1f} MiB are allowed"
+        f"the meter said {reading.claimed / MiB:.1f} MiB, but from outside the process grew by "
+        f"{reading.measured / MiB:.1f} MiB; {limit / MiB:.1f} MiB are allowed"
     )
 
 
@@ -123,10 +123,10 @@ def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str
     return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
 
 
-def probed(meter: str, n: int, said: Mapping[str, float]) -> list[Seen]:
+def probe_readings(meter: str, n: int, said: Mapping[str, float]) -> list[Reading]:
     """What the meter said of a probe of size n (n additions, and a product of n numbers with n) beside what is true."""
     true = {"ops": {"dispatches": n + 1, "flops": 2 * n}}[meter]
-    return [Seen(name, said.get(name, 0.0), figure, exact=True) for name, figure in true.items()]
+    return [Reading(name, said.get(name, 0.0), figure, exact=True) for name, figure in true.items()]
 
 
 def _status_bytes(pid: int, name: str) -> int:

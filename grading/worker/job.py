@@ -15,7 +15,7 @@ import tempfile
 
 from grading.worker.cells import Shell
 from grading.worker.exercise import serve_exercise
-from grading.worker.rerun import serve_replay
+from grading.worker.rerun import serve_rerun
 from grading.worker.wire.frames import Channel
 from labkit.spec import Tree
 
@@ -37,8 +37,8 @@ def run_job(channel_fd: int, folder: str) -> None:
     tempfile.tempdir = folder
     channel = Channel(socket.socket(fileno=channel_fd), takes_memory=True)
     kind, job = channel.receive()
-    if kind == "replay":
-        serve_replay(channel, job)
+    if kind == "rerun":
+        serve_rerun(channel, job)
         return
     shell = Shell()
     shell.settle()

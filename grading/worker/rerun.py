@@ -1,4 +1,4 @@
-"""The other end of a replay: a job that holds kernels' source alone, and plays tapes with them on inputs it is sent.
+"""The other end of a rerun: a job that holds kernels' source alone, and plays tapes with them on inputs it is sent.
 
 The source has been cleared by the supervisor: it holds kernels, the constants and functions that they use, and no call
 that could leave them. What comes back is results and figures; what they are worth is judged elsewhere.
@@ -17,10 +17,10 @@ from labkit.meters.compiled import CompileFailed
 from labkit.meters.tape import Player, UnplayableTape
 from labkit.spec import Tree
 
-_MODULE = "replayed_kernels"
+_MODULE = "rerun_kernels"
 
 
-def serve_replay(channel: Channel, parts: dict[str, Tree]) -> None:
+def serve_rerun(channel: Channel, parts: dict[str, Tree]) -> None:
     """Say "started", load the source, say "loaded" (or "failed"); answer "case" with "played" until another comes."""
     interpreter.enable()
     channel.send("started")

@@ -1,4 +1,4 @@
-"""Record an answer's kernel launches while its driver runs, for exercises whose budgets a replay is to judge.
+"""Record an answer's kernel launches while its driver runs, for exercises whose budgets a rerun is to judge.
 
 The driver itself does not know: it is handed a stage whose meters of kernels write a tape as well.
 """

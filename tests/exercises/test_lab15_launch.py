@@ -16,7 +16,7 @@ import torch
 from grading.build.syntax import parse, raises_anywhere
 from grading.hidden import Secret, hidden_of
 from grading.isolation.tiers import TIERS
-from grading.supervisor import Forkserver, Job, grade_job
+from grading.supervisor import Job, Sandbox, grade_job
 from labkit.check import judge
 from labkit.check.verdict import Verdict
 from labkit.exercises.lab15 import launch as launching
@@ -92,8 +92,8 @@ def test_the_solution_passes_in_the_sandbox(tier: str) -> None:
         {"id": "15-launch", "do": "code", "source": source},
         {"id": "15-launch-check", "do": "exercise", "exercise": "15-launch", "texts": {"script": source}},
     )
-    with Forkserver(require_tier(tier)) as forkserver:
-        result = grade_job(forkserver, Job("15_ddp", "ada", "1", steps, (source,), (), b"key"))
+    with Sandbox(require_tier(tier)) as sandbox:
+        result = grade_job(sandbox, Job("15_ddp", "ada", "1", steps, (source,), (), b"key"))
     assert result.exercises["15-launch"].outcome == "passed"
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from grading.isolation.probe import try_tier
-from grading.supervisor import Forkserver
+from grading.supervisor import Sandbox
 from tests.grading.fake_labs import copy_into, registered
 
 
@@ -18,8 +18,8 @@ def lab99():
 
 
 @pytest.fixture(scope="module")
-def forkserver(lab99):
+def sandbox(lab99):
     best = "kernel" if try_tier("kernel").works else "none"
-    with Forkserver(os.environ.get("LABS_ISOLATION", best)) as server:
+    with Sandbox(os.environ.get("LABS_ISOLATION", best)) as server:
         copy_into(server.tree, "99")
         yield server

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from grading.isolation.probe import try_tier
-from grading.supervisor import Forkserver, Job, SubmissionResult, grade_job
+from grading.supervisor import Job, Sandbox, SubmissionResult, grade_job
 from grading.worker.confine.plan import PLAIN, Limits
 from tests.grading.fake_labs import copy_into, registered
 
@@ -15,16 +15,16 @@ PRELOAD = ("torch", "grading.worker.job")
 
 
 @contextmanager
-def ranks_server(tier: str | None = None, limits: Limits = PLAIN) -> Iterator[Forkserver]:
+def ranks_server(tier: str | None = None, limits: Limits = PLAIN) -> Iterator[Sandbox]:
     """A forking process of this tier, or of the strongest that is not slow to start, that knows lab 98."""
     best = "kernel" if try_tier("kernel").works else "none"
     tier = tier or os.environ.get("LABS_ISOLATION", best)
-    with registered("98"), Forkserver(tier, preload=PRELOAD, limits=limits) as server:
+    with registered("98"), Sandbox(tier, preload=PRELOAD, limits=limits) as server:
         copy_into(server.tree, "98")
         yield server
 
 
-def graded(server: Forkserver, *cells: str, name: str = "98-sum") -> SubmissionResult:
+def graded(server: Sandbox, *cells: str, name: str = "98-sum") -> SubmissionResult:
     """A submission of these cells, the last of which has the answer."""
     *before, answer = cells
     steps = [{"id": f"c{at}", "do": "code", "source": source} for at, source in enumerate(before)]

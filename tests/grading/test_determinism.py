@@ -22,7 +22,7 @@ from grading.demo import handins
 from grading.demo.answers import answers_of
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import isolates
-from grading.supervisor import Forkserver
+from grading.supervisor import Sandbox
 from grading.supervisor.session import run_steps
 from tests.grading import lessons
 
@@ -149,8 +149,8 @@ def test_strings_have_the_same_hash_in_every_run() -> None:
     step = {"id": "one", "do": "code", "source": "print([hash(str(n)) for n in range(8)])"}
     printed = []
     for _ in range(2):
-        with Forkserver("none", preload=()) as forkserver:
-            cell = run_steps(forkserver, [step], {}).cells["one"]
+        with Sandbox("none", preload=()) as sandbox:
+            cell = run_steps(sandbox, [step], {}).cells["one"]
         assert cell.ok, cell.error
         printed.append(cell.printed)
     assert printed[0] == printed[1]

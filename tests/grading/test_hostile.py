@@ -22,7 +22,7 @@ from grading.rebuild.dependencies import needed
 from grading.supervisor.cases import CellLimits
 from grading.supervisor.result import ExerciseResult
 from grading.supervisor.session import run_steps
-from grading.supervisor.verdicts import Job, _disguises, public_feeds
+from grading.supervisor.verdicts import Job, _disguises, public_cases
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.forbids import find_forbidden
@@ -103,27 +103,27 @@ def test_a_second_run_at_the_same_time_is_refused(course) -> None:
     assert grade(course, LAB, ["ada"], workers=1) == []
 
 
-def test_a_result_that_the_judge_stumbles_over_is_suspected(forkserver, monkeypatch) -> None:
+def test_a_result_that_the_judge_stumbles_over_is_suspected(sandbox, monkeypatch) -> None:
     def stumble(*_args, **_options):
         raise ZeroDivisionError
 
     monkeypatch.setattr("grading.supervisor.verdicts.judge", stumble)
-    found = graded(forkserver, code("99-double", GOOD), DOUBLE).exercises["99-double"]
+    found = graded(sandbox, code("99-double", GOOD), DOUBLE).exercises["99-double"]
     assert (found.outcome, found.score) == ("suspected", 0.0)
 
 
-def test_cells_cannot_take_more_than_their_time_together(forkserver) -> None:
+def test_cells_cannot_take_more_than_their_time_together(sandbox) -> None:
     steps = [code(f"c{n}", "import time; time.sleep(0.2)") for n in range(40)]
     began = time.monotonic()
-    transcript = run_steps(forkserver, steps, {}, CellLimits(one_s=0.5, all_s=1.0, submission_s=3.0))
+    transcript = run_steps(sandbox, steps, {}, CellLimits(one_s=0.5, all_s=1.0, submission_s=3.0))
     assert time.monotonic() - began < 10
     assert len(transcript.cells) == 40
 
 
-def test_the_time_that_a_cell_was_allowed_is_named(forkserver) -> None:
+def test_the_time_that_a_cell_was_allowed_is_named(sandbox) -> None:
     def cut(*seconds: float, **limits: float) -> str:
         steps = [code(f"c{n}", f"import time; time.sleep({wait})") for n, wait in enumerate(seconds)]
-        return list(run_steps(forkserver, steps, {}, CellLimits(**limits)).cells.values())[-1].error
+        return list(run_steps(sandbox, steps, {}, CellLimits(**limits)).cells.values())[-1].error
 
     began = r"it did not finish within \d\.?\d? s of wall time"
     assert re.fullmatch(rf"{began}: the cell was skipped", cut(9, one_s=0.5))
@@ -133,25 +133,25 @@ def test_the_time_that_a_cell_was_allowed_is_named(forkserver) -> None:
     assert re.fullmatch(left_of_all, cut(9, one_s=9.0, all_s=9.0, submission_s=2.0))
 
 
-def test_honest_threads_do_not_use_up_the_time_of_other_exercises(forkserver) -> None:
+def test_honest_threads_do_not_use_up_the_time_of_other_exercises(sandbox) -> None:
     slow = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     other = [code("99-slow", "def slow(x): return x"), exercise("99-slow")]
-    result = graded(forkserver, code("a", slow + "time.sleep(0.5)"), code("99-double", GOOD), DOUBLE, *other)
+    result = graded(sandbox, code("a", slow + "time.sleep(0.5)"), code("99-double", GOOD), DOUBLE, *other)
     assert [item.outcome for item in result.exercises.values()] == ["passed", "passed"]
 
 
-def test_printed_text_is_capped_over_all_cells(forkserver) -> None:
+def test_printed_text_is_capped_over_all_cells(sandbox) -> None:
     steps = [code(f"c{n}", "print('x' * 60_000)") for n in range(30)]
-    transcript = run_steps(forkserver, steps, {}, CellLimits(printed=100_000))
+    transcript = run_steps(sandbox, steps, {}, CellLimits(printed=100_000))
     assert sum(len(cell.printed) for cell in transcript.cells.values()) < 102_000
 
 
-def test_cells_that_run_again_print_in_the_place_of_what_they_printed(forkserver) -> None:
+def test_cells_that_run_again_print_in_the_place_of_what_they_printed(sandbox) -> None:
     linger = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
     steps = [code("a", linger), code("b", "print('x' * 30_000)"), code("99-double", GOOD), DOUBLE]
     steps += [code("99-slow", "def slow(x): return x"), exercise("99-slow"), code("c", "print('y' * 30_000)")]
-    asked = {name: public_feeds(exercises.find(name)) for name in ("99-double", "99-slow")}
-    transcript = run_steps(forkserver, steps, asked, CellLimits(printed=70_000))
+    asked = {name: public_cases(exercises.find(name)) for name in ("99-double", "99-slow")}
+    transcript = run_steps(sandbox, steps, asked, CellLimits(printed=70_000))
     assert not any(run.trouble for runs in transcript.exercises.values() for run in runs)
     assert [len(transcript.cells[name].printed) for name in "bc"] == [30_001, 30_001]
 
@@ -270,7 +270,7 @@ def test_a_giant_result_is_wrong_without_a_diagnosis() -> None:
         assert bool(seen) == looked_at, n
 
 
-def test_a_forged_word_about_threads_does_not_begin_again_for_ever(forkserver) -> None:
+def test_a_forged_word_about_threads_does_not_begin_again_for_ever(sandbox) -> None:
     forged = """
 import grading.worker.job as job
 def lie(channel, *args, **kwargs):
@@ -279,7 +279,7 @@ def lie(channel, *args, **kwargs):
 job._run_exercise = lie
 """
     began = time.monotonic()
-    found = graded(forkserver, code("a", forged), code("99-double", GOOD), DOUBLE).exercises["99-double"]
+    found = graded(sandbox, code("a", forged), code("99-double", GOOD), DOUBLE).exercises["99-double"]
     assert (found.outcome, time.monotonic() - began < 20) == ("limit", True)
 
 

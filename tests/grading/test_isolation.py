@@ -17,7 +17,7 @@ from grading.isolation import probe, select_tier, selection
 from grading.isolation.plan import layout
 from grading.isolation.probe import Finding, _try, try_tier
 from grading.isolation.tiers import TIERS
-from grading.supervisor.sandbox import Ended, Forkserver
+from grading.supervisor.sandbox import Ended, Sandbox
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.procfs import children
 from grading.worker.seal import Seal
@@ -31,13 +31,13 @@ Do = Callable[..., object]
 
 
 @pytest.fixture(scope="module", params=TIERS)
-def server(request) -> Iterator[Forkserver]:
-    with Forkserver(require_tier(request.param), preload=("torch", "grading.worker.job"), limits=SMALL) as server:
+def server(request) -> Iterator[Sandbox]:
+    with Sandbox(require_tier(request.param), preload=("torch", "grading.worker.job"), limits=SMALL) as server:
         yield server
 
 
 @pytest.fixture
-def do(server: Forkserver) -> Do:
+def do(server: Sandbox) -> Do:
     """Run a cell in a job of its own and give what it printed as JSON, or the error that ended it."""
 
     def run(source: str, grants: tuple[str, ...] = ()) -> object:
@@ -48,7 +48,7 @@ def do(server: Forkserver) -> Do:
     return run
 
 
-def run_cell(server: Forkserver, source: str, grants: tuple[str, ...] = ()) -> object:
+def run_cell(server: Sandbox, source: str, grants: tuple[str, ...] = ()) -> object:
     with cell(server, source, grants) as channel:
         said = {}
         while "printed" not in said:
@@ -57,7 +57,7 @@ def run_cell(server: Forkserver, source: str, grants: tuple[str, ...] = ()) -> o
 
 
 @contextmanager
-def cell(server: Forkserver, source: str, grants: tuple[str, ...] = ()) -> Iterator[Channel]:
+def cell(server: Sandbox, source: str, grants: tuple[str, ...] = ()) -> Iterator[Channel]:
     """A job that runs this cell now; its channel."""
     with closing(server.open_job(grants)) as channel:
         channel.send("job", {"steps": [{"id": "a", "do": "code", "source": source}], "fork": True})
@@ -113,12 +113,12 @@ def test_nothing_but_temporary_space_can_be_written(do: Do, path: str) -> None:
     assert do(f"open('{path}', 'w')").startswith(("PermissionError", "OSError", "FileNotFoundError"))
 
 
-def test_a_job_finds_nothing_of_an_earlier_one(server: Forkserver, do: Do) -> None:
+def test_a_job_finds_nothing_of_an_earlier_one(server: Sandbox, do: Do) -> None:
     write = "import os\nfor folder in (os.getcwd(), '/tmp', '/dev/shm'):\n    open(folder + '/left', 'w').write('here')"
     assert do(write) is None
     if server.tier.sandbox_per_submission:
         # A sandbox is for one submission: the next one is another.
-        with Forkserver(server.tier.name, tree=server.tree, preload=("torch", "grading.worker.job")) as other:
+        with Sandbox(server.tier.name, tree=server.tree, preload=("torch", "grading.worker.job")) as other:
             assert run_cell(other, LEFT) == []
     else:
         assert do(LEFT) == []
@@ -141,7 +141,7 @@ def test_temporary_space_is_capped_unless_files_are_granted(do: Do) -> None:
         assert do(free, grants) == [more.disk_bytes, more.n_files]
 
 
-def test_a_job_with_room_for_files_is_confined_like_any_other(server: Forkserver, do: Do) -> None:
+def test_a_job_with_room_for_files_is_confined_like_any_other(server: Sandbox, do: Do) -> None:
     grants = ("loopback", "files", "subprocess")
     talk = "import socket, json\nwith socket.create_server(('127.0.0.1', 0)) as a:\n"
     talk += "    b = socket.create_connection(a.getsockname()); print(json.dumps('connected'))"
@@ -207,7 +207,7 @@ def test_processes_are_capped_unless_granted(do: Do) -> None:
     assert do(start, ("subprocess",)) == 99
 
 
-def test_a_fork_bomb_is_gone_when_the_job_is(server: Forkserver) -> None:
+def test_a_fork_bomb_is_gone_when_the_job_is(server: Sandbox) -> None:
     bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
     with cell(server, bomb):
         while len(server.job_processes()) < 30:
@@ -219,7 +219,7 @@ def test_a_fork_bomb_is_gone_when_the_job_is(server: Forkserver) -> None:
     assert time.monotonic() - began < 8
 
 
-def test_what_many_processes_take_together_is_capped(server: Forkserver) -> None:
+def test_what_many_processes_take_together_is_capped(server: Sandbox) -> None:
     hog = (
         "import os, time\nfor n in range(12):\n    if not os.fork():\n        b = bytes(100 * 2**20); time.sleep(60)\n"
     )
@@ -239,7 +239,7 @@ def test_memory_that_is_no_processs_cannot_be_had(do: Do) -> None:
     assert do(raise_).startswith("PermissionError")
 
 
-def test_a_sealed_job_starts_and_writes_nothing_more(server: Forkserver) -> None:
+def test_a_sealed_job_starts_and_writes_nothing_more(server: Sandbox) -> None:
     wait = "import os, time, json\nwhile resource.getrlimit(resource.RLIMIT_FSIZE)[0]: time.sleep(0.01)\n"
     tries = (
         "f, told = os.open('f', os.O_CREAT | os.O_WRONLY), []\nfor attempt in (os.fork, lambda: os.write(f, b'x')):\n"
@@ -254,7 +254,7 @@ def test_a_sealed_job_starts_and_writes_nothing_more(server: Forkserver) -> None
     assert isinstance(server.kill_job(), Ended)
 
 
-def test_temporary_space_holds_so_many_files(server: Forkserver) -> None:
+def test_temporary_space_holds_so_many_files(server: Sandbox) -> None:
     make = "import time\nfor n in range(100_000): open(f'{n}', 'w').close()\ntime.sleep(60)"
     if not server.tier.jobs_share_space:
         assert run_cell(server, make).startswith("OSError: [Errno 28]")
@@ -269,7 +269,7 @@ def test_temporary_space_holds_so_many_files(server: Forkserver) -> None:
 
 def test_the_probe_has_teeth() -> None:
     """The same tries succeed where nothing confines them."""
-    with Forkserver("none", preload=()) as server:
+    with Sandbox("none", preload=()) as server:
         breaches = _try(server)
     assert {"read a file outside", "reach the network", "signal the grader", "reach another program's socket"} <= set(
         breaches
@@ -279,15 +279,15 @@ def test_the_probe_has_teeth() -> None:
 def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
     tried = []
 
-    def start(tier: str, **_options: object) -> Forkserver:
+    def start(tier: str, **_options: object) -> Sandbox:
         tried.append(tier)
         if len(tried) == 1:
             raise BlockingIOError("no more processes for now")
-        return Forkserver(tier, preload=())
+        return Sandbox(tier, preload=())
 
     require_tier("kernel")
     probe._working.cache_clear()
-    monkeypatch.setattr("grading.supervisor.sandbox.Forkserver", start)
+    monkeypatch.setattr("grading.supervisor.sandbox.Sandbox", start)
     first = try_tier("kernel")
     assert not first.works and first.reason == "it could not be set up: no more processes for now" and first.fix
     assert [try_tier("kernel").works for _ in range(3)] == [True, True, True]
@@ -308,10 +308,10 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = left()
-    for step in ("grading.supervisor.sandbox.plan_of", "grading.supervisor.sandbox.Forkserver._expect"):
+    for step in ("grading.supervisor.sandbox.plan_of", "grading.supervisor.sandbox.Sandbox._expect"):
         with monkeypatch.context() as failing, pytest.raises(error):
             failing.setattr(step, fail)
-            Forkserver(tier, preload=())
+            Sandbox(tier, preload=())
         assert left() == before
 
 

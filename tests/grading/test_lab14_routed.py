@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grading.supervisor import Forkserver, Job, grade_job
+from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
@@ -42,7 +42,7 @@ def server():
         yield found
 
 
-def graded(server: Forkserver, exercise_id: str, source: str) -> ExerciseResult:
+def graded(server: Sandbox, exercise_id: str, source: str) -> ExerciseResult:
     """The result of a submission that answers this exercise alone."""
     steps = (
         {"id": "setup", "do": "code", "source": IMPORTS},

@@ -9,7 +9,7 @@ import pytest
 from grading.demo.examples import Example, example, examples
 from grading.isolation.plan import FULL
 from grading.isolation.probe import try_tier
-from grading.supervisor import Forkserver, Job, grade_job
+from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.slow
 def server():
     # With what the grader preloads for a lab that has optimizers: every rank would load it anew.
     best = "kernel" if try_tier("kernel").works else "none"
-    with Forkserver(os.environ.get("LABS_ISOLATION", best), preload=FULL) as found:
+    with Sandbox(os.environ.get("LABS_ISOLATION", best), preload=FULL) as found:
         yield found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from grading.isolation.plan import plan_of
 from grading.isolation.tiers import TIERS, tier_named
-from grading.supervisor.sandbox import Forkserver
+from grading.supervisor.sandbox import Sandbox
 from tests.grading.test_isolation import run_cell
 from tests.lanes import require_tier
 
@@ -18,18 +18,18 @@ LOOPBACK = ("loopback",)
 
 @pytest.fixture(scope="module", params=TIERS)
 def server(request):
-    with Forkserver(require_tier(request.param), preload=("grading.worker.job",)) as server:
+    with Sandbox(require_tier(request.param), preload=("grading.worker.job",)) as server:
         yield server
 
 
-def said(server: Forkserver, source: str) -> object:
+def said(server: Sandbox, source: str) -> object:
     found = run_cell(server, source, LOOPBACK)
     server.kill_job()
     return found
 
 
 @pytest.mark.parametrize("name", ["'localhost'", "socket.gethostname()"])
-def test_its_own_names_are_the_loopback_address(server: Forkserver, name: str) -> None:
+def test_its_own_names_are_the_loopback_address(server: Sandbox, name: str) -> None:
     source = (
         "import json, socket\n"
         f"found = socket.getaddrinfo({name}, 80, type=socket.SOCK_STREAM)\n"
@@ -38,7 +38,7 @@ def test_its_own_names_are_the_loopback_address(server: Forkserver, name: str) -
     assert said(server, source) == ["127.0.0.1"]
 
 
-def test_a_server_on_localhost_is_reached_by_that_name(server: Forkserver) -> None:
+def test_a_server_on_localhost_is_reached_by_that_name(server: Sandbox) -> None:
     source = """
 import json, socket
 with socket.create_server(("localhost", 0)) as listening:
@@ -50,14 +50,14 @@ with socket.create_server(("localhost", 0)) as listening:
     assert said(server, source) == "hello"
 
 
-def test_it_learns_no_name_of_this_machine_or_its_network(server: Forkserver) -> None:
+def test_it_learns_no_name_of_this_machine_or_its_network(server: Sandbox) -> None:
     source = "import json\nprint(json.dumps([open(f'/etc/{n}').read() for n in ('hosts', 'nsswitch.conf')]))"
     assert said(server, source) == ["127.0.0.1 localhost grader\n", "hosts: files\n"]
     told = said(server, f"import socket\nsocket.getaddrinfo({socket.gethostname() + '.example'!r}, 80)")
     assert "gaierror" in told
 
 
-def test_gloo_ranks_meet_under_that_name(server: Forkserver) -> None:
+def test_gloo_ranks_meet_under_that_name(server: Sandbox) -> None:
     """The library looks its host's name up to choose the interface; without an answer it would guess."""
     source = """
 import json
@@ -73,7 +73,7 @@ dist.destroy_process_group()
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_where_it_is_not_granted_real_ranks_are_refused_in_a_sentence(tier: str) -> None:
-    with Forkserver(require_tier(tier), preload=("grading.worker.job",)) as server:
+    with Sandbox(require_tier(tier), preload=("grading.worker.job",)) as server:
         told = run_cell(server, "from labkit.ranks import run_ranks\nrun_ranks(lambda comm: comm.rank, 2, 'gloo')", ())
     assert told.startswith("ValueError: ranks in processes talk over this machine's loopback network, which"), told
     assert "While a notebook is graded that is as it should be, and costs no points" in told

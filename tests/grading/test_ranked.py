@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from grading.supervisor.ranks.schedule import is_ranked, only_needed, run_all, without_ranked
-from grading.supervisor.verdicts import public_feeds
+from grading.supervisor.verdicts import public_cases
 from labkit import exercises
 from labkit.compare import inputs_untouched
 from labkit.observe import make_inputs, observe
@@ -110,6 +110,6 @@ def test_a_missing_answer_is_told_from_its_cell(server) -> None:
 def test_a_second_look_runs_ranks_too(server) -> None:
     steps = [{"id": "98-sum", "do": "code", "source": SUMS}]
     steps += [{"id": "98-sum-check", "do": "exercise", "exercise": "98-sum", "texts": {}}]
-    found = run_all(server, steps, {"98-sum": public_feeds(SUM)})
+    found = run_all(server, steps, {"98-sum": public_cases(SUM)})
     assert [run.trouble for run in found.exercises["98-sum"]] == [None, None]
     assert found.cells["98-sum"].ok and found.exercises["98-sum"][0].measured["collectives"] == 1

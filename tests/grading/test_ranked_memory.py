@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from grading.supervisor import Forkserver
+from grading.supervisor import Sandbox
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
 from labkit.spec import MiB
@@ -67,7 +67,7 @@ def server(request):
         yield found
 
 
-def result_of(server: Forkserver, *cells: str) -> ExerciseResult:
+def result_of(server: Sandbox, *cells: str) -> ExerciseResult:
     return graded(server, "import torch", *cells, name="98-room").exercises["98-room"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from grading.isolation.plan import LIGHT
 from grading.isolation.probe import try_tier
-from grading.supervisor import Forkserver
+from grading.supervisor import Sandbox
 from grading.supervisor.session import run_steps
 from grading.worker.wire.frames import Channel
 from tests.grading.test_worker import DOUBLE, GOOD, code, graded, what_cells_print
@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
 
 
 @pytest.fixture(scope="module")
-def light(forkserver):
-    """A forking process with what most labs' have loaded, which is the least; `forkserver` has more."""
-    with Forkserver(forkserver.tier.name, tree=forkserver.tree, preload=LIGHT) as server:
+def light(sandbox):
+    """A forking process with what most labs' have loaded, which is the least; `sandbox` has more."""
+    with Sandbox(sandbox.tier.name, tree=sandbox.tree, preload=LIGHT) as server:
         yield server
 
 
@@ -45,7 +45,7 @@ def test_a_cell_finds_everything_loaded(light) -> None:
     assert cells["b"].ok and cells["b"].printed.strip() == "set()", cells["b"]
 
 
-def test_a_job_begins_with_a_shell_in_which_nothing_has_run(forkserver) -> None:
+def test_a_job_begins_with_a_shell_in_which_nothing_has_run(sandbox) -> None:
     source = """
 import os, sys, torch, matplotlib
 ip, here = get_ipython(), os.getcwd()
@@ -56,7 +56,7 @@ mine = 1
 """
     names = "['In', 'Out', 'exit', 'get_ipython', 'here', 'ip', 'matplotlib', 'open', 'os', 'quit', 'sys', 'torch']"
     for _ in range(2):
-        lines = what_cells_print(forkserver, source).splitlines()
+        lines = what_cells_print(sandbox, source).splitlines()
         assert lines[0] == names
         assert lines[1] == "1 1 {} [True] True"
         assert lines[2].lower() == "true false true agg"
@@ -66,12 +66,12 @@ def test_generators_begin_the_same_in_every_forking_process() -> None:
     source = "import numpy, torch\nprint(numpy.random.rand(3), torch.rand(3))"
     printed = []
     for _ in range(2):
-        with Forkserver() as fresh:
+        with Sandbox() as fresh:
             printed += [what_cells_print(fresh, source), what_cells_print(fresh, source)]
     assert len(set(printed)) == 1 and printed[0]
 
 
-def test_blocks_of_a_usual_size_are_not_fetched_from_the_system_each_time(forkserver) -> None:
+def test_blocks_of_a_usual_size_are_not_fetched_from_the_system_each_time(sandbox) -> None:
     source = """
 import resource, torch
 def faults():
@@ -86,10 +86,10 @@ for _ in range(100):
     blocks()
 print(faults() - before)
 """
-    assert int(what_cells_print(forkserver, source)) < 1000
+    assert int(what_cells_print(sandbox, source)) < 1000
 
 
-def test_inputs_go_back_only_where_they_were_changed(forkserver, monkeypatch) -> None:
+def test_inputs_go_back_only_where_they_were_changed(sandbox, monkeypatch) -> None:
     told = []
     receive = Channel.receive
 
@@ -99,11 +99,11 @@ def test_inputs_go_back_only_where_they_were_changed(forkserver, monkeypatch) ->
         return kind, parts
 
     monkeypatch.setattr(Channel, "receive", noted)
-    assert graded(forkserver, code("99-double", GOOD), DOUBLE).exercises["99-double"].outcome == "passed"
+    assert graded(sandbox, code("99-double", GOOD), DOUBLE).exercises["99-double"].outcome == "passed"
     assert len(told) == 4 and not any("back" in parts for parts in told)
     told.clear()
     changes = "def double(x):\n    y = x * 2\n    x.zero_()\n    return y"
-    assert graded(forkserver, code("99-double", changes), DOUBLE).exercises["99-double"].outcome == "failed"
+    assert graded(sandbox, code("99-double", changes), DOUBLE).exercises["99-double"].outcome == "failed"
     assert told and all("back" in parts for parts in told)
 
 
@@ -120,7 +120,7 @@ x = torch.ones(32 * 2**20)
 huge = dict(line.split(":") for line in open("/proc/self/status") if ":" in line)["THP_enabled"].strip()
 print(huge)
 """
-    with Forkserver("kernel") as fresh:
+    with Sandbox("kernel") as fresh:
         rollup = Path(f"/proc/{fresh._process.pid}/smaps_rollup").read_text()
         large_kib = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("AnonHugePages"))
         assert large_kib > 32 * 1024

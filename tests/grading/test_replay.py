@@ -10,9 +10,9 @@ pytest.importorskip("triton", reason="Triton is not installed; it runs the kerne
 
 from grading.isolation.plan import KERNELS, LIGHT
 from grading.isolation.probe import try_tier
-from grading.supervisor import Forkserver, Job
-from grading.supervisor.kernels import judge_replay
-from grading.supervisor.kernels.rerun import Replay
+from grading.supervisor import Job, Sandbox
+from grading.supervisor.kernels import judge_rerun
+from grading.supervisor.kernels.rerun import Rerun
 from grading.supervisor.result import ExerciseResult
 from grading.supervisor.run import _preload
 from labkit import exercises
@@ -34,18 +34,18 @@ def lab97():
 
 
 @pytest.fixture(scope="module", params=TIERS)
-def forkserver(lab97, request):
+def sandbox(lab97, request):
     if request.param != "none" and not try_tier(request.param).works:
         pytest.skip(f"tier {request.param} does not work on this machine")
-    with Forkserver(request.param, preload=(*LIGHT, *KERNELS)) as server:
+    with Sandbox(request.param, preload=(*LIGHT, *KERNELS)) as server:
         copy_into(server.tree, "97")
         yield server
 
 
-def found(forkserver: Forkserver, name: str, *cells: str) -> ExerciseResult:
+def found(sandbox: Sandbox, name: str, *cells: str) -> ExerciseResult:
     """The result of an exercise; the last of the cells is its own."""
     before = [code(f"c{n}", source) for n, source in enumerate((IMPORTS, *cells[:-1]))]
-    return graded(forkserver, *before, code(name, cells[-1]), exercise(name)).exercises[name]
+    return graded(sandbox, *before, code(name, cells[-1]), exercise(name)).exercises[name]
 
 
 @pytest.mark.slow
@@ -90,23 +90,23 @@ def found(forkserver: Forkserver, name: str, *cells: str) -> ExerciseResult:
         *("sum with constants", "memory that grows", "a power"),
     ],
 )
-def test_honest_kernels_pass(forkserver, name: str, cells: tuple[str, ...]) -> None:
-    result = found(forkserver, name, *cells)
+def test_honest_kernels_pass(sandbox, name: str, cells: tuple[str, ...]) -> None:
+    result = found(sandbox, name, *cells)
     assert (result.outcome, result.score) == ("passed", 1.0), result
 
 
 @pytest.mark.slow
-def test_the_replay_is_a_part_of_what_grading_took(forkserver, monkeypatch) -> None:
-    counted = count_cpu(forkserver, monkeypatch)
-    result = graded(forkserver, code("a", IMPORTS), code("97-add", ADD), exercise("97-add"))
+def test_the_replay_is_a_part_of_what_grading_took(sandbox, monkeypatch) -> None:
+    counted = count_cpu(sandbox, monkeypatch)
+    result = graded(sandbox, code("a", IMPORTS), code("97-add", ADD), exercise("97-add"))
     assert result.exercises["97-add"].outcome == "passed" and len([seconds for seconds in counted if seconds]) == 3
     assert result.usage["cpu_s"] == pytest.approx(sum(counted), abs=0.001)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cheat", CHEATS, ids=[cheat.tries for cheat in CHEATS])
-def test_a_cheat_earns_nothing(forkserver, cheat: Cheat) -> None:
-    result = found(forkserver, cheat.exercise, *cheat.cells)
+def test_a_cheat_earns_nothing(sandbox, cheat: Cheat) -> None:
+    result = found(sandbox, cheat.exercise, *cheat.cells)
     assert (result.outcome, result.score) == (cheat.outcome, 0.0), result
     deciding = result.deciding
     told = str(deciding.rows) if cheat.outcome == "suspected" else str(deciding.redacted())
@@ -125,7 +125,7 @@ def test_a_hint_names_operations_of_pytorchs_and_nothing_that_a_student_made_up(
     asked, oracle = exercises.find("97-add"), oracle_of("97-add")
     tree = make_inputs(asked, asked.public[0], 1)
     wrong = Observation(asked.public[0], tree, {"out": tree["x"]}, tree)
-    verdict = judge_replay(asked, oracle, None, Replay((wrong,), lost=lost), n_cases=1)
+    verdict = judge_rerun(asked, oracle, None, Rerun((wrong,), lost=lost), n_cases=1)
     assert (verdict.outcome, verdict.score) == ("failed", 0.0) and verdict.hint.startswith(hint)
     assert ", ".join(lost) in str(verdict.rows) and "n_is" not in str(verdict.redacted())
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from grading.supervisor.kernels import NotReplayable, extract
+from grading.supervisor.kernels import NotRerunnable, extract
 from grading.supervisor.kernels.names import names_of
 from labkit.meters.tape import digest_of_node
 
@@ -42,8 +42,8 @@ def loaded(source: str) -> dict[str, object]:
 
 def test_a_kernel_comes_with_its_imports_and_a_decorator() -> None:
     source = extracted(PLAIN)
-    assert source.splitlines()[:2] == ["from triton import jit as replay_jit", "from triton import language as tl"]
-    assert "@replay_jit\ndef kernel(x_ptr, n, BLOCK: tl.constexpr=8):" in source
+    assert source.splitlines()[:2] == ["from triton import jit as rerun_jit", "from triton import language as tl"]
+    assert "@rerun_jit\ndef kernel(x_ptr, n, BLOCK: tl.constexpr=8):" in source
     assert "kernel" in loaded(source)
 
 
@@ -149,7 +149,7 @@ def test_what_kernels_do_is_allowed(line: str) -> None:
 def test_what_could_leave_a_kernel_is_refused(line: str, why: str) -> None:
     before = "VALUE = [open][0]('x')\nPOWER = 9**9**9\nCOUNT = 1\nCOUNT += 1\nLEFT, RIGHT = 'ab'\n"
     before += "AGAIN = 1\nAGAIN = AGAIN + 1\nOPENED = (open, 1)\ndef plain(x): pass"
-    with pytest.raises(NotReplayable) as caught:
+    with pytest.raises(NotRerunnable) as caught:
         extracted(kernel(line, before))
     assert why in str(caught.value)
 
@@ -164,7 +164,7 @@ def test_what_could_leave_a_kernel_is_refused(line: str, why: str) -> None:
     ],
 )
 def test_its_parameters_are_plain(arguments: str, why: str) -> None:
-    with pytest.raises(NotReplayable) as caught:
+    with pytest.raises(NotRerunnable) as caught:
         extracted(kernel("return", arguments=arguments))
     assert why in str(caught.value)
 
@@ -172,7 +172,7 @@ def test_its_parameters_are_plain(arguments: str, why: str) -> None:
 def test_annotations_and_options_that_would_run_are_left_out() -> None:
     cell = PLAIN.replace("@triton.jit", "@triton.jit(do_not_specialize=['n'], noinline=bool(open('x')))")
     source = extracted(cell.replace("x_ptr,", "x_ptr: print('here'),"))
-    assert "@replay_jit(do_not_specialize=['n'])\ndef kernel(x_ptr, n, BLOCK: tl.constexpr=8):" in source
+    assert "@rerun_jit(do_not_specialize=['n'])\ndef kernel(x_ptr, n, BLOCK: tl.constexpr=8):" in source
     assert "print" not in source and "open" not in source
 
 
@@ -194,20 +194,20 @@ def test_functions_around_one_another_are_not_read_again_and_again() -> None:
 
 
 def test_a_kernel_without_source_is_named_to_the_instructor_alone() -> None:
-    with pytest.raises(NotReplayable, match="A kernel that it launches has no source in this notebook's") as refused:
+    with pytest.raises(NotRerunnable, match="A kernel that it launches has no source in this notebook's") as refused:
         extract(names_of((IMPORTS, PLAIN)), [("n_is_257", "")])
     assert "n_is_257" not in str(refused.value)
     assert refused.value.problem == "kernel `n_is_257` has no source in the notebook's cells"
 
 
 def test_a_text_beyond_reason_is_refused() -> None:
-    with pytest.raises(NotReplayable, match="too long to be checked"):
+    with pytest.raises(NotRerunnable, match="too long to be checked"):
         extracted(kernel("x = 1\n    " * 9000))
-    with pytest.raises(NotReplayable, match="a number that cannot be written down"):
+    with pytest.raises(NotRerunnable, match="a number that cannot be written down"):
         extracted(f"ODD = 0x{'f' * 6000}", kernel("x = ODD"))
     deep = kernel("x = " + "-" * 800 + "1")
     found = names_of((IMPORTS, deep))
-    with pytest.raises(NotReplayable, match="too deeply to be checked"):
+    with pytest.raises(NotRerunnable, match="too deeply to be checked"):
         extract(found, found.definitions)
 
 

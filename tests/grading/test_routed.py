@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.supervisor import Forkserver
-from grading.supervisor.cases import Fed, Feed
+from grading.supervisor import Sandbox
+from grading.supervisor.cases import CaseInputs, CaseSet
 from grading.supervisor.ranks.run import run_routed
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.worker.procfs import descendants
@@ -48,13 +48,13 @@ def simulated(source: str, case: Ranks) -> Observation:
     return observe(PROGRAM, answers, case, make_inputs(PROGRAM, case, 1))
 
 
-def routed(server: Forkserver, source: str, *cases: Ranks) -> list[Observation]:
+def routed(server: Sandbox, source: str, *cases: Ranks) -> list[Observation]:
     steps = [
         {"id": "a", "do": "code", "source": source},
         {"id": "b", "do": "exercise", "exercise": PROGRAM.id, "texts": {}},
     ]
-    fed = Fed(tuple(Feed(case, make_inputs(PROGRAM, case, 1)) for case in cases))
-    return run_routed(server, steps, PROGRAM, fed).runs
+    case_set = CaseSet(tuple(CaseInputs(case, make_inputs(PROGRAM, case, 1)) for case in cases))
+    return run_routed(server, steps, PROGRAM, case_set).runs
 
 
 def differences(one: Observation, other: Observation) -> list[str]:
@@ -281,7 +281,7 @@ def test_waiting_for_others_is_no_time_of_its_own(server) -> None:
         {"id": "a", "do": "code", "source": answer},
         {"id": "b", "do": "exercise", "exercise": SUM.id, "texts": {}},
     ]
-    (run,) = run_routed(server, steps, SUM, Fed((Feed(case, make_inputs(SUM, case, 1)),))).runs
+    (run,) = run_routed(server, steps, SUM, CaseSet((CaseInputs(case, make_inputs(SUM, case, 1)),))).runs
     assert run.trouble is None
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from grading.isolation.probe import try_tier
-from grading.supervisor import Forkserver
+from grading.supervisor import Sandbox
 from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.worker.confine.plan import PLAIN
 from labkit.check import judge
@@ -201,7 +201,7 @@ def get(rank, x, me): return torch.frombuffer(bytearray(os.pread(shared, x.nbyte
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Forkserver]:
+def server() -> Iterator[Sandbox]:
     if not try_tier("kernel").works:
         missing("isolation by kernel", "ranks are kept apart by it", "python -m grading doctor")
     with ranks_server("kernel") as found:
@@ -209,12 +209,12 @@ def server() -> Iterator[Forkserver]:
 
 
 @pytest.fixture(scope="module")
-def no_isolation() -> Iterator[Forkserver]:
+def no_isolation() -> Iterator[Sandbox]:
     with ranks_server("none") as found:
         yield found
 
 
-def outcome(server: Forkserver, answer: str, *cells: str) -> str:
+def outcome(server: Sandbox, answer: str, *cells: str) -> str:
     return graded(server, "import torch", *cells, answer).exercises["98-sum"].outcome
 
 

@@ -18,8 +18,8 @@ USER = 1234
 TRY = """
 import json
 from grading.isolation.probe import try_tier
-from grading.supervisor import Forkserver, Job
-from grading.supervisor.run import close_forkservers, run
+from grading.supervisor import Sandbox, Job
+from grading.supervisor.run import close_sandboxes, run
 from tests.grading.test_isolation import run_cell
 
 RMS = "import torch\\ndef rms(x, dim):\\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
@@ -37,10 +37,10 @@ for tier in ("kernel", "bwrap"):
     if finding.works:
         result = run(Job("02", "ada", "1", tuple(STEPS), (), (), b"key"), tier)
         told[tier] = {name: found["hidden"]["outcome"] for name, found in result["exercises"].items()}
-        with Forkserver(tier, preload=("torch", "grading.worker.job")) as server:
+        with Sandbox(tier, preload=("torch", "grading.worker.job")) as server:
             write = "open('x', 'wb').write(bytes(2**26)); print(1)"
             told[tier]["room"] = run_cell(server, write, ("loopback", "files"))
-close_forkservers()
+close_sandboxes()
 print(json.dumps(told))
 """
 PASSED = {"00-warm-up": "passed", "02-blocked-sum": "passed", "02-merge-smallest": "passed", "14-naive": "passed"}

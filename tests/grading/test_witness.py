@@ -13,7 +13,7 @@ import pytest
 from grading.demo.examples import example
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.witness import SLACK_BYTES, Seen, objection, probed, probes_for
+from grading.supervisor.witness import SLACK_BYTES, Reading, objection, probe_readings, probes_for
 from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.measures import MEASURES, Witness
@@ -52,8 +52,8 @@ def test_every_measure_is_borne_out_by_the_witness_that_it_names() -> None:
     named = {witness: {m.name for m in MEASURES.values() if m.witness == witness} for witness in get_args(Witness)}
     assert set().union(*named.values()) == set(MEASURES)
     # What is kept is part of the peak, which is what is read.
-    assert named["outside"] == {Seen("peak_bytes", 0, 0).name, "saved_bytes"}
-    assert named["probe"] == {seen.name for seen in probed("ops", 1, {})}
+    assert named["outside"] == {Reading("peak_bytes", 0, 0).name, "saved_bytes"}
+    assert named["probe"] == {reading.name for reading in probe_readings("ops", 1, {})}
     assert named["router"] == set(figures(Traffic((0,), (0,), 0, {}, {})))
     assert named["replay"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([])}
 
@@ -72,19 +72,23 @@ def test_every_budget_of_the_course_has_a_witness(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "seen, limit, text",
+    "reading, limit, text",
     [
-        (Seen("peak_bytes", 1.0, 5.0 * MiB), 1.0 * MiB, None),
-        (Seen("peak_bytes", 1.0 * MiB, 90.0 * MiB), 2.0 * MiB, "the meter said 1.0 MiB, but .* grew by 90.0 MiB; 2.0"),
+        (Reading("peak_bytes", 1.0, 5.0 * MiB), 1.0 * MiB, None),
+        (
+            Reading("peak_bytes", 1.0 * MiB, 90.0 * MiB),
+            2.0 * MiB,
+            "the meter said 1.0 MiB, but .* grew by 90.0 MiB; 2.0",
+        ),
         # What breaks its budget by its own word is judged by it.
-        (Seen("peak_bytes", 80.0 * MiB, 90.0 * MiB), 2.0 * MiB, None),
-        (Seen("peak_bytes", 0.0, 2.0 * SLACK_BYTES), 0.0, None),
-        (Seen("ops", 7.0, 7.0, exact=True), 0.0, None),
-        (Seen("ops", 6.0, 7.0, exact=True), 0.0, "the meter of ops counted 6 where there were 7"),
+        (Reading("peak_bytes", 80.0 * MiB, 90.0 * MiB), 2.0 * MiB, None),
+        (Reading("peak_bytes", 0.0, 2.0 * SLACK_BYTES), 0.0, None),
+        (Reading("ops", 7.0, 7.0, exact=True), 0.0, None),
+        (Reading("ops", 6.0, 7.0, exact=True), 0.0, "the meter of ops counted 6 where there were 7"),
     ],
 )
-def test_what_is_objected_to(seen: Seen, limit: float, text: str | None) -> None:
-    found = objection(seen, limit)
+def test_what_is_objected_to(reading: Reading, limit: float, text: str | None) -> None:
+    found = objection(reading, limit)
     if text is None:
         assert found is None
     else:
@@ -92,10 +96,10 @@ def test_what_is_objected_to(seen: Seen, limit: float, text: str | None) -> None
 
 
 def test_a_probe_is_compared_figure_by_figure() -> None:
-    honest = probed("ops", 30, {"dispatches": 31.0, "flops": 60.0})
-    assert [objection(seen, 0.0) for seen in honest] == [None, None]
-    lying = probed("ops", 30, {"dispatches": 31.0, "flops": 59.0})
-    assert [objection(seen, 0.0) for seen in lying] == [None, "the meter of flops counted 59 where there were 60"]
+    honest = probe_readings("ops", 30, {"dispatches": 31.0, "flops": 60.0})
+    assert [objection(reading, 0.0) for reading in honest] == [None, None]
+    lying = probe_readings("ops", 30, {"dispatches": 31.0, "flops": 59.0})
+    assert [objection(reading, 0.0) for reading in lying] == [None, "the meter of flops counted 59 where there were 60"]
 
 
 def test_probes_have_secret_sizes_small_and_large() -> None:
@@ -108,20 +112,20 @@ def test_probes_have_secret_sizes_small_and_large() -> None:
 # --- real jobs
 
 
-def sum_of(forkserver, *cells: str, answer: str = RIGHT) -> SubmissionResult:
+def sum_of(sandbox, *cells: str, answer: str = RIGHT) -> SubmissionResult:
     before = [code(f"c{n}", source) for n, source in enumerate(cells)]
-    return graded(forkserver, *before, code(BLOCKED, answer), exercise(BLOCKED))
+    return graded(sandbox, *before, code(BLOCKED, answer), exercise(BLOCKED))
 
 
-def test_an_honest_answer_passes(forkserver) -> None:
-    result = sum_of(forkserver, "import torch")
+def test_an_honest_answer_passes(sandbox) -> None:
+    result = sum_of(sandbox, "import torch")
     assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
 
 
-def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver, monkeypatch) -> None:
+def test_large_things_in_other_cells_are_no_reason_for_doubt(sandbox, monkeypatch) -> None:
     """Nor for a person's look: a third of the honest notebooks on models keep one."""
-    counted = count_cpu(forkserver, monkeypatch)
-    result = sum_of(forkserver, "import torch", "experiment = torch.ones(50 * 2**20)")
+    counted = count_cpu(sandbox, monkeypatch)
+    result = sum_of(sandbox, "import torch", "experiment = torch.ones(50 * 2**20)")
     assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
     # The last job is that of the second look.
     assert counted[-1] and result.usage["cpu_s"] == pytest.approx(sum(counted), abs=0.001)
@@ -164,10 +168,10 @@ def test_large_things_in_other_cells_are_no_reason_for_doubt(forkserver, monkeyp
     ],
     ids=["arena", "stack arena", "unneeded helper", "helper", "own mapping", "meter"],
 )
-def test_a_lie_gets_no_points_and_a_persons_look(forkserver, cell: str, answer: str, why: str | None) -> None:
-    if not forkserver.tier.isolates:
+def test_a_lie_gets_no_points_and_a_persons_look(sandbox, cell: str, answer: str, why: str | None) -> None:
+    if not sandbox.tier.isolates:
         pytest.skip("a job that is not confined is not bounded either")
-    result = sum_of(forkserver, WHOLE, cell, answer=answer)
+    result = sum_of(sandbox, WHOLE, cell, answer=answer)
     found = result.exercises[BLOCKED]
     assert found.public.outcome == "passed"
     if why is None:
@@ -179,13 +183,13 @@ def test_a_lie_gets_no_points_and_a_persons_look(forkserver, cell: str, answer: 
 
 
 @pytest.mark.slow
-def test_cpu_time_that_was_used_before_buys_none(forkserver) -> None:
+def test_cpu_time_that_was_used_before_buys_none(sandbox) -> None:
     burn = "import os, time\nif not os.fork():\n    while time.process_time() < 3: pass\n    os._exit(0)\nos.wait()"
     busy = "    import time\n    until = time.process_time() + 7\n    signal.setitimer(signal.ITIMER_PROF, 0)\n"
     busy += "    while len(values) > 1000 and time.process_time() < until: pass\n"
     slow = MERGED.replace("    while len", f"{busy}    while len", 1)
     steps = (code("a", f"import signal\n{burn}"), code(MERGE, slow), exercise(MERGE))
-    found = graded(forkserver, *steps).exercises[MERGE]
+    found = graded(sandbox, *steps).exercises[MERGE]
     assert found.score == 0
     assert found.outcome in ("limit", "suspected")
 

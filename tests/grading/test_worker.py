@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grading.supervisor import Forkserver, Job, grade_job
+from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.cases import CellLimits
 from grading.supervisor.sandbox import Ended, InfrastructureFault
 from grading.supervisor.session import run_steps
@@ -31,41 +31,41 @@ def exercise(name: str) -> dict:
 DOUBLE = exercise("99-double")
 
 
-def graded(forkserver: Forkserver, *steps: dict, student: str = "ada", attempt: str = "1"):
+def graded(sandbox: Sandbox, *steps: dict, student: str = "ada", attempt: str = "1"):
     program = tuple(step["source"] for step in steps if step["do"] == "code")
-    return grade_job(forkserver, Job("99_test", student, attempt, steps, program, (), b"key"))
+    return grade_job(sandbox, Job("99_test", student, attempt, steps, program, (), b"key"))
 
 
-def outcome(forkserver: Forkserver, *steps: dict) -> str:
-    return graded(forkserver, *steps).exercises["99-double"].outcome
+def outcome(sandbox: Sandbox, *steps: dict) -> str:
+    return graded(sandbox, *steps).exercises["99-double"].outcome
 
 
-def count_cpu(forkserver: Forkserver, monkeypatch) -> list[float]:
+def count_cpu(sandbox: Sandbox, monkeypatch) -> list[float]:
     """A list that the CPU time of every job is put into from now on, in seconds."""
-    counted, kill_job = [], forkserver.kill_job
+    counted, kill_job = [], sandbox.kill_job
 
     def counting() -> Ended:
         ended = kill_job()
         counted.append(ended.cpu_s)
         return ended
 
-    monkeypatch.setattr(forkserver, "kill_job", counting)
+    monkeypatch.setattr(sandbox, "kill_job", counting)
     return counted
 
 
-def what_cells_print(forkserver: Forkserver, source: str) -> str:
-    return run_steps(forkserver, [code("a", source)], {}).cells["a"].printed.strip()
+def what_cells_print(sandbox: Sandbox, source: str) -> str:
+    return run_steps(sandbox, [code("a", source)], {}).cells["a"].printed.strip()
 
 
-def test_a_right_answer_passes_public_and_hidden_cases(forkserver) -> None:
-    result = graded(forkserver, code("a", "import torch"), code("99-double", GOOD), DOUBLE)
+def test_a_right_answer_passes_public_and_hidden_cases(sandbox) -> None:
+    result = graded(sandbox, code("a", "import torch"), code("99-double", GOOD), DOUBLE)
     found = result.exercises["99-double"]
     assert (found.outcome, found.score, found.public.n_cases, found.hidden.n_cases) == ("passed", 1.0, 2, 2)
 
 
-def test_right_on_the_public_cases_only(forkserver) -> None:
+def test_right_on_the_public_cases_only(sandbox) -> None:
     source = "def double(x):\n    return x * 2 if len(x) in (4, 7) else x"
-    found = graded(forkserver, code("99-double", source), DOUBLE).exercises["99-double"]
+    found = graded(sandbox, code("99-double", source), DOUBLE).exercises["99-double"]
     assert found.score == 0 and found.failed_hidden
     assert found.hidden.hint == "This is the input itself."
     assert "the public cases pass" in found.hidden.headline
@@ -73,7 +73,7 @@ def test_right_on_the_public_cases_only(forkserver) -> None:
     assert shown.rows == () and shown.hint == found.hidden.hint
 
 
-def test_hidden_cases_differ_by_student_and_attempt_and_repeat(forkserver) -> None:
+def test_hidden_cases_differ_by_student_and_attempt_and_repeat(sandbox) -> None:
     seen = """
 def double(x):
     if len(x) > 100:
@@ -82,7 +82,7 @@ def double(x):
 """
 
     def hidden_size(**who: str) -> str:
-        found = graded(forkserver, code("99-double", seen), DOUBLE, **who).exercises["99-double"]
+        found = graded(sandbox, code("99-double", seen), DOUBLE, **who).exercises["99-double"]
         return dict(found.hidden.rows)["problem"]
 
     first = hidden_size()
@@ -90,7 +90,7 @@ def double(x):
     assert len({first, hidden_size(student="grace"), hidden_size(attempt="2")}) == 3
 
 
-def test_expectations_and_secrets_are_not_there(forkserver) -> None:
+def test_expectations_and_secrets_are_not_there(sandbox) -> None:
     source = """
 import importlib.util, os, sys
 for name in ("labkit.oracles", "grading.hidden", "grading.supervisor", "grading.rebuild", "solutions", "tests"):
@@ -104,7 +104,7 @@ print("environment", sorted(name for name in os.environ if "GRAD" in name or "KE
 """
     os.environ["A_SECRET_TOKEN"] = "x"
     try:
-        with Forkserver() as fresh:
+        with Sandbox() as fresh:
             printed = what_cells_print(fresh, source)
     finally:
         del os.environ["A_SECRET_TOKEN"]
@@ -112,14 +112,14 @@ print("environment", sorted(name for name in os.environ if "GRAD" in name or "KE
     assert "modules []" in printed and "environment []" in printed
 
 
-def test_the_forking_process_leaves_the_gpu_to_its_jobs(forkserver) -> None:
-    printed = what_cells_print(forkserver, "import os\nprint(dict(os.environ))")
+def test_the_forking_process_leaves_the_gpu_to_its_jobs(sandbox) -> None:
+    printed = what_cells_print(sandbox, "import os\nprint(dict(os.environ))")
     assert FORKED_FROM.items() <= ast.literal_eval(printed).items()
 
 
-def test_check_in_a_students_cell_does_nothing_there(forkserver) -> None:
+def test_check_in_a_students_cell_does_nothing_there(sandbox) -> None:
     source = "from labkit import check\ndef rms(x, dim): return 0\ncheck('00-warm-up', rms)"
-    assert what_cells_print(forkserver, source) == "00-warm-up: checked by the grader"
+    assert what_cells_print(sandbox, source) == "00-warm-up: checked by the grader"
 
 
 @pytest.mark.parametrize(
@@ -139,18 +139,18 @@ def test_check_in_a_students_cell_does_nothing_there(forkserver) -> None:
     ],
     ids=lambda source: source.splitlines()[0][:40],
 )
-def test_honest_noise_costs_nothing(forkserver, source: str) -> None:
-    assert outcome(forkserver, code("99-double", source), DOUBLE) == "passed"
+def test_honest_noise_costs_nothing(sandbox, source: str) -> None:
+    assert outcome(sandbox, code("99-double", source), DOUBLE) == "passed"
 
 
-def test_an_error_inside_of_a_library_is_told_with_the_students_own_line(forkserver) -> None:
+def test_an_error_inside_of_a_library_is_told_with_the_students_own_line(sandbox) -> None:
     source = "import torch\ndef double(x):\n    return torch.nn.functional.l1_loss(x, x, reduction='of my own')"
-    rows = dict(graded(forkserver, code("99-double", source), DOUBLE).exercises["99-double"].public.rows)
+    rows = dict(graded(sandbox, code("99-double", source), DOUBLE).exercises["99-double"].public.rows)
     assert rows["at"] == "line 3: return torch.nn.functional.l1_loss(x, x, reduction='of my own')"
 
 
-def test_printed_text_is_cut_and_says_so(forkserver) -> None:
-    printed = what_cells_print(forkserver, "print('x' * 1_000_000)")
+def test_printed_text_is_cut_and_says_so(sandbox) -> None:
+    printed = what_cells_print(sandbox, "print('x' * 1_000_000)")
     assert len(printed) < 70_000 and printed.endswith("934,465 more characters were cut]")
 
 
@@ -169,24 +169,24 @@ def test_printed_text_is_cut_and_says_so(forkserver) -> None:
         "x = bytearray(64 * 2**30)",
     ],
 )
-def test_a_cell_that_breaks_costs_only_itself(forkserver, source: str) -> None:
+def test_a_cell_that_breaks_costs_only_itself(sandbox, source: str) -> None:
     steps = [
         code("a", "before = 2"),
         code("bad", source),
         code("99-double", "def double(x): return x * before"),
         DOUBLE,
     ]
-    fed_nothing = run_steps(forkserver, steps[:3], {}, CellLimits(one_s=1.0))
+    fed_nothing = run_steps(sandbox, steps[:3], {}, CellLimits(one_s=1.0))
     assert not fed_nothing.cells["bad"].ok and fed_nothing.cells["bad"].error
     assert fed_nothing.cells["99-double"].ok
     if "while" not in source:
-        assert outcome(forkserver, *steps) == "passed"
+        assert outcome(sandbox, *steps) == "passed"
 
 
-def test_cells_that_hang_again_and_again_come_to_an_end(forkserver) -> None:
+def test_cells_that_hang_again_and_again_come_to_an_end(sandbox) -> None:
     steps = [code(f"c{n}", "while True: pass") for n in range(20)]
     began = time.monotonic()
-    transcript = run_steps(forkserver, steps, {}, CellLimits(one_s=0.3, submission_s=1.0))
+    transcript = run_steps(sandbox, steps, {}, CellLimits(one_s=0.3, submission_s=1.0))
     assert time.monotonic() - began < 15
     assert len(transcript.cells) == 20
     assert "used more than 1 s" in transcript.cells["c19"].error
@@ -218,67 +218,67 @@ def test_cells_that_hang_again_and_again_come_to_an_end(forkserver) -> None:
         ("def double(x): return bytearray(64 * 2**30)", "limit"),
     ],
 )
-def test_outcomes_of_wrong_answers(forkserver, source: str, wanted: str) -> None:
+def test_outcomes_of_wrong_answers(sandbox, source: str, wanted: str) -> None:
     spare = [code("99-slow", "def slow(x): return x"), exercise("99-slow")]
-    result = graded(forkserver, code("99-double", source), DOUBLE, *spare)
+    result = graded(sandbox, code("99-double", source), DOUBLE, *spare)
     assert result.exercises["99-double"].outcome == wanted
     assert result.exercises["99-double"].score == 0
     assert result.exercises["99-slow"].outcome == "passed"
 
 
-def test_a_failed_cell_is_named_as_the_reason(forkserver) -> None:
-    result = graded(forkserver, code("99-double", "def double(x)\n    return x"), DOUBLE)
+def test_a_failed_cell_is_named_as_the_reason(sandbox) -> None:
+    result = graded(sandbox, code("99-double", "def double(x)\n    return x"), DOUBLE)
     assert dict(result.exercises["99-double"].public.rows)["problem"] == (
         "its cell failed: SyntaxError: expected ':' (line 1)"
     )
 
 
-def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(forkserver) -> None:
+def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(sandbox) -> None:
     slow = exercise("99-slow")
     busy = "def slow(x):\n    while True: pass"
-    found = graded(forkserver, code("99-slow", busy), slow).exercises["99-slow"]
+    found = graded(sandbox, code("99-slow", busy), slow).exercises["99-slow"]
     assert found.outcome == "limit" and "0.5 s of cpu time" in dict(found.public.rows)["problem"]
-    assert graded(forkserver, code("99-slow", f"def slow(x):{SWALLOWS}"), slow).exercises["99-slow"].outcome == "limit"
+    assert graded(sandbox, code("99-slow", f"def slow(x):{SWALLOWS}"), slow).exercises["99-slow"].outcome == "limit"
     waiting = "import time\ndef slow(x):\n    time.sleep(1)\n    return x"
-    assert graded(forkserver, code("99-slow", waiting), slow).exercises["99-slow"].outcome == "passed"
+    assert graded(sandbox, code("99-slow", waiting), slow).exercises["99-slow"].outcome == "passed"
 
 
-def test_cpu_time_that_native_code_uses_up_is_named_too(forkserver) -> None:
+def test_cpu_time_that_native_code_uses_up_is_named_too(sandbox) -> None:
     """No timer of its own process interrupts that; the kernel ends it, and with it the job that was sealed for it."""
     held = "def slow(x):\n    return x + sum(range(10**12)) if len(x) > 4 else x"
-    found = graded(forkserver, code("99-slow", held), exercise("99-slow")).exercises["99-slow"]
+    found = graded(sandbox, code("99-slow", held), exercise("99-slow")).exercises["99-slow"]
     assert (found.public.outcome, found.hidden.outcome) == ("passed", "limit")
     assert dict(found.hidden.rows)["problem"] == "it used up its CPU time"
     assert found.hidden.hint.startswith("The values may be right, but the work grows too fast")
     ended = "import os\ndef slow(x):\n    return os._exit(152) if len(x) > 4 else x"
-    found = graded(forkserver, code("99-slow", ended), exercise("99-slow")).exercises["99-slow"]
+    found = graded(sandbox, code("99-slow", ended), exercise("99-slow")).exercises["99-slow"]
     assert dict(found.hidden.rows)["problem"] == "the process that ran it ended"
 
 
-def test_an_exercise_cannot_spoil_the_next(forkserver) -> None:
+def test_an_exercise_cannot_spoil_the_next(sandbox) -> None:
     source = "import torch\ndef double(x):\n    global slow\n    slow = torch.add = None\n    return x * 2"
     steps = [code("99-slow", "def slow(x): return x"), code("99-double", source), DOUBLE, exercise("99-slow")]
-    result = graded(forkserver, *steps)
+    result = graded(sandbox, *steps)
     assert [item.outcome for item in result.exercises.values()] == ["passed", "passed"]
 
 
-def test_a_check_sees_the_notebook_as_it_was_at_that_point(forkserver) -> None:
+def test_a_check_sees_the_notebook_as_it_was_at_that_point(sandbox) -> None:
     steps = [code("99-double", GOOD), DOUBLE, code("later", "def double(x): return None")]
-    assert outcome(forkserver, *steps) == "passed"
+    assert outcome(sandbox, *steps) == "passed"
 
 
 @pytest.mark.slow
-def test_what_was_observed_counts_however_slowly_its_process_ends(forkserver) -> None:
+def test_what_was_observed_counts_however_slowly_its_process_ends(sandbox) -> None:
     linger = "import os, time\nleave, here = os._exit, os.getpid()\n"
     linger += "def late(code):\n    time.sleep(2 * (os.getpid() != here))\n    leave(code)\nos._exit = late"
     steps = [code("a", linger), code("99-double", GOOD), DOUBLE, code("99-slow", "def slow(x): return x")]
-    result = graded(forkserver, *steps, exercise("99-slow"))
+    result = graded(sandbox, *steps, exercise("99-slow"))
     assert [item.outcome for item in result.exercises.values()] == ["passed", "passed"]
-    wrong = graded(forkserver, code("a", linger), code("99-double", "def double(x): return x"), DOUBLE)
+    wrong = graded(sandbox, code("a", linger), code("99-double", "def double(x): return x"), DOUBLE)
     assert wrong.exercises["99-double"].outcome == "failed"
 
 
-def test_nothing_is_left_running(forkserver) -> None:
+def test_nothing_is_left_running(sandbox) -> None:
     source = """
 import os, subprocess, sys
 subprocess.Popen(["sleep", "1000.25"], start_new_session=True)
@@ -288,14 +288,14 @@ if os.fork() == 0:
         os.execvp("sleep", ["sleep", "1000.25"])
     os._exit(0)
 """
-    assert outcome(forkserver, code("a", source), code("99-double", GOOD), DOUBLE) == "passed"
+    assert outcome(sandbox, code("a", source), code("99-double", GOOD), DOUBLE) == "passed"
     deadline = time.monotonic() + 5
     while _running("1000.25") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _running("1000.25")
 
 
-def test_a_lying_worker_gains_nothing(forkserver) -> None:
+def test_a_lying_worker_gains_nothing(sandbox) -> None:
     """The channel is within the student's reach; whatever is said on it is no verdict."""
     forged = """
 import gc, socket
@@ -315,24 +315,24 @@ def double(x):
         '{"got": {"out": [1] * 10}, "back": 3, "measured": 3, "trouble": 3}',
     ]
     for reply in replies:
-        result = graded(forkserver, code("99-double", forged.format(reply=reply)), DOUBLE)
+        result = graded(sandbox, code("99-double", forged.format(reply=reply)), DOUBLE)
         assert result.exercises["99-double"].score == 0, reply
 
 
-def test_a_partial_score_is_capped(forkserver) -> None:
+def test_a_partial_score_is_capped(sandbox) -> None:
     share = {**exercise("99-share"), "texts": {"words": "some words"}}
     scores = {"0.25": 0.25, "7.0": 1.0, "-1.0": 0.0, "float('nan')": 0.0}
     for value, wanted in scores.items():
-        result = graded(forkserver, code("99-share", f"share = {value}"), share)
+        result = graded(sandbox, code("99-share", f"share = {value}"), share)
         assert result.exercises["99-share"].score == wanted, value
 
 
-def test_a_budget_is_judged_on_what_was_measured(forkserver) -> None:
+def test_a_budget_is_judged_on_what_was_measured(sandbox) -> None:
     small = "def measured(x): return x.sum()"
     large = "def measured(x): return x.repeat(100).view(100, -1)[0].sum()"
     step = exercise("99-measured")
-    assert graded(forkserver, code("99-measured", small), step).exercises["99-measured"].outcome == "passed"
-    found = graded(forkserver, code("99-measured", large), step).exercises["99-measured"]
+    assert graded(sandbox, code("99-measured", small), step).exercises["99-measured"].outcome == "passed"
+    found = graded(sandbox, code("99-measured", large), step).exercises["99-measured"]
     assert found.outcome == "failed" and found.public.hint == "A copy of everything is too much."
 
 
@@ -369,8 +369,8 @@ EXTRA = """
         ("import os\ndef all_reduce(comm, x):\n    os._exit(0)", "limit", "ended"),
     ],
 )
-def test_several_ranks(forkserver, source: str, outcome: str, problem: str | None) -> None:
-    result = graded(forkserver, code("99-all-reduce", source), exercise("99-all-reduce"))
+def test_several_ranks(sandbox, source: str, outcome: str, problem: str | None) -> None:
+    result = graded(sandbox, code("99-all-reduce", source), exercise("99-all-reduce"))
     found = result.exercises["99-all-reduce"]
     assert found.outcome == outcome
     if problem is not None:
@@ -379,7 +379,7 @@ def test_several_ranks(forkserver, source: str, outcome: str, problem: str | Non
 
 @pytest.mark.slow
 def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
-    with Forkserver() as server:
+    with Sandbox() as server:
         os.kill(server._process.pid, 9)
         with pytest.raises(InfrastructureFault):
             run_steps(server, [code("a", "x = 1")], {})
@@ -387,7 +387,7 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
 
 @pytest.mark.slow
 def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch) -> None:
-    with Forkserver() as server:
+    with Sandbox() as server:
         # The worker's first step is to enter its folder.
         monkeypatch.setattr("grading.supervisor.sandbox.tempfile.mkdtemp", lambda **where: "/dev/null/not/there")
         with pytest.raises(InfrastructureFault, match=r"ended before it ran anything: NotADirectoryError"):
@@ -395,7 +395,7 @@ def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch)
 
 
 def test_the_forking_process_leaves_nothing_on_the_disk() -> None:
-    with Forkserver() as server:
+    with Sandbox() as server:
         home = Path(server.tree).parent
         assert home.is_dir()
     assert not home.exists()

@@ -2,17 +2,17 @@
 
 from grading.supervisor.kernels.extract import extract
 from grading.supervisor.kernels.names import cells_before
-from grading.supervisor.kernels.rerun import replay
-from grading.supervisor.kernels.sanitize import NotReplayable
-from grading.supervisor.kernels.verdict import is_compiled, is_replayed, judge_replay, without_compiled
+from grading.supervisor.kernels.rerun import rerun
+from grading.supervisor.kernels.sanitize import NotRerunnable
+from grading.supervisor.kernels.verdict import is_compiled, is_rerun, judge_rerun, without_compiled
 
 __all__ = [
-    "NotReplayable",
+    "NotRerunnable",
     "cells_before",
     "extract",
     "is_compiled",
-    "is_replayed",
-    "judge_replay",
-    "replay",
+    "is_rerun",
+    "judge_rerun",
+    "rerun",
     "without_compiled",
 ]

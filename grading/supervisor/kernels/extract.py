@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from grading.supervisor.kernels.allowed import BUILTINS, CONSTANTS, MAX_POWER, MODULES, OF_MODULE
 from grading.supervisor.kernels.names import Names
-from grading.supervisor.kernels.sanitize import JIT, Cleared, Frozen, NotReplayable, Renaming
+from grading.supervisor.kernels.sanitize import JIT, Frozen, NotRerunnable, Renaming, SafeKernel
 from labkit.meters.tape import digest_of_node
 
 Key = tuple[str, str]
@@ -30,23 +30,23 @@ class Extracted:
 
 
 def extract(names: Names, wanted: Iterable[Key]) -> Extracted:
-    """The module that holds these kernels. Raises NotReplayable."""
+    """The module that holds these kernels. Raises NotRerunnable."""
     try:
         return _extracted(_Module(names), names, wanted)
     except (RecursionError, MemoryError):
-        raise NotReplayable(
+        raise NotRerunnable(
             "The kernels' text is nested too deeply to be checked; write it in several steps."
         ) from None
     except ValueError:
         # Numbers of thousands of digits.
-        raise NotReplayable("The kernels' text holds a number that cannot be written down; round it.") from None
+        raise NotRerunnable("The kernels' text holds a number that cannot be written down; round it.") from None
 
 
 def _extracted(module: _Module, names: Names, wanted: Iterable[Key]) -> Extracted:
     for name, digest in wanted:
         definition = names.definitions.get((name, digest))
         if definition is None:
-            raise NotReplayable(
+            raise NotRerunnable(
                 "A kernel that it launches has no source in this notebook's cells. Define it there under @triton.jit, "
                 "as text.",
                 f"kernel `{name}` has no source in the notebook's cells",
@@ -81,20 +81,20 @@ class _Module:
             taken = {*self.called.values()}
             name = definition.name if definition.name not in taken else f"{definition.name}_{len(taken)}"
             self.called[key] = name
-            self._functions.append(Cleared(self, definition).rewritten(name))
+            self._functions.append(SafeKernel(self, definition).rewritten(name))
         return self.called[key]
 
     def count(self, tree: ast.AST) -> None:
         self._n_nodes += sum(1 for _ in ast.walk(tree))
         if self._n_nodes > _MAX_NODES:
-            raise NotReplayable("The kernels' text is too long to be checked; shorten it.")
+            raise NotRerunnable("The kernels' text is too long to be checked; shorten it.")
 
     def name(self, name: str, who: str) -> str:
         """What a global name is called in this module, once what it is bound to has been taken in."""
         if name in self._names.functions:
             definition = self._names.functions[name]
             if not self._is_jitted(definition):
-                raise NotReplayable(f"{who} calls `{name}`, which is not under @triton.jit: decorate it.")
+                raise NotRerunnable(f"{who} calls `{name}`, which is not under @triton.jit: decorate it.")
             return self.add(definition)
         if name in self._names.values:
             if name not in self._constants:
@@ -104,14 +104,14 @@ class _Module:
                 # Those that it is made of were put behind it.
                 self._constants[name] = self._constants.pop(name)
             elif not self._constants[name]:
-                raise NotReplayable(f"`{name}` is made of itself: give it a number, or hand it over as an argument.")
+                raise NotRerunnable(f"`{name}` is made of itself: give it a number, or hand it over as an argument.")
             return name
         if name in self._names.imports:
             self._import(name, who)
             return name
         if name in BUILTINS:
             return name
-        raise NotReplayable(
+        raise NotRerunnable(
             f"{who} uses `{name}`, which is neither Triton's nor a constant or a @triton.jit function of "
             "this notebook's top level. Hand it over as an argument."
         )
@@ -131,12 +131,12 @@ class _Module:
         if dotted in MODULES:
             return
         if module not in MODULES or name not in OF_MODULE[module]:
-            raise NotReplayable(f"{who} uses `{dotted}`, which cannot be run in a kernel that is graded.")
+            raise NotRerunnable(f"{who} uses `{dotted}`, which cannot be run in a kernel that is graded.")
 
     def constant(self, value: ast.expr, who: str) -> str:
         """The text of a constant's value, which may be numbers, texts, Triton's types, and arithmetic on them."""
         self.count(value)
-        problem = NotReplayable(f"{who} is not a plain constant: give it a number, or hand it over as an argument.")
+        problem = NotRerunnable(f"{who} is not a plain constant: give it a number, or hand it over as an argument.")
         for node in ast.walk(value):
             if not isinstance(node, CONSTANTS):
                 raise problem

@@ -16,8 +16,8 @@ import torch
 
 from grading.supervisor.kernels.extract import Extracted, Key, extract
 from grading.supervisor.kernels.names import names_of
-from grading.supervisor.kernels.sanitize import NotReplayable
-from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+from grading.supervisor.kernels.sanitize import NotRerunnable
+from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.session import GRACE_S, START_S, measured_of
 from grading.worker.wire.frames import Channel, Closed, WireError, clean
 from labkit.meters.compiled import ARCHS
@@ -33,8 +33,8 @@ _MAX_KERNELS = 64
 
 
 @dataclass(frozen=True)
-class Replay:
-    """runs: the cases again, as observed in the replay; fewer, where it ended early.
+class Rerun:
+    """runs: the cases again, as observed in the rerun; fewer, where it ended early.
 
     outcome, problem, hint: why it ended early, for the instructor and for the student. lost: operations of PyTorch's
     that took part in what the answer did and that are not replayed, as the student's process names them. cpu_s: what
@@ -49,16 +49,16 @@ class Replay:
     cpu_s: float = 0.0
 
 
-def replay(
-    forkserver: Forkserver,
+def rerun(
+    sandbox: Sandbox,
     exercise: Exercise,
     runs: Sequence[Observation],
     tapes: Sequence[Tree],
     cells: Sequence[str],
     seed_of: Callable[[int], int],
     compiled: bool = False,
-) -> Replay:
-    """Replay every run that has a tape. Raises InfrastructureFault where the trouble is ours.
+) -> Rerun:
+    """Rerun every run that has a tape. Raises InfrastructureFault where the trouble is ours.
 
     cells: the notebook's code up to the exercise. seed_of: of the fresh inputs of the n-th run. compiled: whether the
     figures of the compiler are wanted as well.
@@ -71,23 +71,23 @@ def replay(
         n_left_out = sum(int(tape["left_out"]) for tape in tapes)
     except Exception as error:
         # Whatever a worker may send in place of a tape.
-        return Replay(outcome="suspected", problem=f"its record of launches cannot be read ({type(error).__name__})")
+        return Rerun(outcome="suspected", problem=f"its record of launches cannot be read ({type(error).__name__})")
     if missing:
-        return Replay(outcome="suspected", problem=f"its record of launches names no origin of {clean(missing[0], 40)}")
+        return Rerun(outcome="suspected", problem=f"its record of launches names no origin of {clean(missing[0], 40)}")
     if n_left_out:
         hint = "It launches far more kernels than it needs: let one launch do the work of many programs."
-        return Replay(outcome="limit", problem=f"{n_left_out:,} launches beyond what is recorded", hint=hint)
+        return Rerun(outcome="limit", problem=f"{n_left_out:,} launches beyond what is recorded", hint=hint)
     try:
         extracted = extract(names_of(cells), keys)
-    except NotReplayable as error:
-        return Replay(outcome="failed", problem=error.problem, hint=str(error))
+    except NotRerunnable as error:
+        return Rerun(outcome="failed", problem=error.problem, hint=str(error))
     fresh = [_fresh(run.tree, make_inputs(exercise, run.case, seed_of(n))) for n, run in enumerate(runs)]
-    channel = forkserver.open_job(("compiler",) if compiled else ())
+    channel = sandbox.open_job(("compiler",) if compiled else ())
     try:
         played = _played(channel, exercise, extracted, runs, tapes, fresh, ARCHS if compiled else ())
     finally:
         channel.close()
-        ended = forkserver.kill_job()
+        ended = sandbox.kill_job()
     return changed(played, cpu_s=ended.cpu_s)
 
 
@@ -99,24 +99,24 @@ def _played(
     tapes: Sequence[Tree],
     fresh: Sequence[Tree],
     archs: Sequence[int],
-) -> Replay:
+) -> Rerun:
     kernels = [[*key, called] for key, called in extracted.kernels.items()]
     started_by = time.monotonic() + START_S
     done: list[Observation] = []
     lost: dict[str, None] = {}
     try:
         job = {"source": extracted.source, "kernels": kernels, "archs": list(archs)}
-        channel.send("replay", job, started_by)
+        channel.send("rerun", job, started_by)
         channel.receive(started_by)
     except (TimeoutError, Closed) as error:
-        raise InfrastructureFault("the replay did not start") from error
+        raise InfrastructureFault("the rerun did not start") from error
     try:
         kind, said = channel.receive(time.monotonic() + LOAD_S)
     except (TimeoutError, WireError):
         hint = "Look for a constant of the kernels that takes long to compute, or much memory: write its value."
-        return Replay(outcome="limit", problem="its kernels' text could not be loaded in time or memory", hint=hint)
+        return Rerun(outcome="limit", problem="its kernels' text could not be loaded in time or memory", hint=hint)
     if kind != "loaded":
-        return Replay(outcome="suspected", problem=f"its kernels could not be loaded: {clean(said['failed'], 400)}")
+        return Rerun(outcome="suspected", problem=f"its kernels could not be loaded: {clean(said['failed'], 400)}")
     limit_s = exercise.run.wall_s + GRACE_S + COMPILE_S * len(kernels) * len(archs) * len(runs)
     deadline = time.monotonic() + limit_s
     try:
@@ -131,19 +131,19 @@ def _played(
             done.append(Observation(run.case, tree, got, back, measured))
     except TimeoutError:
         problem = f"its kernels did not finish within {limit_s:g} s when they were run again"
-        return Replay(tuple(done), "limit", problem, "Look for a loop in a kernel that hardly ends.", tuple(lost))
+        return Rerun(tuple(done), "limit", problem, "Look for a loop in a kernel that hardly ends.", tuple(lost))
     except (Closed, WireError) as error:
         problem = f"the process that ran its kernels again ended ({clean(error, 100)})"
-        return Replay(tuple(done), "limit", problem, "Look for a kernel that needs far too much memory.", tuple(lost))
-    return Replay(tuple(done), lost=tuple(lost))
+        return Rerun(tuple(done), "limit", problem, "Look for a kernel that needs far too much memory.", tuple(lost))
+    return Rerun(tuple(done), lost=tuple(lost))
 
 
-def _failed(said: Mapping[str, Tree], done: Sequence[Observation], lost: Mapping[str, None]) -> Replay:
+def _failed(said: Mapping[str, Tree], done: Sequence[Observation], lost: Mapping[str, None]) -> Rerun:
     problem = clean(said["failed"], 400)
     if said["by"] == "CompileFailed":
         hint = "The kernel runs in the interpreter, but does not compile for a GPU: see `compile_report(kernel, ...)`."
-        return Replay(tuple(done), "failed", problem, hint, tuple(lost))
-    return Replay(tuple(done), "suspected", f"its kernels could not be run again: {problem}", None, tuple(lost))
+        return Rerun(tuple(done), "failed", problem, hint, tuple(lost))
+    return Rerun(tuple(done), "suspected", f"its kernels could not be run again: {problem}", None, tuple(lost))
 
 
 def _kernels_of(tapes: Sequence[Tree]) -> list[Key]:

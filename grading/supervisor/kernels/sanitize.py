@@ -1,4 +1,4 @@
-"""Clear one function of a notebook for a replay: its copy with nothing in it that could leave Triton's language.
+"""Clear one function of a notebook for a rerun: its copy with nothing in it that could leave Triton's language.
 
 What is allowed stands in `allowed`. What global names mean, and what else they bring in, is the module's to say.
 """
@@ -11,12 +11,12 @@ from typing import Protocol
 
 from grading.supervisor.kernels.allowed import CHECKS, EXPRESSIONS, HANDED, LOOPS, METHODS, MODULES, PRINTS, STATEMENTS
 
-JIT = "replay_jit"
+JIT = "rerun_jit"
 """What `triton.jit` is called in the module."""
 _CONSTEXPR = {"triton.language.constexpr", "triton.language.core.constexpr"}
 
 
-class NotReplayable(Exception):
+class NotRerunnable(Exception):
     """The answer's kernels cannot be run from their text alone; the text says why, to the student.
 
     Of what the student's process said while it saw hidden cases nothing may stand in there. problem: the same for the
@@ -39,7 +39,7 @@ class Module(Protocol):
     def jit_options(self, definition: ast.FunctionDef) -> list[ast.keyword]: ...
 
 
-class Cleared:
+class SafeKernel:
     """One function's check and its copy, with its helpers called as the module calls them."""
 
     def __init__(self, module: Module, definition: ast.FunctionDef) -> None:
@@ -104,8 +104,8 @@ class Cleared:
             return False
         return (isinstance(node.func, ast.Name) and node.func.id in LOOPS) or self._module.dotted(node.func) in LOOPS
 
-    def _refusal(self, what: str) -> NotReplayable:
-        return NotReplayable(f"{self._who} {what}, and cannot be run from its text alone. Take that out.")
+    def _refusal(self, what: str) -> NotRerunnable:
+        return NotRerunnable(f"{self._who} {what}, and cannot be run from its text alone. Take that out.")
 
 
 class _Silent(ast.NodeTransformer):
@@ -144,20 +144,20 @@ class Renaming(ast.NodeTransformer):
         if dotted is not None:
             self._module.member(dotted, self._who)
             if dotted in MODULES:
-                raise NotReplayable(f"{self._who} hands a module about. Name what it needs of it.")
+                raise NotRerunnable(f"{self._who} hands a module about. Name what it needs of it.")
             base = node
             while isinstance(base.value, ast.Attribute):
                 base = base.value
             self._module.name(base.value.id, self._who)
             return node
         if node.attr not in METHODS:
-            raise NotReplayable(f"{self._who} uses `.{node.attr}`, which is no operation of Triton's.")
+            raise NotRerunnable(f"{self._who} uses `.{node.attr}`, which is no operation of Triton's.")
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and node.id not in self._local:
             if self._module.dotted(node) in MODULES:
-                raise NotReplayable(f"{self._who} hands a module about. Name what it needs of it.")
+                raise NotRerunnable(f"{self._who} hands a module about. Name what it needs of it.")
             node.id = self._module.name(node.id, self._who)
         return node
 

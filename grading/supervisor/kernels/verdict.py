@@ -1,4 +1,4 @@
-"""The verdict on a replay: its results are judged like any others, and its figures are the ones that budgets go by."""
+"""The verdict on a rerun: its results are judged like any others, and its figures are the ones that budgets go by."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from grading.supervisor.kernels.rerun import Replay
+from grading.supervisor.kernels.rerun import Rerun
 from labkit.check import Verdict, judge
 from labkit.measures import MEASURES
 from labkit.spec import Exercise, Oracle, Tree
 
 
-def is_replayed(oracle: Oracle) -> bool:
-    """Whether a budget of the exercise is judged by what a replay measures."""
+def is_rerun(oracle: Oracle) -> bool:
+    """Whether a budget of the exercise is judged by what a rerun measures."""
     return any(MEASURES[budget.name].witness == "replay" for budget in oracle.budgets)
 
 
@@ -25,15 +25,15 @@ def is_compiled(oracle: Oracle) -> bool:
 
 
 def without_compiled(oracle: Oracle) -> Oracle:
-    """The oracle without the budgets that only a replay has figures for, because no student's process compiles."""
+    """The oracle without the budgets that only a rerun has figures for, because no student's process compiles."""
     kept = tuple(budget for budget in oracle.budgets if MEASURES[budget.name].meter != "compiled")
     return changed(oracle, budgets=kept)
 
 
-def judge_replay(
-    exercise: Exercise, oracle: Oracle, expect: Callable[[Any, Tree], Tree] | None, found: Replay, n_cases: int
+def judge_rerun(
+    exercise: Exercise, oracle: Oracle, expect: Callable[[Any, Tree], Tree] | None, found: Rerun, n_cases: int
 ) -> Verdict:
-    """Pass or fail by the replay alone; expect: as for `judge`."""
+    """Pass or fail by the rerun alone; expect: as for `judge`."""
     if found.outcome is not None:
         headline = f"{exercise.id}: its kernels were run again from their text, and that did not end well."
         if found.outcome == "suspected":

@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grading.supervisor.cases import CELL_LIMITS, UNWATCHED, CellLimits, Fed, Feed, Step, bytes_in
+from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, Step, bytes_in
 from grading.supervisor.ranks.router import RankTrouble, Router
-from grading.supervisor.sandbox import Forkserver, InfrastructureFault
+from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.session import (
     GRACE_S,
     NO_MORE_CASES,
@@ -23,7 +23,7 @@ from grading.supervisor.session import (
     measured_of,
     over_limit,
 )
-from grading.supervisor.witness import FRAMES_BYTES, Seen, Watch, probed
+from grading.supervisor.witness import FRAMES_BYTES, MemoryWitness, Reading, probe_readings
 from grading.worker.wire.frames import Channel, Closed, WireError, case_to_tree, clean
 from labkit.measures import of_ranks
 from labkit.observe import n_ranks
@@ -46,20 +46,20 @@ class Routed:
     """What happened: a run of each case that was reached, figures that were probed, CPU time of all ranks."""
 
     runs: list[Observation] = field(default_factory=list)
-    seen: list[Seen] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
     cpu_s: float = 0.0
 
 
 def run_routed(
-    forkserver: Forkserver, steps: Sequence[Step], exercise: Exercise, fed: Fed, limits: CellLimits = CELL_LIMITS
+    sandbox: Sandbox, steps: Sequence[Step], exercise: Exercise, cases: CaseSet, limits: CellLimits = CELL_LIMITS
 ) -> Routed:
     """steps: the cells that each rank runs first, and the exercise as the last one.
 
-    CPU time is limited, and memory watched, for each rank by itself. Raises InfrastructureFault when the trouble is
+    CPU time is limited, and memory bounded, for each rank by itself. Raises InfrastructureFault when the trouble is
     ours.
     """
     routed = Routed()
-    ranks = _Ranks(forkserver, exercise, fed, limits)
+    ranks = _Ranks(sandbox, exercise, cases, limits)
     try:
         ranks.run(steps, routed)
     finally:
@@ -72,23 +72,23 @@ def run_routed(
 class _Ranks:
     """The jobs of one exercise, from their first step to their end."""
 
-    def __init__(self, forkserver: Forkserver, exercise: Exercise, fed: Fed, limits: CellLimits) -> None:
-        self._forkserver = forkserver
+    def __init__(self, sandbox: Sandbox, exercise: Exercise, cases: CaseSet, limits: CellLimits) -> None:
+        self._sandbox = sandbox
         self._exercise = exercise
-        self._fed = fed
+        self._cases = cases
         self._limits = limits
         self._has_begun = False
-        n = max(n_ranks(exercise, feed.case) for feed in fed.feeds)
-        self.grants = granted(exercise, fed)
-        self._channels = forkserver.open_ranks(n, self.grants)
-        self._watches = [Watch(forkserver, rank) for rank in range(n)] if fed.is_sealed else []
+        n = max(n_ranks(exercise, inputs.case) for inputs in cases.inputs)
+        self.grants = granted(exercise, cases)
+        self._channels = sandbox.open_ranks(n, self.grants)
+        self._witnesses = [MemoryWitness(sandbox, rank) for rank in range(n)] if cases.is_sealed else []
 
     def end(self, routed: Routed) -> str | None:
         """End them all; the limit for which they had been ended before, or None. Raises InfrastructureFault."""
         for channel in self._channels:
             channel.close()
         try:
-            ended = self._forkserver.kill_job()
+            ended = self._sandbox.kill_job()
         except InfrastructureFault as error:
             raise (LostUnderStudent(str(error)) if self._has_begun else error) from error
         routed.cpu_s += ended.cpu_s
@@ -102,17 +102,17 @@ class _Ranks:
         except Exception as error:
             # Whatever a cell did to its process: it went well the first time, or it would not be here again.
             trouble = Trouble("cell", f"a cell before it did not end well in a rank of its own ({_words(error)})")
-            routed.runs.append(Observation(self._fed.feeds[0].case, self._fed.feeds[0].tree, trouble=trouble))
+            routed.runs.append(Observation(self._cases.inputs[0].case, self._cases.inputs[0].tree, trouble=trouble))
             return
         if problem := self._sealed():
-            routed.runs.append(_unwatched(self._fed.feeds[0], problem))
+            routed.runs.append(_unmeasured(self._cases.inputs[0], problem))
             return
-        for feed in self._fed.feeds:
-            if feed.watched and (problem := self._watched(feed)):
-                routed.runs.append(_unwatched(feed, problem))
+        for inputs in self._cases.inputs:
+            if inputs.bounds_memory and (problem := self._bound_memory(inputs)):
+                routed.runs.append(_unmeasured(inputs, problem))
                 return
             began = time.monotonic()
-            run, can_go_on = self._case(feed, began + limit_s, routed)
+            run, can_go_on = self._case(inputs, began + limit_s, routed)
             limit_s -= time.monotonic() - began
             routed.runs.append(run)
             if not can_go_on or (run.trouble and run.trouble.kind in NO_MORE_CASES):
@@ -128,12 +128,12 @@ class _Ranks:
             for channel in self._channels:
                 _wait(channel, "begins", started_by)
             self._has_begun = True
-            for watch in self._watches:
-                watch.remember()
+            for witness in self._witnesses:
+                witness.take_baseline()
             for channel in self._channels:
                 channel.send("go", deadline=started_by)
         except (TimeoutError, Closed) as error:
-            words = self._forkserver.last_words()
+            words = self._sandbox.last_words()
             raise InfrastructureFault(f"a rank's worker ended before it ran anything: {words}") from error
 
     def _cells(self, cells: Sequence[Step]) -> None:
@@ -155,33 +155,33 @@ class _Ranks:
 
     def _sealed(self) -> str | None:
         """Seal every rank, where that is asked for; or why what one of them does could not be measured."""
-        problems = (watch.seal(self._fed.cpu_s, files=not self._fed.is_watched) for watch in self._watches)
+        problems = (witness.seal(self._cases.cpu_s, files=not self._cases.bounds_memory) for witness in self._witnesses)
         return next((problem for problem in problems if problem), None)
 
-    def _watched(self, feed: Feed) -> str | None:
+    def _bound_memory(self, inputs: CaseInputs) -> str | None:
         """Start the record of the memory of every rank of a case; or why it would be of no use."""
-        for rank, watch in enumerate(self._watches[: n_ranks(self._exercise, feed.case)]):
-            inputs_bytes = bytes_in(part_of(feed.tree, rank))
-            if problem := watch.begin(inputs_bytes, feed.most_bytes, FRAMES_BYTES):
+        for rank, witness in enumerate(self._witnesses[: n_ranks(self._exercise, inputs.case)]):
+            inputs_bytes = bytes_in(part_of(inputs.tree, rank))
+            if problem := witness.bound_memory(inputs_bytes, inputs.memory_limit_bytes, FRAMES_BYTES):
                 return f"rank {rank}: {problem}"
         return None
 
-    def _case(self, feed: Feed, deadline: float, routed: Routed) -> tuple[Observation, bool]:
+    def _case(self, inputs: CaseInputs, deadline: float, routed: Routed) -> tuple[Observation, bool]:
         """A case's run, and whether the ranks are there for another."""
-        exercise, case = self._exercise, feed.case
+        exercise, case = self._exercise, inputs.case
         channels = self._channels[: n_ranks(exercise, case)]
         cluster = exercise.run.cluster(case) if exercise.run.cluster else Cluster()
         router = Router(channels, cluster, deadline, patience_s=exercise.run.wall_s + GRACE_S)
         blamed = None
         try:
             for rank, channel in enumerate(channels):
-                sent = {"case": case_to_tree(case), "tree": part_of(feed.tree, rank), "watched": feed.watched}
+                sent = {"case": case_to_tree(case), "tree": part_of(inputs.tree, rank), "watched": inputs.bounds_memory}
                 place = {"rank": rank, "world_size": len(channels)}
-                channel.send("case", {**sent, **place}, deadline, as_memory=feed.watched)
+                channel.send("case", {**sent, **place}, deadline, as_memory=inputs.bounds_memory)
             said = router.run()
-            if feed.watched:
-                routed.seen.append(self._most_seen(feed, router, said))
-            return self._observation(feed, router, said), True
+            if inputs.bounds_memory:
+                routed.readings.append(self._largest_reading(inputs, router, said))
+            return self._observation(inputs, router, said), True
         except RankTrouble as error:
             trouble, blamed = error.trouble, error.blamed
         except TimeoutError:
@@ -194,38 +194,38 @@ class _Ranks:
         where = router.dismiss(DISMISS_S)
         if blamed is not None and where is not None:
             trouble = Trouble(trouble.kind, trouble.text, where.get(blamed))
-        return Observation(case, feed.tree, trouble=trouble), where is not None
+        return Observation(case, inputs.tree, trouble=trouble), where is not None
 
-    def _observation(self, feed: Feed, router: Router, said: Sequence[dict[str, Tree]]) -> Observation:
+    def _observation(self, inputs: CaseInputs, router: Router, said: Sequence[dict[str, Tree]]) -> Observation:
         # Ours count, whatever a rank says of them.
         measured = of_ranks(measured_of(one["measured"]) for one in said) | figures(router.traffic())
         # What is not sent back was not changed.
-        parts = [part_of(feed.tree, rank) for rank in range(len(said))]
+        parts = [part_of(inputs.tree, rank) for rank in range(len(said))]
         # Nor is what was lent looked at afterwards.
-        back = parts if feed.watched else [one.get("back", part) for one, part in zip(said, parts)]
-        return Observation(feed.case, feed.tree, {"ranks": [one["got"] for one in said]}, {"ranks": back}, measured)
+        back = parts if inputs.bounds_memory else [one.get("back", part) for one, part in zip(said, parts)]
+        return Observation(inputs.case, inputs.tree, {"ranks": [one["got"] for one in said]}, {"ranks": back}, measured)
 
-    def _most_seen(self, feed: Feed, router: Router, said: Sequence[dict[str, Tree]]) -> Seen:
+    def _largest_reading(self, inputs: CaseInputs, router: Router, said: Sequence[dict[str, Tree]]) -> Reading:
         """The figures of the rank that has taken the most, whose memory is not that of its inputs and its messages."""
-        seen = []
+        readings = []
         for rank, one in enumerate(said):
             claimed_bytes = measured_of(one["measured"]).get("peak_bytes", 0.0)
             frames_bytes = min(router.frames_bytes(rank), FRAMES_BYTES)
-            inputs_bytes = bytes_in(part_of(feed.tree, rank))
-            seen.append(self._watches[rank].seen(claimed_bytes, inputs_bytes + frames_bytes))
-        return max(seen, key=lambda figure: figure.measured)
+            inputs_bytes = bytes_in(part_of(inputs.tree, rank))
+            readings.append(self._witnesses[rank].reading(claimed_bytes, inputs_bytes + frames_bytes))
+        return max(readings, key=lambda figure: figure.measured)
 
     def _probe(self, routed: Routed, within_s: float) -> None:
         """Try the meters of every rank on work of a secret size; one that does not answer has counted nothing."""
         deadline = time.monotonic() + within_s
-        for meter, n in self._fed.probes:
+        for meter, n in self._cases.probes:
             for channel in self._channels:
                 try:
                     channel.send("probe", {"meter": meter, "n": n}, deadline)
                     said = measured_of(_wait(channel, "probed", deadline)["measured"])
                 except Exception:
                     said = {}
-                routed.seen += probed(meter, n, said)
+                routed.readings += probe_readings(meter, n, said)
 
 
 def _wait(channel: Channel, kind: str, deadline: float) -> dict[str, Tree]:
@@ -235,8 +235,8 @@ def _wait(channel: Channel, kind: str, deadline: float) -> dict[str, Tree]:
     return said
 
 
-def _unwatched(feed: Feed, problem: str) -> Observation:
-    return Observation(feed.case, feed.tree, trouble=Trouble(UNWATCHED, problem))
+def _unmeasured(inputs: CaseInputs, problem: str) -> Observation:
+    return Observation(inputs.case, inputs.tree, trouble=Trouble(UNMEASURED, problem))
 
 
 def _words(error: Exception) -> str:

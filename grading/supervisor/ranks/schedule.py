@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grading.rebuild.dependencies import needed
-from grading.supervisor.cases import CELL_LIMITS, CellLimits, Fed, Step, Transcript
+from grading.supervisor.cases import CELL_LIMITS, CaseSet, CellLimits, Step, Transcript
 from grading.supervisor.ranks.run import run_routed
-from grading.supervisor.sandbox import Forkserver
+from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.session import run_steps
 from labkit import exercises
 from labkit.check import Verdict
@@ -43,18 +43,18 @@ def without_ranked(steps: Sequence[Step]) -> list[Step]:
     return [step for step in steps if step["do"] != "exercise" or not is_ranked(exercises.find(step["exercise"]))]
 
 
-def run_all(forkserver: Forkserver, steps: Sequence[Step], fed: Mapping[str, Fed]) -> Transcript:
+def run_all(sandbox: Sandbox, steps: Sequence[Step], case_sets: Mapping[str, CaseSet]) -> Transcript:
     """As `run_steps`, for steps that may have exercises of several ranks among them; these run after all their cells.
 
     Raises InfrastructureFault when the trouble is ours.
     """
-    transcript = run_steps(forkserver, without_ranked(steps), fed)
-    in_ranks = Ranked(forkserver, steps, transcript)
+    transcript = run_steps(sandbox, without_ranked(steps), case_sets)
+    in_ranks = Ranked(sandbox, steps, transcript)
     for exercise in (exercises.find(step["exercise"]) for step in steps if step["do"] == "exercise"):
         if is_ranked(exercise):
-            found = in_ranks.run(exercise, fed[exercise.id])
+            found = in_ranks.run(exercise, case_sets[exercise.id])
             transcript.exercises |= found.exercises
-            transcript.seen |= found.seen
+            transcript.readings |= found.readings
     transcript.cpu_s += in_ranks.cpu_s
     return transcript
 
@@ -66,7 +66,7 @@ class Ranked:
     first: what came of those; a cell that did not end is not run again. The ranks' time counts from `begin_again` on.
     """
 
-    forkserver: Forkserver
+    sandbox: Sandbox
     steps: Sequence[Step]
     first: Transcript
     limits: CellLimits = CELL_LIMITS
@@ -79,27 +79,27 @@ class Ranked:
         """The hidden cases have as much time as the public ones."""
         self._ends_at = time.monotonic() + self.limits.submission_s
 
-    def verdict(self, exercise: Exercise, fed: Fed, judged: Callable[[Transcript], Verdict]) -> Verdict:
+    def verdict(self, exercise: Exercise, cases: CaseSet, judged: Callable[[Transcript], Verdict]) -> Verdict:
         """Run an exercise and judge it, after the cells it needs or, where that does not do, after all cells.
 
         An answer that fails only because its ranks are processes is told so.
         """
         every = self._until(exercise)
         few = only_needed(every, exercise)
-        verdict = judged(self._run(few, exercise, fed))
+        verdict = judged(self._run(few, exercise, cases))
         if verdict.outcome not in _NOTHING_TO_GAIN and len(few) < len(every):
-            verdict = judged(self._run(every, exercise, fed))
-        if verdict.outcome == "failed" and not fed.is_sealed:
+            verdict = judged(self._run(every, exercise, cases))
+        if verdict.outcome == "failed" and not cases.is_sealed:
             # As the student has seen it: in a notebook the ranks are threads of one process.
-            together = run_steps(self.forkserver, few, {exercise.id: fed})
+            together = run_steps(self.sandbox, few, {exercise.id: cases})
             self.cpu_s += together.cpu_s
             if judged(together).score > 0:
                 return replace(verdict, hint=ONLY_TOGETHER)
         return verdict
 
-    def run(self, exercise: Exercise, fed: Fed) -> Transcript:
+    def run(self, exercise: Exercise, cases: CaseSet) -> Transcript:
         """Run an exercise after all its cells."""
-        return self._run(self._until(exercise), exercise, fed)
+        return self._run(self._until(exercise), exercise, cases)
 
     def _until(self, exercise: Exercise) -> list[Step]:
         """The cells before the exercise that end, and the exercise."""
@@ -111,14 +111,14 @@ class Ranked:
                 found.append(step)
         raise LookupError(f"{exercise.id} is none of the steps")
 
-    def _run(self, steps: Sequence[Step], exercise: Exercise, fed: Fed) -> Transcript:
+    def _run(self, steps: Sequence[Step], exercise: Exercise, cases: CaseSet) -> Transcript:
         found = Transcript()
         if time.monotonic() > self._ends_at:
             text = f"the notebook used more than {self.limits.submission_s:g} s before this could be run"
             trouble = Trouble("wall", text)
-            found.exercises[exercise.id] = [Observation(fed.feeds[0].case, fed.feeds[0].tree, trouble=trouble)]
+            found.exercises[exercise.id] = [Observation(cases.inputs[0].case, cases.inputs[0].tree, trouble=trouble)]
             return found
-        routed = run_routed(self.forkserver, steps, exercise, fed, self.limits)
+        routed = run_routed(self.sandbox, steps, exercise, cases, self.limits)
         self.cpu_s += routed.cpu_s
-        found.exercises[exercise.id], found.seen[exercise.id] = routed.runs, routed.seen
+        found.exercises[exercise.id], found.readings[exercise.id] = routed.runs, routed.readings
         return found
