@@ -4,51 +4,57 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import sys
+from dataclasses import dataclass
 
-import grading.build.cli
-from grading.commands import (
-    audit,
-    bundle,
-    collect,
-    course,
-    demo,
-    doctor,
-    explain,
-    export,
-    feedback,
-    grade,
-    report,
-    verify,
-)
-from grading.commands.shared import say
 from grading.errors import UserError
 
+
+@dataclass(frozen=True)
+class Command:
+    """One line of `--help`, and where the command is declared: `module` is imported once it is asked for.
+
+    adds: the function there that adds the command's arguments to its parser, and sets `run`.
+    """
+
+    name: str
+    help: str
+    module: str
+    adds: str = "add_arguments"
+
+
 COMMANDS = (
-    grading.build.cli,
-    bundle,
-    course,
-    collect,
-    grade,
-    feedback,
-    export,
-    report,
-    audit,
-    explain,
-    doctor,
-    verify,
-    demo,
+    Command("build", "make the student notebooks from solutions/", "grading.build.cli", "add_build_arguments"),
+    Command("table", "the table of all exercises", "grading.build.cli", "add_table_arguments"),
+    Command("bundle", "make the archive for students", "grading.commands.bundle"),
+    Command("course", "set up an nbgrader course from this repository", "grading.commands.course"),
+    Command(
+        "release",
+        "make the students' version of labs (nbgrader generate_assignment)",
+        "grading.commands.course",
+        "add_release_arguments",
+    ),
+    Command("collect", "take in submissions from a folder, a zip archive or the exchange", "grading.commands.collect"),
+    Command("grade", "grade the submissions of a lab", "grading.commands.grade"),
+    Command("feedback", "make the feedback pages of a lab", "grading.commands.feedback"),
+    Command("export", "write the grades to a file", "grading.commands.export"),
+    Command("report", "write one page about the class", "grading.commands.report"),
+    Command("audit", "verify the log, and explain grades from it", "grading.commands.audit"),
+    Command(
+        "explain", "a second look at one student: inputs, expected, got, budgets, code", "grading.commands.explain"
+    ),
+    Command("doctor", "say which isolation works on this machine", "grading.commands.doctor"),
+    Command("verify", "try to break the grader with known attacks", "grading.commands.verify"),
+    Command("demo", "grade a sample class and show the report", "grading.commands.demo"),
 )
 
 DISK_TROUBLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m grading", description="The instructor's side of the labs.")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(subparsers)
-    args = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = _parser(words).parse_args(words)
     try:
         return args.run(args)
     except UserError as error:
@@ -61,8 +67,21 @@ def main(argv: list[str] | None = None) -> int:
         print(f"grading: {error.strerror}{where}: mend that and run the same command again", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        say("interrupted: nothing that was finished is lost; run the same command again to go on")
+        text = "interrupted: nothing that was finished is lost; run the same command again to go on"
+        print(text, flush=True)
         return 130
+
+
+def _parser(words: list[str]) -> argparse.ArgumentParser:
+    """All commands by name, and the arguments of the one that is asked for: importing them all takes seconds."""
+    parser = argparse.ArgumentParser(prog="python -m grading", description="The instructor's side of the labs.")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    asked = next((word for word in words if any(word == command.name for command in COMMANDS)), None)
+    for command in COMMANDS:
+        added = subparsers.add_parser(command.name, help=command.help)
+        if command.name == asked:
+            getattr(importlib.import_module(command.module), command.adds)(added)
+    return parser
 
 
 if __name__ == "__main__":

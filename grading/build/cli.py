@@ -25,30 +25,25 @@ REBUILD = "python -m grading build"
 RETABLE = "python -m grading table --write"
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    """Registers both commands; each sets `run`, a function from the parsed arguments to the exit code."""
-    builder = subparsers.add_parser(
-        "build",
-        help="make the student notebooks from solutions/",
-        description="Makes notebooks/ from solutions/, and the exercise table in README.md.",
-    )
-    builder.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="sources (default: all of them)")
-    output = builder.add_mutually_exclusive_group()
+def add_build_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of `build`; like its neighbour it sets `run`, a function from the parsed arguments to the exit code."""
+    parser.description = "Makes notebooks/ from solutions/, and the exercise table in README.md."
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="sources (default: all of them)")
+    output = parser.add_mutually_exclusive_group()
     output.add_argument("--check", action="store_true", help="write nothing; exit 1 if anything is not fresh")
     output.add_argument("--solutions", type=Path, metavar="DIR", help="also write the solved notebooks to DIR")
-    add_root(builder)
-    builder.set_defaults(run=run_build)
+    add_root(parser)
+    parser.set_defaults(run=run_build)
 
-    tabler = subparsers.add_parser(
-        "table",
-        help="the table of all exercises",
-        description="Prints the table of all exercises, generated from their declarations.",
-    )
-    output = tabler.add_mutually_exclusive_group()
+
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of `table`."""
+    parser.description = "Prints the table of all exercises, generated from their declarations."
+    output = parser.add_mutually_exclusive_group()
     output.add_argument("--write", action="store_true", help="put it into README.md")
     output.add_argument("--check", action="store_true", help="exit 1 if README.md has another one")
-    add_root(tabler)
-    tabler.set_defaults(run=run_table)
+    add_root(parser)
+    parser.set_defaults(run=run_table)
 
 
 def add_root(parser: argparse.ArgumentParser) -> None:

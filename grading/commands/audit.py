@@ -21,8 +21,7 @@ from grading.log.head import Head, parse_short
 from grading.terminal import one_line
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("audit", help="verify the log, and explain grades from it")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--lab", help='only this lab: "02" or "02_float_formats"')
     parser.add_argument("--student", help="only this student, with the story of each grade")

@@ -23,8 +23,7 @@ NAME = "efficient-training-labs"
 LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("bundle", help="make the archive for students")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path(f"{NAME}.zip"))
     parser.set_defaults(run=run)
 

@@ -40,8 +40,7 @@ class Intake:
     missing: list[str] = field(default_factory=list)
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("collect", help="take in submissions from a folder, a zip archive or the exchange")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="the course")
     parser.add_argument("lab", help='"02" or "02_float_formats"')
     source = parser.add_mutually_exclusive_group(required=True)

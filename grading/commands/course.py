@@ -40,8 +40,8 @@ c.CourseDirectory.db_url = {db_url!r}
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("course", help="set up an nbgrader course from this repository")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of `course`."""
     parser.add_argument("folder", type=Path)
     parser.add_argument("--id", help="the course's name for nbgrader (default: the folder's name)")
     parser.add_argument(
@@ -51,7 +51,10 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "~/.pgpass or PGPASSWORD (default: a SQLite file in the course's folder)",
     )
     parser.set_defaults(run=run_course)
-    parser = subparsers.add_parser("release", help="make the students' version of labs (nbgrader generate_assignment)")
+
+
+def add_release_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those of `release`."""
     parser.add_argument("folder", type=Path)
     parser.add_argument("labs", nargs="*", help='"02" or "02_float_formats" (default: all)')
     parser.add_argument("--exchange", action="store_true", help="also put them where `nbgrader fetch_assignment` looks")

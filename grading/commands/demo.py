@@ -34,8 +34,7 @@ from grading.report.html import as_page
 from grading.report.record import NEEDS_GRADING, NOT_HANDED_IN, ClassRecord, Handin, LabRecord
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("demo", help="grade a sample class and show the report")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="where to put it (default: build/demo)")
     parser.add_argument("--students", type=int, default=FULL, help=f"size of the class (default: {FULL})")
     parser.add_argument("--labs", default="00,02", help="which labs to grade, or all (default: 00,02)")

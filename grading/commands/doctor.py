@@ -13,8 +13,7 @@ from grading.isolation.probe import try_tier
 from grading.isolation.tiers import TIERS
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("doctor", help="say which isolation works on this machine")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 

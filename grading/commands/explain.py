@@ -37,8 +37,7 @@ from labkit.spec import Exercise
 MAX_CASES = 5
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("explain", help="a second look at one student: inputs, expected, got, budgets, code")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("lab", help='"02" or "02_float_formats"')
     parser.add_argument("student")

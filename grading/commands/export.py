@@ -25,8 +25,7 @@ from grading.terminal import one_line
 ONLY_FOR = {"roster": "canvas", "id_field": "moodle", "comments": "moodle"}
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("export", help="write the grades to a file")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--format", choices=sorted(FORMATS), default="csv", help="default: csv")
     parser.add_argument("--lab", action="append", help="only this lab (may be given again)")

@@ -11,8 +11,7 @@ from grading.errors import UserError
 from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("feedback", help="make the feedback pages of a lab")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("lab", help='"02" or "02_float_formats"')
     parser.set_defaults(run=run)

@@ -18,11 +18,10 @@ from grading.pipeline import Interrupted, Ungraded, grade_lab, read_ungraded
 from grading.pipeline.interrupt import INTERRUPTED
 from grading.submissions import read_result
 
-__all__ = ["add_parser", "grade", "read_ungraded", "run", "written_key"]
+__all__ = ["add_arguments", "grade", "read_ungraded", "run", "written_key"]
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("grade", help="grade the submissions of a lab")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("lab", help='"02" or "02_float_formats"')
     parser.add_argument("--student", action="append", help="only this student (may be given again)")

@@ -12,8 +12,7 @@ from grading.report.files import write_file
 from grading.report.html import as_page
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("report", help="write one page about the class")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, help="the file to write (default: report.html in the course's folder)")
     parser.set_defaults(run=run)

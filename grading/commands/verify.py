@@ -24,8 +24,7 @@ from grading.verify.matrix import STOCK, Matrix, as_text
 from grading.verify.stock import run_stock
 
 
-def add_parser(subparsers: argparse._SubParsersAction) -> None:
-    parser = subparsers.add_parser("verify", help="try to break the grader with known attacks")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--isolation", choices=("all", *TIERS, NONE.name, STOCK), default="all", help="which tier (default: all)"
     )

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from grading.build.cli import add_parser, run_build, run_table
+from grading.build.cli import add_build_arguments, add_table_arguments, run_build, run_table
 from grading.build.table import BEGIN, END
 from tests.build import lesson
 from tests.build.lesson import EXERCISES
@@ -29,7 +29,9 @@ def command(course, capsys):
 
     def run(*words):
         parser = argparse.ArgumentParser()
-        add_parser(parser.add_subparsers(required=True))
+        commands = parser.add_subparsers(required=True)
+        add_build_arguments(commands.add_parser("build"))
+        add_table_arguments(commands.add_parser("table"))
         args = parser.parse_args([*words, "--root", str(course)])
         assert args.run in (run_build, run_table)
         code = args.run(args, EXERCISES)
