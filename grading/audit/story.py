@@ -8,7 +8,8 @@ from typing import Any
 from grading.audit.compare import Row
 from grading.audit.grades import WHAT_COUNTS
 from grading.log.entry import Entry
-from grading.terminal import amount_of, one_line
+from grading.terminal import one_line
+from labkit.units import by_name
 
 SHORT = 16
 
@@ -48,9 +49,9 @@ def _grade(facts: Mapping[str, Any]) -> list[str]:
         ("job", str(facts.get("job"))),
         ("grader", f"source {str(facts.get('grader'))[:SHORT]}; {versions}"),
         ("isolation", str(facts.get("isolation"))),
-        ("limits", ", ".join(amount_of(name, value) for name, value in (limits.get("cells") or {}).items())),
+        ("limits", ", ".join(by_name(name, value) for name, value in (limits.get("cells") or {}).items())),
         *_exercise_limits(limits.get("exercises") or {}),
-        ("usage", ", ".join(amount_of(name, value) for name, value in (facts.get("usage") or {}).items())),
+        ("usage", ", ".join(by_name(name, value) for name, value in (facts.get("usage") or {}).items())),
         ("outcomes", ", ".join(f"{name} {outcome}" for name, outcome in (facts.get("outcomes") or {}).items())),
         ("points", points + (f"; late penalty {penalty:g}" if penalty else "")),
         *(("note", note) for note in facts.get("notes") or ()),
@@ -60,7 +61,7 @@ def _grade(facts: Mapping[str, Any]) -> list[str]:
 
 def _exercise_limits(exercises: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     return [
-        ("", f"{name}: " + ", ".join(amount_of(what, value) for what, value in found.items() if value is not None))
+        ("", f"{name}: " + ", ".join(by_name(what, value) for what, value in found.items() if value is not None))
         for name, found in exercises.items()
     ]
 

@@ -28,11 +28,12 @@ from grading.supervisor.result import SubmissionResult
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.verdicts import Job
 from grading.supervisor.witness import Reading
-from grading.terminal import amount_of, one_line, printable
+from grading.terminal import one_line, printable
 from labkit import exercises
 from labkit.check import Verdict
-from labkit.check.text import mark_of, of_budget
+from labkit.check.text import mark_of
 from labkit.spec import Exercise
+from labkit.units import by_name, of_limit
 
 MAX_CASES = 5
 
@@ -155,7 +156,7 @@ def _about(course: Course, work: Graded, result: SubmissionResult | None, stored
     if result is not None:
         yield _line("isolation", result.isolation)
         if result.usage:
-            yield _line("usage", ", ".join(amount_of(name, value) for name, value in result.usage.items()))
+            yield _line("usage", ", ".join(by_name(name, value) for name, value in result.usage.items()))
     for note in result.notes if result else work.job.notes:
         yield _line("note", note)
 
@@ -177,7 +178,7 @@ def _exercise(exercise: Exercise, work: Graded, result: SubmissionResult | None,
         yield _line("run again", f"{look.run_again}; {len(look.public) + len(look.hidden)} fail")
     for reading in look.readings:
         unit = "_bytes" if reading.name.endswith("_bytes") else ""
-        said, measured = amount_of(unit, reading.claimed), amount_of(unit, reading.measured)
+        said, measured = by_name(unit, reading.claimed), by_name(unit, reading.measured)
         yield _line("witness", f"{reading.name}: the student's process said {said}, our measure is {measured}")
     for what, cases in (("public", look.public), ("hidden", look.hidden)):
         for case in cases[:MAX_CASES]:
@@ -198,7 +199,7 @@ def _verdict(what: str, verdict: Verdict) -> Iterator[str]:
     if verdict.hint:
         yield _line("  hint", verdict.hint)
     for budget in verdict.budgets:
-        yield _line("  measured", of_budget(*budget))
+        yield _line("  measured", of_limit(*budget))
 
 
 def _case(what: str, look: CaseLook) -> Iterator[str]:
@@ -214,12 +215,12 @@ def _case(what: str, look: CaseLook) -> Iterator[str]:
     if look.hint:
         yield _line("hint", look.hint)
     for budget in look.budgets:
-        yield _line("measured", of_budget(*budget))
+        yield _line("measured", of_limit(*budget))
     others = {
         name: value for name, value in look.measured.items() if name not in {budget[0] for budget in look.budgets}
     }
     if others:
-        yield _line("also", ", ".join(amount_of(name, value) for name, value in others.items()))
+        yield _line("also", ", ".join(one_line(by_name(name, value)) for name, value in others.items()))
 
 
 def _tree(label: str, lines: Sequence[str]) -> Iterator[str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from html import escape
 
-from labkit.check.text import mark_of, of_budget, over_budget
+from labkit.check.text import mark_of, over_budget
 from labkit.check.verdict import Verdict
+from labkit.units import of_limit
 
 # The theme's own signal colours, so that they can be told apart on dark ground too.
 _PASSED = "var(--jp-success-color1,#2e7d32)"
@@ -55,7 +56,7 @@ def as_html(verdict: Verdict) -> str:
     tint = _TINTS.get(verdict.outcome, _FAILED_TINT)
     rows = [*verdict.rows]
     told = {text for label, text in verdict.rows if label == "problem"}
-    used = [of_budget(*budget) for budget in verdict.budgets if over_budget(budget[0]) not in told]
+    used = [of_limit(*budget) for budget in verdict.budgets if over_budget(budget[0]) not in told]
     if used:
         rows.append(("used", "; ".join(used)))
     parts = [

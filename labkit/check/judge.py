@@ -16,6 +16,7 @@ from labkit.check.verdict import Verdict
 from labkit.compare import Mismatch, compare
 from labkit.spec import Case, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
 from labkit.tree import Opaque, leaves, plain
+from labkit.units import in_unit
 
 MOST_TO_DIAGNOSE = 2**20
 """The elements that a wrong result may have and still be looked at, where no right one tells what is reasonable."""
@@ -124,8 +125,8 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
             rows = (
                 *case_row,
                 ("problem", over_budget(budget.name, budget.at_least)),
-                ("measured", amount(measured, budget.unit)),
-                ("at least" if budget.at_least else "budget", amount(limit, budget.unit)),
+                ("measured", in_unit(measured, budget.unit)),
+                ("at least" if budget.at_least else "budget", in_unit(limit, budget.unit)),
                 *(("held", text) for text in run.held.get(budget.name, ())),
             )
             return _Failure("failed", rows, _specific_hint(oracle, run, expected) or budget.hint)
@@ -277,15 +278,6 @@ def _limit(budget, run: Observation) -> float:
 def describe(case: Case) -> str:
     """A case in one line: "n_rows=3, n_cols=1023"."""
     return ", ".join(f"{item.name}={getattr(case, item.name)!r}" for item in fields(case))
-
-
-def amount(value: float, unit: str) -> str:
-    """A measured amount with its unit; large byte counts in KiB or MiB as well."""
-    text = f"{value:,.0f} {unit}"
-    for name, size in (("MiB", 2**20), ("KiB", 2**10)):
-        if unit == "bytes" and value >= size:
-            return f"{text} ({value / size:,.1f} {name})"
-    return text
 
 
 def _points(exercise: Exercise) -> str:

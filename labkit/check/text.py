@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from labkit.check.verdict import Verdict
+from labkit.units import of_limit
 
 WIDTH = 96
 MAX_LINES = 12
@@ -43,19 +44,10 @@ def mark_of(verdict: Verdict) -> str:
 
 def _spent(verdict: Verdict) -> str:
     """What the answer used of its budgets, for a line that passed; of what may not be at all, nothing is said."""
-    parts = [of_budget(name, used, limit, unit) for name, used, limit, unit in verdict.budgets if limit]
+    parts = [of_limit(name, used, limit, unit) for name, used, limit, unit in verdict.budgets if limit]
     return f" Used: {'; '.join(parts)}." if parts else ""
 
 
 def over_budget(name: str, at_least: bool = False) -> str:
     """What is wrong where a budget is not kept, be it the most or the least of something."""
     return f"{'too little' if at_least else 'over budget'}: {name.replace('_', ' ')}"
-
-
-def of_budget(name: str, measured: float, limit: float, unit: str) -> str:
-    """A measure beside its budget: "49 of 288 operations", "109.3 of 151.1 KiB (peak)"."""
-    for larger, size in (("MiB", 2**20), ("KiB", 2**10)):
-        if unit == "bytes" and limit >= size:
-            return f"{measured / size:,.1f} of {limit / size:,.1f} {larger} ({name.removesuffix('_bytes')})"
-    label = "" if unit != "bytes" else f" ({name.removesuffix('_bytes')})"
-    return f"{measured:,.0f} of {limit:,.0f} {unit}{label}"

@@ -13,7 +13,7 @@ from grading.__main__ import main
 from grading.commands.grade import grade
 from grading.course import Course
 from grading.explain.tree_text import MAX_TEXT, lines_of
-from grading.terminal import amount_of, one_line, printable
+from grading.terminal import one_line, printable
 from labkit import exercises
 from labkit.tree import Opaque
 from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit
@@ -182,6 +182,3 @@ def test_trees_are_short() -> None:
 def test_text_for_a_terminal() -> None:
     assert printable("a\x1b[0mb\r\nc\td\u202e") == "a?[0mb\nc    d?"
     assert one_line("a\nb") == "a?b"
-    assert amount_of("peak_bytes", 3 * 2**20) == "peak 3.0 MiB"
-    assert amount_of("wall_s", 1.25) == "wall 1.25 s" and amount_of("messages", 1200) == "messages 1,200"
-    assert amount_of("x\x1b", None) == "x? None"
