@@ -23,6 +23,7 @@ from grading.supervisor import Job
 from grading.supervisor.cases import CaseInputs
 from grading.supervisor.verdicts import hidden_cases, public_cases
 from grading.worker.cells import Shell
+from grading.worker.protocol.steps import ServeExercise
 from labkit import exercises
 from labkit.check import judge
 from labkit.observe import gather_answers, observe
@@ -63,11 +64,11 @@ def _seconds(job: Job, shell: Shell) -> tuple[float, float, float]:
     secret = Secret(job.course_key, job.lab, job.student, job.attempt)
     began, began_cpu, judge_s = time.perf_counter(), time.process_time(), 0.0
     for step in job.steps:
-        if step["do"] != "exercise":
-            shell.run(step["source"])
+        if not isinstance(step, ServeExercise):
+            shell.run(step.source)
             continue
-        exercise = exercises.find(step["exercise"])
-        answers = gather_answers(exercise, {**shell.namespace, **step["texts"]})
+        exercise = exercises.find(step.exercise_id)
+        answers = gather_answers(exercise, {**shell.namespace, **step.texts})
         for is_hidden in (False, True):
             drawn = time.process_time()
             cases = hidden_cases(exercise, secret) if is_hidden else public_cases(exercise)

@@ -29,6 +29,7 @@ from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.verdicts import Job
 from grading.supervisor.witness import Reading
 from grading.terminal import one_line, printable
+from grading.worker.protocol.steps import ServeExercise
 from labkit import exercises
 from labkit.check import Verdict
 from labkit.check.text import mark_of
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     lab = course.lab(args.lab)
     work = _work(course, lab, args.student)
-    asked = [step["exercise"] for step in work.job.steps if step["do"] == "exercise"]
+    asked = [step.exercise_id for step in work.job.steps if isinstance(step, ServeExercise)]
     if args.exercise and args.exercise not in asked:
         raise UserError(f'lab {lab} has no exercise "{args.exercise}"', f"it has: {', '.join(asked) or 'none'}")
     names = [args.exercise] if args.exercise else asked
@@ -137,7 +138,7 @@ def _again(work: Graded, names: Sequence[str], isolation: str) -> Looks:
 
 def _only(work: Graded, names: Sequence[str]) -> Job:
     """The job without the exercises that were not asked for."""
-    steps = tuple(step for step in work.job.steps if step["do"] != "exercise" or step["exercise"] in names)
+    steps = tuple(step for step in work.job.steps if not isinstance(step, ServeExercise) or step.exercise_id in names)
     return replace(work.job, steps=steps)
 
 

@@ -75,7 +75,7 @@ def run_again(
     """
     with Sandbox(isolation) as sandbox:
         shown = run_all(sandbox, job.steps, public)
-        steps = [step for step in job.steps if not (step["id"] in shown.cells and shown.cells[step["id"]].skipped)]
+        steps = [step for step in job.steps if not (step.cell_id in shown.cells and shown.cells[step.cell_id].skipped)]
         return shown, run_all(sandbox, steps, hidden)
 
 

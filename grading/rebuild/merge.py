@@ -19,8 +19,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from grading.rebuild.dependencies import needed
 from grading.rebuild.submission import Submission, SubmittedCell
 from grading.rebuild.template import Template, TemplateCell
+from grading.worker.protocol.steps import RunCode, RunTest, ServeExercise, Step
 from labkit import exercises
-from labkit.spec import Tree
 
 START = ""
 
@@ -122,20 +122,20 @@ def _without_tags(markdown: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", without_links)
 
 
-def steps_of(merged: Merged) -> list[dict[str, Tree]]:
+def steps_of(merged: Merged) -> list[Step]:
     """What a worker does with the merged cells, in order: run code, serve an exercise, run a plain test."""
     idle = _idle(merged)
-    steps: list[dict[str, Tree]] = []
+    steps: list[Step] = []
     for cell in merged.cells:
         slot = cell.template
         if slot is not None and slot.kind == "check":
             texts = _text_answers(slot.exercise, merged)
-            steps.append({"id": cell.id, "do": "exercise", "exercise": slot.exercise, "texts": texts})
+            steps.append(ServeExercise(cell.id, slot.exercise, texts))
         elif slot is not None and slot.kind == "test":
             if cell.cell_type == "code":
-                steps.append({"id": cell.id, "do": "test", "source": slot.full_source})
+                steps.append(RunTest(cell.id, slot.full_source))
         elif cell.cell_type == "code" and cell.id not in idle:
-            steps.append({"id": cell.id, "do": "code", "source": cell.source})
+            steps.append(RunCode(cell.id, cell.source))
     return steps
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -11,9 +10,6 @@ from grading.supervisor.result import CellResult
 from grading.supervisor.witness import Reading
 from labkit.spec import Case, Observation, Tree
 from labkit.tree import leaves
-
-Step = Mapping[str, Tree]
-"""What a worker does next: run code, serve an exercise, run a plain test; with the id of the cell."""
 
 UNMEASURED = "unmeasured"
 """The kind of trouble of a case that whose memory could not be measured."""

@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, Step, Transcript
+from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, Transcript
 from grading.supervisor.result import CellResult
 from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.witness import MemoryWitness, Reading, probe_readings
 from grading.worker.confine.plan import NO_FILES, PLAIN, with_grants
+from grading.worker.protocol.steps import ServeExercise, Step, exercise_of, step_to_tree
 from grading.worker.wire.frames import Closed, WireError, case_to_tree, clean, trouble_from_tree
 from labkit import exercises
 from labkit.spec import Case, Exercise, GiB, Observation, Tree, Trouble
@@ -55,7 +56,7 @@ def run_steps(
         left = [
             step
             for step in steps
-            if step["id"] not in broken
+            if step.cell_id not in broken
             and not _is_recorded(step, transcript)
             and (step is alone or not _is_alone(step, case_sets))
         ]
@@ -76,11 +77,11 @@ def run_steps(
 
 def _is_alone(step: Step, case_sets: Mapping[str, CaseSet]) -> bool:
     """Whether an exercise has a job of its own: it was granted something, or the job is sealed for it."""
-    return step["do"] == "exercise" and bool(_grants(step, case_sets) or case_sets[step["exercise"]].is_sealed)
+    return isinstance(step, ServeExercise) and bool(_grants(step, case_sets) or case_sets[step.exercise_id].is_sealed)
 
 
 def _grants(step: Step, case_sets: Mapping[str, CaseSet]) -> tuple[str, ...]:
-    return granted(exercises.find(step["exercise"]), case_sets[step["exercise"]])
+    return granted(exercises.find(step.exercise_id), case_sets[step.exercise_id])
 
 
 def granted(exercise: Exercise, cases: CaseSet) -> tuple[str, ...]:
@@ -145,13 +146,13 @@ class _Attempt:
         """
         try:
             started_by = time.monotonic() + START_S
-            self._channel.send("job", {"steps": [dict(step) for step in steps], "fork": fork}, started_by)
+            self._channel.send("job", {"steps": [step_to_tree(step) for step in steps], "fork": fork}, started_by)
         except (TimeoutError, Closed) as error:
             # Nothing of the student's has run yet.
             raise InfrastructureFault("the worker did not take its job") from error
         for step in steps:
             try:
-                if step["do"] == "exercise":
+                if isinstance(step, ServeExercise):
                     ending = self._exercise(step, fork)
                     if ending == "threads" and not fork:
                         # Said where no fork was wanted, it is a lie that would have us begin again for ever.
@@ -194,10 +195,10 @@ class _Attempt:
         finally:
             self._seconds_in_cells += time.monotonic() - began
         # What a cell printed when it ran before is replaced.
-        shown = sum(len(cell.printed) for name, cell in self._transcript.cells.items() if name != step["id"])
+        shown = sum(len(cell.printed) for name, cell in self._transcript.cells.items() if name != step.cell_id)
         room = max(self._limits.printed - shown, 0)
         printed = clean(said["printed"], MAX_TEXT)
-        self._transcript.cells[step["id"]] = CellResult(
+        self._transcript.cells[step.cell_id] = CellResult(
             ok=said["ok"] is True,
             error=None if said["error"] is None else clean(said["error"], 400),
             printed=printed if len(printed) <= room else printed[:room] + "\n[the rest was cut]",
@@ -217,7 +218,7 @@ class _Attempt:
 
     def _exercise(self, step: Step, fork: bool) -> str:
         self._begin()
-        limit_s = exercises.find(step["exercise"]).run.wall_s
+        limit_s = exercises.find(step.exercise_id).run.wall_s
         self._allowed = f"{limit_s:g} s of wall time"
         limit_s += GRACE_S
         began = time.monotonic()
@@ -228,7 +229,7 @@ class _Attempt:
             return kind
         if kind != "ready":
             raise WireError(f'"{kind[:40]}" where "ready" was due')
-        name = step["exercise"]
+        name = step.exercise_id
         cases = self._case_sets[name]
         runs = self._transcript.exercises.setdefault(name, [])
         if cases.is_sealed and (problem := self._witness.seal(cases.cpu_s, files=not cases.bounds_memory)):
@@ -306,13 +307,13 @@ def _death(how: Tree) -> Trouble:
 
 def _record(ending: _Broken, transcript: Transcript, broken: dict[str, Trouble]) -> None:
     step, trouble = ending.step, ending.trouble
-    broken[step["id"]] = trouble
-    if step["do"] == "exercise":
-        runs = transcript.exercises.setdefault(step["exercise"], [])
+    broken[step.cell_id] = trouble
+    if isinstance(step, ServeExercise):
+        runs = transcript.exercises.setdefault(step.exercise_id, [])
         if not (runs and runs[-1].trouble):
             runs.append(Observation(Case(), {}, trouble=trouble))
     else:
-        transcript.cells[step["id"]] = CellResult(False, f"{trouble.text}: the cell was skipped", "", skipped=True)
+        transcript.cells[step.cell_id] = CellResult(False, f"{trouble.text}: the cell was skipped", "", skipped=True)
 
 
 def _give_up(open_steps: Sequence[Step], transcript: Transcript, limits: CellLimits) -> None:
@@ -322,17 +323,17 @@ def _give_up(open_steps: Sequence[Step], transcript: Transcript, limits: CellLim
 
 
 def _is_done(step: Step, transcript: Transcript, broken: Mapping[str, Trouble]) -> bool:
-    if step["id"] in broken:
+    if step.cell_id in broken:
         return True
-    return step["id"] in transcript.cells or _is_recorded(step, transcript)
+    return step.cell_id in transcript.cells or _is_recorded(step, transcript)
 
 
 def _is_recorded(step: Step, transcript: Transcript) -> bool:
-    return step["do"] == "exercise" and step["exercise"] in transcript.exercises
+    return exercise_of(step) in transcript.exercises
 
 
 def _until_exercise(steps: Sequence[Step]) -> list[Step]:
     for index, step in enumerate(steps):
-        if step["do"] == "exercise":
+        if isinstance(step, ServeExercise):
             return list(steps[: index + 1])
     return list(steps)

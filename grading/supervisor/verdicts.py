@@ -18,7 +18,7 @@ from pathlib import Path
 import grading
 import labkit
 from grading.hidden import Secret, hidden_of
-from grading.supervisor.cases import UNMEASURED, CaseInputs, CaseSet, Step, Transcript
+from grading.supervisor.cases import UNMEASURED, CaseInputs, CaseSet, Transcript
 from grading.supervisor.kernels import (
     cells_before,
     is_compiled,
@@ -33,6 +33,7 @@ from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResu
 from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.session import run_steps
 from grading.supervisor.witness import Reading, objection, probes_for
+from grading.worker.protocol.steps import RunCode, Step, exercise_of, step_to_tree
 from labkit import exercises
 from labkit.check import Verdict, judge
 from labkit.check.api import refusal
@@ -59,7 +60,8 @@ class Job:
     @property
     def key(self) -> str:
         """Everything that the result depends on, as one digest."""
-        parts = (self.lab, self.student, self.attempt, self.steps, self.program, grader_digest())
+        steps = list(map(step_to_tree, self.steps))
+        parts = (self.lab, self.student, self.attempt, steps, self.program, grader_digest())
         text = json.dumps(parts, sort_keys=True).encode()
         return hashlib.sha256(self.course_key + text).hexdigest()
 
@@ -161,7 +163,7 @@ def _told(verdict: Verdict) -> str:
 
 
 def _exercises_in(steps: Sequence[Step]) -> list[str]:
-    return [step["exercise"] for step in steps if step["do"] == "exercise"]
+    return [name for name in map(exercise_of, steps) if name is not None]
 
 
 def _second_run(steps: Sequence[Step], hidden: Mapping[str, CaseSet], cells: Mapping[str, CellResult]) -> list[Step]:
@@ -169,9 +171,9 @@ def _second_run(steps: Sequence[Step], hidden: Mapping[str, CaseSet], cells: Map
     steps = [
         step
         for step in steps
-        if (step["do"] == "code" and not cells[step["id"]].skipped) or step.get("exercise") in hidden
+        if (isinstance(step, RunCode) and not cells[step.cell_id].skipped) or exercise_of(step) in hidden
     ]
-    last = max((index for index, step in enumerate(steps) if step["do"] == "exercise"), default=-1)
+    last = max((index for index, step in enumerate(steps) if exercise_of(step)), default=-1)
     return steps[: last + 1]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from grading.worker.procfs import memory_of
+from grading.worker.protocol.steps import ServeExercise
 from grading.worker.rank import run_rank
 from grading.worker.taped import taping_of
 from grading.worker.wire.frames import Channel, case_from_tree, trouble_to_tree
@@ -25,12 +26,12 @@ from labkit.stage import Stage
 from labkit.tree import same
 
 
-def serve_exercise(channel: Channel, namespace: dict[str, object], step: dict[str, Tree]) -> None:
+def serve_exercise(channel: Channel, namespace: dict[str, object], step: ServeExercise) -> None:
     """Say "ready", then answer "case" and "probe" frames with "observed" and "probed" ones until "done"."""
     channel.send("ready")
-    exercise = exercises.find(step["exercise"])
+    exercise = exercises.find(step.exercise_id)
     _limit_memory(exercise)
-    answers = gather_answers(exercise, {**namespace, **step["texts"]})
+    answers = gather_answers(exercise, {**namespace, **step.texts})
     while True:
         kind, parts = channel.receive()
         if kind == "case":

@@ -15,9 +15,9 @@ import tempfile
 
 from grading.worker.cells import Shell
 from grading.worker.exercise import serve_exercise
+from grading.worker.protocol.steps import RunTest, ServeExercise, step_from_tree
 from grading.worker.rerun import serve_rerun
 from grading.worker.wire.frames import Channel
-from labkit.spec import Tree
 
 
 def run_job(channel_fd: int, folder: str) -> None:
@@ -45,17 +45,17 @@ def run_job(channel_fd: int, folder: str) -> None:
     # From here on the student's code may do to this process what it likes: ours has looked at it before.
     channel.send("begins")
     channel.receive()
-    for step in job["steps"]:
-        channel.send("at", {"id": step["id"]})
-        if step["do"] == "exercise":
+    for step in map(step_from_tree, job["steps"]):
+        channel.send("at", {"id": step.cell_id})
+        if isinstance(step, ServeExercise):
             if not _run_exercise(channel, shell, step, in_fork=job["fork"]):
                 return
         else:
-            channel.send("cell", shell.run(step["source"], value_wanted=step["do"] == "test"))
+            channel.send("cell", shell.run(step.source, value_wanted=isinstance(step, RunTest)))
     channel.send("end")
 
 
-def _run_exercise(channel: Channel, shell: Shell, step: dict[str, Tree], in_fork: bool) -> bool:
+def _run_exercise(channel: Channel, shell: Shell, step: ServeExercise, in_fork: bool) -> bool:
     """Whether the exercise could be served."""
     if not in_fork:
         serve_exercise(channel, shell.namespace, step)

@@ -17,6 +17,7 @@ from grading.build.syntax import parse, raises_anywhere
 from grading.hidden import Secret, hidden_of
 from grading.isolation.tiers import TIERS
 from grading.supervisor import Job, Sandbox, grade_job
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check import judge
 from labkit.check.verdict import Verdict
 from labkit.exercises.lab15 import launch as launching
@@ -89,8 +90,8 @@ def test_the_solution_passes_in_the_sandbox(tier: str) -> None:
     magic, _, text = solution_of("15-launch").partition("\n")
     source = f"{magic.removeprefix('# ')}\n{text}"
     steps = (
-        {"id": "15-launch", "do": "code", "source": source},
-        {"id": "15-launch-check", "do": "exercise", "exercise": "15-launch", "texts": {"script": source}},
+        RunCode("15-launch", source),
+        ServeExercise("15-launch-check", "15-launch", {"script": source}),
     )
     with Sandbox(require_tier(tier)) as sandbox:
         result = grade_job(sandbox, Job("15_ddp", "ada", "1", steps, (source,), (), b"key"))

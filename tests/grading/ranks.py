@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from grading.isolation.probe import try_tier
 from grading.supervisor import Job, Sandbox, SubmissionResult, grade_job
 from grading.worker.confine.plan import PLAIN, Limits
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from tests.grading.fake_labs import copy_into, registered
 
 PRELOAD = ("torch", "grading.worker.job")
@@ -27,7 +28,7 @@ def ranks_server(tier: str | None = None, limits: Limits = PLAIN) -> Iterator[Sa
 def graded(server: Sandbox, *cells: str, name: str = "98-sum") -> SubmissionResult:
     """A submission of these cells, the last of which has the answer."""
     *before, answer = cells
-    steps = [{"id": f"c{at}", "do": "code", "source": source} for at, source in enumerate(before)]
-    steps += [{"id": name, "do": "code", "source": answer}]
-    steps += [{"id": f"{name}-check", "do": "exercise", "exercise": name, "texts": {}}]
+    steps = [RunCode(f"c{at}", source) for at, source in enumerate(before)]
+    steps += [RunCode(name, answer)]
+    steps += [ServeExercise(f"{name}-check", name)]
     return grade_job(server, Job("98_test", "ada", "1", tuple(steps), cells, (), b"key"))

@@ -24,6 +24,7 @@ from grading.isolation.probe import try_tier
 from grading.isolation.tiers import isolates
 from grading.supervisor import Sandbox
 from grading.supervisor.session import run_steps
+from grading.worker.protocol.steps import RunCode
 from tests.grading import lessons
 
 pytestmark = pytest.mark.slow
@@ -146,7 +147,7 @@ def test_grading_anew_changes_no_grade(reference) -> None:
 
 def test_strings_have_the_same_hash_in_every_run() -> None:
     """Or an answer that goes through a set of strings would meet them in another order each time."""
-    step = {"id": "one", "do": "code", "source": "print([hash(str(n)) for n in range(8)])"}
+    step = RunCode("one", "print([hash(str(n)) for n in range(8)])")
     printed = []
     for _ in range(2):
         with Sandbox("none", preload=()) as sandbox:

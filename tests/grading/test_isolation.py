@@ -20,6 +20,7 @@ from grading.isolation.tiers import TIERS
 from grading.supervisor.sandbox import Ended, Sandbox
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.procfs import children
+from grading.worker.protocol.steps import RunCode, step_to_tree
 from grading.worker.seal import Seal
 from grading.worker.wire.frames import Channel, Closed
 from labkit import exercises
@@ -60,7 +61,7 @@ def run_cell(server: Sandbox, source: str, grants: tuple[str, ...] = ()) -> obje
 def cell(server: Sandbox, source: str, grants: tuple[str, ...] = ()) -> Iterator[Channel]:
     """A job that runs this cell now; its channel."""
     with closing(server.open_job(grants)) as channel:
-        channel.send("job", {"steps": [{"id": "a", "do": "code", "source": source}], "fork": True})
+        channel.send("job", {"steps": [step_to_tree(RunCode("a", source))], "fork": True})
         assert channel.receive(time.monotonic() + WITHIN_S)[0] == "begins"
         channel.send("go")
         assert channel.receive(time.monotonic() + WITHIN_S)[0] == "at"

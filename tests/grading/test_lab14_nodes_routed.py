@@ -8,6 +8,7 @@ import pytest
 from grading.demo.examples import example
 from grading.supervisor import Job, grade_job
 from grading.supervisor.result import ExerciseResult
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
 from tests.grading.ranks import ranks_server
@@ -27,9 +28,9 @@ def server():
 
 def graded(server, source: str) -> ExerciseResult:
     steps = (
-        {"id": "setup", "do": "code", "source": IMPORTS},
-        {"id": EXERCISE, "do": "code", "source": source},
-        {"id": f"{EXERCISE}-check", "do": "exercise", "exercise": EXERCISE, "texts": {}},
+        RunCode("setup", IMPORTS),
+        RunCode(EXERCISE, source),
+        ServeExercise(f"{EXERCISE}-check", EXERCISE),
     )
     result = grade_job(server, Job("14_collectives", "ada", "1", steps, (IMPORTS, source), (), b"key"))
     return result.exercises[EXERCISE]

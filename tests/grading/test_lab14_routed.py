@@ -7,6 +7,7 @@ import pytest
 from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.supervisor.result import ExerciseResult
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import public_verdict, solution_of
 from tests.grading.ranks import ranks_server
@@ -45,9 +46,9 @@ def server():
 def graded(server: Sandbox, exercise_id: str, source: str) -> ExerciseResult:
     """The result of a submission that answers this exercise alone."""
     steps = (
-        {"id": "setup", "do": "code", "source": IMPORTS},
-        {"id": exercise_id, "do": "code", "source": source},
-        {"id": f"{exercise_id}-check", "do": "exercise", "exercise": exercise_id, "texts": {}},
+        RunCode("setup", IMPORTS),
+        RunCode(exercise_id, source),
+        ServeExercise(f"{exercise_id}-check", exercise_id),
     )
     result = grade_job(server, Job("14_collectives", "ada", "1", steps, (IMPORTS, source), (), b"key"))
     return result.exercises[exercise_id]

@@ -11,6 +11,7 @@ from grading.isolation.plan import FULL
 from grading.isolation.probe import try_tier
 from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.result import ExerciseResult
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
 
@@ -55,9 +56,9 @@ def server():
 def graded(server, exercise_id: str, source: str) -> ExerciseResult:
     set_up = solution_of("15-setup")
     steps = (
-        {"id": "15-setup", "do": "code", "source": set_up},
-        {"id": exercise_id, "do": "code", "source": source},
-        {"id": f"{exercise_id}-check", "do": "exercise", "exercise": exercise_id, "texts": {}},
+        RunCode("15-setup", set_up),
+        RunCode(exercise_id, source),
+        ServeExercise(f"{exercise_id}-check", exercise_id),
     )
     job = Job("15_ddp", "ada", "1", steps, (set_up, source), (), b"key")
     return grade_job(server, job).exercises[exercise_id]

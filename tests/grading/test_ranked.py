@@ -10,6 +10,7 @@ import torch
 
 from grading.supervisor.ranks.schedule import is_ranked, only_needed, run_all, without_ranked
 from grading.supervisor.verdicts import public_cases
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit import exercises
 from labkit.compare import inputs_untouched
 from labkit.observe import make_inputs, observe
@@ -79,10 +80,10 @@ def test_one_rank_may_call_its_inputs_what_it_likes() -> None:
 
 def test_only_the_cells_that_an_answer_needs_run_first(server) -> None:
     cells = {"a": "import torch", "b": "helper = torch.add", "c": "other = 1", "98-sum": "def total(c, x): helper"}
-    steps = [{"id": name, "do": "code", "source": source} for name, source in cells.items()]
-    steps += [{"id": "98-sum-check", "do": "exercise", "exercise": "98-sum", "texts": {}}]
-    assert [step["id"] for step in only_needed(steps, SUM)] == ["a", "b", "98-sum", "98-sum-check"]
-    assert [step["id"] for step in without_ranked(steps)] == ["a", "b", "c", "98-sum"]
+    steps = [RunCode(name, source) for name, source in cells.items()]
+    steps += [ServeExercise("98-sum-check", "98-sum")]
+    assert [step.cell_id for step in only_needed(steps, SUM)] == ["a", "b", "98-sum", "98-sum-check"]
+    assert [step.cell_id for step in without_ranked(steps)] == ["a", "b", "c", "98-sum"]
     assert is_ranked(SUM) and not is_ranked(exercises.find("00-warm-up"))
 
 
@@ -108,8 +109,8 @@ def test_a_missing_answer_is_told_from_its_cell(server) -> None:
 
 
 def test_a_second_look_runs_ranks_too(server) -> None:
-    steps = [{"id": "98-sum", "do": "code", "source": SUMS}]
-    steps += [{"id": "98-sum-check", "do": "exercise", "exercise": "98-sum", "texts": {}}]
+    steps = [RunCode("98-sum", SUMS)]
+    steps += [ServeExercise("98-sum-check", "98-sum")]
     found = run_all(server, steps, {"98-sum": public_cases(SUM)})
     assert [run.trouble for run in found.exercises["98-sum"]] == [None, None]
     assert found.cells["98-sum"].ok and found.exercises["98-sum"][0].measured["collectives"] == 1

@@ -12,6 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from grading.build import student_version
 from grading.rebuild import Unreadable, merge, read_submission, read_template, rebuilt_notebook, steps_of
 from grading.rebuild.dependencies import needed
+from grading.worker.protocol.steps import RunTest
 from tests.grading.lessons import LAB, SOLUTION, cell_of, index_of, solved
 
 pytestmark = pytest.mark.filterwarnings("ignore::nbformat.warnings.DuplicateCellId")
@@ -39,7 +40,7 @@ def hand_in(tmp_path, template):
 
 
 def run_order(merged) -> list[str]:
-    return [step["id"] for step in steps_of(merged)]
+    return [step.cell_id for step in steps_of(merged)]
 
 
 def source_of(merged, cell_id: str) -> str:
@@ -64,8 +65,8 @@ def test_the_template_knows_what_each_cell_is_for(template) -> None:
 
 def test_hidden_tests_run_and_are_not_shown(template, hand_in) -> None:
     merged = hand_in()
-    (test,) = [step for step in steps_of(merged) if step["do"] == "test"]
-    assert "5,), 3.0" in test["source"]
+    (test,) = [step for step in steps_of(merged) if isinstance(step, RunTest)]
+    assert "5,), 3.0" in test.source
     assert "5,), 3.0" not in json.dumps(rebuilt_notebook(template, merged))
 
 

@@ -14,6 +14,7 @@ from grading.supervisor.cases import CaseInputs, CaseSet
 from grading.supervisor.ranks.run import run_routed
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.worker.procfs import descendants
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.measures import MEASURES, RANKS
 from labkit.observe import make_inputs, observe
 from labkit.spec import Observation
@@ -50,8 +51,8 @@ def simulated(source: str, case: Ranks) -> Observation:
 
 def routed(server: Sandbox, source: str, *cases: Ranks) -> list[Observation]:
     steps = [
-        {"id": "a", "do": "code", "source": source},
-        {"id": "b", "do": "exercise", "exercise": PROGRAM.id, "texts": {}},
+        RunCode("a", source),
+        ServeExercise("b", PROGRAM.id),
     ]
     case_set = CaseSet(tuple(CaseInputs(case, make_inputs(PROGRAM, case, 1)) for case in cases))
     return run_routed(server, steps, PROGRAM, case_set).runs
@@ -278,8 +279,8 @@ def test_waiting_for_others_is_no_time_of_its_own(server) -> None:
     answer += "    comm.broadcast(y, comm.world_size - 1)\n    return y"
     case = Ranks(3)
     steps = [
-        {"id": "a", "do": "code", "source": answer},
-        {"id": "b", "do": "exercise", "exercise": SUM.id, "texts": {}},
+        RunCode("a", answer),
+        ServeExercise("b", SUM.id),
     ]
     (run,) = run_routed(server, steps, SUM, CaseSet((CaseInputs(case, make_inputs(SUM, case, 1)),))).runs
     assert run.trouble is None

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 USER = 1234
 TRY = """
 import json
+from grading.worker.protocol.steps import RunCode, ServeExercise
 from grading.isolation.probe import try_tier
 from grading.supervisor import Sandbox, Job
 from grading.supervisor.run import close_sandboxes, run
@@ -26,10 +27,10 @@ RMS = "import torch\\ndef rms(x, dim):\\n    return x.double().pow(2).mean(dim).
 SUM = open("tests/right/02-blocked-sum/float64_accumulator.py").read()
 MERGE = open("tests/right/02-merge-smallest/two_queues.py").read()
 RANKS = open("tests/right/14-naive/the_last_rank_first.py").read()
-STEPS = [{"id": "c", "do": "code", "source": "import torch"}]
+STEPS = [RunCode("c", "import torch")]
 for name, source in (("00-warm-up", RMS), ("02-blocked-sum", SUM), ("02-merge-smallest", MERGE), ("14-naive", RANKS)):
-    STEPS.append({"id": name, "do": "code", "source": source})
-    STEPS.append({"id": f"{name}-check", "do": "exercise", "exercise": name, "texts": {}})
+    STEPS.append(RunCode(name, source))
+    STEPS.append(ServeExercise(f"{name}-check", name))
 told = {}
 for tier in ("kernel", "bwrap"):
     finding = try_tier(tier)

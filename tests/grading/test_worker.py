@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.cases import CellLimits
 from grading.supervisor.sandbox import Ended, InfrastructureFault
 from grading.supervisor.session import run_steps
+from grading.worker.protocol.steps import RunCode, ServeExercise, Step
 from labkit.device import FORKED_FROM
 
 GOOD = "def double(x):\n    return x * 2"
@@ -20,23 +22,23 @@ SWALLOWS = "\n    while True:\n        try:\n            while True: pass\n     
 pytestmark = pytest.mark.usefixtures("lab99")
 
 
-def code(name: str, source: str) -> dict:
-    return {"id": name, "do": "code", "source": source}
+def code(name: str, source: str) -> RunCode:
+    return RunCode(name, source)
 
 
-def exercise(name: str) -> dict:
-    return {"id": f"{name}-check", "do": "exercise", "exercise": name, "texts": {}}
+def exercise(name: str) -> ServeExercise:
+    return ServeExercise(f"{name}-check", name)
 
 
 DOUBLE = exercise("99-double")
 
 
-def graded(sandbox: Sandbox, *steps: dict, student: str = "ada", attempt: str = "1"):
-    program = tuple(step["source"] for step in steps if step["do"] == "code")
+def graded(sandbox: Sandbox, *steps: Step, student: str = "ada", attempt: str = "1"):
+    program = tuple(step.source for step in steps if isinstance(step, RunCode))
     return grade_job(sandbox, Job("99_test", student, attempt, steps, program, (), b"key"))
 
 
-def outcome(sandbox: Sandbox, *steps: dict) -> str:
+def outcome(sandbox: Sandbox, *steps: Step) -> str:
     return graded(sandbox, *steps).exercises["99-double"].outcome
 
 
@@ -320,7 +322,7 @@ def double(x):
 
 
 def test_a_partial_score_is_capped(sandbox) -> None:
-    share = {**exercise("99-share"), "texts": {"words": "some words"}}
+    share = replace(exercise("99-share"), texts={"words": "some words"})
     scores = {"0.25": 0.25, "7.0": 1.0, "-1.0": 0.0, "float('nan')": 0.0}
     for value, wanted in scores.items():
         result = graded(sandbox, code("99-share", f"share = {value}"), share)

@@ -6,13 +6,13 @@ The last binding counts, as in the notebook. Nothing is run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from IPython.core.inputtransformer2 import TransformerManager
 
+from grading.worker.protocol.steps import RunCode, Step, exercise_of
 from labkit.meters.tape import digest_of_node
-from labkit.spec import Tree
 
 
 @dataclass
@@ -37,14 +37,14 @@ _UNKNOWN = ast.Await(ast.Constant(None))
 """Stands for a value that the text does not show; no constant is made of it."""
 
 
-def cells_before(steps: Sequence[Mapping[str, Tree]], exercise_id: str) -> list[str]:
+def cells_before(steps: Sequence[Step], exercise_id: str) -> list[str]:
     """The code that has run when an exercise is served, of a job's steps."""
     cells = []
     for step in steps:
-        if step.get("exercise") == exercise_id:
+        if exercise_of(step) == exercise_id:
             break
-        if step["do"] == "code":
-            cells.append(step["source"])
+        if isinstance(step, RunCode):
+            cells.append(step.source)
     return cells
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, Step, bytes_in
+from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, bytes_in
 from grading.supervisor.ranks.router import RankTrouble, Router
 from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.session import (
@@ -24,6 +24,7 @@ from grading.supervisor.session import (
     over_limit,
 )
 from grading.supervisor.witness import FRAMES_BYTES, MemoryWitness, Reading, probe_readings
+from grading.worker.protocol.steps import Step, step_to_tree
 from grading.worker.wire.frames import Channel, Closed, WireError, case_to_tree, clean
 from labkit.measures import of_ranks
 from labkit.observe import n_ranks
@@ -124,7 +125,7 @@ class _Ranks:
         started_by = time.monotonic() + START_S
         try:
             for channel in self._channels:
-                channel.send("job", {"steps": [dict(step) for step in steps], "fork": False}, started_by)
+                channel.send("job", {"steps": [step_to_tree(step) for step in steps], "fork": False}, started_by)
             for channel in self._channels:
                 _wait(channel, "begins", started_by)
             self._has_begun = True

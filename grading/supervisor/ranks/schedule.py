@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grading.rebuild.dependencies import needed
-from grading.supervisor.cases import CELL_LIMITS, CaseSet, CellLimits, Step, Transcript
+from grading.supervisor.cases import CELL_LIMITS, CaseSet, CellLimits, Transcript
 from grading.supervisor.ranks.run import run_routed
 from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.session import run_steps
+from grading.worker.protocol.steps import RunCode, ServeExercise, Step, exercise_of
 from labkit import exercises
 from labkit.check import Verdict
 from labkit.spec import Exercise, Observation, Trouble
@@ -33,14 +34,16 @@ def is_ranked(exercise: Exercise) -> bool:
 
 def only_needed(steps: Sequence[Step], exercise: Exercise) -> list[Step]:
     """The exercise, after the cells that its answers are made in and that those look names up in."""
-    cells = [(step["id"], step["source"]) for step in steps if step["do"] == "code"]
+    cells = [(step.cell_id, step.source) for step in steps if isinstance(step, RunCode)]
     kept = needed(cells, [answer.name for answer in exercise.answers])
-    return [step for step in steps if step["id"] in kept or step.get("exercise") == exercise.id]
+    return [step for step in steps if step.cell_id in kept or exercise_of(step) == exercise.id]
 
 
 def without_ranked(steps: Sequence[Step]) -> list[Step]:
     """The steps less the exercises of several ranks, each of which is run by jobs of its own."""
-    return [step for step in steps if step["do"] != "exercise" or not is_ranked(exercises.find(step["exercise"]))]
+    return [
+        step for step in steps if not isinstance(step, ServeExercise) or not is_ranked(exercises.find(step.exercise_id))
+    ]
 
 
 def run_all(sandbox: Sandbox, steps: Sequence[Step], case_sets: Mapping[str, CaseSet]) -> Transcript:
@@ -50,7 +53,7 @@ def run_all(sandbox: Sandbox, steps: Sequence[Step], case_sets: Mapping[str, Cas
     """
     transcript = run_steps(sandbox, without_ranked(steps), case_sets)
     in_ranks = Ranked(sandbox, steps, transcript)
-    for exercise in (exercises.find(step["exercise"]) for step in steps if step["do"] == "exercise"):
+    for exercise in (exercises.find(step.exercise_id) for step in steps if isinstance(step, ServeExercise)):
         if is_ranked(exercise):
             found = in_ranks.run(exercise, case_sets[exercise.id])
             transcript.exercises |= found.exercises
@@ -105,9 +108,9 @@ class Ranked:
         """The cells before the exercise that end, and the exercise."""
         found = []
         for step in self.steps:
-            if step.get("exercise") == exercise.id:
+            if exercise_of(step) == exercise.id:
                 return [*found, step]
-            if step["do"] == "code" and not self.first.cells[step["id"]].skipped:
+            if isinstance(step, RunCode) and not self.first.cells[step.cell_id].skipped:
                 found.append(step)
         raise LookupError(f"{exercise.id} is none of the steps")
 

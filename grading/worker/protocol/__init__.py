@@ -1,0 +1,1 @@
+"""What supervisor and worker say to each other."""
