@@ -15,11 +15,11 @@ from random import Random
 
 import nbformat
 
-from grading.commands.course import config_text, release, set_up
 from grading.course import Course
 from grading.demo import handins
 from grading.demo.answers import LabAnswers, answers_of
 from grading.demo.handins import Made
+from grading.gradebook.setup import config_text, release, set_up
 from grading.verify.stock import CONFIG as STOCK_CONFIG
 from tests.grading import lessons
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from grading.commands.shared import table
+from grading.terminal import table
 from labkit import exercises
 from labkit.check import examine
 from labkit.oracles import oracle_of

@@ -19,9 +19,9 @@ from statistics import mean, median
 from benchmarks import _alone
 from benchmarks._meter import MiB, Timed, full_marks, run_ours, run_stock
 from benchmarks._submissions import TRIVIAL, Class, make_course, mixed_class, right_class
-from grading.commands.shared import table
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import BWRAP, KERNEL, NONE, isolates
+from grading.terminal import table
 from labkit import exercises
 
 LABS = {"02": "02", "trivial": TRIVIAL}

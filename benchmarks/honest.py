@@ -21,8 +21,8 @@ from pathlib import Path
 
 from benchmarks._meter import run_ours
 from benchmarks._submissions import Class, make_course, right_class
-from grading.commands.course import release
 from grading.course import Course
+from grading.gradebook.setup import release
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import TIERS
 from grading.supervisor import SubmissionResult

@@ -19,7 +19,7 @@ import torch
 
 from benchmarks._estimates import ESTIMATES
 from benchmarks._trained import Trained, everything_trained
-from grading.commands.shared import table
+from grading.terminal import table
 from labkit.meters.memory import measure_step, track_memory, training_step
 from labkit.meters.memory.dropout import byte_masks
 from tests.meters.allocator import allocator_peak_bytes

@@ -27,7 +27,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from grading.commands.shared import table
+from grading.terminal import table
 from grading.worker.procfs import cpu_s
 from labkit.meters.comm import track_comm
 from labkit.ranks import UNIT, Comm, run_ranks, simulate

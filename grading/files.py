@@ -1,14 +1,21 @@
-"""Read a file that a student may have laid out: a plain one of bounded size, never through a link, never waiting.
+"""Files: read one that a student may have laid out, and write one whole or not at all.
 
-Whose fault it is when it cannot be read is told apart here; what is in the file is not looked at.
+A file is read if it is a plain one of bounded size, never through a link, never waiting. Whose fault it is when it
+cannot be read is told apart here; what is in the file is not looked at.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
 import os
 import stat
+import tempfile
 from pathlib import Path
+from typing import BinaryIO
+
+from grading.errors import UserError
 
 _OF_THE_FILE = (
     errno.ENOENT,
@@ -36,9 +43,7 @@ def read_plain_file(path: Path, most_bytes: int, if_larger: str = "clear its out
     try:
         if any(part.is_symlink() for part in (path, *list(path.parents)[:2])):
             raise Unreadable(f"{path.name} is a link or lies behind one: ask for the file itself")
-        with open(path, "rb", opener=_open) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Unreadable(f"{path.name} is no ordinary file: ask for the file itself")
+        with open_plain_file(path) as file:
             # One more than allowed tells a file that is too large, even while it grows.
             data = file.read(most_bytes + 1)
     except OSError as error:
@@ -50,6 +55,51 @@ def read_plain_file(path: Path, most_bytes: int, if_larger: str = "clear its out
     return data
 
 
-def _open(path: str, flags: int) -> int:
+def open_plain_file(path: Path, folder: int | None = None) -> BinaryIO:
+    """Open a plain file to read it, in the folder of this descriptor if one is given.
+
+    Raises Unreadable for another kind of file, and OSError, for a link and a folder too.
+    """
+    file = open(path, "rb", opener=functools.partial(_open, folder=folder))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise Unreadable(f"{path.name} is no ordinary file: ask for the file itself")
+    return file
+
+
+def _open(path: str, flags: int, folder: int | None) -> int:
     # Not blocking, because a named pipe would keep us waiting for somebody to write into it.
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = False) -> None:
+    """Write a file so that it is there whole or not at all, whatever happens in between. Raises OSError.
+
+    durable: it has reached the disk when this returns, and would survive a power cut.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
+
+
+def write_output(path: Path, text: str) -> None:
+    """Replace a file that somebody asked for by this text in UTF-8, readable by its owner alone.
+
+    Raises UserError; then what was there before is still there.
+    """
+    try:
+        # A folder's name may hold bytes that are no text; they are spelled out.
+        write_whole(path, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror})", "choose another place with --out") from error

@@ -1,41 +1,44 @@
-"""From a submitted file to a job, and from a job to where its result is stored.
+"""From a submitted file to a submission that is ready to be run: its cells in the lab's template, and its job.
 
 The key of a job says everything that its result depends on, so `grade` may run the jobs of a class in parallel
-and nbgrader finds every result ready. Without that, as from the formgrader's button, it is made on the spot.
+and nbgrader finds every result ready. Nothing is run here.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from grading.course import Course
 from grading.intake.timestamp import read_time
-from grading.isolation import isolates
 from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
-from grading.supervisor import Job, SubmissionResult
-from grading.supervisor.run import run
+from grading.supervisor import Job
 
 NOT_A_NAME = re.compile(r"[*?\[\]\x00-\x1f\ud800-\udfff]")
 """Given to nbgrader, a student "a*" would stand for everybody whose name begins with an a."""
 
 
 @dataclass(frozen=True)
-class Graded:
-    """One submission on its way: its lab's template, the rebuilt cells, the job, and where the result is stored."""
+class Prepared:
+    """One submission, ready to be run: its lab's template, the rebuilt cells, the job, and where its result belongs.
+
+    Prepared(
+        Template("02_float_formats", cells=(TemplateCell("02-decode", "answer", …), …), notebook=…),
+        Merged(cells=(MergedCell("02-decode", "code", "def decode(…): …", "answer", …), …), notes=()),
+        Job("02_float_formats", "ada", attempt="9c1e…", steps=(…), program=("def decode(…): …", …), …),
+        Path("/course/.grading/results/02_float_formats/5f3c….json"),
+    )
+    """
 
     template: Template
     merged: Merged
     job: Job
-    stored: Path
+    result_path: Path
 
 
-def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
+def prepare(course: Course, lab: str, notebook: str, student: str) -> Prepared:
     """Read and rebuild a submission.
 
     Raises Unreadable for what is the student's to mend, UserError when the course lacks something, and OSError where
@@ -56,7 +59,7 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Graded:
         # One file must not keep the rest of the class from its grades, whatever is in it.
         raise Unreadable(f"it cannot be taken apart ({type(error).__name__}): look at the file") from error
     job = Job(lab, student, submission.digest, steps, program, merged.notes, course_key)
-    return Graded(template, merged, job, course.result(lab, job.key))
+    return Prepared(template, merged, job, course.result(lab, job.key))
 
 
 def _read(path: Path) -> Submission:
@@ -66,44 +69,4 @@ def _read(path: Path) -> Submission:
         others = sorted(other.name for other in path.parent.glob("*.ipynb") if other != path)
         if others and not path.exists():
             raise Unreadable(f"{error}; the folder has: {', '.join(others)}") from error
-        raise
-
-
-def result_of(course: Course, work: Graded, isolation: str) -> SubmissionResult:
-    """The stored result of a job, or a fresh one, which is stored before it is returned.
-
-    isolation is a tier or "auto". Raises InfrastructureFault.
-    """
-    found = read_result(work.stored, may_be_none=not isolates(isolation))
-    return found or store(course, run(work.job, isolation))
-
-
-def read_result(path: Path, may_be_none: bool = True) -> SubmissionResult | None:
-    """A stored result; None where there is none, where it was cut short, or where it was made without isolation and
-    `may_be_none` is false.
-    """
-    try:
-        result = SubmissionResult.from_json(json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-    return result if may_be_none or isolates(result.isolation) else None
-
-
-def store(course: Course, result: dict) -> SubmissionResult:
-    """Store what `run` returned, under the key that it bears. Raises OSError."""
-    path = course.result(result["lab"], result["key"])
-    write_whole(path, json.dumps(result, indent=1))
-    return SubmissionResult.from_json(result)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all, whatever happens in between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
         raise

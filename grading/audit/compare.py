@@ -1,4 +1,4 @@
-"""Hold the log against what it speaks of: the gradebook's points, the stored results, the kept submissions.
+"""Hold the log against what it speaks of: the gradebook's points, the stored results, the archived submissions.
 
 Points that a person gave in the formgrader are in columns of their own: they are told, and are no fault. Nothing is
 changed, and whether a grade is right is not asked.
@@ -20,9 +20,9 @@ from nbgrader.api import (
 )
 
 from grading.course import Course
-from grading.gradebook.reading import open_gradebook
-from grading.intake.store import kept
-from grading.log.entry import Entry
+from grading.gradebook.reading import open_for_reading
+from grading.intake.store import archived_path
+from grading.log.entry import LogEntry
 
 Who = tuple[str, str]
 """A lab and a student."""
@@ -46,7 +46,7 @@ class Row:
 def read_rows(course: Course) -> dict[Who, Row]:
     """Every student's points as they stand in the gradebook; nothing where there is no gradebook yet."""
     rows: dict[Who, Row] = {}
-    with open_gradebook(course) as gradebook:
+    with open_for_reading(course) as gradebook:
         if gradebook is None:
             return rows
         query = (
@@ -82,7 +82,7 @@ def read_rows(course: Course) -> dict[Who, Row]:
     return rows
 
 
-def differences(rows: Mapping[Who, Row], last: Mapping[Who, Entry]) -> list[tuple[Who, str]]:
+def differences(rows: Mapping[Who, Row], last: Mapping[Who, LogEntry]) -> list[tuple[Who, str]]:
     """Where the gradebook is not what the log last says, with a sentence each."""
     found = []
     for who in sorted({*rows, *last}):
@@ -97,7 +97,7 @@ def differences(rows: Mapping[Who, Row], last: Mapping[Who, Entry]) -> list[tupl
     return found
 
 
-def _of_one(row: Row, entry: Entry) -> list[str]:
+def _of_one(row: Row, entry: LogEntry) -> list[str]:
     logged = entry.facts.get("points") or {}
     texts = []
     for cell in sorted({*logged, *row.auto}):
@@ -121,19 +121,19 @@ def _points(value: float | None) -> str:
     return "none" if value is None else f"{value:g}"
 
 
-def file_problems(course: Course, entries: Iterable[Entry]) -> list[tuple[Who, str]]:
+def file_problems(course: Course, entries: Iterable[LogEntry]) -> list[tuple[Who, str]]:
     """Results and submissions that are gone or are not the bytes that the log names.
 
     entries: those of kind "graded". Of results only each student's last is looked at: a rerun replaces it.
     """
     found, looked_at = [], set()
-    last: dict[Who, Entry] = {}
+    last: dict[Who, LogEntry] = {}
     for entry in entries:
         lab, student, digest = (str(entry.facts.get(name)) for name in ("lab", "student", "submission"))
         last[lab, student] = entry
         if (lab, digest) not in looked_at:
             looked_at.add((lab, digest))
-            problem = _file_problem(kept(course, lab, digest), digest)
+            problem = _file_problem(archived_path(course, lab, digest), digest)
             if problem:
                 found.append(((lab, student), f"the submission that entry {entry.n} is of {problem}"))
     for (lab, student), entry in last.items():

@@ -6,15 +6,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from grading.audit.compare import Row
-from grading.audit.grades import WHAT_COUNTS
-from grading.log.entry import Entry
+from grading.log.entry import LogEntry
 from grading.terminal import one_line
 from labkit.units import by_name
 
 SHORT = 16
+WHAT_COUNTS = {
+    "submission": "the submission",
+    "grader": "the grader's code",
+    "environment": "the environment",
+    "limits": "the limits",
+    "isolation": "the isolation",
+    "job": "the lab's template or the job's steps",
+    "outcomes": "the outcomes",
+    "points": "the points",
+    "penalty": "the late penalty",
+}
+"""By the name of a fact, what a person calls it; the rest of an entry may differ between two equal grades."""
 
 
-def story_of(lab: str, student: str, entries: Iterable[Entry], row: Row | None) -> str:
+def story_of(lab: str, student: str, entries: Iterable[LogEntry], row: Row | None) -> str:
     """The lines about one student's grade in one lab; says so where the log has none."""
     theirs = [entry for entry in entries if (entry.facts.get("lab"), entry.facts.get("student")) == (lab, student)]
     graded = [entry for entry in theirs if entry.kind == "graded"]
@@ -30,7 +41,7 @@ def story_of(lab: str, student: str, entries: Iterable[Entry], row: Row | None) 
     return "\n".join(one_line(line) for line in lines)
 
 
-def _summary(entry: Entry) -> str:
+def _summary(entry: LogEntry) -> str:
     return f"{_total(entry.facts):g} points, given {_when(entry)} (entry {entry.n})"
 
 
@@ -70,7 +81,7 @@ def _given(points: float | None) -> str:
     return "waits for a person" if points is None else f"{points:g}"
 
 
-def _event(entry: Entry, is_first: bool) -> str:
+def _event(entry: LogEntry, is_first: bool) -> str:
     facts = entry.facts
     text = f"{_when(entry)}  entry {entry.n}: {entry.kind}"
     if entry.kind == "graded":
@@ -84,7 +95,7 @@ def _event(entry: Entry, is_first: bool) -> str:
     return f"{text}; {rest}" if rest else text
 
 
-def _when(entry: Entry) -> str:
+def _when(entry: LogEntry) -> str:
     return entry.time[:19].replace("T", " ") + " UTC"
 
 

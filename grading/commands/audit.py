@@ -7,18 +7,15 @@ tells later whether the log still begins with what had been written by then.
 from __future__ import annotations
 
 import argparse
-import hmac
 from collections import Counter
 from pathlib import Path
 
 from grading.audit.compare import Row, Who, differences, file_problems, read_rows
-from grading.audit.grades import last_grades
 from grading.audit.story import story_of
-from grading.commands.shared import say
 from grading.course import Course
-from grading.log import Entry, Log
-from grading.log.head import Head, parse_short
-from grading.terminal import one_line
+from grading.log import Log, LogEntry
+from grading.log.grades import last_grades
+from grading.terminal import one_line, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,11 +32,11 @@ def run(args: argparse.Namespace) -> int:
     lab = course.lab(args.lab) if args.lab else None
     log = Log(course)
     if args.head:
-        say(head_of(log).short(course.key()))
+        say(log.head().short(course.key()))
         return 0
     problems = log.verify()
     if args.expect:
-        problems += expected(log, args.expect)
+        problems += log.problems_since(args.expect)
     entries = [entry for entry in log.entries() if _is_asked(entry, lab, args.student)]
     rows = {who: row for who, row in read_rows(course).items() if _is_of(who, lab, args.student)}
     last = last_grades(entries)
@@ -51,27 +48,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if problems or found else 0
 
 
-def head_of(log: Log) -> Head:
-    """Where the log ends now."""
-    last = None
-    for entry in log.entries():
-        last = entry
-    return Head(last.n, last.digest) if last else Head(0, "0" * 64)
-
-
-def expected(log: Log, short: str) -> list[str]:
-    """What is wrong with the log as seen from a head that was written down. Raises UserError for what is no head."""
-    n, digits = parse_short(short)
-    key = log.course.key()
-    heads = [Head(entry.n, entry.digest) for entry in log.entries() if entry.n == n] if n else [Head(0, "0" * 64)]
-    if not heads:
-        return [f"the log has no entry {n}, and it had one when the head {n}-{digits} was written down"]
-    if any(hmac.compare_digest(head.short(key), f"{n}-{digits}") for head in heads):
-        return []
-    return [f"entry {n} is not the one that the head {n}-{digits} was taken from: the log was rewritten, or the key"]
-
-
-def _is_asked(entry: Entry, lab: str | None, student: str | None) -> bool:
+def _is_asked(entry: LogEntry, lab: str | None, student: str | None) -> bool:
     return _is_of((entry.facts.get("lab", ""), entry.facts.get("student", "")), lab, student)
 
 
@@ -79,7 +56,7 @@ def _is_of(who: Who, lab: str | None, student: str | None) -> bool:
     return lab in (None, who[0]) and student in (None, who[1])
 
 
-def _report(problems: list[str], found: list[tuple[Who, str]], rows: dict[Who, Row], last: dict[Who, Entry]) -> None:
+def _report(problems: list[str], found: list[tuple[Who, str]], rows: dict[Who, Row], last: dict[Who, LogEntry]) -> None:
     for problem in problems:
         say(one_line(f"log: {problem}"))
     for (lab, student), text in found:

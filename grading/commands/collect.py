@@ -11,33 +11,19 @@ import datetime
 import re
 import zoneinfo
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from grading.commands.shared import say, table
 from grading.course import Course
 from grading.errors import UserError
-from grading.intake.accept import SECONDS, UNCHANGED, accept, names_in
 from grading.intake.archive import open_archive
-from grading.intake.arrived import Arrivals, Refusal, Refused
-from grading.intake.choose import Way, choose
+from grading.intake.arrived import Arrivals
+from grading.intake.choose import Way
 from grading.intake.exchange import collect_exchange
 from grading.intake.folder import read_folder
-from grading.intake.history import read_history
 from grading.intake.platform import PLATFORMS
 from grading.intake.roster import read_roster
-
-
-@dataclass
-class Intake:
-    """What one run took in: rows of the table, and what was refused, by path."""
-
-    platform: str
-    rows: list[tuple[str, str, int | str, str, str]] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    passed_over: list[Refused] = field(default_factory=list)
-    changed: int = 0
-    missing: list[str] = field(default_factory=list)
+from grading.intake.take_in import Intake, take_in
+from grading.terminal import say, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,29 +61,6 @@ def run(args: argparse.Namespace) -> int:
     if intake.changed and not args.dry_run:
         say(f"next: python -m grading grade {args.folder} {args.lab}")
     return 1 if intake.refused else 0
-
-
-def take_in(
-    course: Course, lab: str, arrivals: Arrivals, way: Way, source: str, *, force: bool = False, dry_run: bool = False
-) -> Intake:
-    """Choose and accept. Raises UserError where the platform is unclear; a refused file is only reported."""
-    choice, history, names = choose(arrivals, lab, way), read_history(course, lab), names_in(course)
-    intake = Intake(choice.platform, refused=choice.refused, passed_over=choice.passed_over)
-    for candidate in choice.candidates:
-        student, path = candidate.student, candidate.entry.path
-        try:
-            done = accept(course, lab, candidate, source, history[student], names, force=force, dry_run=dry_run)
-        except Refusal as error:
-            intake.refused.append(Refused(path, str(error)))
-            continue
-        intake.changed += done.outcome != UNCHANGED
-        when = f"{done.when:{SECONDS}}" if done.when else ""
-        late = " (late, says the platform)" if candidate.late else ""
-        intake.rows.append((student, path, done.size_bytes, when, f"{done}{late}"))
-    if way.roster:
-        came = {candidate.student for candidate in choice.candidates}
-        intake.missing = [student for student in way.roster.students if student not in came]
-    return intake
 
 
 @contextlib.contextmanager

@@ -13,10 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from grading.commands.course import release, set_up
-from grading.commands.feedback import make_feedback
-from grading.commands.grade import grade
-from grading.commands.shared import say, table
 from grading.course import Course
 from grading.demo.answers import require_known
 from grading.demo.by_hand import grade_by_hand
@@ -25,13 +21,17 @@ from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
 from grading.demo.sample import fill_course
 from grading.demo.verify import surprises
 from grading.errors import UserError
+from grading.files import write_output
+from grading.gradebook.feedback import make_feedback
+from grading.gradebook.setup import release, set_up
 from grading.isolation import select_tier
 from grading.isolation.tiers import NONE
+from grading.pipeline import grade_lab
 from grading.report.collect import collect
 from grading.report.csv_table import as_csv
-from grading.report.files import write_file
 from grading.report.html import as_page
 from grading.report.record import NEEDS_GRADING, NOT_HANDED_IN, ClassRecord, Handin, LabRecord
+from grading.terminal import say, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,14 +59,14 @@ def run(args: argparse.Namespace) -> int:
     isolation = _isolation()
     for lab in course.labs():
         with _timed(f"{lab} graded"):
-            grade(course, lab, course.students(lab), args.workers, isolation)
+            grade_lab(course, lab, course.students(lab), args.workers, isolation)
     say(f"{grade_by_hand(course, students, expected)} answers graded by hand")
     for lab in course.labs():
         with _timed(f"{lab} feedback pages made"):
             make_feedback(course, lab)
     record = collect(course)
-    write_file(out / GRADES, as_csv(record))
-    write_file(out / PAGE, as_page(record, out / PAGE))
+    write_output(out / GRADES, as_csv(record))
+    write_output(out / PAGE, as_page(record, out / PAGE))
     show(record, students)
     found = surprises(record, students, expected)
     for line in found:

@@ -6,11 +6,11 @@ import argparse
 import os
 import platform
 
-from grading.commands.shared import say, table
 from grading.errors import UserError
 from grading.isolation import select_tier
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import TIERS
+from grading.terminal import say, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,22 +13,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grading.audit.grades import last_grades
-from grading.commands.shared import say
 from grading.course import Course
 from grading.errors import UserError
 from grading.explain.cases import UNKNOWN, CaseLook, cases_of, looks_at, run_again, stored_look
 from grading.explain.tree_text import lines_of
-from grading.intake.store import kept
+from grading.intake.store import archived_path
 from grading.isolation import CHOICES, select_tier
 from grading.log import Log
+from grading.log.grades import last_grades
 from grading.rebuild import Unreadable
-from grading.submissions import Graded, prepare, read_result
+from grading.results import read_result
+from grading.submissions import Prepared, prepare
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.verdicts import Job
 from grading.supervisor.witness import Reading
-from grading.terminal import one_line, printable
+from grading.terminal import one_line, printable, say
 from grading.worker.protocol.steps import ServeExercise
 from labkit import exercises
 from labkit.check import Verdict
@@ -84,7 +84,7 @@ class Look:
 Looks = dict[str, Look]
 
 
-def _work(course: Course, lab: str, student: str) -> Graded:
+def _work(course: Course, lab: str, student: str) -> Prepared:
     try:
         return prepare(course, lab, lab, student)
     except Unreadable as error:
@@ -93,19 +93,19 @@ def _work(course: Course, lab: str, student: str) -> Graded:
         raise UserError(problem, f"handed in: {one_line(known)}") from error
 
 
-def _stored_at(course: Course, work: Graded) -> tuple[Path, str | None]:
+def _stored_at(course: Course, work: Prepared) -> tuple[Path, str | None]:
     """Where the result of this very submission is, also of an earlier grader; and what is to be said of it."""
     job = work.job
     entry = last_grades(Log(course).entries(), job.lab).get((job.lab, job.student))
-    if entry is None or work.stored.is_file():
-        return work.stored, None
+    if entry is None or work.result_path.is_file():
+        return work.result_path, None
     if entry.facts.get("submission") != job.attempt:
-        return work.stored, f"the grade that was given (entry {entry.n} of the log) is of another submission"
+        return work.result_path, f"the grade that was given (entry {entry.n} of the log) is of another submission"
     then = "the grader or the lab has changed since this was graded: what is shown is the verdict of then"
     return course.result(job.lab, str(entry.facts.get("job"))), then
 
 
-def _stored(work: Graded, names: Sequence[str], result: SubmissionResult) -> Looks:
+def _stored(work: Prepared, names: Sequence[str], result: SubmissionResult) -> Looks:
     looks: Looks = {}
     for name in names:
         exercise, found = exercises.find(name), result.exercises[name]
@@ -116,7 +116,7 @@ def _stored(work: Graded, names: Sequence[str], result: SubmissionResult) -> Loo
     return looks
 
 
-def _again(work: Graded, names: Sequence[str], isolation: str) -> Looks:
+def _again(work: Prepared, names: Sequence[str], isolation: str) -> Looks:
     case_sets = {name: cases_of(work.job, name) for name in names}
     public, hidden = ({name: both[which] for name, both in case_sets.items()} for which in (0, 1))
     try:
@@ -136,18 +136,18 @@ def _again(work: Graded, names: Sequence[str], isolation: str) -> Looks:
     return looks
 
 
-def _only(work: Graded, names: Sequence[str]) -> Job:
+def _only(work: Prepared, names: Sequence[str]) -> Job:
     """The job without the exercises that were not asked for."""
     steps = tuple(step for step in work.job.steps if not isinstance(step, ServeExercise) or step.exercise_id in names)
     return replace(work.job, steps=steps)
 
 
-def _about(course: Course, work: Graded, result: SubmissionResult | None, stored: Path) -> Iterator[str]:
+def _about(course: Course, work: Prepared, result: SubmissionResult | None, stored: Path) -> Iterator[str]:
     lab, student = work.job.lab, work.job.student
     yield one_line(f"{student}, {lab}")
     places = {
         "submitted": course.submitted(lab, student),
-        "kept": kept(course, lab, work.job.attempt),
+        "kept": archived_path(course, lab, work.job.attempt),
         "result": stored,
         "graded": course.autograded(lab, student),
         "feedback": course.feedback(lab, student),
@@ -162,7 +162,7 @@ def _about(course: Course, work: Graded, result: SubmissionResult | None, stored
         yield _line("note", note)
 
 
-def _exercise(exercise: Exercise, work: Graded, result: SubmissionResult | None, look: Look) -> Iterator[str]:
+def _exercise(exercise: Exercise, work: Prepared, result: SubmissionResult | None, look: Look) -> Iterator[str]:
     found = result.exercises[exercise.id] if result else None
     yield f"== {exercise.id}  {exercise.title}"
     if found is None:
@@ -229,7 +229,7 @@ def _tree(label: str, lines: Sequence[str]) -> Iterator[str]:
         yield _line("" if index else label, line)
 
 
-def _code(exercise: Exercise, work: Graded, result: SubmissionResult | None) -> Iterator[str]:
+def _code(exercise: Exercise, work: Prepared, result: SubmissionResult | None) -> Iterator[str]:
     """The answer's cells as submitted, and the student's other cells that speak of its names."""
     ids = {answer.cell or exercise.id for answer in exercise.answers}
     names = "|".join(re.escape(answer.name) for answer in exercise.answers)

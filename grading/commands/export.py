@@ -6,21 +6,16 @@ Who cannot be written into a platform's file is named, never dropped in silence.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 
-from grading.commands.shared import say
 from grading.course import Course
 from grading.errors import UserError
-from grading.report.canvas import as_canvas, read_roster
+from grading.files import write_output
 from grading.report.collect import collect
-from grading.report.csv_table import as_csv
-from grading.report.exported import Exported, only_labs
-from grading.report.files import write_file
-from grading.report.moodle import ID_FIELDS, as_moodle
-from grading.report.people import read_people
-from grading.report.record import ClassRecord
-from grading.terminal import one_line
+from grading.report.exported import only_labs
+from grading.report.formats import FORMATS, ExportOptions
+from grading.report.moodle import ID_FIELDS
+from grading.terminal import one_line, say
 
 ONLY_FOR = {"roster": "canvas", "id_field": "moodle", "comments": "moodle"}
 
@@ -47,29 +42,10 @@ def run(args: argparse.Namespace) -> int:
         record = only_labs(record, [course.lab(name) for name in args.lab])
     name = "grades.csv" if args.format == "csv" else f"grades-{args.format}.csv"
     out = args.out or course.root / name
-    exported = FORMATS[args.format](course, record, args)
-    write_file(out, exported.text)
+    options = ExportOptions(args.roster, args.id_field or "idnumber", args.comments)
+    exported = FORMATS[args.format](course, record, options)
+    write_output(out, exported.text)
     for remark in exported.remarks:
         say(one_line(remark))
     say(f"wrote {out}")
     return 0
-
-
-def _csv(course: Course, record: ClassRecord, args: argparse.Namespace) -> Exported:
-    return Exported(as_csv(record))
-
-
-def _canvas(course: Course, record: ClassRecord, args: argparse.Namespace) -> Exported:
-    return as_canvas(record, read_people(course), read_roster(args.roster) if args.roster else None)
-
-
-def _moodle(course: Course, record: ClassRecord, args: argparse.Namespace) -> Exported:
-    return as_moodle(record, read_people(course), args.id_field or "idnumber", args.comments)
-
-
-FORMATS: dict[str, Callable[[Course, ClassRecord, argparse.Namespace], Exported]] = {
-    "csv": _csv,
-    "canvas": _canvas,
-    "moodle": _moodle,
-}
-"""By the name of the format: from the record of a class to the file's text."""

@@ -9,16 +9,14 @@ import argparse
 import os
 from pathlib import Path
 
-from grading.commands.shared import say, table
 from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.provenance import written
+from grading.gradebook.provenance import recorded_basis
 from grading.isolation import CHOICES, isolates, select_tier
-from grading.pipeline import Interrupted, Ungraded, grade_lab, read_ungraded
+from grading.pipeline import Interrupted, grade_lab
 from grading.pipeline.interrupt import INTERRUPTED
-from grading.submissions import read_result
-
-__all__ = ["add_arguments", "grade", "read_ungraded", "run", "written_key"]
+from grading.results import Ungraded, read_result
+from grading.terminal import say, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,27 +55,12 @@ def run(args: argparse.Namespace) -> int:
     return 1 if outcome.ungraded else 0
 
 
-def grade(
-    course: Course, lab: str, students: list[str], workers: int, isolation: str = "auto", cluster: str | None = None
-) -> list[Ungraded]:
-    """Grade these students' submissions; returns those that got no grade, with the reason.
-
-    Raises UserError while another run grades this course, and Interrupted after Ctrl-C.
-    """
-    return grade_lab(course, lab, students, workers, isolation, cluster).ungraded
-
-
 def _isolation_line(asked: str, cluster: str | None) -> str:
     if cluster is not None:
         return f"isolation: {asked}, on each host of the cluster"
     if not isolates(select_tier(asked)):
         return "isolation: NONE - students' programs run with your rights on this machine"
     return f"isolation: {select_tier(asked)}"
-
-
-def written_key(course: Course, lab: str, student: str) -> str | None:
-    """The key of the job whose result is in the graded notebook; None where there is no graded notebook."""
-    return written(course.autograded(lab, student)).job
 
 
 def print_summary(course: Course, lab: str, students: list[str], ungraded: list[Ungraded]) -> None:
@@ -87,7 +70,7 @@ def print_summary(course: Course, lab: str, students: list[str], ungraded: list[
         if student in without:
             rows.append((student, "", "", without[student].outcome))
             continue
-        key = written_key(course, lab, student)
+        key = recorded_basis(course.autograded(lab, student)).job
         result = read_result(course.result(lab, key)) if key else None
         outcomes = [item.outcome for item in result.exercises.values()] if result else []
         rows.append((student, outcomes.count("passed"), len(outcomes), _worst(outcomes)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from grading.commands.shared import say
 from grading.course import Course
+from grading.files import write_output
 from grading.report.collect import collect
-from grading.report.files import write_file
 from grading.report.html import as_page
+from grading.terminal import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     out = args.out or course.root / "report.html"
-    write_file(out, as_page(collect(course), out))
+    write_output(out, as_page(collect(course), out))
     say(f"wrote {out}")
     return 0

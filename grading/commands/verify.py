@@ -13,11 +13,11 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from grading.commands.shared import say
 from grading.errors import UserError
+from grading.files import write_output
 from grading.isolation import isolates, select_tier
 from grading.isolation.tiers import NONE, TIERS
-from grading.report.files import write_file
+from grading.terminal import say
 from grading.verify.attacks import FOLDER, Attack, load
 from grading.verify.batch import run_batch
 from grading.verify.matrix import STOCK, Matrix, as_text
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     matrix = replace(matrix, stock=run_stock(attacks, args.workers) if anew else stored_stock())
     say(as_text(matrix))
     if args.json:
-        write_file(args.json, json.dumps(matrix.to_json(), indent=1, ensure_ascii=False) + "\n")
+        write_output(args.json, json.dumps(matrix.to_json(), indent=1, ensure_ascii=False) + "\n")
     # Nothing that ran is no proof of anything.
     return 1 if matrix.breaches or not (matrix.batches or anew) else 0
 

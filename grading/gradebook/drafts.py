@@ -43,7 +43,7 @@ def make_draft(course: Course, lab: str, student: str, notebook: NotebookNode, i
     path.chmod(PERMISSIONS)
 
 
-def put_in_place(course: Course, lab: str, student: str) -> None:
+def publish_draft(course: Course, lab: str, student: str) -> None:
     """Let the draft take the place of what was graded before."""
     place = course.autograded(lab, student).parent
     if place.exists():

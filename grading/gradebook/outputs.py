@@ -11,9 +11,9 @@ from dataclasses import replace
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from grading.gradebook.provenance import NOTES, notes_of
+from grading.gradebook.provenance import METADATA, metadata_of
 from grading.rebuild import TemplateCell
-from grading.submissions import Graded
+from grading.submissions import Prepared
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from labkit.check.html import as_html
 from labkit.check.text import as_text
@@ -21,10 +21,10 @@ from labkit.check.verdict import Verdict
 
 
 def write_results(
-    notebook: NotebookNode, work: Graded, result: SubmissionResult, rests_on: dict[str, str]
+    notebook: NotebookNode, prepared: Prepared, result: SubmissionResult, basis: dict[str, str]
 ) -> NotebookNode:
-    """Fill in the outputs of a rebuilt notebook, and note in its metadata what the grade rests on."""
-    cells = {cell.id: cell for cell in work.merged.cells}
+    """Fill in the outputs of a rebuilt notebook, and note the basis of the grade in its metadata."""
+    cells = {cell.id: cell for cell in prepared.merged.cells}
     for node in notebook.cells:
         grade_id = node.metadata.get("nbgrader", {}).get("grade_id", node.id)
         merged = cells.get(grade_id)
@@ -37,7 +37,7 @@ def write_results(
             node.outputs = test_outputs(result.cells[grade_id], slot)
         elif grade_id in result.cells:
             node.outputs = cell_outputs(result.cells[grade_id])
-    notebook.metadata[NOTES] = notes_of(result, rests_on)
+    notebook.metadata[METADATA] = metadata_of(result, basis)
     return notebook
 
 

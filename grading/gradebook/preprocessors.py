@@ -16,13 +16,17 @@ from traitlets import Bool, Unicode
 
 from grading.course import Course
 from grading.gradebook.outputs import write_results
-from grading.gradebook.provenance import standing_of
+from grading.gradebook.provenance import lab_basis
+from grading.isolation import isolates
 from grading.rebuild import rebuilt_notebook
-from grading.submissions import Graded, prepare, result_of
+from grading.results import read_result, save_result
+from grading.submissions import Prepared, prepare
+from grading.supervisor import SubmissionResult
+from grading.supervisor.run import run
 
 
 class _CourseStep(NbGraderPreprocessor):
-    def prepared(self, resources: ResourcesDict) -> Graded:
+    def prepared(self, resources: ResourcesDict) -> Prepared:
         names = resources["nbgrader"]
         return prepare(self.course(), names["assignment"], names["notebook"], names["student"])
 
@@ -34,10 +38,10 @@ class Rebuild(_CourseStep):
     """Replaces the submitted notebook by the template with the student's answers in it."""
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        work = self.prepared(resources)
-        for note in work.merged.notes:
-            self.log.warning("%s: %s", work.job.student, note)
-        return rebuilt_notebook(work.template, work.merged), resources
+        prepared = self.prepared(resources)
+        for note in prepared.merged.notes:
+            self.log.warning("%s: %s", prepared.job.student, note)
+        return rebuilt_notebook(prepared.template, prepared.merged), resources
 
 
 class Supervise(_CourseStep):
@@ -47,9 +51,18 @@ class Supervise(_CourseStep):
     within_grade = Bool(False, help="Set by `python -m grading grade`, which holds the course.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
-        course, work = self.course(), self.prepared(resources)
+        course, prepared = self.course(), self.prepared(resources)
         with contextlib.nullcontext() if self.within_grade else course.locked():
-            result = result_of(course, work, self.isolation)
+            result = _result_of(course, prepared, self.isolation)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            standing = standing_of(course, work.job.lab, gradebook, work.job.student)
-        return write_results(nb, work, result, standing.rests_on(course, work)), resources
+            basis = lab_basis(course, prepared.job.lab, gradebook, prepared.job.student)
+        return write_results(nb, prepared, result, basis.of(course, prepared)), resources
+
+
+def _result_of(course: Course, prepared: Prepared, isolation: str) -> SubmissionResult:
+    """The stored result of a job, or a fresh one, which is stored before it is returned.
+
+    isolation is a tier or "auto". Raises InfrastructureFault.
+    """
+    stored = read_result(prepared.result_path, may_be_none=not isolates(isolation))
+    return stored or save_result(course, run(prepared.job, isolation))

@@ -1,6 +1,6 @@
-"""What a written grade rests on, part by part, so that a regrade happens when one changed and can say which.
+"""The basis of a grade, part by part: a regrade happens when a part has changed, and can say which.
 
-The parts lie in the graded notebook's metadata. Nothing is judged here.
+The parts are written into the graded notebook's metadata. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -15,30 +15,35 @@ from sqlalchemy import select
 
 from grading.course import Course
 from grading.errors import UserError
+from grading.intake.timestamp import TIMESTAMP
 from grading.isolation import isolates
-from grading.submissions import Graded
+from grading.submissions import Prepared
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.verdicts import grader_digest
 
-NOTES = "grading"
+METADATA = "grading"
 """The name of our entry in a graded notebook's metadata."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What the gradebook and the course say of a lab: the parts that all students share, and each one's extension."""
+class LabBasis:
+    """What the gradebook and the course say of a lab: the parts that all students share, and each one's extension.
+
+    LabBasis(shared={"lab": "0c4f…", "points": "77aa…", "due date": "2026-03-02 12:00:00", …},
+             extensions={"ada": "None", "bob": "2 days, 0:00:00"})
+    """
 
     shared: dict[str, str]
     extensions: dict[str, str]
 
-    def rests_on(self, course: Course, work: Graded) -> dict[str, str]:
-        """The parts that this student's grade rests on; digests and short texts."""
-        path = course.submitted(work.job.lab, work.job.student).with_name("timestamp.txt")
+    def of(self, course: Course, prepared: Prepared) -> dict[str, str]:
+        """The basis of this student's grade, part by part; digests and short texts."""
+        path = course.submitted(prepared.job.lab, prepared.job.student).with_name(TIMESTAMP)
         timestamp = path.read_text().strip() if path.is_file() else ""
-        extension = self.extensions.get(work.job.student, str(None))
+        extension = self.extensions.get(prepared.job.student, str(None))
         return {
-            "submission": work.job.attempt,
+            "submission": prepared.job.attempt,
             **self.shared,
             "time of submission": timestamp,
             "extension": extension,
@@ -46,15 +51,18 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Written:
-    """What a graded notebook says of itself; all empty where there is none."""
+class RecordedBasis:
+    """What a graded notebook says of its own grade; all empty where there is no graded notebook.
+
+    RecordedBasis(job="5f3c…", isolation="kernel", basis={"submission": "9c1e…", "lab": "0c4f…", …})
+    """
 
     job: str | None = None
     isolation: str = ""
-    rests_on: dict[str, str] = field(default_factory=dict)
+    basis: dict[str, str] = field(default_factory=dict)
 
 
-def standing_of(course: Course, lab: str, gradebook: Gradebook, student: str | None = None) -> Standing:
+def lab_basis(course: Course, lab: str, gradebook: Gradebook, student: str | None = None) -> LabBasis:
     """Read it for all students or for one.
 
     Raises UserError where the lab was never released, or where what it imports is not installed.
@@ -81,7 +89,7 @@ def standing_of(course: Course, lab: str, gradebook: Gradebook, student: str | N
         "grader": grader_digest(),
         "environment": environment(),
     }
-    return Standing(shared, {name: str(extension) for name, extension in gradebook.db.execute(rows)})
+    return LabBasis(shared, {name: str(extension) for name, extension in gradebook.db.execute(rows)})
 
 
 def environment() -> str:
@@ -89,27 +97,27 @@ def environment() -> str:
     return ", ".join(f"{name} {version}" for name, version in versions().items())
 
 
-def notes_of(result: SubmissionResult, rests_on: dict[str, str]) -> dict:
-    """The entry that a graded notebook carries; `written` reads it back."""
-    return {"job": result.key, "isolation": result.isolation, "rests_on": rests_on, "notes": list(result.notes)}
+def metadata_of(result: SubmissionResult, basis: dict[str, str]) -> dict:
+    """The entry that a graded notebook carries; `recorded_basis` reads it back."""
+    return {"job": result.key, "isolation": result.isolation, "rests_on": basis, "notes": list(result.notes)}
 
 
-def written(path: Path) -> Written:
-    """What the graded notebook at `path` rests on."""
+def recorded_basis(path: Path) -> RecordedBasis:
+    """The basis that the graded notebook at `path` was written with."""
     try:
-        notes = json.loads(path.read_text())["metadata"][NOTES]
-        return Written(notes["job"], notes["isolation"], dict(notes["rests_on"]))
+        metadata = json.loads(path.read_text())["metadata"][METADATA]
+        return RecordedBasis(metadata["job"], metadata["isolation"], dict(metadata["rests_on"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return Written()
+        return RecordedBasis()
 
 
-def changed(old: Written, key: str, rests_on: dict[str, str], has_row: bool, may_be_none: bool) -> list[str]:
+def changes_since(old: RecordedBasis, key: str, basis: dict[str, str], has_row: bool, may_be_none: bool) -> list[str]:
     """The names of what differs from what was written; empty where the written grade stands.
 
     key is the job's now, has_row whether the gradebook knows the submission, may_be_none whether a grade that was
     made without isolation counts.
     """
-    found = [name for name, value in rests_on.items() if old.rests_on.get(name) != value]
+    found = [name for name, value in basis.items() if old.basis.get(name) != value]
     if "environment" in found and "grader" in found:
         # The grader's digest covers the versions as well.
         found.remove("grader")

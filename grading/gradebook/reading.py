@@ -16,7 +16,7 @@ from grading.nbgrader_api import load_config
 
 
 @contextlib.contextmanager
-def open_gradebook(course: Course) -> Iterator[Gradebook | None]:
+def open_for_reading(course: Course) -> Iterator[Gradebook | None]:
     """The gradebook, or None where the course has none yet. Raises UserError where its server is gone or it is held."""
     folder = CourseDirectory(config=load_config(course))
     url = make_url(folder.db_url)

@@ -24,7 +24,7 @@ _HELD = ("locked", "lock timeout", "deadlock")
 T = TypeVar("T")
 
 
-class Refused(Exception):
+class StatementRejected(Exception):
     """The database refused a statement, for the reason in `orig`."""
 
     def __init__(self, orig: BaseException) -> None:
@@ -40,14 +40,14 @@ class BatchSession(Session):
             self.flush()
         except OperationalError as error:
             # SQLAlchemy's own error would be taken for a bad entry by nbgrader, and its cause lost.
-            raise Refused(error.orig) from error
+            raise StatementRejected(error.orig) from error
 
     def commit_batch(self) -> None:
         super().commit()
 
 
 @contextlib.contextmanager
-def open_gradebook(folder: CourseDirectory) -> Iterator[Gradebook]:
+def open_for_writing(folder: CourseDirectory) -> Iterator[Gradebook]:
     """The gradebook, with a BatchSession: what is not committed by `commit_batch` is lost at the end.
 
     Raises UserError where the database cannot be opened or stays locked.
@@ -70,7 +70,7 @@ def patiently(do: Callable[[], T], undo: Callable[[], None] = lambda: None) -> T
     while True:
         try:
             return do()
-        except (OperationalError, Refused, NbgraderFailed) as error:
+        except (OperationalError, StatementRejected, NbgraderFailed) as error:
             undo()
             reason = str(getattr(error, "orig", error)).strip().split("\n")[0]
             is_held = any(word in reason for word in _HELD)

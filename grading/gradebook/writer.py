@@ -22,39 +22,38 @@ from traitlets.config import Config
 
 from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.drafts import draft_of, make_draft, put_in_place
+from grading.gradebook.drafts import draft_of, make_draft, publish_draft
 from grading.gradebook.ours import is_ours
 from grading.gradebook.outputs import write_results
-from grading.gradebook.provenance import Standing, standing_of
+from grading.gradebook.provenance import LabBasis, lab_basis
 from grading.gradebook.scores import Scores, scores_of
-from grading.gradebook.session import open_gradebook, patiently
+from grading.gradebook.session import open_for_writing, patiently
 from grading.nbgrader_api import expect_success, open_api
 from grading.rebuild import rebuilt_notebook
-from grading.submissions import Graded
+from grading.submissions import Prepared
 from grading.supervisor.result import SubmissionResult
 
 
 @dataclass(frozen=True)
-class Ready:
-    """A graded submission, ready to be written, with what its grade rests on."""
+class GradedSubmission:
+    """A submission with its result and the basis of its grade, ready to be written."""
 
-    work: Graded
+    prepared: Prepared
     result: SubmissionResult
-    rests_on: dict[str, str]
+    basis: dict[str, str]
 
     @property
     def student(self) -> str:
-        return self.work.job.student
+        return self.prepared.job.student
 
     def notebook(self) -> NotebookNode:
         """The rebuilt notebook with its results."""
-        return write_results(
-            rebuilt_notebook(self.work.template, self.work.merged), self.work, self.result, self.rests_on
-        )
+        rebuilt = rebuilt_notebook(self.prepared.template, self.prepared.merged)
+        return write_results(rebuilt, self.prepared, self.result, self.basis)
 
 
-Record = Callable[[Ready, Scores, float], None]
-"""Told of every grade, with the late penalty in points, when it is in the gradebook."""
+OnSaved = Callable[[GradedSubmission, Scores, float], None]
+"""Called for every grade that is in the gradebook now, with the late penalty in points."""
 
 
 class Writer:
@@ -65,7 +64,7 @@ class Writer:
         self._lab = lab
         self._api = api
         self._gradebook = gradebook
-        self.standing: Standing = patiently(lambda: standing_of(course, lab, gradebook))
+        self.basis: LabBasis = patiently(lambda: lab_basis(course, lab, gradebook))
         self._names = patiently(self._cell_names)
         self._require_released()
         # As CheckCellMetadata does of each notebook; what is rebuilt has its metadata from the template alone.
@@ -77,45 +76,45 @@ class Writer:
         """Whether an earlier run ended while it wrote this student's grade."""
         return draft_of(self._course, self._lab, student).exists()
 
-    def save(self, batch: Sequence[Ready], record: Record) -> None:
-        """Bring these grades into the gradebook, all or none, and `record` each. They are written once finished.
+    def save(self, batch: Sequence[GradedSubmission], on_saved: OnSaved) -> None:
+        """Bring these grades into the gradebook, all or none. They are written once finished.
 
         Raises UserError where the gradebook cannot be used, or OSError. Whatever else is raised is about one of them.
         """
         if not self.is_direct:
-            for ready in batch:
-                self._save_by_nbgrader(ready, record)
+            for graded in batch:
+                self._save_by_nbgrader(graded, on_saved)
             return
-        notebooks = [ready.notebook() for ready in batch]
+        notebooks = [graded.notebook() for graded in batch]
         scores = [scores_of(notebook) for notebook in notebooks]
-        for ready, notebook in zip(batch, notebooks, strict=True):
-            make_draft(self._course, self._lab, ready.student, notebook, self._api.coursedir.ignore)
+        for graded, notebook in zip(batch, notebooks, strict=True):
+            make_draft(self._course, self._lab, graded.student, notebook, self._api.coursedir.ignore)
         penalties = patiently(lambda: self._save(batch, scores), self._gradebook.db.rollback)
-        for ready, score, penalty in zip(batch, scores, penalties, strict=True):
-            record(ready, score, penalty)
+        for graded, score, penalty in zip(batch, scores, penalties, strict=True):
+            on_saved(graded, score, penalty)
 
-    def finish(self, ready: Ready) -> None:
+    def finish(self, graded: GradedSubmission) -> None:
         """Let this student's folder say that the saved grade is written. Raises OSError; then it is unfinished."""
         if self.is_direct:
-            put_in_place(self._course, self._lab, ready.student)
+            publish_draft(self._course, self._lab, graded.student)
         else:
-            shutil.rmtree(draft_of(self._course, self._lab, ready.student))
+            shutil.rmtree(draft_of(self._course, self._lab, graded.student))
 
-    def _save_by_nbgrader(self, ready: Ready, record: Record) -> None:
+    def _save_by_nbgrader(self, graded: GradedSubmission, on_saved: OnSaved) -> None:
         # There is no draft, but its folder says for as long that the writing did not end.
-        draft_of(self._course, self._lab, ready.student).mkdir(parents=True, exist_ok=True)
-        call = functools.partial(self._api.autograde, self._lab, ready.student, force=True, create=True)
+        draft_of(self._course, self._lab, graded.student).mkdir(parents=True, exist_ok=True)
+        call = functools.partial(self._api.autograde, self._lab, graded.student, force=True, create=True)
         patiently(lambda: expect_success(self._course, call()))
-        submission = self._gradebook.find_submission(self._lab, ready.student)
+        submission = self._gradebook.find_submission(self._lab, graded.student)
         penalty = float(submission.late_submission_penalty or 0.0)
         self._gradebook.db.rollback()
-        record(ready, scores_of(ready.notebook()), penalty)
+        on_saved(graded, scores_of(graded.notebook()), penalty)
 
-    def _save(self, batch: Sequence[Ready], scores: Sequence[Scores]) -> list[float]:
+    def _save(self, batch: Sequence[GradedSubmission], scores: Sequence[Scores]) -> list[float]:
         """Into the database; returns the late penalties in points."""
         session = self._gradebook.db()
         try:
-            submissions = [self._submission(ready.student) for ready in batch]
+            submissions = [self._submission(graded.student) for graded in batch]
             saved = [
                 self._save_scores(submission, score) for submission, score in zip(submissions, scores, strict=True)
             ]
@@ -168,10 +167,10 @@ class Writer:
         return {cell.id: cell.name for cell in cells}
 
     def _require_released(self) -> None:
-        graded = (
+        with_points = (
             cell.id for cell in self._course.template(self._lab).cells if cell.kind in ("check", "test", "manual")
         )
-        if missing := sorted(set(graded) - set(self._names.values())):
+        if missing := sorted(set(with_points) - set(self._names.values())):
             remedy = f"release the lab again: python -m grading release {self._course.root} {self._lab}"
             raise UserError(f"the gradebook does not know {', '.join(missing)} of {self._lab}", remedy)
 
@@ -186,5 +185,5 @@ def open_writer(course: Course, lab: str, isolation: str) -> Iterator[Writer]:
     Raises UserError where the lab was not released or the gradebook cannot be used.
     """
     api = open_api(course, Config({"Supervise": {"isolation": isolation, "within_grade": True}}))
-    with open_gradebook(api.coursedir) as gradebook:
+    with open_for_writing(api.coursedir) as gradebook:
         yield Writer(course, lab, api, gradebook)

@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grading.course import Course
+from grading.files import Unreadable, read_plain_file
 from grading.intake.arrived import Refusal
 from grading.intake.choose import Candidate
 from grading.intake.history import Received, is_older, note
 from grading.intake.names import folded
-from grading.intake.store import keep_bytes
-from grading.intake.swap import put_in_place
+from grading.intake.store import archive_bytes
+from grading.intake.swap import swap_folder
 from grading.intake.timestamp import TIMESTAMP, read_time
-from grading.rebuild import Unreadable, read_plain_file, read_submission
+from grading.rebuild import read_submission
 from grading.rebuild.submission import MAX_BYTES
 
 NEW, REPLACES, RETIMED, UNCHANGED = "new", "replaces", "new time", "unchanged"
@@ -86,7 +87,7 @@ def accept(
         if not (other and force):
             # A run that was killed may have put it there without saying so.
             if not dry_run and not (before and before[-1].digest == digest):
-                keep_bytes(course, lab, data)
+                archive_bytes(course, lab, data)
                 note(course, lab, student, replace(received, when=noted))
             return Accepted(UNCHANGED, digest, len(data), noted, other=other)
         done = Accepted(RETIMED, digest, len(data), other)
@@ -97,8 +98,8 @@ def accept(
             raise Refusal(f"it is older than what is there ({done.replaced[:SHORT]}): --force takes it all the same")
     if not dry_run:
         if there is not None:
-            keep_bytes(course, lab, there)
-        keep_bytes(course, lab, data)
+            archive_bytes(course, lab, there)
+        archive_bytes(course, lab, data)
         _put(course.submitted(lab, student), data, candidate.when)
         note(course, lab, student, received)
     return done
@@ -169,7 +170,7 @@ def _put(path: Path, data: bytes, when: datetime.datetime | None) -> None:
         (draft / path.name).write_bytes(data)
         if when:
             (draft / TIMESTAMP).write_text(f"{when:%Y-%m-%d %H:%M:%S.%f} UTC")
-        put_in_place(draft, folder)
+        swap_folder(draft, folder)
     finally:
         # The draft where it failed, else the earlier submission, which is kept by now.
         shutil.rmtree(draft, ignore_errors=True)

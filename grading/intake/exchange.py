@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import os
 import pwd
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,14 +19,14 @@ from nbgrader.utils import capture_log, temp_attrs
 
 from grading.course import Course
 from grading.errors import UserError
+from grading.files import Unreadable, open_plain_file
 from grading.intake.arrived import Arrivals, Refused
-from grading.intake.choose import TIMESTAMP
 from grading.intake.folder import read_folder
+from grading.intake.timestamp import TIMESTAMP
 from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 from grading.rebuild.submission import MAX_BYTES
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class NotCopied(Exception):
@@ -119,14 +118,13 @@ def _copy_notebook(src: str, dest: str, name: str, owner: str | None) -> None:
 
 def _plain_bytes(folder: int, name: str) -> bytes:
     try:
-        descriptor = os.open(name, FILE, dir_fd=folder)
+        with open_plain_file(Path(name), folder) as file:
+            # One more than allowed, which whoever reads it next refuses.
+            return file.read(MAX_BYTES + 1)
+    except (Unreadable, IsADirectoryError) as error:
+        raise NotCopied(f"{name} is no ordinary file") from error
     except OSError as error:
         raise NotCopied(f"{name} is missing, a link, or cannot be read ({error.strerror})") from error
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotCopied(f"{name} is no ordinary file")
-        # One more than allowed, which whoever reads it next refuses.
-        return file.read(MAX_BYTES + 1)
 
 
 def _name_of(uid: int) -> str:

@@ -16,7 +16,7 @@ NOT_HERE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 """The kernel or the file system cannot exchange two names."""
 
 
-def put_in_place(draft: Path, target: Path) -> None:
+def swap_folder(draft: Path, target: Path) -> None:
     """Afterwards the draft is at `target`, and what was there, if anything, is at `draft`. Raises OSError."""
     if not os.path.lexists(target):
         draft.rename(target)

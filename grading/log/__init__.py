@@ -3,7 +3,7 @@
 It keeps entries and checks that they are whole and in order. What an entry means is for those who write and read it.
 """
 
-from grading.log.entry import Entry
+from grading.log.entry import LogEntry
 from grading.log.log import Log
 
-__all__ = ["Entry", "Log"]
+__all__ = ["Log", "LogEntry"]

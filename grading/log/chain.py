@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from grading.log.entry import FIRST, Damaged, Entry, entry_of
+from grading.log.entry import FIRST, Damaged, LogEntry, entry_of
 from grading.log.head import Head
 
 
@@ -43,7 +43,7 @@ def problems_of(lines: Iterable[bytes], kept: Head | None, unfinished_bytes: int
     return problems
 
 
-def _break(entry: Entry, last: Head) -> str:
+def _break(entry: LogEntry, last: Head) -> str:
     if entry.n <= last.n:
         return f"entry {entry.n} stands after entry {last.n}: entries were reordered or repeated"
     if entry.n > last.n + 1:

@@ -24,7 +24,7 @@ class Damaged(ValueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """n counts from 1; time is UTC in ISO form; previous and digest are hexadecimal SHA-256."""
 
     n: int
@@ -47,7 +47,7 @@ def line_of(n: int, previous: str, kind: str, facts: dict[str, Any]) -> bytes:
     return body + b',"digest":"' + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
 
 
-def entry_of(line: bytes) -> Entry:
+def entry_of(line: bytes) -> LogEntry:
     """Read a line without its newline. `is_intact` says whether the digest fits. Raises Damaged."""
     found = _DIGEST_AT_END.search(line)
     try:
@@ -58,4 +58,4 @@ def entry_of(line: bytes) -> Entry:
     if not (type(n) is int and all(type(text) is str for text in (time, kind, previous, digest))):
         raise Damaged("it cannot be read")
     is_intact = found is not None and hashlib.sha256(line[: found.start()]).hexdigest() == digest
-    return Entry(n, time, kind, previous, digest, data, is_intact)
+    return LogEntry(n, time, kind, previous, digest, data, is_intact)

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import hmac
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from typing import Any
 
 from grading.course import Course
 from grading.log.chain import problems_of
-from grading.log.entry import FIRST, Damaged, Entry, entry_of, line_of
-from grading.log.head import Head, read_head, write_head
+from grading.log.entry import FIRST, Damaged, LogEntry, entry_of, line_of
+from grading.log.head import Head, parse_short, read_head, write_head
 
 TAIL_BYTES = 16 * 2**10
 
@@ -51,7 +52,7 @@ class Log:
             with contextlib.suppress(OSError):
                 write_head(self.head_path, head, key)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[LogEntry]:
         """The entries that can be read, in the order in which they stand."""
         for line in self.lines():
             with contextlib.suppress(Damaged):
@@ -71,6 +72,25 @@ class Log:
     def verify(self) -> list[str]:
         """What is wrong with the chain, in sentences, the first broken entry first; nothing where it holds."""
         return problems_of(self.lines(), read_head(self.head_path, self.course.key()), self._unfinished())
+
+    def head(self) -> Head:
+        """Where the log ends now."""
+        head = Head(0, FIRST)
+        for entry in self.entries():
+            head = Head(entry.n, entry.digest)
+        return head
+
+    def problems_since(self, head: str) -> list[str]:
+        """What is wrong with the log as seen from a head that was written down. Raises UserError where it is none."""
+        n, digits = parse_short(head)
+        key = self.course.key()
+        found = [Head(entry.n, entry.digest) for entry in self.entries() if entry.n == n] if n else [Head(0, FIRST)]
+        short = f"{n}-{digits}"
+        if not found:
+            return [f"the log has no entry {n}, and it had one when the head {short} was written down"]
+        if any(hmac.compare_digest(each.short(key), short) for each in found):
+            return []
+        return [f"entry {n} is not the one that the head {short} was taken from: the log was rewritten, or the key"]
 
     def _unfinished(self) -> int:
         """How many bytes stand after the last finished line."""

@@ -6,6 +6,5 @@ gradebook's.
 
 from grading.pipeline.interrupt import Interrupted
 from grading.pipeline.lab import grade_lab
-from grading.pipeline.ungraded import Ungraded, read_ungraded
 
-__all__ = ["Interrupted", "Ungraded", "grade_lab", "read_ungraded"]
+__all__ = ["Interrupted", "grade_lab"]

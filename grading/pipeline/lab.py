@@ -13,22 +13,23 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grading.audit.grades import facts_of
 from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.provenance import changed, written
+from grading.gradebook.provenance import changes_since, recorded_basis
 from grading.gradebook.scores import Scores
-from grading.gradebook.writer import Ready, Writer, open_writer
-from grading.intake.store import keep
+from grading.gradebook.writer import GradedSubmission, Writer, open_writer
+from grading.intake.store import archive_submission
 from grading.isolation import isolates, select_tier
 from grading.log import Log
 from grading.pipeline.display import Display, open_display
+from grading.pipeline.entries import facts_of
+from grading.pipeline.failure import ungraded_by
 from grading.pipeline.interrupt import Interrupted, stop_on_interrupt
-from grading.pipeline.stream import Stream, run_all
+from grading.pipeline.stream import JobStream, run_all
 from grading.pipeline.tally import Tally
-from grading.pipeline.ungraded import Ungraded, store_ungraded, ungraded_by
 from grading.rebuild import Unreadable
-from grading.submissions import Graded, prepare, read_result, store
+from grading.results import Ungraded, read_result, save_result, save_ungraded
+from grading.submissions import Prepared, prepare
 from grading.supervisor.result import SubmissionResult
 
 BATCH = 16
@@ -42,7 +43,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunSummary:
     """What a run yielded: who got no grade, and the numbers."""
 
     ungraded: list[Ungraded]
@@ -51,16 +52,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Reason:
-    """Why a submission is graded now: what its grade will rest on, and what of that changed."""
+    """Why a submission is graded now: the basis of its new grade, and what of that changed."""
 
-    rests_on: dict[str, str]
+    basis: dict[str, str]
     changes: list[str]
     is_new: bool
 
 
 def grade_lab(
     course: Course, lab: str, students: list[str], workers: int, isolation: str, cluster: str | None = None
-) -> Outcome:
+) -> RunSummary:
     """Grade these students' submissions of a lab.
 
     isolation: a tier or "auto", chosen here, or on each host of the cluster. Raises UserError where nothing can be
@@ -70,10 +71,10 @@ def grade_lab(
     with course.locked(), open_writer(course, lab, tier) as writer, open_display(lab, len(students)) as display:
         course.key()
         with stop_on_interrupt(display.say, display.close) as stop:
-            return _Run(course, lab, tier, writer, display, stop).of(students, workers, cluster)
+            return _LabRun(course, lab, tier, writer, display, stop).grade(students, workers, cluster)
 
 
-class _Run:
+class _LabRun:
     """One run: what is on its way, and what came of it."""
 
     def __init__(
@@ -87,43 +88,43 @@ class _Run:
         self._stop = stop
         self._log = Log(course)
         self._reasons: dict[str, _Reason] = {}
-        self._batch: list[Ready] = []
-        self._held_since = 0.0
+        self._batch: list[GradedSubmission] = []
+        self._batch_began = 0.0
         self._tried: list[str] = []
         self._ungraded: list[Ungraded] = []
         self._n_faults_in_a_row = 0
 
-    def of(self, students: list[str], workers: int, cluster: str | None) -> Outcome:
-        """Do it."""
+    def grade(self, students: list[str], workers: int, cluster: str | None) -> RunSummary:
+        """Grade them all, or as many as there is time for until somebody stops the run."""
         self._tally = tally = Tally(len(students))
         self._log.append(
             "run began", lab=self._lab, isolation=self._isolation, workers=workers, submissions=len(students)
         )
-        stream = Stream(workers, cluster, self._isolation, self._tell, self._tick, self._stop.is_set)
+        stream = JobStream(workers, cluster, self._isolation, self._on_result, self._on_tick, self._stop.is_set)
         ended = "interrupted"
         try:
-            run_all(stream, self._works(students))
+            run_all(stream, self._to_run(students))
             self._flush()
             ended = "interrupted" if self._stop.is_set() else "run ended"
         finally:
             # Where the disk is full, its own error is on the way already.
             with contextlib.suppress(OSError):
-                store_ungraded(self._course, self._lab, self._tried, self._ungraded)
+                save_ungraded(self._course, self._lab, self._tried, self._ungraded)
                 counts = {"graded": tally.n_graded, "unchanged": tally.n_unchanged, "ungraded": tally.n_ungraded}
                 self._log.append(ended, lab=self._lab, left=tally.n_left, **counts)
         if tally.n_left:
             done = f"{tally.n_submissions - tally.n_left} of {tally.n_submissions} are done and {tally.n_left} are left"
             raise Interrupted(f"stopped: {done}; run the same command again to go on")
-        return Outcome(self._ungraded, tally)
+        return RunSummary(self._ungraded, tally)
 
-    def _works(self, students: list[str]) -> Iterator[Graded]:
-        """The submissions that have to be run; what has a result or a grade already is seen to on the way."""
+    def _to_run(self, students: list[str]) -> Iterator[Prepared]:
+        """The submissions that have to be run; what has a result or a grade already is dealt with on the way."""
         for student in students:
             if self._stop.is_set():
                 return
             try:
-                work = self._needed(student)
-                found = work and read_result(work.stored, may_be_none=not isolates(self._isolation))
+                prepared = self._prepared(student)
+                stored = prepared and read_result(prepared.result_path, may_be_none=not isolates(self._isolation))
             except Unreadable as error:
                 self._fail(Ungraded(student, "unreadable", str(error)))
                 continue
@@ -131,57 +132,57 @@ class _Run:
                 _raise_if_disk(error)
                 self._fail(ungraded_by(student, error))
                 continue
-            if work is None:
+            if prepared is None:
                 self._tried.append(student)
                 self._tally.n_unchanged += 1
                 self._display.unchanged()
-            elif found is None:
-                yield work
+            elif stored is None:
+                yield prepared
             else:
-                self._gather(work, found)
+                self._gather(prepared, stored)
 
-    def _needed(self, student: str) -> Graded | None:
-        """The submission, made ready, or None where its grade stands.
+    def _prepared(self, student: str) -> Prepared | None:
+        """The submission, ready to be run, or None where its grade stands.
 
         Raises Unreadable for what is the student's to mend; whatever else is raised is ours.
         """
-        work = prepare(self._course, self._lab, self._lab, student)
-        rests_on = self._writer.standing.rests_on(self._course, work)
-        old = written(self._course.autograded(self._lab, student))
-        has_row = student in self._writer.standing.extensions
-        changes = changed(old, work.job.key, rests_on, has_row, may_be_none=not isolates(self._isolation))
+        prepared = prepare(self._course, self._lab, self._lab, student)
+        basis = self._writer.basis.of(self._course, prepared)
+        old = recorded_basis(self._course.autograded(self._lab, student))
+        has_row = student in self._writer.basis.extensions
+        changes = changes_since(old, prepared.job.key, basis, has_row, may_be_none=not isolates(self._isolation))
         if not changes and not self._writer.is_unfinished(student):
             return None
-        if keep(self._course, self._lab, student) != work.job.attempt:
+        if archive_submission(self._course, self._lab, student) != prepared.job.attempt:
             raise Unreadable("the file was replaced while it was read: run the same command again")
-        self._reasons[student] = _Reason(rests_on, changes, is_new=old.job is None)
-        return work
+        self._reasons[student] = _Reason(basis, changes, is_new=old.job is None)
+        return prepared
 
-    def _tell(self, work: Graded, outcome: dict | BaseException) -> None:
+    def _on_result(self, prepared: Prepared, outcome: dict | BaseException) -> None:
         if isinstance(outcome, BaseException):
-            self._fail(ungraded_by(work.job.student, outcome))
+            self._fail(ungraded_by(prepared.job.student, outcome))
         else:
             self._n_faults_in_a_row = 0
-            self._gather(work, store(self._course, outcome))
+            self._gather(prepared, save_result(self._course, outcome))
 
-    def _gather(self, work: Graded, result: SubmissionResult) -> None:
+    def _gather(self, prepared: Prepared, result: SubmissionResult) -> None:
         if not self._batch:
-            self._held_since = time.monotonic()
-        self._batch.append(Ready(work, result, self._reasons[work.job.student].rests_on))
+            self._batch_began = time.monotonic()
+        self._batch.append(GradedSubmission(prepared, result, self._reasons[prepared.job.student].basis))
         if len(self._batch) >= (BATCH if self._writer.is_direct else 1):
             self._flush()
 
-    def _tick(self) -> None:
-        if self._batch and time.monotonic() - self._held_since > HOLD_S:
+    def _on_tick(self) -> None:
+        if self._batch and time.monotonic() - self._batch_began > HOLD_S:
             self._flush()
 
     def _flush(self) -> None:
         batch, self._batch = self._batch, []
         self._write(batch)
 
-    def _write(self, batch: list[Ready]) -> None:
+    def _write(self, batch: list[GradedSubmission]) -> None:
         try:
-            self._writer.save(batch, self._record)
+            self._writer.save(batch, self._log_grade)
         except Exception as error:
             _raise_if_disk(error)
             if len(batch) == 1:
@@ -189,30 +190,30 @@ class _Run:
                 self._fail(Ungraded(batch[0].student, "infrastructure", reason))
                 return
             # What one of them brings about must not keep the others from their grades.
-            for ready in batch:
-                self._write([ready])
+            for graded in batch:
+                self._write([graded])
             return
-        for ready in batch:
-            self._finish(ready)
+        for graded in batch:
+            self._finish(graded)
 
-    def _record(self, ready: Ready, scores: Scores, penalty: float) -> None:
-        result = ready.result
+    def _log_grade(self, graded: GradedSubmission, scores: Scores, penalty: float) -> None:
+        result = graded.result
         stored = self._course.result(self._lab, result.key).read_bytes()
-        facts = facts_of(ready.work, result, stored, scores.points, penalty)
-        self._log.append("graded", **{**facts, "job": result.key, "changed": self._reasons[ready.student].changes})
+        facts = facts_of(graded.prepared, result, stored, scores.points, penalty)
+        self._log.append("graded", **{**facts, "job": result.key, "changed": self._reasons[graded.student].changes})
 
-    def _finish(self, ready: Ready) -> None:
+    def _finish(self, graded: GradedSubmission) -> None:
         try:
-            self._writer.finish(ready)
+            self._writer.finish(graded)
         except OSError as error:
             _raise_if_disk(error)
             reason = f"its graded notebook could not be put in its place: {error}"
-            self._fail(Ungraded(ready.student, "infrastructure", reason))
+            self._fail(Ungraded(graded.student, "infrastructure", reason))
             return
-        reason = self._reasons.pop(ready.student)
-        outcomes = [item.outcome for item in ready.result.exercises.values()]
+        reason = self._reasons.pop(graded.student)
+        outcomes = [item.outcome for item in graded.result.exercises.values()]
         self._n_faults_in_a_row = 0
-        self._tried.append(ready.student)
+        self._tried.append(graded.student)
         self._tally.graded(reason.changes, outcomes, reason.is_new)
         self._display.graded(self._tally)
 

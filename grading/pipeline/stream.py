@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 
 from grading.executors import open_executor
-from grading.submissions import Graded
+from grading.submissions import Prepared
 from grading.supervisor.run import run
 
 ALONE = 2
@@ -21,21 +21,21 @@ ALONE = 2
 CLUSTER_WINDOW = 256
 TICK_S = 0.2
 
-Tell = Callable[[Graded, "dict | BaseException"], None]
+OnResult = Callable[[Prepared, "dict | BaseException"], None]
 
 
 @dataclass(frozen=True)
-class Stream:
-    """How jobs are run. tell: called once for each job, with its result or with what went wrong each time.
+class JobStream:
+    """How jobs are run. on_result: called once for each job, with its result or with what went wrong each time.
 
-    tick is called a few times a second; while `stopped` says so, nothing new is begun.
+    on_tick is called a few times a second; while `stopped` says so, nothing new is begun.
     """
 
     workers: int
     cluster: str | None
     isolation: str
-    tell: Tell
-    tick: Callable[[], None]
+    on_result: OnResult
+    on_tick: Callable[[], None]
     stopped: Callable[[], bool]
 
     @property
@@ -44,71 +44,71 @@ class Stream:
         return 2 * max(1, self.workers) + 1 if self.cluster is None else CLUSTER_WINDOW
 
 
-def run_all(stream: Stream, works: Iterator[Graded]) -> None:
-    """Run the jobs in about their order. Raises what `tell` raises, after what is in flight has ended."""
+def run_all(stream: JobStream, submissions: Iterator[Prepared]) -> None:
+    """Run the jobs in about their order. Raises what `on_result` raises, after what is in flight has ended."""
     # Each turn has an executor of its own: one that broke takes no more jobs. No job, no executor.
-    for first in works:
+    for first in submissions:
         with open_executor(stream.workers, stream.cluster, stream.isolation) as executor:
-            troubled = _run_until_trouble(stream, executor, itertools.chain([first], works))
+            troubled = _run_until_trouble(stream, executor, itertools.chain([first], submissions))
         _run_alone(stream, troubled)
 
 
-def _run_until_trouble(stream: Stream, executor: Executor, works: Iterator[Graded]) -> list[Graded]:
-    """Until the works are at an end, or enough of them are in trouble; returns those."""
-    flights: dict[Future, Graded] = {}
-    troubled: list[Graded] = []
+def _run_until_trouble(stream: JobStream, executor: Executor, submissions: Iterator[Prepared]) -> list[Prepared]:
+    """Until the submissions are at an end, or enough of them are in trouble; returns those."""
+    flights: dict[Future, Prepared] = {}
+    troubled: list[Prepared] = []
     is_broken = False
     while True:
         while not is_broken and len(flights) + len(troubled) < stream.window and not stream.stopped():
-            work = next(works, None)
-            if work is None:
+            prepared = next(submissions, None)
+            if prepared is None:
                 break
             try:
-                flights[executor.submit(run, work.job, stream.isolation)] = work
+                flights[executor.submit(run, prepared.job, stream.isolation)] = prepared
             except BrokenExecutor:
-                troubled.append(work)
+                troubled.append(prepared)
                 is_broken = True
         if stream.stopped():
-            flights = {future: work for future, work in flights.items() if not future.cancel()}
+            flights = {future: prepared for future, prepared in flights.items() if not future.cancel()}
         if not flights:
             return troubled
         for future in wait(flights, TICK_S, FIRST_COMPLETED).done:
-            work, error = flights.pop(future), future.exception()
+            prepared, error = flights.pop(future), future.exception()
             if error is None:
-                stream.tell(work, future.result())
+                stream.on_result(prepared, future.result())
             else:
-                troubled.append(work)
+                troubled.append(prepared)
                 is_broken |= isinstance(error, BrokenExecutor)
-        stream.tick()
+        stream.on_tick()
 
 
-def _run_alone(stream: Stream, troubled: list[Graded]) -> None:
+def _run_alone(stream: JobStream, troubled: list[Prepared]) -> None:
     """One at a time, each up to ALONE times; an executor is kept until it breaks."""
-    waiting = [(work, ALONE) for work in reversed(troubled)]
+    waiting = [(prepared, ALONE) for prepared in reversed(troubled)]
     while waiting and not stream.stopped():
         with open_executor(1, stream.cluster, stream.isolation) as executor:
             is_broken = False
             while waiting and not is_broken and not stream.stopped():
-                work, left = waiting.pop()
+                prepared, left = waiting.pop()
                 try:
-                    future = executor.submit(run, work.job, stream.isolation)
+                    future = executor.submit(run, prepared.job, stream.isolation)
                 except BrokenExecutor:
                     # It broke while it was idle: this one has not been tried.
-                    waiting.append((work, left))
+                    waiting.append((prepared, left))
                     break
                 error, result = _awaited(stream, future)
                 if error is None:
-                    stream.tell(work, result)
+                    stream.on_result(prepared, result)
                 elif left > 1:
-                    waiting.append((work, left - 1))
+                    waiting.append((prepared, left - 1))
                 else:
-                    stream.tell(work, error)
+                    stream.on_result(prepared, error)
                 is_broken = isinstance(error, BrokenExecutor)
 
 
-def _awaited(stream: Stream, future: Future) -> tuple[BaseException | None, dict | None]:
+def _awaited(stream: JobStream, future: Future) -> tuple[BaseException | None, dict | None]:
     """How one job ended: its error, or its result."""
     while not wait([future], TICK_S).done:
-        stream.tick()
+        stream.on_tick()
     error = future.exception()
     return error, None if error else future.result()

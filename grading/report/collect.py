@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from grading.commands.grade import read_ungraded, written_key
 from grading.course import Course
+from grading.gradebook.provenance import recorded_basis
 from grading.rebuild import Template, TemplateCell, Unreadable
 from grading.report.marks import mark_of
 from grading.report.points import LabPoints, Submitted, read_points
@@ -22,7 +22,8 @@ from grading.report.record import (
     LabRecord,
     Mark,
 )
-from grading.submissions import prepare, read_result
+from grading.results import read_result, read_ungraded
+from grading.submissions import prepare
 from labkit import exercises
 
 
@@ -79,7 +80,7 @@ def _handin(course: Course, lab: str, student: str, items: tuple[Item, ...], gra
         if is_there:
             return _blank(student, lab, items, NOT_GRADED, None, "there is no grade yet: run `grade`")
         return _blank(student, lab, items, NOT_HANDED_IN, 0.0, None)
-    key = written_key(course, lab, student)
+    key = recorded_basis(course.autograded(lab, student)).job
     result = read_result(course.result(lab, key)) if key else None
     marks = tuple(mark_of(item, graded.cells.get(item.cell), result) for item in items)
     page = course.feedback(lab, student)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nbgrader.api import Student
 
 from grading.course import Course
-from grading.gradebook.reading import open_gradebook
+from grading.gradebook.reading import open_for_reading
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Person:
 
 def read_people(course: Course) -> dict[str, Person]:
     """By student; nothing where there is no gradebook yet, and none is made."""
-    with open_gradebook(course) as gradebook:
+    with open_for_reading(course) as gradebook:
         return {student.id: _person(student) for student in (gradebook.students if gradebook else ())}
 
 

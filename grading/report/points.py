@@ -11,7 +11,7 @@ from nbgrader.api import Assignment, SubmittedAssignment
 from nbgrader.coursedir import CourseDirectory
 
 from grading.course import Course
-from grading.gradebook.reading import open_gradebook
+from grading.gradebook.reading import open_for_reading
 from grading.nbgrader_api import load_config
 
 
@@ -55,7 +55,7 @@ class ClassPoints:
 def read_points(course: Course) -> ClassPoints:
     """Everything in the gradebook; no labs where there is none yet. Raises UserError where its server is gone."""
     course_id = CourseDirectory(config=load_config(course)).course_id
-    with open_gradebook(course) as gradebook:
+    with open_for_reading(course) as gradebook:
         labs = gradebook.assignments if gradebook else ()
         return ClassPoints(course_id, {lab.name: LabPoints(_maximum(lab), _students(lab)) for lab in labs})
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grading.commands.export import FORMATS
 from grading.nbgrader_api import open_api
-from grading.pipeline import read_ungraded
+from grading.report.formats import FORMATS
+from grading.results import read_ungraded
 from grading.supervisor import SubmissionResult
 from grading.verify.attacks import Attack
 from grading.verify.classroom import COMPANION, REPO, Classroom, Handin, open_classroom

@@ -21,9 +21,9 @@ from nbgrader.api import Gradebook
 
 import grading.hidden.lab00.warm_up
 import labkit.oracles.lab00.warm_up
-from grading.commands.course import SOLUTIONS, release, set_up
 from grading.course import Course
 from grading.demo.answers import known, solutions
+from grading.gradebook.setup import SOLUTIONS, release, set_up
 from grading.verify.attacks import GUARD, Attack, Places, filled
 from grading.verify.probes.leftovers import IPC_KEY_BASE
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 
 import torch
 
-from grading.commands.shared import table
+from grading.terminal import table
 from grading.verify.attacks import NOT_YET, Attack
 from grading.verify.batch import BATCH, Batch, Outcome
 

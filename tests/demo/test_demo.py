@@ -13,7 +13,6 @@ import pytest
 
 from grading.__main__ import main
 from grading.build import build
-from grading.commands.course import SOLUTIONS
 from grading.demo import answers, examples, handins
 from grading.demo.answers import LabAnswers
 from grading.demo.folder import MARKER, claim
@@ -21,6 +20,7 @@ from grading.demo.handins import Made
 from grading.demo.roster import FULL, roster
 from grading.demo.verify import surprises
 from grading.errors import UserError
+from grading.gradebook.setup import SOLUTIONS
 from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
 
 LAB = "00_start_here"

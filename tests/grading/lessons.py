@@ -10,8 +10,11 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from grading.commands.course import CONFIG_TEXT, release
 from grading.course import Course
+from grading.gradebook.provenance import recorded_basis
+from grading.gradebook.setup import CONFIG_TEXT, release
+from grading.pipeline import grade_lab
+from grading.results import Ungraded
 
 LAB = "00_small"
 SOLUTION = "def rms(x, dim):\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
@@ -84,6 +87,18 @@ def submit(
     if timestamp:
         (path.parent / "timestamp.txt").write_text(timestamp)
     return path
+
+
+def grade(
+    course: Course, lab: str, students: list[str], workers: int, isolation: str = "auto", cluster: str | None = None
+) -> list[Ungraded]:
+    """Grade these students' submissions; returns those that got no grade, with the reason."""
+    return grade_lab(course, lab, students, workers, isolation, cluster).ungraded
+
+
+def written_key(course: Course, lab: str, student: str) -> str | None:
+    """The key of the job whose result is in the graded notebook; None where there is no graded notebook."""
+    return recorded_basis(course.autograded(lab, student)).job
 
 
 def cell_of(notebook: NotebookNode, grade_id: str) -> NotebookNode:

@@ -10,12 +10,12 @@ import pytest
 from nbgrader.api import Gradebook
 
 from grading.__main__ import main
-from grading.audit.grades import WHAT_COUNTS, last_grades
-from grading.commands.grade import grade
+from grading.audit.story import WHAT_COUNTS
 from grading.course import Course
-from grading.intake.store import kept
+from grading.intake.store import archived_path
 from grading.log import Log
-from tests.grading.lessons import LAB, cell_of, make_course, submit
+from grading.log.grades import last_grades
+from tests.grading.lessons import LAB, cell_of, grade, make_course, submit
 
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
 pytestmark = pytest.mark.slow
@@ -145,7 +145,7 @@ def test_changed_and_lost_files_are_told(course: Course, capsys: pytest.CaptureF
     result = course.result(LAB, graded[LAB, "ada"].facts["job"])
     result.write_text(result.read_text().replace('"passed"', '"failed"'))
     first = next(entry for entry in Log(course).entries() if entry.facts.get("student") == "bob")
-    kept(course, LAB, first.facts["submission"]).unlink()
+    archived_path(course, LAB, first.facts["submission"]).unlink()
     code, said = audit(course, capsys)
     assert code == 1
     assert f"ada: the result that entry {graded[LAB, 'ada'].n} rests on was changed after it was written" in said

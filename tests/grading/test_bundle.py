@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-import grading.commands.bundle as bundle_command
+import grading.build.bundle as bundle_module
 from grading.__main__ import main
+from grading.build.bundle import NAME, make_bundle
 from grading.build.compile import build_all, student_files
 from grading.build.files import write
-from grading.commands.bundle import NAME, make_bundle
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -72,20 +72,20 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path) -> None:
 @pytest.fixture
 def checkout(tmp_path, monkeypatch) -> Path:
     """A small one, with the first lab alone."""
-    for folder in ("solutions", "notebooks", *bundle_command.FOLDERS):
+    for folder in ("solutions", "notebooks", *bundle_module.FOLDERS):
         (tmp_path / folder).mkdir()
-    for name in bundle_command.FILES:
+    for name in bundle_module.FILES:
         (tmp_path / name).write_text("")
     source = next((REPOSITORY / "solutions").glob("00_*.py"))
     shutil.copy(source, tmp_path / "solutions")
     write(student_files(tmp_path, build_all([source])))
-    monkeypatch.setattr(bundle_command, "ROOT", tmp_path)
+    monkeypatch.setattr(bundle_module, "ROOT", tmp_path)
     return tmp_path
 
 
 def test_what_else_lies_beside_the_notebooks_stays_here(checkout) -> None:
     (checkout / "notebooks" / "solved.py").write_text("def rms(x, dim): return 'what a cell wrote'")
-    assert make_bundle(checkout / "a.zip") == 1 + len(bundle_command.FILES)
+    assert make_bundle(checkout / "a.zip") == 1 + len(bundle_module.FILES)
     with zipfile.ZipFile(checkout / "a.zip") as archive:
         (notebook,) = (name for name in archive.namelist() if "notebooks" in name)
     assert re.fullmatch(rf"{NAME}/notebooks/00_\w+\.ipynb", notebook)

@@ -12,10 +12,9 @@ import psutil
 import pytest
 from nbgrader.api import Gradebook
 
-from grading.commands.grade import grade
 from grading.course import Course
 from tests.grading.clusters import Cluster
-from tests.grading.lessons import LAB, SOLUTION, make_course, submit
+from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit
 
 pytestmark = pytest.mark.slow
 STUDENTS = [f"student-{number}" for number in range(6)]

@@ -19,13 +19,13 @@ from nbgrader.api import Gradebook
 
 import grading.executors.local as local
 from grading.__main__ import main
-from grading.commands.feedback import make_feedback
-from grading.commands.grade import grade, read_ungraded, written_key
 from grading.course import Course
 from grading.errors import UserError
+from grading.gradebook.feedback import make_feedback
 from grading.nbgrader_api import load_config, open_api
+from grading.results import read_ungraded
 from labkit import exercises
-from tests.grading.lessons import HIDDEN_TEST, LAB, SOLUTION, cell_of, make_course, submit
+from tests.grading.lessons import HIDDEN_TEST, LAB, SOLUTION, cell_of, grade, make_course, submit, written_key
 
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
 LATE = """
@@ -311,17 +311,15 @@ def test_grading_leaves_the_submissions_and_the_sources_alone(course) -> None:
 
 def test_a_full_disk_stops_with_a_reason_and_a_rerun_completes(course, monkeypatch) -> None:
     submit(course, "ada")
-    import grading.submissions as work
-
-    real = work.os.replace
+    real = os.replace
 
     def full(*_args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(work.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space left"):
         grade(course, LAB, ["ada"], workers=1)
-    monkeypatch.setattr(work.os, "replace", real)
+    monkeypatch.setattr(os, "replace", real)
     assert list((course.root / ".grading" / "results" / LAB).glob("*")) == []
     assert grade(course, LAB, ["ada"], workers=1) == []
     assert points(course, "ada")["00-warm-up-check"] == 1

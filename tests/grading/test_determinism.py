@@ -15,17 +15,17 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from grading.commands.course import release, set_up
-from grading.commands.grade import grade
 from grading.course import Course
 from grading.demo import handins
 from grading.demo.answers import answers_of
+from grading.gradebook.setup import release, set_up
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import isolates
 from grading.supervisor import Sandbox
 from grading.supervisor.session import run_steps
 from grading.worker.protocol.steps import RunCode
 from tests.grading import lessons
+from tests.grading.lessons import grade
 
 pytestmark = pytest.mark.slow
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"

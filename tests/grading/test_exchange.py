@@ -16,11 +16,10 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from grading.commands.grade import grade
 from grading.course import Course
-from grading.intake.store import kept
+from grading.intake.store import archived_path
 from grading.log import Log
-from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course
+from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course
 
 pytestmark = [
     pytest.mark.slow,
@@ -142,8 +141,8 @@ def test_from_release_to_the_grade_of_a_second_submission(campus) -> None:
     assert points(course, "ada") == 3
     received = [entry.facts for entry in Log(course).entries() if entry.kind == "received"]
     assert [facts["student"] for facts in received] == ["ada", "bob", "ada"]
-    assert kept(course, LAB, received[0]["submission"]).read_bytes() == first
-    assert kept(course, LAB, received[2]["submission"]).read_bytes() == second
+    assert archived_path(course, LAB, received[0]["submission"]).read_bytes() == first
+    assert archived_path(course, LAB, received[2]["submission"]).read_bytes() == second
     assert Log(course).verify() == []
 
     again = campus.teacher("collect", "/mnt/course", "00", "--exchange")

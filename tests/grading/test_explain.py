@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from grading.__main__ import main
-from grading.commands.grade import grade
 from grading.course import Course
 from grading.explain.tree_text import MAX_TEXT, lines_of
 from grading.terminal import one_line, printable
 from labkit import exercises
 from labkit.tree import Opaque
-from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit
+from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
 
 PUBLIC_SHAPES = {case.shape for case in exercises.find("00-warm-up").public}
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from grading.commands.grade import read_ungraded
 from grading.course import Course
 from grading.log import Log
+from grading.results import read_ungraded
 from tests.grading.lessons import LAB, SOLUTION, make_course, submit
 from tests.grading.test_pipeline import REPOSITORY, WRONG, alive, grades, wait_until
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from grading.commands.feedback import make_feedback
-from grading.commands.grade import grade, read_ungraded
 from grading.course import Course
 from grading.errors import UserError
+from grading.gradebook.feedback import make_feedback
 from grading.rebuild import Unreadable, read_submission
 from grading.rebuild.dependencies import needed
+from grading.results import read_ungraded
 from grading.supervisor.cases import CellLimits
 from grading.supervisor.result import ExerciseResult
 from grading.supervisor.session import run_steps
@@ -28,7 +28,7 @@ from labkit.check import Verdict, judge
 from labkit.forbids import find_forbidden
 from labkit.oracles import oracle_of
 from labkit.spec import Case, Hint, Observation, Oracle
-from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit
+from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
 from tests.grading.test_course import points
 from tests.grading.test_worker import DOUBLE, GOOD, code, exercise, graded
 
@@ -330,7 +330,7 @@ def test_grades_are_written_again_when_points_due_date_or_database_change(course
     notebook = nbformat.read(course.source(LAB), 4)
     cell_of(notebook, "00-warm-up-check").metadata.nbgrader.points = 7
     nbformat.write(notebook, course.source(LAB))
-    from grading.commands.course import release
+    from grading.gradebook.setup import release
 
     release(course, [LAB])
     assert grade_all(course) == {}

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grading.commands.collect import take_in
 from grading.course import Course
 from grading.errors import UserError
 from grading.intake import archive as archive_module
@@ -25,6 +24,7 @@ from grading.intake.archive import MAX_MEMBERS, Allowance, open_archive
 from grading.intake.arrived import Refusal
 from grading.intake.choose import Way
 from grading.intake.names import wrong_with_student
+from grading.intake.take_in import take_in
 from grading.submissions import NOT_A_NAME
 from tests.grading.test_intake_collect import LAB, book, make_small_course
 

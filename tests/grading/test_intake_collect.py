@@ -14,7 +14,7 @@ from grading.__main__ import main
 from grading.course import Course
 from grading.intake import accept as accept_module
 from grading.intake import swap as swap_module
-from grading.intake.store import keep, keep_bytes, kept
+from grading.intake.store import archive_bytes, archive_submission, archived_path
 from grading.log import Log
 from grading.rebuild import Unreadable
 from grading.rebuild.submission import MAX_BYTES
@@ -94,8 +94,8 @@ def test_a_second_submission_replaces_the_first_which_is_kept_read_only(course, 
     assert collect(course, "--zip", make_zip(tmp_path / "2.zip", {"lee_LATE_7_101_00_small-1.ipynb": second})) == 0
     assert course.submitted(LAB, "7").read_bytes() == second
     digests = [facts["submission"] for facts in received(course)]
-    assert [kept(course, LAB, digest).read_bytes() for digest in digests] == [first, second]
-    assert kept(course, LAB, digests[0]).stat().st_mode & 0o777 == 0o400
+    assert [archived_path(course, LAB, digest).read_bytes() for digest in digests] == [first, second]
+    assert archived_path(course, LAB, digests[0]).stat().st_mode & 0o777 == 0o400
     assert f"replaces {digests[0][:12]} (late, says the platform)" in capsys.readouterr().out
     assert [facts["late"] for facts in received(course)] == [False, True]
     assert Log(course).verify() == []
@@ -320,7 +320,7 @@ def test_a_failure_on_the_way_leaves_the_earlier_submission_whole(course, tmp_pa
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(accept_module, "put_in_place", fail)
+        patch.setattr(accept_module, "swap_folder", fail)
         assert collect(course, "--zip", archives[2]) == 2
     after = state(course)
     assert {name: after[name] for name in before} == before
@@ -343,11 +343,11 @@ def test_what_a_killed_run_put_there_without_a_word_is_noted_by_the_next(course,
 
 def test_the_store_mends_a_file_that_was_cut_short(course) -> None:
     data = book("a")
-    digest = keep_bytes(course, LAB, data)
-    path = kept(course, LAB, digest)
+    digest = archive_bytes(course, LAB, data)
+    path = archived_path(course, LAB, digest)
     path.chmod(0o600)
     path.write_bytes(data[:10])
-    assert keep_bytes(course, LAB, data) == digest
+    assert archive_bytes(course, LAB, data) == digest
     assert path.read_bytes() == data and path.stat().st_mode & 0o777 == 0o400
 
 
@@ -355,16 +355,16 @@ def test_the_store_keeps_what_is_submitted_but_follows_no_link(course) -> None:
     path = course.submitted(LAB, "ada")
     path.parent.mkdir(parents=True)
     path.write_bytes(book("a"))
-    assert kept(course, LAB, keep(course, LAB, "ada")).read_bytes() == book("a")
+    assert archived_path(course, LAB, archive_submission(course, LAB, "ada")).read_bytes() == book("a")
     path.unlink()
     path.symlink_to(course.source(LAB))
     with pytest.raises(Unreadable, match="is a link or lies behind one: ask for the file itself"):
-        keep(course, LAB, "ada")
+        archive_submission(course, LAB, "ada")
     path.unlink()
     with path.open("wb") as file:
         file.truncate(MAX_BYTES + 1)
     with pytest.raises(Unreadable, match="has more than 52,428,800 bytes: clear its outputs and resubmit"):
-        keep(course, LAB, "ada")
+        archive_submission(course, LAB, "ada")
 
 
 def test_a_notebook_whose_json_is_deep_or_odd_is_refused_not_raised(course, tmp_path, capsys) -> None:

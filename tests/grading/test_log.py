@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grading.__main__ import main
-from grading.commands.audit import expected, head_of
 from grading.course import CONFIG, Course
 from grading.errors import UserError
 from grading.log import Log
@@ -238,7 +237,7 @@ def test_a_head_on_paper_finds_a_forger_who_has_the_key(course: Course, capsys: 
     log = filled(course)
     assert main(["audit", str(course.root), "--head"]) == 0
     paper = capsys.readouterr().out.strip()
-    assert paper == head_of(log).short(course.key()) and len(paper) == 26
+    assert paper == log.head().short(course.key()) and len(paper) == 26
     log.append("noted", student="later")
     assert main(["audit", str(course.root), "--expect", paper.upper()]) == 0
     assert "every entry is there" in capsys.readouterr().out
@@ -247,18 +246,18 @@ def test_a_head_on_paper_finds_a_forger_who_has_the_key(course: Course, capsys: 
     log.head_path.unlink()
     forged = filled(course, 3)
     assert forged.verify() == []
-    said = expected(forged, paper)
+    said = forged.problems_since(paper)
     assert said == [f"the log has no entry 6, and it had one when the head {paper} was written down"]
     filled(course, 5)
     assert forged.verify() == []
-    assert expected(forged, paper)[0].startswith(f"entry 6 is not the one that the head {paper} was taken from")
+    assert forged.problems_since(paper)[0].startswith(f"entry 6 is not the one that the head {paper} was taken from")
     assert main(["audit", str(course.root), "--expect", paper]) == 1
 
 
 @pytest.mark.parametrize("text", ["", "6", "x-1", "6-0123", "6-" + "g" * 24])
 def test_what_is_no_head_is_refused(course: Course, text: str) -> None:
     with pytest.raises(UserError, match="is no head of a log"):
-        expected(Log(course), text)
+        Log(course).problems_since(text)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 import grading.supervisor.packages as packages
-from grading.audit.grades import environment as logged_environment
-from grading.commands.grade import grade
 from grading.errors import UserError
 from grading.executors.on_worker import Census, facts, unfit
 from grading.gradebook.provenance import environment
+from grading.pipeline.entries import environment as logged_environment
 from grading.rebuild import read_template
 from grading.supervisor.verdicts import grader_digest
-from tests.grading.lessons import LAB, make_course, submit
+from tests.grading.lessons import LAB, grade, make_course, submit
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOLVED = sorted(path.stem for path in (REPOSITORY / "notebooks").glob("[0-9]*.ipynb"))

@@ -23,19 +23,19 @@ from nbgrader.api import Gradebook
 
 import grading.pipeline.lab as pipeline_lab
 import grading.pipeline.stream as streams
-import grading.submissions as work_of
+import grading.submissions as submissions
 from grading.__main__ import main
-from grading.commands.grade import grade
 from grading.course import Course
 from grading.errors import UserError
 from grading.log import Log
 from grading.nbgrader_api import open_api
-from grading.pipeline.stream import Stream, run_all
-from grading.pipeline.ungraded import ungraded_by
-from grading.submissions import prepare, read_result
+from grading.pipeline.failure import ungraded_by
+from grading.pipeline.stream import JobStream, run_all
+from grading.results import read_result
+from grading.submissions import prepare
 from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.session import LostUnderStudent
-from tests.grading.lessons import LAB, SOLUTION, make_course, submit
+from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
@@ -57,7 +57,7 @@ class Recorder:
         monkeypatch.setattr(streams, "run", lambda job, _isolation: run(job))
         monkeypatch.setattr(streams, "open_executor", self.open)
         monkeypatch.setattr(streams, "TICK_S", 0.01)
-        self.stream = Stream(workers, None, "none", self.tell, lambda: None, lambda: self.stop)
+        self.stream = JobStream(workers, None, "none", self.tell, lambda: None, lambda: self.stop)
 
     @contextmanager
     def open(self, workers: int, _cluster: str | None, _isolation: str) -> Iterator[Executor]:
@@ -260,8 +260,12 @@ def test_a_fault_that_every_submission_meets_ends_the_run_with_its_reason(course
 @pytest.mark.parametrize(
     ("place", "error", "reason"),
     [
-        ("pipeline.lab.keep", PermissionError(errno.EACCES, "Permission denied"), "PermissionError: .*denied"),
-        ("gradebook.work.read_submission", OSError(errno.EMFILE, "Too many files"), "OSError: .*Too many files"),
+        (
+            "pipeline.lab.archive_submission",
+            PermissionError(errno.EACCES, "Permission denied"),
+            "PermissionError: .*denied",
+        ),
+        ("submissions.read_submission", OSError(errno.EMFILE, "Too many files"), "OSError: .*Too many files"),
         ("pipeline.lab.read_result", PermissionError(errno.EACCES, "Permission denied"), "PermissionError: .*denied"),
     ],
 )
@@ -281,7 +285,7 @@ def test_a_fault_of_ours_before_a_job_is_ours_and_not_the_students(course, monke
 @pytest.mark.slow
 def test_what_of_a_notebook_trips_the_merging_is_the_students_alone(course, monkeypatch) -> None:
     forget(course)
-    merge = work_of.merge
+    merge = submissions.merge
 
     def trip(template, submission):
         if "# 0\n" in submission.cells[1].source:
@@ -289,7 +293,7 @@ def test_what_of_a_notebook_trips_the_merging_is_the_students_alone(course, monk
         return merge(template, submission)
 
     with monkeypatch.context() as patch:
-        patch.setattr(work_of, "merge", trip)
+        patch.setattr(submissions, "merge", trip)
         (only,) = grade(course, LAB, ["s0", "s1"], workers=1, isolation="none")
     assert (only.student, only.outcome) == ("s0", "unreadable")
     assert only.reason == "it cannot be taken apart (RecursionError): look at the file"

@@ -12,13 +12,12 @@ import pytest
 from nbgrader.api import Gradebook
 
 from grading.__main__ import main
-from grading.commands.course import release
-from grading.commands.grade import grade
 from grading.course import Course
 from grading.errors import UserError
 from grading.gradebook.database import checked_url
+from grading.gradebook.setup import release
 from grading.nbgrader_api import load_config
-from tests.grading.lessons import LAB, SOLUTION, solved, submit
+from tests.grading.lessons import LAB, SOLUTION, grade, solved, submit
 from tests.grading.postgres import running_server
 
 pytestmark = pytest.mark.slow

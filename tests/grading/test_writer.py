@@ -12,15 +12,14 @@ from nbgrader.api import Course as CourseRow
 from nbgrader.api import Gradebook
 
 import grading.gradebook.session as session
-from grading.commands.course import release
-from grading.commands.grade import grade
 from grading.course import Course
 from grading.errors import UserError
 from grading.gradebook.ours import is_ours
+from grading.gradebook.setup import release
 from grading.log import Log
 from grading.nbgrader_api import load_config, open_api
 from grading.pipeline import grade_lab
-from tests.grading.lessons import LAB, SOLUTION, cell_of, make_course, submit
+from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
 
 pytestmark = pytest.mark.slow
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
@@ -283,7 +282,7 @@ def test_what_was_being_written_when_the_run_was_killed_is_written_again(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("grading.gradebook.writer.put_in_place", kill)
+        patch.setattr("grading.gradebook.writer.publish_draft", kill)
         with pytest.raises(Killed):
             grade(course, LAB, ["ada"], workers=1)
     assert course.autograded(LAB, "ada").read_bytes() == before

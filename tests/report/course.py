@@ -14,12 +14,13 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 
-from grading.commands.course import CONFIG_TEXT, release
-from grading.commands.feedback import make_feedback
-from grading.commands.grade import grade
 from grading.course import Course
-from grading.submissions import prepare, read_result
+from grading.gradebook.feedback import make_feedback
+from grading.gradebook.setup import CONFIG_TEXT, release
+from grading.results import read_result
+from grading.submissions import prepare
 from labkit import exercises
+from tests.grading.lessons import grade
 
 LAB, TEST, OPEN = "00_warm_up", "00-plain", "00-open"
 SOLUTION = "def rms(x, dim):\n    return x.float().square().mean(dim).sqrt().to(x.dtype)\n"
@@ -60,7 +61,7 @@ def empty_course(root: Path) -> Course:
 
 def stored(course: Course, student: str):
     """The stored result of a student's submission."""
-    return read_result(prepare(course, LAB, LAB, student).stored)
+    return read_result(prepare(course, LAB, LAB, student).result_path)
 
 
 def hand_in(

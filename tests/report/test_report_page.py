@@ -171,7 +171,7 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
     item = Item("02-x", "02-x-check", "exercise", "X", 1.0)
     torn = Handin("caf\udce9", "02", "unreadable", (Mark(item, None, "unreadable"),), reason="why")
     record = ClassRecord("c", (LabRecord("02", "X", (item,), (torn,)),))
-    from grading.report.files import write_file
+    from grading.files import write_output
 
-    write_file(tmp_path / "r.html", as_page(record, tmp_path / "r.html"))
+    write_output(tmp_path / "r.html", as_page(record, tmp_path / "r.html"))
     assert "caf\\udce9" in (tmp_path / "r.html").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""What the log says about a grade: the bytes it is of, what it was made with and under, what came out, what changed.
+"""What the log says of a grade: the bytes it is of, what it was made with and under, what came out.
 
-Only facts are gathered here. Writing the entry is the grader's, comparing it with the gradebook is `compare`'s.
+Only facts are gathered here; the entry is written by the run.
 """
 
 from __future__ import annotations
@@ -8,45 +8,31 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from grading.log.entry import Entry
-from grading.submissions import Graded
+from grading.submissions import Prepared
 from grading.supervisor.cases import CellLimits
 from grading.supervisor.packages import versions
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.verdicts import grader_digest
 from labkit import exercises
 
-WHAT_COUNTS = {
-    "submission": "the submission",
-    "grader": "the grader's code",
-    "environment": "the environment",
-    "limits": "the limits",
-    "isolation": "the isolation",
-    "job": "the lab's template or the job's steps",
-    "outcomes": "the outcomes",
-    "points": "the points",
-    "penalty": "the late penalty",
-}
-"""By the name of a fact, what a person calls it; the rest of an entry may differ between two equal grades."""
-
 
 def facts_of(
-    work: Graded,
+    prepared: Prepared,
     result: SubmissionResult,
     stored: bytes,
     points: Mapping[str, float | None],
     penalty: float,
 ) -> dict[str, Any]:
-    """The facts of a "graded" entry.
+    """The facts of a "graded" entry (an example: grading.log.grades).
 
     stored: the bytes of the stored result. points: by gradebook cell, what the grader gave, None where a person is
     to. penalty: nbgrader's late penalty in points.
     """
-    job = work.job
+    job = prepared.job
     return {
         "lab": job.lab,
         "student": job.student,
@@ -81,12 +67,3 @@ def limits(result: SubmissionResult) -> dict[str, Any]:
     cells = CellLimits()
     of_cells = {"one_cell_s": cells.one_s, "all_cells_s": cells.all_s, "submission_s": cells.submission_s}
     return {"cells": {**of_cells, "printed_characters": cells.printed}, "exercises": of_exercises}
-
-
-def last_grades(entries: Iterable[Entry], lab: str | None = None) -> dict[tuple[str, str], Entry]:
-    """The last "graded" entry of every lab and student, or of one lab's students."""
-    last = {}
-    for entry in entries:
-        if entry.kind == "graded" and lab in (None, entry.facts.get("lab")):
-            last[entry.facts.get("lab", ""), entry.facts.get("student", "")] = entry
-    return last

@@ -1,0 +1,76 @@
+"""What grading leaves in a course's `.grading` folder: the result of every job, and why a submission got no grade.
+
+Running a job and writing its grade into the gradebook are done elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from grading.course import Course
+from grading.files import write_whole
+from grading.isolation import isolates
+from grading.supervisor import SubmissionResult
+
+
+def read_result(path: Path, may_be_none: bool = True) -> SubmissionResult | None:
+    """A stored result; None where there is none, where it was cut short, or where it was made without isolation and
+    `may_be_none` is false.
+    """
+    try:
+        result = SubmissionResult.from_json(json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return result if may_be_none or isolates(result.isolation) else None
+
+
+def save_result(course: Course, result: dict) -> SubmissionResult:
+    """Store what `run` returned, under the key that it bears. Raises OSError.
+
+    The file, `.grading/results/02_float_formats/5f3c….json`, holds SubmissionResult.to_json:
+
+        {"key": "5f3c…", "lab": "02_float_formats", "student": "ada",
+         "exercises": {"02-decode": {"public": {"outcome": "passed", "score": 1.0, …}, "hidden": {…} or null}},
+         "cells": {"02-decode": {"ok": true, "error": null, "printed": "", "value": null, "skipped": false}},
+         "notes": [], "isolation": "kernel", "usage": {"wall_s": 3.1, "cpu_s": 2.4}}
+    """
+    path = course.result(result["lab"], result["key"])
+    write_whole(path, json.dumps(result, indent=1).encode())
+    return SubmissionResult.from_json(result)
+
+
+@dataclass(frozen=True)
+class Ungraded:
+    """A submission without a grade, and why: "unreadable" is the student's to mend, "infrastructure" is ours,
+    "suspected" is a person's to look at.
+
+        Ungraded("ada", "unreadable", "02_float_formats.ipynb is a link or lies behind one: ask for the file itself")
+    """
+
+    student: str
+    outcome: str
+    reason: str
+
+
+def read_ungraded(course: Course, lab: str) -> dict[str, dict[str, str]]:
+    """Who got no grade at the last try: {"ada": {"outcome": "unreadable", "reason": "…"}}."""
+    try:
+        return json.loads(_ungraded_path(course, lab).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def save_ungraded(course: Course, lab: str, tried: Iterable[str], ungraded: Iterable[Ungraded]) -> None:
+    """Remember who got no grade and why; what is known of students that were not tried stays. Raises OSError."""
+    known = read_ungraded(course, lab)
+    for student in tried:
+        known.pop(student, None)
+    known.update({item.student: {"outcome": item.outcome, "reason": item.reason} for item in ungraded})
+    write_whole(_ungraded_path(course, lab), json.dumps(known, indent=1, sort_keys=True).encode())
+
+
+def _ungraded_path(course: Course, lab: str) -> Path:
+    return course.root / ".grading" / f"ungraded-{lab}.json"
