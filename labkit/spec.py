@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
 
 from labkit.measures import find_measure
 
@@ -105,18 +106,18 @@ EXACT = Tolerance()
 
 @dataclass(frozen=True)
 class Hint:
-    """A diagnosis: when `when(case, tree, got)` holds for a wrong value, `text` names the likely mistake.
+    """A diagnosis: where `when(run)` holds for a wrong value, `text` names the likely mistake.
 
     `when` may raise or return a tensor; the first hint that holds is shown, an exception counts as no.
     """
 
-    when: Callable[[Any, Tree, Tree], Any]
+    when: Callable[[CaseRun], Any]
     text: str
 
 
 @dataclass(frozen=True)
 class Budget:
-    """`measured[name] <= limit`, or `>=` where `at_least` is set; the limit may depend on (case, tree).
+    """`measured[name] <= limit`, or `>=` where `at_least` is set; the limit may depend on the run.
 
         Budget("launches", 3, "Count the targets, go over the rows, scale the gradient: three launches.")
 
@@ -125,7 +126,7 @@ class Budget:
     """
 
     name: str
-    limit: float | Callable[[Any, Tree], float]
+    limit: float | Callable[[CaseRun], float]
     hint: str
     unit: str = ""
     at_least: bool = False
@@ -139,23 +140,24 @@ class Budget:
 class Oracle:
     """The half that only the judge has: what is true of a run.
 
-    expect:     (case, tree) -> the tree that the driver should have returned; None where properties say it all.
-    judge:      properties of one run, Observation -> what is wrong, or None.
-    judge_all:  properties of all runs together, [Observation] -> what is wrong, or None.
-    tolerance:  one for all, or (case, tree) -> one, or -> a mapping from each top key of the tree to one.
-    show:       (case, tree, got, index) -> the input behind the first wrong element, in words, or None.
-    score:      [Observation] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
+    expect:     run -> the tree that the driver should have returned, from run.case and run.tree alone; None where
+                properties say it all.
+    judge:      properties of one run, run -> what is wrong, or None.
+    judge_all:  properties of all runs together, [run] -> what is wrong, or None.
+    tolerance:  one for all, or run -> one, or run -> a mapping from each top key of the tree to one.
+    show:       (run, index) -> the input behind the first wrong element, in words, or None.
+    score:      [run] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
     """
 
     id: str
-    expect: Callable[[Any, Tree], Tree] | None = None
-    judge: tuple[Callable[[Observation], str | None], ...] = ()
-    judge_all: tuple[Callable[[Sequence[Observation]], str | None], ...] = ()
-    tolerance: Tolerance | Callable[[Any, Tree], Tolerance | Mapping[str, Tolerance]] = EXACT
+    expect: Callable[[CaseRun], Tree] | None = None
+    judge: tuple[Callable[[CaseRun], str | None], ...] = ()
+    judge_all: tuple[Callable[[Sequence[CaseRun]], str | None], ...] = ()
+    tolerance: Tolerance | Callable[[CaseRun], Tolerance | Mapping[str, Tolerance]] = EXACT
     budgets: tuple[Budget, ...] = ()
     diagnose: tuple[Hint, ...] = ()
-    show: Callable[[Any, Tree, Tree, tuple[int, ...] | None], str | None] | None = None
-    score: Callable[[Sequence[Observation]], float] | None = None
+    show: Callable[[CaseRun, tuple[int, ...] | None], str | None] | None = None
+    score: Callable[[Sequence[CaseRun]], float] | None = None
 
 
 @dataclass(frozen=True)
@@ -185,3 +187,29 @@ class Observation:
     measured: Mapping[str, float] = field(default_factory=dict)
     trouble: Trouble | None = None
     held: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+SomeCase = TypeVar("SomeCase", bound=Case)
+Worked = TypeVar("Worked")
+
+
+@dataclass(frozen=True)
+class CaseRun(Observation, Generic[SomeCase]):
+    """An observation as an oracle reads it: with what was expected of it, and with what was worked out about it.
+
+    expect: what `expected` comes from; the judge gives it, and `Hidden.expect` may stand in for the oracle's own.
+    """
+
+    expect: Callable[[CaseRun], Tree] | None = None
+    _known: dict[Callable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def expected(self) -> Tree:
+        """The tree that should have come back, computed once. An exercise without `expect` has none (TypeError)."""
+        return self.expect(self)
+
+    def memo(self, work: Callable[[CaseRun], Worked]) -> Worked:
+        """work(run), computed once for this run, however many hints ask for it."""
+        if work not in self._known:
+            self._known[work] = work(self)
+        return self._known[work]

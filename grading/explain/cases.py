@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from grading.hidden import Secret, hidden_of
 from grading.supervisor.cases import CaseSet, Transcript
@@ -18,11 +17,10 @@ from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.verdicts import Job, hidden_cases, public_cases
 from labkit import exercises
 from labkit.check import Verdict, judge
-from labkit.check.judge import describe, mismatch_of
+from labkit.check.judge import describe, mismatch_of, run_of
 from labkit.observe import known_settings
 from labkit.oracles import oracle_of
-from labkit.spec import Exercise, Observation, Tree
-from labkit.tree import plain
+from labkit.spec import CaseRun, Exercise, Observation, Tree
 
 UNKNOWN = object()
 """Where a tree is not known: what came back is kept for no graded run."""
@@ -61,7 +59,7 @@ def stored_look(exercise: Exercise, verdict: Verdict, cases: CaseSet, is_hidden:
     for index, inputs in enumerate(cases.inputs):
         if verdict.passed or told != describe(inputs.case):
             continue
-        expected = _expected(_expect(exercise, is_hidden), inputs.case, inputs.tree)
+        expected = _expected(_as_judged(exercise, Observation(inputs.case, inputs.tree), is_hidden))
         return [CaseLook(index + 1, len(cases.inputs), told, verdict.rows, None, inputs.tree, expected)]
     return []
 
@@ -81,13 +79,14 @@ def run_again(
 
 def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_hidden: bool) -> list[CaseLook]:
     """Every failing one of the cases that were run, each judged by itself."""
-    expect, oracle = _expect(exercise, is_hidden), without_compiled(oracle_of(exercise.id))
+    expect, oracle = _own_expect(exercise, is_hidden), without_compiled(oracle_of(exercise.id))
     looks = []
     for index, run in enumerate(runs):
         try:
             verdict = judge(exercise, oracle, [run], expect, n_cases=1)
-            expected = None if run.trouble else _expected(expect, run.case, run.tree)
-            found = None if run.trouble or expected is None else mismatch_of(oracle, run, expected)
+            as_judged = run_of(oracle, run, expect)
+            expected = None if run.trouble else _expected(as_judged)
+            found = None if run.trouble or expected is None else mismatch_of(oracle, as_judged)
         except Exception as error:
             # As when it was graded: what came back may be of any kind.
             rows = (("problem", f"it could not be judged ({type(error).__name__})"),)
@@ -112,13 +111,17 @@ def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_h
     return looks
 
 
-def _expect(exercise: Exercise, is_hidden: bool) -> Callable[[Any, Tree], Tree] | None:
-    own = hidden_of(exercise.id).expect if is_hidden else None
-    return own or oracle_of(exercise.id).expect
+def _own_expect(exercise: Exercise, is_hidden: bool) -> Callable[[CaseRun], Tree] | None:
+    """What stands in for the oracle's expectation on these cases."""
+    return hidden_of(exercise.id).expect if is_hidden else None
 
 
-def _expected(expect: Callable[[Any, Tree], Tree] | None, case: object, tree: Tree) -> Tree:
-    if expect is None:
+def _as_judged(exercise: Exercise, observation: Observation, is_hidden: bool) -> CaseRun:
+    return run_of(oracle_of(exercise.id), observation, _own_expect(exercise, is_hidden))
+
+
+def _expected(run: CaseRun) -> Tree:
+    if run.expect is None:
         return None
     with known_settings():
-        return plain(expect(case, tree))
+        return run.expected

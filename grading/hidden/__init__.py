@@ -11,24 +11,23 @@ import hmac
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from labkit.exercises import declared
-from labkit.spec import Case, Tree
+from labkit.spec import Case, CaseRun, Tree
 
 
 @dataclass(frozen=True)
 class Hidden:
     """cases: draws an exercise's hidden cases from a generator, of the same Case type as its public ones.
 
-    expect: (case, tree) -> tree, in place of the oracle's where that one cannot answer for hidden cases.
+    expect: run -> tree, in place of the oracle's where that one cannot answer for hidden cases.
     watched: draws further cases, so large that a breach of a memory budget stands out in what the whole process takes
     (tens of MiB beyond it); they run last, and the peak is read from outside.
     """
 
     id: str
     cases: Callable[[random.Random], tuple[Case, ...]]
-    expect: Callable[[Any, Tree], Tree] | None = None
+    expect: Callable[[CaseRun], Tree] | None = None
     watched: Callable[[random.Random], tuple[Case, ...]] = lambda rng: ()
 
 

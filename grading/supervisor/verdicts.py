@@ -40,7 +40,7 @@ from labkit.check.api import refusal
 from labkit.forbids import find_disguise, find_forbidden
 from labkit.observe import make_inputs, public_seed
 from labkit.oracles import oracle_of
-from labkit.spec import STUB_MESSAGE, Case, Exercise, MiB, Observation, Tree, Trouble
+from labkit.spec import STUB_MESSAGE, CaseRun, Exercise, MiB, Observation, Trouble
 
 HIDDEN_HINT = "Think of sizes, dtypes and special values that the public cases do not have."
 
@@ -195,13 +195,13 @@ def hidden_cases(exercise: Exercise, secret: Secret) -> CaseSet:
     drawn = []
     for index, case in enumerate([*cases, *hidden.watched(rng)]):
         tree = make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63))
-        memory_limit_bytes = _limit(limits["peak_bytes"], case, tree) if index >= n_plain else None
+        memory_limit_bytes = _limit(limits["peak_bytes"], CaseRun(case, tree)) if index >= n_plain else None
         drawn.append(CaseInputs(case, tree, memory_limit_bytes))
     return CaseSet(tuple(drawn), probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
 
 
-def _limit(limit: object, case: Case, tree: Tree) -> float:
-    return float(limit(case, tree) if callable(limit) else limit)
+def _limit(limit: object, run: CaseRun) -> float:
+    return float(limit(run) if callable(limit) else limit)
 
 
 def _judge_public(exercise: Exercise, job: Job, runs: Sequence[Observation], n_cases: int) -> Verdict:

@@ -14,7 +14,7 @@ from typing import Any
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
 from labkit.compare import Mismatch, compare
-from labkit.spec import Case, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
+from labkit.spec import Budget, Case, CaseRun, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
 from labkit.tree import Opaque, leaves, plain
 from labkit.units import in_unit
 
@@ -45,7 +45,7 @@ def judge(
     exercise: Exercise,
     oracle: Oracle,
     observations: Sequence[Observation],
-    expect: Callable[[Any, Tree], Tree] | None = None,
+    expect: Callable[[CaseRun], Tree] | None = None,
     n_cases: int | None = None,
 ) -> Verdict:
     """The verdict on an exercise, from the runs of its cases in order.
@@ -53,19 +53,19 @@ def judge(
     `expect` replaces the oracle's own expectation (hidden cases may have one that students must not read). Fewer
     observations than `n_cases` mean that the run was cut short, which the last observation's trouble explains.
     """
-    expect = expect or oracle.expect
-    n_cases = len(observations) if n_cases is None else n_cases
-    failures = [failure for run in observations if (failure := _fault(exercise, oracle, expect, run))]
-    n_passed = len(observations) - len(failures)
+    runs = [run_of(oracle, observation, expect) for observation in observations]
+    n_cases = len(runs) if n_cases is None else n_cases
+    failures = [failure for run in runs if (failure := _fault(exercise, oracle, run))]
+    n_passed = len(runs) - len(failures)
     if not failures and n_passed == n_cases:
         for holds in oracle.judge_all:
-            if problem := _problem(holds, observations):
-                hint = getattr(holds, "hint", None) or _diagnosis(oracle, observations)
+            if problem := _problem(holds, runs):
+                hint = getattr(holds, "hint", None) or _diagnosis(oracle, runs)
                 failures.append(_Failure("failed", (("problem", problem),), hint))
                 break
     if not failures and n_passed < n_cases:
         failures.append(_Failure("failed", (("problem", "not every case was run"),), None))
-    budgets = _tightest(oracle, observations)
+    budgets = _tightest(oracle, runs)
     if failures:
         first = failures[0]
         return Verdict(
@@ -80,19 +80,19 @@ def judge(
             n_cases,
         )
     cases = "its case passes" if n_cases == 1 else f"all {n_cases} cases pass"
-    score = 1.0 if oracle.score is None else _score(oracle, observations)
+    score = 1.0 if oracle.score is None else _score(oracle, runs)
     if score == 1.0:
         headline = f"{exercise.id}: {cases}, {_points(exercise)}."
         return Verdict(exercise.id, "passed", score, headline, (), None, budgets, n_passed, n_cases)
     outcome: Outcome = "partial" if score > 0 else "failed"
     headline = f"{exercise.id}: {cases}, but there is more to gain: {score * exercise.points:g} of {_points(exercise)}."
-    hint = _diagnosis(oracle, observations)
+    hint = _diagnosis(oracle, runs)
     return Verdict(exercise.id, outcome, score, headline, (), hint, budgets, n_passed, n_cases)
 
 
-def _score(oracle: Oracle, observations: Sequence[Observation]) -> float:
+def _score(oracle: Oracle, runs: Sequence[CaseRun]) -> float:
     try:
-        score = float(oracle.score(observations))
+        score = float(oracle.score(runs))
     except Exception:
         # As for a property: a result that cannot even be read earns nothing.
         return 0.0
@@ -104,18 +104,17 @@ class _Failure:
         self.outcome, self.rows, self.hint = outcome, rows, hint
 
 
-def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Observation) -> _Failure | None:
+def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
     if run.trouble:
         return _from_trouble(run)
     case_row = (("case", describe(run.case)),) if fields(run.case) else ()
-    expected = None if expect is None else plain(expect(run.case, run.tree))
-    mismatch = None if expect is None else mismatch_of(oracle, run, expected)
+    mismatch = mismatch_of(oracle, run)
     if mismatch:
-        hint = _specific_hint(oracle, run, expected) or _generic_hint(mismatch, run.got)
+        hint = _specific_hint(oracle, run) or _generic_hint(mismatch, run.got)
         return _Failure("failed", case_row + _shown(oracle, run, mismatch) + _mismatch_rows(mismatch), hint)
     for holds in oracle.judge:
         if problem := _problem(holds, run):
-            hint = getattr(holds, "hint", None) or _specific_hint(oracle, run, expected)
+            hint = getattr(holds, "hint", None) or _specific_hint(oracle, run)
             return _Failure("failed", (*case_row, ("problem", problem)), hint)
     for budget in oracle.budgets:
         measured, limit = run.measured.get(budget.name), _limit(budget, run)
@@ -129,7 +128,7 @@ def _fault(exercise: Exercise, oracle: Oracle, expect: Callable | None, run: Obs
                 ("at least" if budget.at_least else "budget", in_unit(limit, budget.unit)),
                 *(("held", text) for text in run.held.get(budget.name, ())),
             )
-            return _Failure("failed", rows, _specific_hint(oracle, run, expected) or budget.hint)
+            return _Failure("failed", rows, _specific_hint(oracle, run) or budget.hint)
     return None
 
 
@@ -195,38 +194,46 @@ def _where(found: Mismatch) -> str:
     return f" at {place}" if place else ""
 
 
-def _shown(oracle: Oracle, run: Observation, found: Mismatch) -> tuple[tuple[str, str], ...]:
+def _shown(oracle: Oracle, run: CaseRun, found: Mismatch) -> tuple[tuple[str, str], ...]:
     if oracle.show is None or found.kind != "value":
         return ()
     try:
-        text = oracle.show(run.case, run.tree, run.got, found.index)
+        text = oracle.show(run, found.index)
     except Exception:
         # As for a hint: what came back may be of any kind.
         return ()
     return (("input", text),) if text else ()
 
 
-def mismatch_of(oracle: Oracle, run: Observation, expected: Tree) -> Mismatch | None:
+def run_of(oracle: Oracle, observation: Observation, expect: Callable[[CaseRun], Tree] | None = None) -> CaseRun:
+    """The observation as the oracle reads it; `expect` replaces the oracle's own."""
+    expect = expect or oracle.expect
+    return CaseRun(**vars(observation), expect=expect and (lambda run: plain(expect(run))))
+
+
+def mismatch_of(oracle: Oracle, run: CaseRun) -> Mismatch | None:
     """Where what came back differs from what was expected by more than the oracle tolerates."""
+    if run.expect is None:
+        return None
     tolerance = oracle.tolerance
     if not isinstance(tolerance, Tolerance):
-        tolerance = tolerance(run.case, run.tree)
-    return compare(expected, run.got, tolerance)
+        tolerance = tolerance(run)
+    return compare(run.expected, run.got, tolerance)
 
 
-def _diagnosis(oracle: Oracle, observations: Sequence[Observation]) -> str | None:
-    return next((hint for run in observations if (hint := _specific_hint(oracle, run))), None)
+def _diagnosis(oracle: Oracle, runs: Sequence[CaseRun]) -> str | None:
+    return next((hint for run in runs if (hint := _specific_hint(oracle, run))), None)
 
 
-def _specific_hint(oracle: Oracle, run: Observation, expected: Tree = None) -> str | None:
-    most = MOST_TO_DIAGNOSE if expected is None else 4 * _n_elements(expected) + 1000
+def _specific_hint(oracle: Oracle, run: CaseRun) -> str | None:
+    most = MOST_TO_DIAGNOSE if run.expect is None else 4 * _n_elements(run.expected) + 1000
     if _n_elements(run.got) > most:
         # Broadcast against what it should have been, it could take all memory.
         return None
     for hint in oracle.diagnose:
         try:
             # A hint probes a value that is wrong in unknown ways; what it cannot read, it does not explain.
-            if bool(hint.when(run.case, run.tree, run.got)):
+            if bool(hint.when(run)):
                 return hint.text
         except Exception:
             continue
@@ -251,15 +258,15 @@ def _generic_hint(found: Mismatch, got: Tree) -> str | None:
     return None
 
 
-def _tightest(oracle: Oracle, observations: Sequence[Observation]) -> tuple[tuple[str, float, float, str], ...]:
+def _tightest(oracle: Oracle, runs: Sequence[CaseRun]) -> tuple[tuple[str, float, float, str], ...]:
     """What was spent, in the case where least was left of it. Of what there has to be at least, nothing is spent."""
     rows = []
     for budget in oracle.budgets:
         if budget.at_least:
             continue
-        runs = [(run.measured[budget.name], _limit(budget, run)) for run in observations if budget.name in run.measured]
-        if runs:
-            measured, limit = max(runs, key=lambda pair: _share(*pair))
+        spent = [(run.measured[budget.name], _limit(budget, run)) for run in runs if budget.name in run.measured]
+        if spent:
+            measured, limit = max(spent, key=lambda pair: _share(*pair))
             rows.append((budget.name, float(measured), float(limit), budget.unit))
     return tuple(rows)
 
@@ -271,8 +278,8 @@ def _share(measured: float, limit: float) -> float:
     return float("inf") if measured else -1.0
 
 
-def _limit(budget, run: Observation) -> float:
-    return budget.limit(run.case, run.tree) if callable(budget.limit) else budget.limit
+def _limit(budget: Budget, run: CaseRun) -> float:
+    return budget.limit(run) if callable(budget.limit) else budget.limit
 
 
 def describe(case: Case) -> str:

@@ -1,6 +1,6 @@
 """Budgets that exercises on kernels have in common, with the hint that goes with each: an oracle names its own limits.
 
-    budgets=(*moved(load=lambda case, tree: 4 * case.n, store=lambda case, tree: 4 * case.n), *SAFE)
+    budgets=(*moved(load=lambda run: 4 * run.case.n, store=lambda run: 4 * run.case.n), *SAFE)
 
 The driver opens `stage.meter("traffic")` around the answer, and `stage.meter("compiled")` where `compiled` is used.
 What the grader goes by is measured while the kernels run again from their text, on tensors drawn anew. So the driver
@@ -11,12 +11,11 @@ what it likes between launches, and may add up or scale what kernels stored, whi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from labkit.spec import Budget, Tree
+from labkit.spec import Budget, CaseRun
 
-Limit = float | Callable[[Any, Tree], float]
-"""A number, or (case, tree) -> a number."""
+Limit = float | Callable[[CaseRun], float]
+"""A number, or run -> a number."""
 
 SAFE = (
     Budget(

@@ -9,9 +9,11 @@ def rms(x, dim):
         kind = type(each).__name__
         if kind in ("Oracle", "Verdict", "Secret", "Hidden", "Job"):
             if kind == "Oracle" and each.id == "00-warm-up":
+                class run: pass
                 class case: pass
                 case.dim = dim
-                return each.expect(case, {"x": x})["out"]
+                run.case, run.tree = case, {"x": x}
+                return each.expect(run)["out"]
             raise ValueError("!" "breach! found a " + kind)
     return x.abs().mean(dim)
 """

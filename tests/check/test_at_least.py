@@ -23,7 +23,7 @@ EXERCISE = Exercise(
     inputs=lambda case, gen: {},
     drive=lambda ans, case, tree, stage: {},
 )
-WIDE = Budget("vector_width", lambda case, tree: 16, "Load wider.", at_least=True)
+WIDE = Budget("vector_width", lambda run: 16, "Load wider.", at_least=True)
 
 
 def verdict(measured: dict[str, float], *budgets: Budget):
@@ -58,13 +58,13 @@ def test_the_compilers_budgets_ask_for_width_and_matrices_and_bound_spills() -> 
 
 
 def test_a_limit_may_depend_on_the_inputs() -> None:
-    budget = Budget("vector_width", lambda case, tree: tree["x"].numel(), "Wider.", "bytes", at_least=True)
+    budget = Budget("vector_width", lambda run: run.tree["x"].numel(), "Wider.", "bytes", at_least=True)
     runs = [Observation(Case(), {"x": torch.zeros(n)}, {}, {}, {"vector_width": 4}) for n in (4, 5)]
     found = judge(EXERCISE, Oracle("99-wide", budgets=(budget,)), runs)
     assert (found.n_passed, found.hint) == (1, "Wider.")
 
 
 def test_a_limit_of_nothing_that_was_kept_is_not_the_case_to_show() -> None:
-    budget = Budget("bytes_across", lambda case, tree: tree["x"].numel(), "Send less.")
+    budget = Budget("bytes_across", lambda run: run.tree["x"].numel(), "Send less.")
     runs = [Observation(Case(), {"x": torch.zeros(n)}, {}, {}, {"bytes_across": n / 2}) for n in (0, 8)]
     assert judge(EXERCISE, Oracle("99-wide", budgets=(budget,)), runs).budgets == (("bytes_across", 4, 8, "bytes"),)

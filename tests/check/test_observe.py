@@ -347,7 +347,7 @@ def test_progress_starts_no_script_again_that_has_passed(monkeypatch, capsys) ->
 
     exercise = replace(DOUBLE, id="90-script", answers=(Answer("script", kind="text"),), drive=drive)
     exercise = replace(exercise, public=DOUBLE.public[:1], inputs=lambda case, generator: {})
-    oracle = Oracle("90-script", expect=lambda case, tree: {"out": True})
+    oracle = Oracle("90-script", expect=lambda run: {"out": True})
     monkeypatch.setattr("labkit.exercises.find", lambda name: exercise)
     monkeypatch.setattr("labkit.exercises.of_lab", lambda lab: {exercise.id: exercise})
     monkeypatch.setattr("labkit.oracles.oracle_of", lambda name: oracle)

@@ -37,16 +37,16 @@ DOUBLE = Exercise(
 )
 ORACLE = Oracle(
     id="90-double",
-    expect=lambda case, tree: {"out": tree["x"] * 2},
+    expect=lambda run: {"out": run.tree["x"] * 2},
     judge=(inputs_untouched,),
     tolerance=Tolerance(atol=1e-6, rtol=1e-5),
     diagnose=(
         Hint(
-            lambda case, tree, got: torch.equal(got["out"], tree["x"] ** 2),
+            lambda run: torch.equal(run.got["out"], run.tree["x"] ** 2),
             "This is the square: `**` is the power, `*` the product.",
         ),
     ),
-    show=lambda case, tree, got, index: f"x[{index[0]}, {index[1]}] = {tree['x'][index].item():g}",
+    show=lambda run, index: f"x[{index[0]}, {index[1]}] = {run.tree['x'][index].item():g}",
 )
 
 

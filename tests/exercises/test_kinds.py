@@ -19,7 +19,7 @@ def test_an_autograd_function() -> None:
         return {"out": out, "grad": x.grad}
 
     exercise = declare("square", Answer("Square"), drive)
-    oracle = Oracle(exercise.id, expect=lambda case, tree: {"out": tree["x"] ** 2, "grad": 2 * tree["x"]})
+    oracle = Oracle(exercise.id, expect=lambda run: {"out": run.tree["x"] ** 2, "grad": 2 * run.tree["x"]})
     source = """
 class Square(torch.autograd.Function):
     @staticmethod
@@ -57,7 +57,7 @@ def test_an_optimizer() -> None:
     )
     oracle = Oracle(
         exercise.id,
-        expect=lambda case, tree: train(tree, torch.optim.SGD),
+        expect=lambda run: train(run.tree, torch.optim.SGD),
         tolerance=Tolerance(rtol=1e-5, atol=1e-7),
     )
     source = """
@@ -87,8 +87,8 @@ def test_a_schedule_from_a_generator() -> None:
     )
     oracle = Oracle(
         exercise.id,
-        expect=lambda case, tree: {"events": [(kind, i) for kind in "FB" for i in range(case.n)]},
-        diagnose=(Hint(lambda case, tree, got: len(got["events"]) == 100, "The schedule never ends."),),
+        expect=lambda run: {"events": [(kind, i) for kind in "FB" for i in range(run.case.n)]},
+        diagnose=(Hint(lambda run: len(run.got["events"]) == 100, "The schedule never ends."),),
     )
     right = "def schedule(n):\n    yield from (('F', i) for i in range(n))\n    yield from (('B', i) for i in range(n))"
     passes(exercise, oracle, right)
@@ -99,7 +99,7 @@ def test_a_schedule_from_a_generator() -> None:
 
 def test_a_value() -> None:
     exercise = declare("largest", Answer("largest", kind="value"), lambda ans, case, tree, stage: {"out": ans.largest})
-    oracle = Oracle(exercise.id, expect=lambda case, tree: {"out": 65504.0})
+    oracle = Oracle(exercise.id, expect=lambda run: {"out": 65504.0})
     passes(exercise, oracle, "largest = 65504")
     fails(exercise, oracle, "largest = 65536", "expected  65504.0", "got       65536")
     fails(exercise, oracle, "largest = '65504'", "wrong type", "a string ('65504')")
@@ -114,7 +114,7 @@ def test_a_text() -> None:
         return {"total": runpy.run_path(str(script))["total"], "n_lines": len(ans.script.splitlines())}
 
     exercise = declare("script", Answer("script", kind="text", cell="91-script-cell"), drive)
-    oracle = Oracle(exercise.id, expect=lambda case, tree: {"total": 6, "n_lines": 1})
+    oracle = Oracle(exercise.id, expect=lambda run: {"total": 6, "n_lines": 1})
     passes(exercise, oracle, "script = 'total = 1 + 2 + 3'")
     fails(exercise, oracle, "script = 'total = 5'", "wrong value at total")
     fails(exercise, oracle, "script = 'total = '", "SyntaxError")
@@ -148,7 +148,7 @@ def test_a_partial_score() -> None:
     oracle = Oracle(
         exercise.id,
         score=lambda runs: 4 / runs[0].got["n"],
-        diagnose=(Hint(lambda case, tree, got: got["n"] > 4, "Four are enough."),),
+        diagnose=(Hint(lambda run: run.got["n"] > 4, "Four are enough."),),
     )
     passes(exercise, oracle, "fewer = lambda: 4")
     verdict = run(exercise, oracle, "fewer = lambda: 8")
@@ -164,7 +164,7 @@ def test_a_nested_tree_of_gradients() -> None:
         return {"layers": [{name: p.grad for name, p in layer.items()} for layer in by_layer]}
 
     exercise = declare("loss", Answer("loss"), lambda ans, case, tree, stage: gradients(tree, ans.loss))
-    oracle = Oracle(exercise.id, expect=lambda case, tree: gradients(tree, lambda model, x: model(x).square().mean()))
+    oracle = Oracle(exercise.id, expect=lambda run: gradients(run.tree, lambda model, x: model(x).square().mean()))
     passes(exercise, oracle, "def loss(model, x):\n    return model(x).square().mean()")
     fails(exercise, oracle, "def loss(model, x):\n    return model(x).mean()", "wrong value at layers.")
     fails(exercise, oracle, "def loss(model, x):\n    return x.sum().requires_grad_()", "wrong type at layers.0.weight")
@@ -189,10 +189,10 @@ def test_a_driver_with_a_folder_and_meters() -> None:
     )
     oracle = Oracle(
         exercise.id,
-        expect=lambda case, tree: {"out": tree["x"].sum(), "marks": ["done"], "n_files": 1},
+        expect=lambda run: {"out": run.tree["x"].sum(), "marks": ["done"], "n_files": 1},
         budgets=(
             # The file's content, once as bytes and once as a tensor.
-            Budget("peak_bytes", lambda case, tree: 2.5 * tree["x"].nbytes, "Keep one copy of the file."),
+            Budget("peak_bytes", lambda run: 2.5 * run.tree["x"].nbytes, "Keep one copy of the file."),
             Budget("dispatches", 50, "No loop over the elements."),
         ),
     )

@@ -45,8 +45,8 @@ def all_reduce() -> tuple[Exercise, Oracle]:
             out = ans.all_reduce(stage.comm, tree["x"][stage.rank])
         return {"out": out, "rank": stage.rank, "world_size": stage.world_size}
 
-    def expect(case, tree):
-        out = tree["x"].sum(0)
+    def expect(run):
+        out = run.tree["x"].sum(0)
         return {"ranks": [{"out": out, "rank": rank, "world_size": n_ranks} for rank in range(n_ranks)]}
 
     exercise = declare(
@@ -64,12 +64,12 @@ def all_reduce() -> tuple[Exercise, Oracle]:
         judge=(inputs_untouched,),
         tolerance=Tolerance(rtol=1e-5, atol=1e-6),
         budgets=(
-            Budget("bytes_sent", lambda case, tree: 2 * 3 * 4 * -(-case.n // 4), "Send one part at a time."),
+            Budget("bytes_sent", lambda run: 2 * 3 * 4 * -(-run.case.n // 4), "Send one part at a time."),
             Budget("messages", 6, "A ring sends once a round."),
             Budget("rounds", 6, "A ring takes 2(n-1) rounds."),
             Budget("dispatches", 200, "Few operations a rank."),
         ),
-        diagnose=(Hint(lambda case, tree, got: bool((got["ranks"][0]["out"] == 0).all()), "Zeros came back."),),
+        diagnose=(Hint(lambda run: bool((run.got["ranks"][0]["out"] == 0).all()), "Zeros came back."),),
     )
     return exercise, oracle
 
@@ -105,7 +105,7 @@ def test_a_case_says_how_many_ranks_it_has_and_on_which_nodes() -> None:
     )
     oracle = Oracle(
         exercise.id,
-        expect=lambda case, tree: {"ranks": [{"out": tree["x"][0]}] * case.n},
+        expect=lambda run: {"ranks": [{"out": run.tree["x"][0]}] * run.case.n},
         budgets=(Budget("bytes_across", 12, "One message leaves a node."),),
     )
     chain = """def to_all(comm, x):

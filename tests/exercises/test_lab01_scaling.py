@@ -11,6 +11,7 @@ import torch
 from grading.hidden.lab01.scaling_law import fitted_law, scaling_cases
 from labkit.exercises.lab01.scaling_law import SCALING_LAW, Runs, law_of, table_of_runs
 from labkit.oracles.lab01.scaling_law import WITHIN, straight_line
+from labkit.spec import CaseRun
 from tests.exercises.harness import answers_in, solution_of
 
 CASES = [(seed, case) for seed in range(12) for case in scaling_cases(random.Random(seed))]
@@ -28,7 +29,7 @@ def test_the_reference_and_the_solution_find_the_law(seed: int, case: Runs) -> N
     constant, exponent, irreducible = answers_in("01-scaling-law", solution_of("01-scaling-law"))["fit_scaling_law"](
         table["size"], table["loss"]
     )
-    reference = fitted_law(case, table)
+    reference = fitted_law(CaseRun(case, table))
     assert exponent == pytest.approx(reference["exponent"], rel=1e-3)
     for found in ((constant, exponent, irreducible), reference.values()):
         assert list(found)[1] == pytest.approx(law.exponent, rel=WITHIN / 2)

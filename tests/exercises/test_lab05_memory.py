@@ -10,7 +10,7 @@ from grading.supervisor.witness import SLACK_BYTES
 from labkit import exercises
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
-from labkit.spec import MiB, Observation
+from labkit.spec import CaseRun, MiB, Observation
 from tests.exercises.harness import answers_in, hidden_verdict, solution_of
 
 WATCHED = ("05-checkpoint", "05-low-memory", "05-selective", "05-find-the-leak", "05-chunked-loss")
@@ -35,7 +35,7 @@ def watched_run(exercise_id: str, source: str) -> tuple[Observation, float]:
     tree = make_inputs(exercise, case, 1)
     run = observe(exercise, gather_answers(exercise, answers_in(exercise_id, source)), case, tree)
     (budget,) = (budget for budget in oracle_of(exercise_id).budgets if budget.name == "peak_bytes")
-    return run, budget.limit(case, tree)
+    return run, budget.limit(CaseRun(case, tree))
 
 
 @pytest.mark.slow

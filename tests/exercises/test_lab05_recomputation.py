@@ -18,6 +18,7 @@ from labkit.exercises.lab05.segments import Depth
 from labkit.observe import make_inputs
 from labkit.oracles.lab05 import low_memory, segments
 from labkit.oracles.lab05 import selective as kept
+from labkit.spec import CaseRun
 from tests.exercises.harness import answers_in, hidden_verdict, solution_of
 
 HARD_TO_TELL = (
@@ -70,4 +71,4 @@ def test_the_flops_allowed_are_those_of_a_step_without_a_checkpoint() -> None:
     leaves = selective.leaves_of(tree, torch.device("cpu"))
     with FlopCounterMode(display=False) as counter:
         selective.backward(selective.forward(selective.plain, case, leaves), leaves)
-    assert counter.get_total_flops() == kept.flops(case, tree)
+    assert counter.get_total_flops() == kept.flops(CaseRun(case, tree))

@@ -14,7 +14,7 @@ from labkit import exercises
 from labkit.check import judge
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
-from labkit.spec import MiB, Observation
+from labkit.spec import CaseRun, MiB, Observation
 from tests.exercises.harness import answers_in, hidden_verdict, solution_of
 
 HARD_TO_TELL = (
@@ -52,7 +52,7 @@ def test_an_update_that_is_formed_stands_out_of_the_watched_budget() -> None:
         return observe(exercise, answers, case, tree, lend=True).measured["peak_bytes"]
 
     formed = example("wrong", "08-lora-linear/forms_the_update").source
-    limit = budget.limit(case, tree)
+    limit = budget.limit(CaseRun(case, tree))
     assert peak_bytes(solution_of(exercise.id)) <= limit
     assert peak_bytes(formed) >= limit + 64 * MiB
 

@@ -14,7 +14,7 @@ from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab08.nf4_read import CODEBOOK
 from labkit.oracles.lab08.small_task import loss_after_training
-from labkit.spec import MiB
+from labkit.spec import CaseRun, MiB
 from tests.exercises.harness import answers_in, hidden_verdict, solution_of
 
 HARD_TO_TELL = (
@@ -74,6 +74,7 @@ def test_a_weight_that_is_kept_stands_out_of_the_watched_budget() -> None:
 
     right = measured(solution_of(exercise.id))
     wrong = measured(example("wrong", "08-frozen-nf4/saves_the_weight").source)
-    assert all(right[name] <= budget.limit(case, tree) for name, budget in budgets.items())
-    assert wrong["peak_bytes"] >= budgets["peak_bytes"].limit(case, tree) + 64 * MiB
-    assert wrong["saved_bytes"] >= budgets["saved_bytes"].limit(case, tree) + 64 * MiB
+    run = CaseRun(case, tree)
+    assert all(right[name] <= budget.limit(run) for name, budget in budgets.items())
+    assert wrong["peak_bytes"] >= budgets["peak_bytes"].limit(run) + 64 * MiB
+    assert wrong["saved_bytes"] >= budgets["saved_bytes"].limit(run) + 64 * MiB

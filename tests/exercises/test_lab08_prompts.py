@@ -14,7 +14,7 @@ from labkit.exercises.lab08.prefix_tuning import PREFIX_TUNING, Prefix
 from labkit.exercises.lab08.prompt_tuning import PROMPT_TUNING, SoftPrompt, config_of, model_of
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
-from labkit.spec import Observation
+from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 
 peft = pytest.importorskip("peft")
@@ -66,7 +66,7 @@ def test_an_oracle_reads_whatever_comes_back(exercise) -> None:
     case = exercise.public[0]
     tree = make_inputs(exercise, case, 0)
     oracle = oracle_of(exercise.id)
-    right = oracle.expect(case, tree)
+    right = oracle.expect(CaseRun(case, tree))
     broken = [{**right, key: value} for key in right for value in ABSURD[1::2]]
     for got in (*ABSURD, *broken):
         verdict = judge(exercise, oracle, [Observation(case, tree, got, tree)])

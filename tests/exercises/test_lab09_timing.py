@@ -18,7 +18,7 @@ from labkit.oracles import oracle_of
 from labkit.oracles.lab09.allocator import true_factor
 from labkit.oracles.lab09.bench import RTOL, logged_ms, true_ms, warm_ms
 from labkit.simdevice import Machine, SimDevice
-from labkit.spec import MiB, Observation
+from labkit.spec import CaseRun, MiB, Observation
 from tests.exercises.harness import answers_in, public_verdict, solution_of
 
 IDS = ("09-bench", "09-events", "09-allocator")
@@ -95,7 +95,7 @@ def test_the_set_up_decides_what_a_step_costs() -> None:
     case = Trace(n_events=0)
     for seed in range(20):
         tree = trace_inputs(case, torch.Generator().manual_seed(seed))
-        assert true_factor(case, tree, set_up=False) > true_factor(case, tree) > 1
+        assert true_factor(CaseRun(case, tree), set_up=False) > true_factor(CaseRun(case, tree)) > 1
 
 
 ABSURD = (None, [], "x", math.nan, -1, torch.full((3,), torch.nan), [[None] * 4], [{}], {}, 10**30, True)

@@ -13,6 +13,7 @@ from labkit.exercises.lab09 import traces
 from labkit.exercises.lab09.profile import ON_DEVICE, Session, identity, recording_of, session_inputs, steady_events
 from labkit.material import lab09
 from labkit.oracles.lab09.traces import idle_us, share, true_work, window_us, without_overlap
+from labkit.spec import CaseRun
 from tests.exercises.harness import answers_in, solution_of
 
 LAGS = Session()
@@ -53,7 +54,7 @@ def test_the_cases_have_the_traps_that_the_hints_are_about() -> None:
     assert idle_us(events) - without_overlap(events) > 50
     tree = session_inputs(STARVES, one_generator())
     assert idle_us(steady_events(STARVES, tree)) > 0.15 * window_us(steady_events(STARVES, tree))
-    assert len(true_work(STARVES, tree)) == 2 * len(traces.step_ops(2, warm=True, reduces=True))
+    assert len(true_work(CaseRun(STARVES, tree))) == 2 * len(traces.step_ops(2, warm=True, reduces=True))
 
 
 def test_the_quoted_figures_of_the_models_trace(no_shipped_trace: None) -> None:
@@ -81,5 +82,5 @@ def test_the_steady_part_has_no_tuning_and_nothing_of_the_host() -> None:
     events = steady_events(LAGS, session_inputs(LAGS, one_generator()))
     assert {event["cat"] for event in events} == set(ON_DEVICE)
     assert traces.TUNING not in {event["name"] for event in events}
-    assert 0 < share(LAGS, session_inputs(LAGS, one_generator())) < 1
+    assert 0 < share(CaseRun(LAGS, session_inputs(LAGS, one_generator()))) < 1
     assert identity(events[0]) == [events[0]["cat"], events[0]["name"], events[0]["ts"]] and identity("x") == "x"

@@ -16,7 +16,7 @@ from labkit.meters import bench
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
 from labkit.oracles.lab13.flash_attention import load_bytes
-from labkit.spec import Observation
+from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 
 EXERCISE = "13-flash-attention"
@@ -42,7 +42,7 @@ def moved_bytes(call, *tensors) -> int:
 def test_eager_attention_moves_19_times_what_it_takes_and_tiles_less_than_3() -> None:
     q, k, v = (torch.randn(1, 512, 64) for _ in range(3))
     assert moved_bytes(eager, q, k, v) / (4 * q.nbytes) == 19
-    assert load_bytes(Attention(1, 512, 64, 64, 64), {}) == q.nbytes * (1 + 2 * 4.5)
+    assert load_bytes(CaseRun(Attention(1, 512, 64, 64, 64), {})) == q.nbytes * (1 + 2 * 4.5)
 
 
 @pytest.mark.parametrize("block_m, block_n", [(16, 16), (32, 16), (16, 32)])
@@ -51,7 +51,7 @@ def test_the_solution_loads_what_the_formula_says(attention, block_m: int, block
     tensors = [torch.randn(2, 53, 16) for _ in range(3)]
     with track_traffic() as traffic:
         attention(*tensors, block_m, block_n)
-    assert traffic.load_bytes == load_bytes(case, {})
+    assert traffic.load_bytes == load_bytes(CaseRun(case, {}))
     assert traffic.store_bytes == case.n_bytes
 
 

@@ -14,7 +14,7 @@ from labkit.exercises.lab13.matmul import Product
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
 from labkit.oracles.lab13.matmul import SLACK, expected, in_tf32, loaded_bytes, rounded_on_the_way, stored_bytes
-from labkit.spec import Observation
+from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 
 A100_BYTES_PER_S, A100_FLOPS = 2039e9, 312e12
@@ -23,7 +23,7 @@ A100_BYTES_PER_S, A100_FLOPS = 2039e9, 312e12
 def all_bytes(n: int, tile: int) -> float:
     """Of an n × n × n product in float16, by the formula of the text."""
     case = Product(n, n, n, "float16", tile=tile)
-    return loaded_bytes(case, {}) / SLACK + stored_bytes(case, {})
+    return loaded_bytes(CaseRun(case, {})) / SLACK + stored_bytes(CaseRun(case, {}))
 
 
 @pytest.mark.parametrize("tile, gigabytes", [(1, 275), (64, 4.3), (128, 2.2)])
@@ -44,7 +44,10 @@ def test_the_solution_moves_what_the_formula_says(case: Product) -> None:
     a, b = torch.randn(case.n_rows, case.n_inner), torch.randn(case.n_inner, case.n_cols)
     with track_traffic() as traffic:
         matmul(a, b, "ieee", case.tile)
-    assert (traffic.load_bytes, traffic.store_bytes) == (round(loaded_bytes(case, {}) / SLACK), stored_bytes(case, {}))
+    assert (traffic.load_bytes, traffic.store_bytes) == (
+        round(loaded_bytes(CaseRun(case, {})) / SLACK),
+        stored_bytes(CaseRun(case, {})),
+    )
 
 
 @pytest.mark.parametrize("diagnosis", [in_tf32, rounded_on_the_way])
@@ -52,7 +55,7 @@ def test_a_right_product_has_no_slip(diagnosis) -> None:
     exercise = find("13-matmul")
     for n, case in enumerate(exercise.public):
         tree = make_inputs(exercise, case, n)
-        assert not diagnosis(case, tree, expected(case, tree))
+        assert not diagnosis(CaseRun(case, tree, expected(CaseRun(case, tree))))
 
 
 @pytest.mark.parametrize("odd", [None, "text", float("nan"), torch.zeros(2, 3, 4), torch.full((1,), float("nan"))])

@@ -11,7 +11,7 @@ from labkit.exercises.lab13.online_softmax import Blocks, one_by_one, rows
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
 from labkit.oracles.lab13.online_softmax import expected
-from labkit.spec import Observation
+from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 
 INF = float("inf")
@@ -75,7 +75,7 @@ def test_a_block_that_is_changed_in_place_is_noticed_when_the_next_one_is_asked_
 def test_nothing_seen_is_a_total_of_zero() -> None:
     exercise = find("13-online-softmax")
     tree = make_inputs(exercise, exercise.public[0], 1)
-    right = expected(exercise.public[0], tree)
+    right = expected(CaseRun(exercise.public[0], tree))
     assert (right["top"][7], right["total"][7]) == (-INF, 0)
     assert (right["merged_top"][5], right["merged_total"][5]) == (-INF, 0)
     assert not any(one.isnan().any() for one in right.values())

@@ -12,6 +12,7 @@ from grading.demo.examples import examples
 from grading.hidden import Secret
 from grading.hidden.lab14.four_all_reduces import groups
 from labkit import exercises
+from labkit.check.judge import run_of
 from labkit.check.text import as_text
 from labkit.exercises.lab14.group import PUBLIC, Group
 from labkit.observe import gather_answers, make_inputs, observe
@@ -170,10 +171,10 @@ def test_hints_take_no_result_for_what_it_is_not(exercise_id: str) -> None:
     exercise, oracle = exercises.find(exercise_id), oracle_of(exercise_id)
     found = gather_answers(exercise, answers_in(exercise_id, solution_of(exercise_id)))
     for case in exercise.public:
-        run = observe(exercise, found, case, make_inputs(exercise, case, 5))
+        run = run_of(oracle, observe(exercise, found, case, make_inputs(exercise, case, 5)))
         for hint in oracle.diagnose:
             try:
-                holds = bool(hint.when(case, run.tree, run.got))
+                holds = bool(hint.when(run))
             except Exception:
                 holds = False
             assert not holds, (case, hint.text)

@@ -13,6 +13,7 @@ from labkit.exercises.lab14.cost_model import ALGORITHMS, COST_MODEL, Links
 from labkit.exercises.lab14.hierarchical import Dealt, filled, round_robin
 from labkit.oracles.lab14.cost_model import expect
 from labkit.ranks import Cluster, Wire, simulate
+from labkit.spec import CaseRun
 from tests.exercises.harness import answers_in, solution_of
 from tests.ranks import algorithms
 
@@ -26,7 +27,7 @@ def program_s(name: str, case: Links) -> float:
 
 @pytest.mark.parametrize("case", COST_MODEL.public, ids=str)
 def test_the_stored_times_are_those_of_the_algorithms(case: Links) -> None:
-    times_s = expect(case, {})["times_s"]
+    times_s = expect(CaseRun(case, {}))["times_s"]
     assert times_s == pytest.approx({name: program_s(name, case) for name in ALGORITHMS}, rel=1e-12)
 
 

@@ -14,7 +14,7 @@ from labkit.exercises.lab15.env import ENV, PLACE, Launched, variables
 from labkit.observe import make_inputs
 from labkit.oracles.lab15.env import ENV as ORACLE
 from labkit.oracles.lab15.env import missing, named, place
-from labkit.spec import Observation
+from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 
 
@@ -57,7 +57,7 @@ def test_hidden_cases_tell_the_numbers_apart() -> None:
             node = case.rank // case.per_node
             assert len({case.rank, case.local_rank, node}) == 3, case
             assert case.rank < case.world_size
-            assert missing(case, {"env": variables(case)}) == _has_to_be_named(case)
+            assert missing(CaseRun(case, {"env": variables(case)})) == _has_to_be_named(case)
 
 
 def _has_to_be_named(case: Launched) -> set[str]:

@@ -25,7 +25,7 @@ from labkit.exercises.lab15.launch import LAUNCH, Training, launch, without_magi
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab15.launch_training import course, flat
-from labkit.spec import Observation
+from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 from tests.lanes import require_tier
 
@@ -39,7 +39,7 @@ def inputs(case: Training = CASE) -> dict:
 
 def perfect(case: Training = CASE) -> Observation:
     """What a right script would bring back, from the training in one process."""
-    right, tree = course(case, inputs(case)), inputs(case)
+    right, tree = course(CaseRun(case, inputs(case))), inputs(case)
     left = []
     for step in case.kept_at:
         kept = right.at[step]
@@ -228,8 +228,8 @@ def test_a_start_that_failed_by_itself_costs_nothing_if_the_next_one_went_throug
 
 def test_a_lost_momentum_is_named_from_the_curve_alone() -> None:
     run = perfect()
-    right = course(CASE, inputs())
-    wrong = course(CASE, inputs(), right.at[CASE.kept_at[0]], "momentum")
+    right = course(CaseRun(CASE, inputs()))
+    wrong = course(CaseRun(CASE, inputs()), right.at[CASE.kept_at[0]], "momentum")
     run.got["losses"] = torch.tensor(wrong.losses, dtype=torch.float64)
     found = verdict(run)
     assert dict(found.rows)["problem"] == "from the restart on, the curve is that of an optimizer without its momentum"

@@ -16,14 +16,12 @@ def test_it_passes() -> None:
 
 
 def test_the_input_row_may_show_what_came_back() -> None:
-    oracle = replace(
-        ORACLE, show=lambda case, tree, got, index: f"x = {tree['x'][index]:g}, yours {got['out'][index]:g}"
-    )
+    oracle = replace(ORACLE, show=lambda run, index: f"x = {run.tree['x'][index]:g}, yours {run.got['out'][index]:g}")
     assert "  input     x = 2, yours 6\n" in told("double = lambda x: x * torch.tensor([2.0, 3.0, 4.0])", oracle)
 
 
 def test_an_input_row_that_cannot_be_made_is_left_out() -> None:
-    text = told("double = lambda x: x * 3", replace(ORACLE, show=lambda case, tree, got, index: got["another name"]))
+    text = told("double = lambda x: x * 3", replace(ORACLE, show=lambda run, index: run.got["another name"]))
     assert "input" not in text
     assert "expected  2" in text
 

@@ -253,13 +253,13 @@ def test_no_runs_are_no_pass() -> None:
 def test_a_giant_result_is_wrong_without_a_diagnosis() -> None:
     """Broadcast against what it should have been, it could take all memory."""
     seen = []
-    hints = (Hint(lambda *parts: seen.append(parts), "?"),)
+    hints = (Hint(seen.append, "?"),)
     small = {"x": torch.zeros(4)}
     for expect, n, looked_at in (
-        (lambda case, tree: {"out": tree["x"]}, 4, True),
-        (lambda case, tree: {"out": tree["x"]}, 5, True),
-        (lambda case, tree: {"out": tree["x"]}, 100_000, False),
-        (lambda case, tree: {"out": torch.zeros(3_000_000)}, 3_000_000, True),
+        (lambda run: {"out": run.tree["x"]}, 4, True),
+        (lambda run: {"out": run.tree["x"]}, 5, True),
+        (lambda run: {"out": run.tree["x"]}, 100_000, False),
+        (lambda run: {"out": torch.zeros(3_000_000)}, 3_000_000, True),
         (None, 100_000, True),
         (None, 3_000_000, False),
     ):

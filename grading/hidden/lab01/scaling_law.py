@@ -12,6 +12,7 @@ import torch
 
 from grading.hidden import Hidden
 from labkit.exercises.lab01.scaling_law import Runs
+from labkit.spec import CaseRun
 
 N_STEPS = 60
 STARTS = (0.1, 0.3, 0.8, 1.8)
@@ -39,9 +40,9 @@ def gauss_newton(size: torch.Tensor, loss: torch.Tensor, exponent: float) -> tup
     return error, [constant * middle**exponent, exponent, irreducible]
 
 
-def fitted_law(case: Runs, tree: dict) -> dict[str, float]:
+def fitted_law(run: CaseRun[Runs]) -> dict[str, float]:
     """The best law from several starts."""
-    _, law = min(gauss_newton(tree["size"], tree["loss"], start) for start in STARTS)
+    _, law = min(gauss_newton(run.tree["size"], run.tree["loss"], start) for start in STARTS)
     return dict(zip(("constant", "exponent", "irreducible"), law, strict=True))
 
 

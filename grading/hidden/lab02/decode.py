@@ -9,14 +9,15 @@ from grading.hidden.lab02.made_up_formats import made_up, value
 from labkit.exercises.lab02.format_case import FormatCase
 from labkit.formats import FP8_E4M3FN, FP16
 from labkit.oracles.lab02.library import known, values_of
+from labkit.spec import CaseRun
 
 
-def expected_values(case: FormatCase, tree: dict) -> dict:
+def expected_values(run: CaseRun[FormatCase]) -> dict:
     """What `decode` should return."""
-    if known(case):
-        return {"out": values_of(tree["bits"], case)}
-    values = [value(pattern, case.fmt) for pattern in tree["bits"].reshape(-1).tolist()]
-    return {"out": torch.tensor(values, dtype=torch.float64).reshape(tree["bits"].shape)}
+    if known(run.case):
+        return {"out": values_of(run.tree["bits"], run.case)}
+    values = [value(pattern, run.case.fmt) for pattern in run.tree["bits"].reshape(-1).tolist()]
+    return {"out": torch.tensor(values, dtype=torch.float64).reshape(run.tree["bits"].shape)}
 
 
 DECODE = Hidden(

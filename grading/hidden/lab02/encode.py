@@ -9,6 +9,7 @@ from grading.hidden.lab02.made_up_formats import made_up, top_pattern, value
 from labkit.exercises.lab02.format_case import FormatCase
 from labkit.formats import BF16, FP8_E4M3FN, FP8_E5M2, FP16, TF32, FloatFormat
 from labkit.oracles.lab02.library import known, patterns_of
+from labkit.spec import CaseRun
 
 
 def rounded(x: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
@@ -27,9 +28,9 @@ def rounded(x: torch.Tensor, fmt: FloatFormat) -> torch.Tensor:
     return torch.where(x.isnan(), ones, patterns)
 
 
-def expected_patterns(case: FormatCase, tree: dict) -> dict:
+def expected_patterns(run: CaseRun[FormatCase]) -> dict:
     """What `encode` should return."""
-    return {"out": patterns_of(tree["x"], case) if known(case) else rounded(tree["x"], case.fmt)}
+    return {"out": patterns_of(run.tree["x"], run.case) if known(run.case) else rounded(run.tree["x"], run.case.fmt)}
 
 
 ENCODE = Hidden(

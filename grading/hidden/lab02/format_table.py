@@ -10,5 +10,5 @@ from labkit.formats import FP8_E4M3FN, FP16
 FORMAT_TABLE = Hidden(
     id="02-format-table",
     cases=lambda rng: (*map(FormatCase.of, (FP8_E4M3FN, FP16)), *made_up(rng, 6, 16)),
-    expect=lambda case, tree: limits(case.fmt),
+    expect=lambda run: limits(run.case.fmt),
 )

@@ -17,6 +17,7 @@ from grading.hidden import Hidden
 from labkit.exercises.lab14.cost_model import ALGORITHMS, Links
 from labkit.oracles.lab14.cost_model import expected
 from labkit.ranks import Cluster, Comm, Wire, simulate
+from labkit.spec import CaseRun
 
 Step = list[tuple[int, int, int]]
 """Messages of one round: (from, to, bytes)."""
@@ -62,9 +63,9 @@ def time_s(algorithm: str, case: Links) -> float:
     return simulate(program, case.n, Cluster(within=wire))[1].seconds
 
 
-def expect(case: Links, tree: dict) -> dict[str, Any]:
+def expect(run: CaseRun[Links]) -> dict[str, Any]:
     """Each algorithm's time, and the fastest one."""
-    return expected(case, {name: time_s(name, case) for name in ALGORITHMS})
+    return expected(run.case, {name: time_s(name, run.case) for name in ALGORITHMS})
 
 
 def cost_model_cases(rng: random.Random) -> tuple[Links, ...]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace as changed
-from typing import Any
 
 import torch
 
 from grading.supervisor.kernels.rerun import Rerun
 from labkit.check import Verdict, judge
 from labkit.measures import MEASURES
-from labkit.spec import Exercise, Oracle, Tree
+from labkit.spec import CaseRun, Exercise, Oracle, Tree
 
 
 def is_rerun(oracle: Oracle) -> bool:
@@ -31,7 +30,7 @@ def without_compiled(oracle: Oracle) -> Oracle:
 
 
 def judge_rerun(
-    exercise: Exercise, oracle: Oracle, expect: Callable[[Any, Tree], Tree] | None, found: Rerun, n_cases: int
+    exercise: Exercise, oracle: Oracle, expect: Callable[[CaseRun], Tree] | None, found: Rerun, n_cases: int
 ) -> Verdict:
     """Pass or fail by the rerun alone; expect: as for `judge`."""
     if found.outcome is not None:

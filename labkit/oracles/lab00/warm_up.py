@@ -9,7 +9,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab00.warm_up import Activations
-from labkit.spec import Hint, Oracle, Tolerance, Tree
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance, Tree
 
 
 def _true_rms(x: torch.Tensor, dim: int) -> torch.Tensor:
@@ -17,30 +17,30 @@ def _true_rms(x: torch.Tensor, dim: int) -> torch.Tensor:
     return torch.linalg.vector_norm(x.double(), dim=dim) / math.sqrt(x.shape[dim])
 
 
-def _expect(case: Activations, tree: Tree) -> Tree:
-    return {"out": _true_rms(tree["x"], case.dim).to(tree["x"].dtype)}
+def _expect(run: CaseRun[Activations]) -> Tree:
+    return {"out": _true_rms(run.tree["x"], run.case.dim).to(run.tree["x"].dtype)}
 
 
-def _tolerance(case: Activations, tree: Tree) -> Tolerance:
+def _tolerance(run: CaseRun[Activations]) -> Tolerance:
     """Two units in the last place of the dtype, and one of float32 for each term of a sum in float32.
 
     Of the two, one is for the rounding and one for a step in between. A chain of torch.hypot rounds at every term.
     """
-    info, n_terms = torch.finfo(tree["x"].dtype), tree["x"].shape[case.dim]
+    info, n_terms = torch.finfo(run.tree["x"].dtype), run.tree["x"].shape[run.case.dim]
     # Only float16 comes near its subnormals, which are all equally far apart.
     atol = info.smallest_normal * info.eps if info.dtype == "float16" else 0.0
     return Tolerance(atol=atol, rtol=2 * info.eps + n_terms * torch.finfo(torch.float32).eps)
 
 
-def _equals(mistake: Callable[[torch.Tensor, int], torch.Tensor]) -> Callable[[Activations, Tree, Tree], bool]:
+def _equals(mistake: Callable[[torch.Tensor, int], torch.Tensor]) -> Callable[[CaseRun[Activations]], bool]:
     """Whether the answer is what this mistake gives, up to the rounding of the dtype, and the truth is not."""
 
-    def equals(case: Activations, tree: Tree, got: Tree) -> bool:
-        out, wrong = got["out"], mistake(tree["x"].double(), case.dim)
+    def equals(run: CaseRun[Activations]) -> bool:
+        out, wrong = run.got["out"], mistake(run.tree["x"].double(), run.case.dim)
         if out.shape != wrong.shape:
             return False
-        rtol = 4 * _tolerance(case, tree).rtol
-        true = _true_rms(tree["x"], case.dim)
+        rtol = 4 * _tolerance(run).rtol
+        true = _true_rms(run.tree["x"], run.case.dim)
         return _near(out, wrong.to(out.dtype), rtol) and not _near(wrong, true, rtol)
 
     return equals
@@ -50,27 +50,27 @@ def _near(a: torch.Tensor, b: torch.Tensor, rtol: float) -> bool:
     return torch.allclose(a.double(), b.double(), rtol=rtol, atol=1e-12)
 
 
-def _divided_by_another_axis(case: Activations, tree: Tree, got: Tree) -> bool:
+def _divided_by_another_axis(run: CaseRun[Activations]) -> bool:
     """The sum of the squares over the length of an axis that was not summed."""
     return any(
-        _equals(lambda x, dim, n=n: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(n))(case, tree, got)
-        for n in tree["x"].shape
+        _equals(lambda x, dim, n=n: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(n))(run)
+        for n in run.tree["x"].shape
     )
 
 
-def _left_the_range(case: Activations, tree: Tree, got: Tree) -> bool:
+def _left_the_range(run: CaseRun[Activations]) -> bool:
     """In float16, infinity where the truth is finite, or zero where it is not."""
-    if tree["x"].dtype != torch.float16:
+    if run.tree["x"].dtype != torch.float16:
         return False
-    out, true = got["out"], _true_rms(tree["x"], case.dim)
-    return bool(out.isinf().any() or ((out == 0) & (true > 0)).any() or _squared_in_dtype(case, tree, got))
+    out, true = run.got["out"], _true_rms(run.tree["x"], run.case.dim)
+    return bool(out.isinf().any() or ((out == 0) & (true > 0)).any() or _squared_in_dtype(run))
 
 
-def _squared_in_dtype(case: Activations, tree: Tree, got: Tree) -> bool:
+def _squared_in_dtype(run: CaseRun[Activations]) -> bool:
     """Squares among the subnormals keep only a few bits."""
-    out, x = got["out"], tree["x"]
-    rounded = x.square().mean(case.dim).sqrt()
-    return not torch.equal(rounded, _expect(case, tree)["out"]) and torch.equal(out, rounded)
+    out, x = run.got["out"], run.tree["x"]
+    rounded = x.square().mean(run.case.dim).sqrt()
+    return not torch.equal(rounded, _expect(run)["out"]) and torch.equal(out, rounded)
 
 
 WARM_UP = Oracle(
@@ -80,29 +80,29 @@ WARM_UP = Oracle(
     tolerance=_tolerance,
     diagnose=(
         Hint(
-            lambda case, tree, got: got["out"].dtype != tree["x"].dtype,
+            lambda run: run.got["out"].dtype != run.tree["x"].dtype,
             "The values may be right, but the dtype is not: the result should have the dtype of `x`, so convert it "
             "back as the last step.",
         ),
         Hint(
-            lambda case, tree, got: got["out"].ndim == 0 and tree["x"].ndim > 1,
+            lambda run: run.got["out"].ndim == 0 and run.tree["x"].ndim > 1,
             "This is one number for the whole tensor: `dim` is not used. Average along that axis only.",
         ),
         Hint(
-            lambda case, tree, got: got["out"].ndim == tree["x"].ndim and got["out"].shape[case.dim] == 1,
+            lambda run: run.got["out"].ndim == run.tree["x"].ndim and run.got["out"].shape[run.case.dim] == 1,
             "The averaged axis is still there with length 1 (`keepdim=True`); the result should not have it.",
         ),
         Hint(
-            lambda case, tree, got: got["out"].shape == tree["x"].shape,
+            lambda run: run.got["out"].shape == run.tree["x"].shape,
             "The result has as many values as `x`: nothing was averaged. One value should remain for each row "
             "along `dim`.",
         ),
         Hint(
-            lambda case, tree, got: got["out"].ndim < tree["x"].ndim - 1,
+            lambda run: run.got["out"].ndim < run.tree["x"].ndim - 1,
             "More axes than `dim` were averaged: the result should have all the others.",
         ),
         Hint(
-            lambda case, tree, got: got["out"].shape != _true_rms(tree["x"], case.dim).shape,
+            lambda run: run.got["out"].shape != _true_rms(run.tree["x"], run.case.dim).shape,
             "Another axis than `dim` was averaged. A negative `dim` counts from the end: -1 is the last axis.",
         ),
         Hint(
@@ -111,13 +111,14 @@ WARM_UP = Oracle(
             "6e-8. Convert to float32 before squaring, and back at the very end.",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["out"].isnan().any() and not got["out"][_true_rms(tree["x"], case.dim) > 0].isnan().any()
+            lambda run: (
+                run.got["out"].isnan().any()
+                and not run.got["out"][_true_rms(run.tree["x"], run.case.dim) > 0].isnan().any()
             ),
             "NaN where all values are zero, whose root-mean-square is 0: dividing by the largest value is 0/0 there.",
         ),
         Hint(
-            lambda case, tree, got: (got["out"] > 0)[_true_rms(tree["x"], case.dim) == 0].any(),
+            lambda run: (run.got["out"] > 0)[_true_rms(run.tree["x"], run.case.dim) == 0].any(),
             "Zeros have the root-mean-square 0, and a number above it came back. Add nothing under the root, and hold "
             "nothing above a least value.",
         ),
@@ -152,8 +153,8 @@ WARM_UP = Oracle(
             "length `x.shape[dim]`.",
         ),
         Hint(
-            lambda case, tree, got: any(
-                _equals(lambda x, dim, correction=correction: x.std(dim, correction=correction))(case, tree, got)
+            lambda run: any(
+                _equals(lambda x, dim, correction=correction: x.std(dim, correction=correction))(run)
                 for correction in (0, 1)
             ),
             "This is the standard deviation, which subtracts the mean first; the root-mean-square does not.",

@@ -233,20 +233,17 @@ MISTAKES = (
 
 ACTIVATION_BYTES = Oracle(
     id="01-activation-bytes",
-    expect=lambda case, tree: {"out": measured(case)},
+    expect=lambda run: {"out": measured(run.case)},
     tolerance=Tolerance(rtol=RTOL),
     diagnose=(
-        *(
-            Hint(lambda case, tree, got, text=text: mistake_in(case, float(got["out"])) == text, text)
-            for text in MISTAKES
-        ),
+        *(Hint(lambda run, text=text: mistake_in(run.case, float(run.got["out"])) == text, text) for text in MISTAKES),
         Hint(
-            lambda case, tree, got: float(got["out"]) < measured(case),
+            lambda run: float(run.got["out"]) < measured(run.case),
             "Something that is kept is not in the sum. Go through a layer in order and ask of each operation what its "
             "backward pass reads.",
         ),
         Hint(
-            lambda case, tree, got: float(got["out"]) > measured(case),
+            lambda run: float(run.got["out"]) > measured(run.case),
             "Something in the sum is not kept, or is counted twice: two operations that read the same tensor keep it "
             "once, and an addition keeps nothing.",
         ),

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labkit.exercises.lab01.arithmetic_intensity import INTENSITY_FUNCTIONS
 from labkit.exercises.lab01.function_calls import NOT_ANSWERED, Call
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 PER_ELEMENT = {"add": 1, "softmax": 5, "layernorm": 7}
 DTYPES = {2: torch.float16, 4: torch.float32, 8: torch.float64}
@@ -48,7 +48,8 @@ def cost_of(operator: str, rows: int, cols: int, n_out: int, itemsize: int) -> t
     return flops, sum(tensor.nbytes for tensor in (*read, written))
 
 
-def true_result(case: Call, tree: dict) -> dict[str, object]:
+def true_result(run: CaseRun[Call]) -> dict[str, object]:
+    case = run.case
     if case.function == "peak_flops":
         return {"out": 2.0 * math.prod(case.arguments)}
     if case.function == "operator_cost":
@@ -61,18 +62,17 @@ def true_result(case: Call, tree: dict) -> dict[str, object]:
 
 def peak(when: Callable[[float, float], object]) -> Callable:
     """A diagnosis of peak_flops: `when` gets (right, got)."""
-    return lambda case, tree, got: (
-        case.function == "peak_flops" and when(true_result(case, tree)["out"], float(got["out"]))
-    )
+    return lambda run: run.case.function == "peak_flops" and when(true_result(run)["out"], float(run.got["out"]))
 
 
 def cost(when: Callable[..., object], *operators: str) -> Callable:
     """A diagnosis of operator_cost: `when` gets (arguments, (flops, bytes) right, (flops, bytes) got)."""
 
-    def diagnose(case: Call, tree: dict, got: dict) -> object:
+    def diagnose(run: CaseRun[Call]) -> object:
+        case = run.case
         if case.function != "operator_cost" or (operators and case.arguments[0] not in operators):
             return False
-        flops, n_bytes = got["out"]
+        flops, n_bytes = run.got["out"]
         return when(case.arguments, cost_of(*case.arguments), (float(flops), float(n_bytes)))
 
     return diagnose
@@ -81,11 +81,11 @@ def cost(when: Callable[..., object], *operators: str) -> Callable:
 def least(when: Callable[..., object]) -> Callable:
     """A diagnosis of least_time: `when` gets (seconds for the FLOPs, seconds for the bytes, out)."""
 
-    def diagnose(case: Call, tree: dict, got: dict) -> object:
-        if case.function != "least_time":
+    def diagnose(run: CaseRun[Call]) -> object:
+        if run.case.function != "least_time":
             return False
-        flops, n_bytes, rate, bandwidth = case.arguments
-        return when(flops / rate, n_bytes / bandwidth, got["out"])
+        flops, n_bytes, rate, bandwidth = run.case.arguments
+        return when(flops / rate, n_bytes / bandwidth, run.got["out"])
 
     return diagnose
 
@@ -118,7 +118,7 @@ def moved_otherwise(arguments: tuple) -> list[int]:
 
 
 def blank(name: str) -> Callable:
-    return lambda case, tree, got: case.function == name and got["out"] == NOT_ANSWERED
+    return lambda run: run.case.function == name and run.got["out"] == NOT_ANSWERED
 
 
 ARITHMETIC_INTENSITY = Oracle(
@@ -131,7 +131,7 @@ ARITHMETIC_INTENSITY = Oracle(
             for name in INTENSITY_FUNCTIONS
         ),
         Hint(
-            lambda case, tree, got: case.function != "peak_flops" and not isinstance(got["out"], list),
+            lambda run: run.case.function != "peak_flops" and not isinstance(run.got["out"], list),
             "Return two values: operator_cost gives (FLOPs, bytes), least_time gives (seconds, bound).",
         ),
         Hint(
@@ -143,9 +143,9 @@ ARITHMETIC_INTENSITY = Oracle(
             "The rate is off by a power of a thousand. Everything is in plain units here: hertz in, FLOP/s out.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.function == "peak_flops"
-                and any(near(got["out"] * n, true_result(case, tree)["out"]) for n in case.arguments)
+            lambda run: (
+                run.case.function == "peak_flops"
+                and any(near(run.got["out"] * n, true_result(run)["out"]) for n in run.case.arguments)
             ),
             "A factor is missing: the SMs of the chip, the FMAs per clock of one of them, 2, and the clock.",
         ),

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labkit.exercises.lab01.compute_days import COMPUTE_FUNCTIONS
 from labkit.exercises.lab01.function_calls import NOT_ANSWERED, Call
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 WITHIN = 1e-6
 """For rounding alone: every amount follows exactly from the arguments."""
@@ -71,7 +71,8 @@ def iteration_flops(batch: int, seq: int, n_layers: int, hidden: int, vocab: int
     return layers + head_flops(batch, seq, hidden, vocab)
 
 
-def true_estimate(case: Call, tree: dict) -> dict[str, float]:
+def true_estimate(run: CaseRun[Call]) -> dict[str, float]:
+    case = run.case
     if case.function == "flops_per_iteration":
         return {"out": float(iteration_flops(*case.arguments))}
     if case.function == "training_days":
@@ -89,19 +90,20 @@ def near(found: float, wanted: float) -> bool:
 
 def flops_are(*terms: Callable[..., float]) -> Callable:
     """A diagnosis of flops_per_iteration: what came back is what one of the terms gives for the arguments."""
-    return lambda case, tree, got: (
-        case.function == "flops_per_iteration" and any(near(float(got["out"]), term(*case.arguments)) for term in terms)
+    return lambda run: (
+        run.case.function == "flops_per_iteration"
+        and any(near(float(run.got["out"]), term(*run.case.arguments)) for term in terms)
     )
 
 
 def off_by(function: str, *factors: Callable[..., float] | float) -> Callable:
     """A diagnosis: what came back is the right amount times one of the factors, which may depend on the arguments."""
 
-    def diagnose(case: Call, tree: dict, got: dict) -> bool:
-        if case.function != function:
+    def diagnose(run: CaseRun[Call]) -> bool:
+        if run.case.function != function:
             return False
-        right, found = true_estimate(case, tree)["out"], float(got["out"])
-        return any(near(found, right * (f(*case.arguments) if callable(f) else f)) for f in factors)
+        right, found = true_estimate(run)["out"], float(run.got["out"])
+        return any(near(found, right * (f(*run.case.arguments) if callable(f) else f)) for f in factors)
 
     return diagnose
 
@@ -174,7 +176,7 @@ def is_rounded(found: float, right: float) -> bool:
 
 
 def blank(name: str) -> Callable:
-    return lambda case, tree, got: case.function == name and got["out"] == NOT_ANSWERED
+    return lambda run: run.case.function == name and run.got["out"] == NOT_ANSWERED
 
 
 COMPUTE_DAYS = Oracle(
@@ -276,13 +278,11 @@ COMPUTE_DAYS = Oracle(
             "A GPU-hour has 3600 seconds, and peak_flops is per second.",
         ),
         Hint(
-            lambda case, tree, got: is_rounded(float(got["out"]), true_estimate(case, tree)["out"]),
+            lambda run: is_rounded(float(run.got["out"]), true_estimate(run)["out"]),
             "Return the number as it is, neither rounded nor cut off.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.function == "mfu" and near(float(got["out"]), 1 / true_estimate(case, tree)["out"])
-            ),
+            lambda run: run.case.function == "mfu" and near(float(run.got["out"]), 1 / true_estimate(run)["out"]),
             "Upside down: MFU is the FLOPs that the model needs, divided by those that the GPUs could have done.",
         ),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from labkit.exercises.lab01.extrapolate import Deep
 from labkit.exercises.lab01.llama import moments
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
 def deep_peak(case: Deep) -> int:
@@ -23,27 +23,27 @@ def measurements(tree: dict) -> dict[str, int]:
 class Line:
     """The two measurements, and what was made of them."""
 
-    def __init__(self, case: Deep, tree: dict, got: dict) -> None:
-        (self.first, self.second), (self.low, self.high) = tree["layers"], tree["peak_bytes"]
-        self.depth, self.found = case.num_hidden_layers, float(got["out"])
+    def __init__(self, run: CaseRun[Deep]) -> None:
+        (self.first, self.second), (self.low, self.high) = run.tree["layers"], run.tree["peak_bytes"]
+        self.depth, self.found = run.case.num_hidden_layers, float(run.got["out"])
         self.per_layer = (self.high - self.low) / (self.second - self.first)
 
     def is_one_of(self, *guesses: float) -> bool:
         return any(abs(self.found - guess) <= 1e-3 * abs(guess) for guess in guesses)
 
 
-def line(when: Callable[[Line], bool]) -> Callable[[Deep, dict, dict], bool]:
+def line(when: Callable[[Line], bool]) -> Callable[[CaseRun[Deep]], bool]:
     """A diagnosis of 01-extrapolate."""
-    return lambda case, tree, got: when(Line(case, tree, got))
+    return lambda run: when(Line(run))
 
 
 EXTRAPOLATE = Oracle(
     id="01-extrapolate",
-    expect=lambda case, tree: {"out": deep_peak(case), "measured": measurements(tree)},
-    tolerance=lambda case, tree: {"out": Tolerance(rtol=0.01)},
+    expect=lambda run: {"out": deep_peak(run.case), "measured": measurements(run.tree)},
+    tolerance=lambda run: {"out": Tolerance(rtol=0.01)},
     diagnose=(
         Hint(
-            lambda case, tree, got: got["measured"] != measurements(tree),
+            lambda run: run.got["measured"] != measurements(run.tree),
             "`measured` belongs to the caller, who goes on using it: read from it, and take nothing out.",
         ),
         Hint(
@@ -109,7 +109,7 @@ EXTRAPOLATE = Oracle(
             "in the same order.",
         ),
         Hint(
-            lambda case, tree, got: math.isfinite(got["out"]),
+            lambda run: math.isfinite(run.got["out"]),
             "The line goes through both measurements: put their depths in for n_layers and see whether their bytes "
             "come out.",
         ),

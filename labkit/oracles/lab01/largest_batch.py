@@ -7,7 +7,7 @@ from collections.abc import Callable
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab01.largest_batch import Card
 from labkit.exercises.lab01.llama import moments
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 
 def peak_bytes(case: Card, batch_size: int) -> int:
@@ -20,7 +20,7 @@ def most_that_could_fit(case: Card, needs: dict[str, int]) -> int:
     return case.card_bytes // max(needs["activations_per_sequence"], 1)
 
 
-def fits(run: Observation) -> str | None:
+def fits(run: CaseRun) -> str | None:
     """The measured step of the batch stays within the card, and that of one sequence more does not."""
     found, case = run.got["out"], run.case
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
@@ -34,7 +34,7 @@ def fits(run: Observation) -> str | None:
     return None
 
 
-def needs_untouched(run: Observation) -> str | None:
+def needs_untouched(run: CaseRun) -> str | None:
     """The dict of needs is the caller's."""
     return inputs_untouched(run)
 
@@ -45,8 +45,8 @@ needs_untouched.hint = "`needs` belongs to the caller, who goes on using it: rea
 class Packed:
     """The needs of a step, and what came back for the batch."""
 
-    def __init__(self, case: Card, tree: dict, got: dict) -> None:
-        self.needs, self.card, self.found = tree["needs"], case.card_bytes, got["out"]
+    def __init__(self, run: CaseRun[Card]) -> None:
+        self.needs, self.card, self.found = run.tree["needs"], run.case.card_bytes, run.got["out"]
         self.states = self.needs["weights"] + self.needs["optimizer"]
         self.per_sequence = self.needs["activations_per_sequence"] + self.needs["loss_per_sequence"]
         self.at_update = self.states + self.needs["gradients"] + self.needs["update"]
@@ -65,9 +65,9 @@ class Packed:
         return self.found == max(left // (per_sequence or self.per_sequence), 0)
 
 
-def packed(when: Callable[[Packed], object]) -> Callable[[Card, dict, dict], object]:
+def packed(when: Callable[[Packed], object]) -> Callable[[CaseRun[Card]], object]:
     """A diagnosis of 01-largest-batch."""
-    return lambda case, tree, got: when(Packed(case, tree, got))
+    return lambda run: when(Packed(run))
 
 
 LARGEST_BATCH = Oracle(

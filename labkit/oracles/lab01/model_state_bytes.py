@@ -10,7 +10,7 @@ import torch
 
 from labkit.exercises.lab01.model_state_bytes import PARTS, States
 from labkit.observe import known_settings
-from labkit.spec import EXACT, GiB, Hint, Oracle, Tolerance
+from labkit.spec import EXACT, CaseRun, GiB, Hint, Oracle, Tolerance
 
 FP32, FP16, BF16 = torch.float32, torch.float16, torch.bfloat16
 DTYPES: dict[str, tuple[torch.dtype, torch.dtype | None, torch.dtype]] = {
@@ -73,12 +73,12 @@ def cut(found: float, true: float) -> bool:
     return not math.isclose(found, true) and found in (math.floor(true), *(round(true, digits) for digits in range(4)))
 
 
-def part(name: str, wrong: Callable[[States, dict[str, int], int], object]) -> Callable[[States, dict, dict], bool]:
+def part(name: str, wrong: Callable[[States, dict[str, int], int], object]) -> Callable[[CaseRun[States]], bool]:
     """A diagnosis of one part that is wrong: `wrong` gets the case, the right parts and what came back for it."""
 
-    def diagnose(case: States, tree: dict, got: dict) -> bool:
-        true, found = held(case), got["bytes"][name]
-        return found != true[name] and bool(wrong(case, true, found))
+    def diagnose(run: CaseRun[States]) -> bool:
+        true, found = held(run.case), run.got["bytes"][name]
+        return found != true[name] and bool(wrong(run.case, true, found))
 
     return diagnose
 
@@ -87,11 +87,11 @@ STATE_NAMES = ", ".join(f'"{name}"' for name in PARTS)
 
 MODEL_STATE_BYTES = Oracle(
     id="01-model-state-bytes",
-    expect=lambda case, tree: {"bytes": held(case), "gb": tree["n_bytes"] / 1e9, "gib": tree["n_bytes"] / GiB},
-    tolerance=lambda case, tree: {"bytes": EXACT, "gb": Tolerance(rtol=1e-9), "gib": Tolerance(rtol=1e-9)},
+    expect=lambda run: {"bytes": held(run.case), "gb": run.tree["n_bytes"] / 1e9, "gib": run.tree["n_bytes"] / GiB},
+    tolerance=lambda run: {"bytes": EXACT, "gb": Tolerance(rtol=1e-9), "gib": Tolerance(rtol=1e-9)},
     diagnose=(
         Hint(
-            lambda case, tree, got: not isinstance(got["bytes"], dict) or set(got["bytes"]) != set(PARTS),
+            lambda run: not isinstance(run.got["bytes"], dict) or set(run.got["bytes"]) != set(PARTS),
             f"model_state_bytes returns a dict with the keys {STATE_NAMES}, each a whole number of bytes; a part that "
             "does not exist is 0.",
         ),
@@ -193,24 +193,24 @@ MODEL_STATE_BYTES = Oracle(
             "which is fp32 where there is a master copy.",
         ),
         Hint(
-            lambda case, tree, got: any(
+            lambda run: any(
                 math.isclose(found, true / unit)
-                for found, true in zip((got["bytes"][name] for name in PARTS), held(case).values(), strict=True)
+                for found, true in zip((run.got["bytes"][name] for name in PARTS), held(run.case).values(), strict=True)
                 for unit in (1e9, GiB)
                 if true
             ),
             "model_state_bytes returns bytes, neither GB nor GiB.",
         ),
         Hint(
-            lambda case, tree, got: got["gb"] == tree["n_bytes"] / GiB or got["gib"] == tree["n_bytes"] / 1e9,
+            lambda run: run.got["gb"] == run.tree["n_bytes"] / GiB or run.got["gib"] == run.tree["n_bytes"] / 1e9,
             "GB and GiB are mixed up: a GB is 10**9 bytes, a GiB is 2**30, which is 7.4 % more.",
         ),
         Hint(
-            lambda case, tree, got: cut(got["gb"], tree["n_bytes"] / 1e9) or cut(got["gib"], tree["n_bytes"] / GiB),
+            lambda run: cut(run.got["gb"], run.tree["n_bytes"] / 1e9) or cut(run.got["gib"], run.tree["n_bytes"] / GiB),
             "Return the two quotients as they are, neither rounded nor cut off.",
         ),
         Hint(
-            lambda case, tree, got: got["gib"] is None,
+            lambda run: run.got["gib"] is None,
             "gb_and_gib returns two numbers, first the GB, then the GiB.",
         ),
     ),

@@ -10,7 +10,7 @@ import torch
 
 from labkit.exercises.lab01.param_count import Model
 from labkit.observe import known_settings
-from labkit.spec import Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 
 @functools.lru_cache(maxsize=64)
@@ -34,13 +34,13 @@ def counted(case: Model) -> int:
         return sum(parameter.numel() for parameter in model_kind(config_kind(**fields)).parameters())
 
 
-def off_by(family: str, *amounts: Callable[[SimpleNamespace], int]) -> Callable[[Model, dict, dict], bool]:
+def off_by(family: str, *amounts: Callable[[SimpleNamespace], int]) -> Callable[[CaseRun[Model]], bool]:
     """A diagnosis: the count of a model of this family is off by one of these amounts (negative: too few)."""
 
-    def diagnose(case: Model, tree: dict, got: dict) -> bool:
-        config = case.as_config()
-        more = got["out"] - counted(case)
-        return case.model_type == family and any(more == amount(config) != 0 for amount in amounts)
+    def diagnose(run: CaseRun[Model]) -> bool:
+        config = run.case.as_config()
+        more = run.got["out"] - counted(run.case)
+        return run.case.model_type == family and any(more == amount(config) != 0 for amount in amounts)
 
     return diagnose
 
@@ -86,16 +86,17 @@ def _t5_deeper(c: SimpleNamespace, encoder: int, decoder: int) -> int:
 
 PARAM_COUNT = Oracle(
     id="01-param-count",
-    expect=lambda case, tree: {"out": counted(case)},
+    expect=lambda run: {"out": counted(run.case)},
     diagnose=(
         Hint(
-            lambda case, tree, got: got["out"] is None,
+            lambda run: run.got["out"] is None,
             'Nothing came back for this family: the function has a branch for each model_type, "llama", "gpt2" and '
             '"t5", and each returns a number.',
         ),
         Hint(
-            lambda case, tree, got: (
-                case.model_type == "llama" and got["out"] - counted(case) in shares_the_width(case.as_config())
+            lambda run: (
+                run.case.model_type == "llama"
+                and run.got["out"] - counted(run.case) in shares_the_width(run.case.as_config())
             ),
             "In this Llama num_attention_heads x head_dim is not hidden_size: q_proj and o_proj have the width of the "
             "heads on one side and hidden_size on the other.",
@@ -273,7 +274,7 @@ PARAM_COUNT = Oracle(
             "In this T5 num_heads x d_kv is not d_model: the four projections go between d_model and num_heads x d_kv.",
         ),
         Hint(
-            lambda case, tree, got: isinstance(got["out"], int | float),
+            lambda run: isinstance(run.got["out"], int | float),
             "Build a small model of this family and print name and shape of each of its parameters: which line do you "
             "not have?",
         ),

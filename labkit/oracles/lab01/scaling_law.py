@@ -13,23 +13,24 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab01.scaling_law import Runs
-from labkit.spec import Hint, Observation, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 WITHIN = 0.02
 """How far the exponent may be off, relative to its size."""
 
 
-def stated_law(case: Runs, tree: dict) -> dict[str, float]:
-    return dict(zip(("constant", "exponent", "irreducible"), case.law, strict=True))
+def stated_law(run: CaseRun[Runs]) -> dict[str, float]:
+    return dict(zip(("constant", "exponent", "irreducible"), run.case.law, strict=True))
 
 
-def fit_tolerances(case: Runs, tree: dict) -> dict[str, Tolerance]:
+def fit_tolerances(run: CaseRun[Runs]) -> dict[str, Tolerance]:
     """What 2 % of the exponent allows the other two to be; that they meet the table together is judged below.
 
     The constant is extrapolated from the middle of the table to size 1, along a slope that may be 2 % off. The line
     through the losses is up to four times flatter than that slope, because of the irreducible part. The irreducible
     loss is compared with the losses, because it may be 0.
     """
+    tree = run.tree
     slope, _ = straight_line(tree["size"].log(), tree["loss"].log())
     allowed = WITHIN * (1 + 4 * abs(slope) * float(tree["size"].log().mean()))
     return {
@@ -60,7 +61,7 @@ def misfit(tree: dict, constant: float, exponent: float, irreducible: float) -> 
     return float((made / tree["loss"] - 1).square().mean().sqrt())
 
 
-def meets_the_table(run: Observation) -> str | None:
+def meets_the_table(run: CaseRun) -> str | None:
     """The three tolerances together would let a law pass whose curve misses the table."""
     missed = misfit(run.tree, run.got["constant"], run.got["exponent"], run.got["irreducible"])
     return None if missed < 5e-3 else f"put back into the table, the law misses the losses by {missed:.1%} on average"
@@ -79,9 +80,9 @@ def fits(tree: dict, constant: float, exponent: float, irreducible: float) -> bo
 def fits_if(change: Callable[[float, float, float], Sequence[float]]) -> Callable:
     """A diagnosis: the law misses the table as it came back, and meets it with its numbers changed this way."""
 
-    def diagnose(case: Runs, tree: dict, got: dict) -> bool:
-        numbers = got["constant"], got["exponent"], got["irreducible"]
-        return not fits(tree, *numbers) and fits(tree, *change(*numbers))
+    def diagnose(run: CaseRun[Runs]) -> bool:
+        numbers = run.got["constant"], run.got["exponent"], run.got["irreducible"]
+        return not fits(run.tree, *numbers) and fits(run.tree, *change(*numbers))
 
     return diagnose
 
@@ -95,15 +96,18 @@ def solved_for(tree: dict, exponent: float) -> tuple[float, float, float]:
     return constant * middle**exponent, exponent, irreducible
 
 
-def only_the_constant_is_off(case: Runs, tree: dict, got: dict) -> bool:
+def only_the_constant_is_off(run: CaseRun[Runs]) -> bool:
     """Exponent and irreducible loss meet the table, with another constant."""
-    best_constant, exponent, _ = solved_for(tree, got["exponent"])
-    as_it_is, rescaled = (fits(tree, n, exponent, got["irreducible"]) for n in (got["constant"], best_constant))
+    best_constant, exponent, _ = solved_for(run.tree, run.got["exponent"])
+    as_it_is, rescaled = (
+        fits(run.tree, n, exponent, run.got["irreducible"]) for n in (run.got["constant"], best_constant)
+    )
     return rescaled and not as_it_is
 
 
-def best_for_an_exponent_that_is_off(case: Runs, tree: dict, got: dict) -> bool:
+def best_for_an_exponent_that_is_off(run: CaseRun[Runs]) -> bool:
     """The other two are the best for this exponent, and one a little higher or lower meets the table better."""
+    tree, got = run.tree, run.got
     constant, exponent, irreducible = solved_for(tree, got["exponent"])
     others = (misfit(tree, *solved_for(tree, factor * exponent)) for factor in (0.97, 1.03))
     return (
@@ -119,25 +123,26 @@ def near(found: float, wanted: float) -> bool:
     return math.isclose(found, wanted, rel_tol=5e-3)
 
 
-def line_without_logs(case: Runs, tree: dict, got: dict) -> bool:
+def line_without_logs(run: CaseRun[Runs]) -> bool:
     """Slope and intercept of a straight line through the losses, over the sizes or over their logarithms."""
-    size, loss = tree["size"], tree["loss"]
+    size, loss = run.tree["size"], run.tree["loss"]
     lines = [straight_line(x, loss) for x in (size, size.log(), size.log10())]
     return any(
-        near(abs(got["exponent"]), abs(slope)) and (near(got["constant"], high) or near(got["irreducible"], high))
+        near(abs(run.got["exponent"]), abs(slope))
+        and (near(run.got["constant"], high) or near(run.got["irreducible"], high))
         for slope, high in lines
     )
 
 
-def line_through_the_logs(case: Runs, tree: dict, got: dict) -> bool:
-    slope, _ = straight_line(tree["size"].log(), tree["loss"].log())
-    return near(got["exponent"], -slope)
+def line_through_the_logs(run: CaseRun[Runs]) -> bool:
+    slope, _ = straight_line(run.tree["size"].log(), run.tree["loss"].log())
+    return near(run.got["exponent"], -slope)
 
 
-def line_for_this_irreducible(case: Runs, tree: dict, got: dict) -> bool:
+def line_for_this_irreducible(run: CaseRun[Runs]) -> bool:
     """For the irreducible loss that came back, the other two are those of the line through the logarithms."""
-    exponent, _ = line_above(tree, got["irreducible"])
-    return math.isclose(got["exponent"], exponent, rel_tol=0.02)
+    exponent, _ = line_above(run.tree, run.got["irreducible"])
+    return math.isclose(run.got["exponent"], exponent, rel_tol=0.02)
 
 
 SCALING_LAW = Oracle(
@@ -147,11 +152,11 @@ SCALING_LAW = Oracle(
     judge=(inputs_untouched, meets_the_table),
     diagnose=(
         Hint(
-            lambda case, tree, got: not is_law(got),
+            lambda run: not is_law(run.got),
             "Return three numbers: the constant A, the exponent α and the irreducible loss E, in this order.",
         ),
         Hint(
-            lambda case, tree, got: any(math.isnan(value) for value in got.values()),
+            lambda run: any(math.isnan(value) for value in run.got.values()),
             "NaN: the logarithm of a negative number. loss - E must stay above 0, so E stays below the smallest loss.",
         ),
         Hint(
@@ -196,7 +201,7 @@ SCALING_LAW = Oracle(
             "E before you take the logarithm, and find E too.",
         ),
         Hint(
-            lambda case, tree, got: got["irreducible"] >= float(tree["loss"].min()) * 0.999,
+            lambda run: run.got["irreducible"] >= float(run.tree["loss"].min()) * 0.999,
             "The irreducible loss is the smallest loss of the table, or larger. It is what an infinite model would "
             "have: look for it below all losses.",
         ),
@@ -211,12 +216,12 @@ SCALING_LAW = Oracle(
             "for which the law is linear in A and E) and keep the one whose law misses the table least.",
         ),
         Hint(
-            lambda case, tree, got: not fits(tree, got["constant"], got["exponent"], got["irreducible"]),
+            lambda run: not fits(run.tree, run.got["constant"], run.got["exponent"], run.got["irreducible"]),
             "Put your law back into the table: it misses the losses by far more than their noise. If an optimizer "
             "found it, it stopped too early; search over one number and solve for the other two.",
         ),
         Hint(
-            lambda case, tree, got: True,
+            lambda run: True,
             "Your law is close to the table, but the exponent and E make up for each other: search more finely around "
             "the best value.",
         ),

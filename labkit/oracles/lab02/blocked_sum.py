@@ -8,24 +8,25 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.blocked_sum import Blocks
-from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 
-def true_blocked(case: Blocks, tree: dict) -> dict[str, object]:
-    return {"out": tree["x"].double().sum(case.dim).float(), "dispatches": 0}
+def true_blocked(run: CaseRun[Blocks]) -> dict[str, object]:
+    return {"out": run.tree["x"].double().sum(run.case.dim).float(), "dispatches": 0}
 
 
-def blocked_tolerance(case: Blocks, tree: dict) -> dict[str, Tolerance]:
+def blocked_tolerance(run: CaseRun[Blocks]) -> dict[str, Tolerance]:
     """(b + n/b) u sum|x| for blocks of b (Blanchard, Higham and Mary 2020), u of float32. The count is judged below."""
+    case = run.case
     u = torch.finfo(torch.float32).eps / 2
-    size = float(tree["x"].double().abs().sum(case.dim).max())
+    size = float(run.tree["x"].double().abs().sum(case.dim).max())
     return {
         "out": Tolerance(atol=(min(case.block_size, case.n_summed) + case.n_blocks) * u * size),
         "dispatches": Tolerance(atol=math.inf),
     }
 
 
-def in_blocks(run: Observation) -> str | None:
+def in_blocks(run: CaseRun) -> str | None:
     """Every block takes at least one operation."""
     n_operations = run.got["dispatches"]
     if n_operations >= run.case.n_blocks:
@@ -33,26 +34,27 @@ def in_blocks(run: Observation) -> str | None:
     return f"{n_operations:g} PyTorch operations cannot have gone through {run.case.n_blocks} blocks one by one"
 
 
-def blocked_operations(case: Blocks, tree: dict) -> float:
-    return 16 * case.n_blocks + 32
+def blocked_operations(run: CaseRun[Blocks]) -> float:
+    return 16 * run.case.n_blocks + 32
 
 
-def blocked_bytes(case: Blocks, tree: dict) -> float:
+def blocked_bytes(run: CaseRun[Blocks]) -> float:
     """Two blocks in float32 and eight tensors of the result's size, or half as many of each in float64.
 
     Two, because a loop that names its block in float32 still holds the last one while it converts the next.
     """
-    n_results = tree["x"].numel() // case.n_summed
-    return 4 * n_results * (2 * min(case.block_size, case.n_summed) + 8)
+    n_results = run.tree["x"].numel() // run.case.n_summed
+    return 4 * n_results * (2 * min(run.case.block_size, run.case.n_summed) + 8)
 
 
-def as_many_as_chunks(case: Blocks, tree: dict, got: dict) -> bool:
+def as_many_as_chunks(run: CaseRun[Blocks]) -> bool:
     """Over the operations allowed, by as much as x.chunk(block_size) explains and fewer than single slices take."""
+    case = run.case
     n_chunks = math.ceil(case.n_summed / math.ceil(case.n_summed / case.block_size))
-    n_operations = got["dispatches"]
+    n_operations = run.got["dispatches"]
     return (
-        close_to_bound(case, tree, got)
-        and n_operations > blocked_operations(case, tree)
+        close_to_bound(run)
+        and n_operations > blocked_operations(run)
         and 2 * n_chunks <= n_operations < min(12 * n_chunks, 2 * case.n_summed)
     )
 
@@ -61,45 +63,50 @@ def close_to(got: torch.Tensor, wanted: torch.Tensor) -> bool:
     return got.shape == wanted.shape and torch.allclose(got.double(), wanted, rtol=1e-4, atol=0)
 
 
-def other_axis(case: Blocks, tree: dict, got: dict) -> bool:
-    x = tree["x"].double()
-    others = [dim for dim in range(x.dim()) if dim != case.dim % x.dim()]
+def other_axis(run: CaseRun[Blocks]) -> bool:
+    got = run.got
+    x = run.tree["x"].double()
+    others = [dim for dim in range(x.dim()) if dim != run.case.dim % x.dim()]
     return got["out"].dim() == 0 or (
         any(got["out"].shape == x.sum(dim).shape for dim in others)
-        and (got["out"].shape != x.sum(case.dim).shape or any(close_to(got["out"], x.sum(dim)) for dim in others))
+        and (got["out"].shape != x.sum(run.case.dim).shape or any(close_to(got["out"], x.sum(dim)) for dim in others))
     )
 
 
-def without_the_rest(case: Blocks, tree: dict, got: dict) -> bool:
+def without_the_rest(run: CaseRun[Blocks]) -> bool:
+    case = run.case
     whole = case.n_summed // case.block_size * case.block_size
-    return whole < case.n_summed and close_to(got["out"], tree["x"].double().narrow(case.dim, 0, whole).sum(case.dim))
+    return whole < case.n_summed and close_to(
+        run.got["out"], run.tree["x"].double().narrow(case.dim, 0, whole).sum(case.dim)
+    )
 
 
-def counted_twice(case: Blocks, tree: dict, got: dict) -> bool:
+def counted_twice(run: CaseRun[Blocks]) -> bool:
     """The sum and the first block once more, or a last block that is full because it begins among the slices before."""
-    x, n, size = tree["x"].double(), case.n_summed, min(case.block_size, case.n_summed)
+    case = run.case
+    x, n, size = run.tree["x"].double(), case.n_summed, min(case.block_size, case.n_summed)
     extra = (x.narrow(case.dim, 0, size), x.narrow(case.dim, n - size, size - 1 - (n - 1) % size))
-    return any(part.numel() and close_to(got["out"], x.sum(case.dim) + part.sum(case.dim)) for part in extra)
+    return any(part.numel() and close_to(run.got["out"], x.sum(case.dim) + part.sum(case.dim)) for part in extra)
 
 
-def rest_of_the_axes(case: Blocks, tree: dict) -> torch.Size:
+def rest_of_the_axes(run: CaseRun[Blocks]) -> torch.Size:
     """The shape of the result."""
-    return tree["x"].select(case.dim, 0).shape
+    return run.tree["x"].select(run.case.dim, 0).shape
 
 
-def half_block_sums(case: Blocks, tree: dict, got: dict) -> bool:
+def half_block_sums(run: CaseRun[Blocks]) -> bool:
     """Wrong by no more than rounding each block's sum to float16 explains."""
-    wanted = tree["x"].double().sum(case.dim)
-    return got["out"].shape == wanted.shape and torch.allclose(got["out"].double(), wanted, rtol=2**-10, atol=0)
+    wanted = run.tree["x"].double().sum(run.case.dim)
+    return run.got["out"].shape == wanted.shape and torch.allclose(run.got["out"].double(), wanted, rtol=2**-10, atol=0)
 
 
 def in_float16(out: torch.Tensor) -> bool:
     return bool((out.half().float() == out).all())
 
 
-def close_to_bound(case: Blocks, tree: dict, got: dict) -> bool:
-    wanted = true_blocked(case, tree)["out"]
-    return bool(((got["out"] - wanted).abs() <= blocked_tolerance(case, tree)["out"].atol).all())
+def close_to_bound(run: CaseRun[Blocks]) -> bool:
+    wanted = true_blocked(run)["out"]
+    return bool(((run.got["out"] - wanted).abs() <= blocked_tolerance(run)["out"].atol).all())
 
 
 BLOCKED_SUM = Oracle(
@@ -124,21 +131,21 @@ BLOCKED_SUM = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: got["out"].dtype == torch.float16 or got["out"].isinf().any(),
+            lambda run: run.got["out"].dtype == torch.float16 or run.got["out"].isinf().any(),
             "The sum was kept in float16, which ends at 65504 and has 11 bits: the accumulator must be float32.",
         ),
         Hint(
-            lambda case, tree, got: got["out"].shape == tree["x"].sum(case.dim, keepdim=True).shape,
+            lambda run: run.got["out"].shape == run.tree["x"].sum(run.case.dim, keepdim=True).shape,
             "The summed axis is still there with length 1: the result has one axis fewer than x.",
         ),
         Hint(
-            lambda case, tree, got: got["out"].shape == rest_of_the_axes(case, tree)[::-1] != got["out"].shape[::-1],
+            lambda run: run.got["out"].shape == rest_of_the_axes(run)[::-1] != run.got["out"].shape[::-1],
             "The axes of the result are in another order than in x: transpose swaps two axes, movedim leaves the order "
             "of all others.",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["out"].shape == tree["x"].sum(case.dim).squeeze().shape != rest_of_the_axes(case, tree)
+            lambda run: (
+                run.got["out"].shape == run.tree["x"].sum(run.case.dim).squeeze().shape != rest_of_the_axes(run)
             ),
             "An axis of length 1 is gone that was not summed: squeeze() takes them all, squeeze(dim) only that one.",
         ),
@@ -156,16 +163,16 @@ BLOCKED_SUM = Oracle(
             "must not add it again.",
         ),
         Hint(
-            lambda case, tree, got: half_block_sums(case, tree, got) and in_float16(got["out"]),
+            lambda run: half_block_sums(run) and in_float16(run.got["out"]),
             "The sum was kept in float16, which has 11 bits: the accumulator must be float32.",
         ),
         Hint(
-            lambda case, tree, got: half_block_sums(case, tree, got) and not close_to_bound(case, tree, got),
+            lambda run: half_block_sums(run) and not close_to_bound(run),
             "Each block's sum was rounded to float16 before it was added. Convert the block before it is summed, or "
             "give sum the dtype.",
         ),
         Hint(
-            lambda case, tree, got: close_to_bound(case, tree, got) and got["dispatches"] < case.n_blocks,
+            lambda run: close_to_bound(run) and run.got["dispatches"] < run.case.n_blocks,
             "The whole tensor went into one call (or into numpy, where the meter cannot see). Go through it with "
             "PyTorch, one block at a time.",
         ),

@@ -9,22 +9,22 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.format_case import FormatCase
 from labkit.oracles.lab02.library import HARD_CODED, fields, known, limits_of, values_of
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 
 class Decoded:
     """A wrong decoding beside the right one; `wrong` marks the elements that differ."""
 
-    def __init__(self, case: FormatCase, tree: dict, got: dict) -> None:
-        self.case, self.bits = case, tree["bits"]
-        self.true, self.got = values_of(tree["bits"], case), got["out"]
+    def __init__(self, run: CaseRun[FormatCase]) -> None:
+        self.case, self.bits = run.case, run.tree["bits"]
+        self.true, self.got = values_of(run.tree["bits"], run.case), run.got["out"]
         if self.got.dtype != self.true.dtype or self.got.shape != self.true.shape:
             raise TypeError("nothing to diagnose before the dtype and the shape are right")
         self.wrong = ~((self.true == self.got) | (self.true.isnan() & self.got.isnan()))
-        small = self.true.abs() < limits_of(case)["smallest_normal"]
+        small = self.true.abs() < limits_of(run.case)["smallest_normal"]
         self.zero, self.subnormal = self.true == 0, small & (self.true != 0)
         self.normal = self.true.isfinite() & ~small
-        self.negative = tree["bits"] >= 2 ** (case.fmt.total_bits - 1)
+        self.negative = run.tree["bits"] >= 2 ** (run.case.fmt.total_bits - 1)
 
     def only(self, where: torch.Tensor) -> bool:
         """Whether there are wrong values, and all of them lie there."""
@@ -36,12 +36,12 @@ class Decoded:
         return self.only(self.negative) and bool((self.got.abs() == too_large)[self.negative & self.normal].all())
 
 
-def decoded(when: Callable[[Decoded], object]) -> Callable[[FormatCase, dict, dict], object]:
+def decoded(when: Callable[[Decoded], object]) -> Callable[[CaseRun[FormatCase]], object]:
     """A diagnosis of 02-decode."""
-    return lambda case, tree, got: when(Decoded(case, tree, got))
+    return lambda run: when(Decoded(run))
 
 
-def keeps_sign_of_zero(run: Observation) -> str | None:
+def keeps_sign_of_zero(run: CaseRun) -> str | None:
     """-0 equals +0, so the comparison of values cannot see this."""
     negative_zero = run.tree["bits"] == 2 ** (run.case.fmt.total_bits - 1)
     lost = negative_zero & ~torch.signbit(run.got["out"])
@@ -53,10 +53,10 @@ def keeps_sign_of_zero(run: Observation) -> str | None:
 
 DECODE = Oracle(
     id="02-decode",
-    expect=lambda case, tree: {"out": values_of(tree["bits"], case)},
+    expect=lambda run: {"out": values_of(run.tree["bits"], run.case)},
     judge=(keeps_sign_of_zero, inputs_untouched),
     diagnose=(
-        Hint(lambda case, tree, got: not known(case), HARD_CODED),
+        Hint(lambda run: not known(run.case), HARD_CODED),
         Hint(
             decoded(lambda d: d.wrong.any() and torch.equal(d.got.nan_to_num(), d.true.abs().nan_to_num())),
             "The signs are missing: the top bit of the pattern makes the value negative.",
@@ -85,7 +85,7 @@ DECODE = Oracle(
             "implicit leading 1.",
         ),
         Hint(
-            lambda case, tree, got: case.finite_only and got["out"].isinf().any(),
+            lambda run: run.case.finite_only and run.got["out"].isinf().any(),
             "This format has no infinity: with finite_only the highest exponent holds ordinary numbers, and only the "
             "pattern with all ones is NaN.",
         ),
@@ -108,13 +108,13 @@ DECODE = Oracle(
             "pattern, anything else is NaN.",
         ),
         Hint(
-            lambda case, tree, got: (
-                torch.equal(got["out"].nan_to_num(), values_of(tree["bits"], case).nan_to_num())
-                and keeps_sign_of_zero(Observation(case, tree, got))
+            lambda run: (
+                torch.equal(run.got["out"].nan_to_num(), values_of(run.tree["bits"], run.case).nan_to_num())
+                and keeps_sign_of_zero(run)
             ),
             "-0.0 and 0.0 compare as equal but are two patterns: 1 / -0.0 is -inf. Multiply by the sign at the very "
             "end, in floating point.",
         ),
     ),
-    show=lambda case, tree, got, index: f"pattern {fields(int(tree['bits'][index]), case)}" if index else None,
+    show=lambda run, index: f"pattern {fields(int(run.tree['bits'][index]), run.case)}" if index else None,
 )

@@ -8,7 +8,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.format_case import FormatCase
 from labkit.oracles.lab02.encoded import Encoded, encoded, everywhere
 from labkit.oracles.lab02.library import HARD_CODED, fields, known, limits_of, patterns_of, values_of
-from labkit.spec import Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 PAST_INFINITY = (
     "Nothing holds back what is too large: its pattern runs past that of infinity, into the NaN patterns or out of the "
@@ -23,13 +23,16 @@ def _pattern(pattern: int, case: FormatCase) -> str:
     return f"{fields(pattern, case)} = {float(values_of(torch.tensor([pattern]), case)):.8g}"
 
 
-def _shown_float(case: FormatCase, tree: dict, got: dict, index: tuple[int, ...] | None) -> str | None:
+def _shown_float(run: CaseRun[FormatCase], index: tuple[int, ...] | None) -> str | None:
     """The value, and the bits and the values of the right and of the wrong pattern."""
     if not index:
         return None
-    x = tree["x"][index]
+    x = run.tree["x"][index]
     try:
-        right, wrong = _pattern(int(patterns_of(x.reshape(1), case)), case), _pattern(int(got["out"][index]), case)
+        right, wrong = (
+            _pattern(int(patterns_of(x.reshape(1), run.case)), run.case),
+            _pattern(int(run.got["out"][index]), run.case),
+        )
     except LookupError:
         return f"x = {float(x)!r}"
     return f"x = {float(x):.9g}; right: {right}; yours: {wrong}"
@@ -37,14 +40,14 @@ def _shown_float(case: FormatCase, tree: dict, got: dict, index: tuple[int, ...]
 
 ENCODE = Oracle(
     id="02-encode",
-    expect=lambda case, tree: {"out": patterns_of(tree["x"], case)},
+    expect=lambda run: {"out": patterns_of(run.tree["x"], run.case)},
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
-            lambda case, tree, got: got["out"].shape != tree["x"].shape,
+            lambda run: run.got["out"].shape != run.tree["x"].shape,
             "One pattern for each element: the result has the shape of x, which may be any.",
         ),
-        Hint(lambda case, tree, got: not known(case), HARD_CODED),
+        Hint(lambda run: not known(run.case), HARD_CODED),
         Hint(
             encoded(Encoded.zero_from_frexp),
             "Zero has no exponent of its own: torch.frexp says 0 for it, the exponent of numbers from 0.5 to 1. Hold "

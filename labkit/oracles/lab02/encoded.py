@@ -8,24 +8,25 @@ import torch
 
 from labkit.exercises.lab02.format_case import FormatCase
 from labkit.oracles.lab02.library import limits_of, patterns_of, values_of
+from labkit.spec import CaseRun
 
 
 class Encoded:
     """A wrong rounding beside the right one, with the values that both patterns stand for."""
 
-    def __init__(self, case: FormatCase, tree: dict, got: dict) -> None:
-        self.case, self.sent, self.x = case, tree["x"], tree["x"].to(torch.float64)
-        self.true, self.got = patterns_of(tree["x"], case), got["out"]
+    def __init__(self, run: CaseRun[FormatCase]) -> None:
+        self.case, self.sent, self.x = run.case, run.tree["x"], run.tree["x"].to(torch.float64)
+        self.true, self.got = patterns_of(run.tree["x"], run.case), run.got["out"]
         if self.got.dtype != self.true.dtype or self.got.shape != self.true.shape:
             raise TypeError("nothing to diagnose before the dtype and the shape are right")
-        self.sign = 2 ** (case.fmt.total_bits - 1)
+        self.sign = 2 ** (run.case.fmt.total_bits - 1)
         self.wrong = self.true != self.got
-        limits = limits_of(case)
+        limits = limits_of(run.case)
         self.nan, self.large = self.x.isnan(), self.x.abs() > limits["max"]
         self.small = self.x.abs() < limits["smallest_normal"]
-        self.true_value = values_of(self.true, case)
-        self.got_value = values_of(self.got & (2 * self.sign - 1), case)
-        self.step = 2**case.mantissa_bits  # in patterns, from one power of two to the next
+        self.true_value = values_of(self.true, run.case)
+        self.got_value = values_of(self.got & (2 * self.sign - 1), run.case)
+        self.step = 2**run.case.mantissa_bits  # in patterns, from one power of two to the next
         self.infinity = self.sign - self.step
         # Magnitudes as patterns. What is negative or too wide stays so.
         self.true_size, self.got_size = self.true & (self.sign - 1), self.got - (self.true & self.sign)
@@ -104,6 +105,6 @@ def everywhere(holds: torch.Tensor, where: torch.Tensor) -> bool:
     return bool(where.any() and holds[where].all())
 
 
-def encoded(when: Callable[[Encoded], object]) -> Callable[[FormatCase, dict, dict], object]:
+def encoded(when: Callable[[Encoded], object]) -> Callable[[CaseRun[FormatCase]], object]:
     """A diagnosis of 02-encode."""
-    return lambda case, tree, got: when(Encoded(case, tree, got))
+    return lambda run: when(Encoded(run))

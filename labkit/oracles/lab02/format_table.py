@@ -10,9 +10,9 @@ from labkit.oracles.lab02.library import HARD_CODED, known, limits_of
 from labkit.spec import Hint, Oracle
 
 
-def limit(when: Callable[[FormatCase, dict, dict], object]) -> Callable[[FormatCase, dict, dict], object]:
+def limit(when: Callable[[CaseRun[FormatCase]], object]) -> Callable[[CaseRun[FormatCase]], object]:
     """A diagnosis of 02-format-table: (case, right limits, what came back)."""
-    return lambda case, tree, got: when(case, limits_of(case), got)
+    return lambda run: when(run.case, limits_of(run.case), run.got)
 
 
 def off_by_two(name: str, true: dict, got: dict) -> bool:
@@ -22,14 +22,14 @@ def off_by_two(name: str, true: dict, got: dict) -> bool:
 
 FORMAT_TABLE = Oracle(
     id="02-format-table",
-    expect=lambda case, tree: limits_of(case),
+    expect=lambda run: limits_of(run.case),
     diagnose=(
         Hint(
-            lambda case, tree, got: not isinstance(got, dict),
+            lambda run: not isinstance(run.got, dict),
             'Return a dict with four names: {"eps": ..., "max": ..., "smallest_normal": ..., "smallest_subnormal": '
             "...}.",
         ),
-        Hint(lambda case, tree, got: not known(case), HARD_CODED),
+        Hint(lambda run: not known(run.case), HARD_CODED),
         Hint(
             limit(lambda case, true, got: got["eps"] == true["eps"] / 2),
             "eps is the gap between 1 and the next larger number; half of it, the largest relative rounding error, is "

@@ -6,12 +6,12 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.oracles.lab02.quantized import GUARD, SLACK, Attempt, attempt, ends_of
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 DTYPES = {"q": torch.int8, "scale": torch.float32, "zero_point": torch.int32, "back": torch.float32}
 
 
-def right_kinds(run: Observation) -> str | None:
+def right_kinds(run: CaseRun) -> str | None:
     """Three tensors of the right dtypes and shapes, and a result like x."""
     got, x = run.got, run.tree["x"]
     if "made" in got:
@@ -32,7 +32,7 @@ def right_kinds(run: Observation) -> str | None:
     return None
 
 
-def zero_stays_zero(run: Observation) -> str | None:
+def zero_stays_zero(run: CaseRun) -> str | None:
     """Zeros (padding, pruned weights, ReLU's output) must survive the way there and back."""
     off = (run.tree["x"] == 0) & (run.got["back"] != 0)
     if not off.any():
@@ -40,7 +40,7 @@ def zero_stays_zero(run: Observation) -> str | None:
     return f"0.0 came back as {run.got['back'][off][0]:.6g}: zero must come back exactly"
 
 
-def tight_scale(run: Observation) -> str | None:
+def tight_scale(run: CaseRun) -> str | None:
     """The step is the smallest with which the range fits."""
     scale, steps = run.got["scale"], _steps(run)
     span = _span(run)
@@ -55,7 +55,7 @@ def tight_scale(run: Observation) -> str | None:
     )
 
 
-def within_half_a_step(run: Observation) -> str | None:
+def within_half_a_step(run: CaseRun) -> str | None:
     """No value inside the range may be further off than half a step."""
     error = (run.got["back"] - run.tree["x"]).abs() / run.got["scale"]
     if (error <= 0.5 + SLACK).all():  # which NaN is not
@@ -65,7 +65,7 @@ def within_half_a_step(run: Observation) -> str | None:
     return f"{x:.6g} came back as {back:.6g}, off by {error.max():.3g} x scale; half the scale is the most"
 
 
-def symmetric_codes(run: Observation) -> str | None:
+def symmetric_codes(run: CaseRun) -> str | None:
     """Symmetric means: zero point 0, codes from -127 to 127."""
     if not run.case.symmetric:
         return None
@@ -74,7 +74,7 @@ def symmetric_codes(run: Observation) -> str | None:
     return "the code -128 is used, which has no positive partner" if (run.got["q"] == -128).any() else None
 
 
-def codes_mean_what_they_should(run: Observation) -> str | None:
+def codes_mean_what_they_should(run: CaseRun) -> str | None:
     """A pair that agrees on another meaning of the zero point is of no use to anyone else's code."""
     q, scale, zero_point = (run.got[name].double() for name in ("q", "scale", "zero_point"))
     off = (run.got["back"].double() - (q - zero_point) * scale).abs() > SLACK * scale
@@ -95,18 +95,18 @@ INT8_QUANTIZE = Oracle(
         inputs_untouched,
     ),
     diagnose=(
-        Hint(lambda case, tree, got: "made" in got, "End with `return q, scale, zero_point`."),
+        Hint(lambda run: "made" in run.got, "End with `return q, scale, zero_point`."),
         Hint(
-            lambda case, tree, got: not got["scale"].isfinite().all() or (got["scale"] <= 0).any(),
+            lambda run: not run.got["scale"].isfinite().all() or (run.got["scale"] <= 0).any(),
             "A channel of zeros (or of one value) has no width: division by a scale of 0 gives NaN. Any positive scale "
             "will do for it.",
         ),
         Hint(
-            lambda case, tree, got: got["zero_point"].is_floating_point(),
+            lambda run: run.got["zero_point"].is_floating_point(),
             "The zero point is the code of 0.0, so it must be a whole number: round it, or zero falls between codes.",
         ),
         Hint(
-            lambda case, tree, got: got["zero_point"].dtype != DTYPES["zero_point"],
+            lambda run: run.got["zero_point"].dtype != DTYPES["zero_point"],
             "PyTorch's own functions take an int32 as a zero point, so end with `.to(torch.int32)`.",
         ),
         Hint(
@@ -206,12 +206,12 @@ INT8_QUANTIZE = Oracle(
 )
 
 
-def _span(run: Observation) -> torch.Tensor:
+def _span(run: CaseRun) -> torch.Tensor:
     low, high = ends_of(run.tree["x"], run.case.channel_dim)
     return torch.maximum(-low, high) if run.case.symmetric else high - low
 
 
-def _steps(run: Observation) -> int:
+def _steps(run: CaseRun) -> int:
     return 127 if run.case.symmetric else 255
 
 

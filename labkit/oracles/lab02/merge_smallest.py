@@ -14,7 +14,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.merge_smallest import WRITTEN, Merging
 from labkit.oracles.lab02.error_bounds import gamma, shorten
-from labkit.spec import Hint, Observation, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 BRUTE_FORCE_N = 1000
 
@@ -31,37 +31,37 @@ def merge_by_definition(values: list[float]) -> float:
     return parts[0]
 
 
-def true_merge(case: Merging, tree: dict) -> dict[str, object]:
-    values = tree["values"].tolist()
-    return {"out": merge_by_definition(values) if case.n <= BRUTE_FORCE_N else math.fsum(values)}
+def true_merge(run: CaseRun[Merging]) -> dict[str, object]:
+    values = run.tree["values"].tolist()
+    return {"out": merge_by_definition(values) if run.case.n <= BRUTE_FORCE_N else math.fsum(values)}
 
 
-def merge_tolerances(case: Merging, tree: dict) -> dict[str, Tolerance]:
+def merge_tolerances(run: CaseRun[Merging]) -> dict[str, Tolerance]:
     """Exact for short lists. Else u times all partial sums, which are at most (log2(n) + 1) times the total."""
-    if case.n <= BRUTE_FORCE_N:
+    if run.case.n <= BRUTE_FORCE_N:
         return {}
     u = torch.finfo(torch.float64).eps / 2
-    return {"out": Tolerance(atol=gamma(math.ceil(math.log2(case.n)) + 2, u) * float(tree["values"].sum()))}
+    return {"out": Tolerance(atol=gamma(math.ceil(math.log2(run.case.n)) + 2, u) * float(run.tree["values"].sum()))}
 
 
-def merged(when: Callable[[list[float], float], object], kind: str) -> Callable[[Merging, dict, dict], object]:
+def merged(when: Callable[[list[float], float], object], kind: str) -> Callable[[CaseRun[Merging]], object]:
     """A diagnosis of a wrong result on the list that tells this mistake from others: (values, what came back)."""
 
-    def diagnose(case: Merging, tree: dict, got: dict) -> object:
-        values = tree["values"].tolist()
-        return case.kind == kind and got["out"] != merge_by_definition(values) and when(values, got["out"])
+    def diagnose(run: CaseRun[Merging]) -> object:
+        values = run.tree["values"].tolist()
+        return run.case.kind == kind and run.got["out"] != merge_by_definition(values) and when(values, run.got["out"])
 
     return diagnose
 
 
-def apart(low: float, high: float) -> Callable[[Merging, dict, dict], object]:
+def apart(low: float, high: float) -> Callable[[CaseRun[Merging]], object]:
     """A diagnosis: the relative error on a short list is above `low` and at most `high`."""
 
-    def diagnose(case: Merging, tree: dict, got: dict) -> object:
-        if case.n > BRUTE_FORCE_N:
+    def diagnose(run: CaseRun[Merging]) -> object:
+        if run.case.n > BRUTE_FORCE_N:
             return False
-        right = merge_by_definition(tree["values"].tolist())
-        return low * right < abs(got["out"] - right) <= high * right
+        right = merge_by_definition(run.tree["values"].tolist())
+        return low * right < abs(run.got["out"] - right) <= high * right
 
     return diagnose
 
@@ -101,17 +101,17 @@ def never_shorter(values: list[float]) -> list[float]:
     return [heap[0], max(heap), sum(heap)]
 
 
-def list_untouched(run: Observation) -> str | None:
+def list_untouched(run: CaseRun) -> str | None:
     return None if inputs_untouched(run) is None else "the caller's list was changed"
 
 
 list_untouched.hint = "The caller's list was changed: heapify, sort and pop work in place, so give them a copy."
 
 
-def show_values(case: Merging, tree: dict, got: object, index: tuple[int, ...] | None) -> str:
-    if case.kind in WRITTEN:
-        return f"values = {shorten(tree['values'].tolist(), case.n)}, each a few last bits larger than it looks"
-    return f"values = {shorten(tree['values'].tolist())}"
+def show_values(run: CaseRun[Merging], index: tuple[int, ...] | None) -> str:
+    if run.case.kind in WRITTEN:
+        return f"values = {shorten(run.tree['values'].tolist(), run.case.n)}, each a few last bits larger than it looks"
+    return f"values = {shorten(run.tree['values'].tolist())}"
 
 
 MERGE_SMALLEST = Oracle(

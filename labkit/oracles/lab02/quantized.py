@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from labkit.exercises.lab02.int8_quantize import Weights
+from labkit.spec import CaseRun
 
 SLACK = 1e-3
 """Of a step: what float32 rounding may add."""
@@ -25,10 +26,10 @@ def ends_of(x: torch.Tensor, channel_dim: int | None) -> tuple[torch.Tensor, tor
 class Attempt:
     """What came back, beside the ranges of the channels."""
 
-    def __init__(self, case: Weights, tree: dict, got: dict) -> None:
-        self.symmetric, self.per_channel = case.symmetric, case.channel_dim is not None
-        self.x, self.got, self.scale = tree["x"], got, got["scale"]
-        self.low, self.high = ends_of(self.x, case.channel_dim)
+    def __init__(self, run: CaseRun[Weights]) -> None:
+        self.symmetric, self.per_channel = run.case.symmetric, run.case.channel_dim is not None
+        self.x, self.got, self.scale = run.tree["x"], run.got, run.got["scale"]
+        self.low, self.high = ends_of(self.x, run.case.channel_dim)
         self.used = self.high > self.low  # channels that are not all zeros
 
     @property
@@ -100,6 +101,6 @@ class Attempt:
         return bool(self.used.any()) and torch.allclose(steps[self.used], wanted[self.used], rtol=SLACK)
 
 
-def attempt(when: Callable[[Attempt], object]) -> Callable[[Weights, dict, dict], object]:
+def attempt(when: Callable[[Attempt], object]) -> Callable[[CaseRun[Weights]], object]:
     """A diagnosis of 02-int8-quantize."""
-    return lambda case, tree, got: when(Attempt(case, tree, got))
+    return lambda run: when(Attempt(run))

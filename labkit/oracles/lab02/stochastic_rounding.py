@@ -10,7 +10,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.stochastic_rounding import Draws
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 FAILURE_PROBABILITY = 1e-12
 """How often a right answer may leave the bound below, for each value (Hoeffding's inequality)."""
@@ -32,10 +32,11 @@ def neighbours(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return below.double(), above.double()
 
 
-def find(case: Draws, tree: dict, got: dict) -> Finding | None:
+def find(run: CaseRun[Draws]) -> Finding | None:
     """The first thing that is wrong, the plainest first."""
-    x, calls = tree["x"], [*got["rounded"], got["next"], got["again"]]
-    shape = (case.n_copies, len(x))
+    got = run.got
+    x, calls = run.tree["x"], [*got["rounded"], got["next"], got["again"]]
+    shape = (run.case.n_copies, len(x))
     for call in calls:
         if not isinstance(call, torch.Tensor):
             return Finding("kind", f"expected a bfloat16 tensor, got {type(call).__name__}")
@@ -203,16 +204,16 @@ def find_shared_draws(x, rounded, below, above, inexact) -> Finding | None:
     )
 
 
-def rounding_problem(run: Observation) -> str | None:
-    finding = find(run.case, run.tree, run.got)
+def rounding_problem(run: CaseRun) -> str | None:
+    finding = find(run)
     return finding and finding.text
 
 
-def found(*keys: str) -> Callable[[Draws, dict, dict], bool]:
+def found(*keys: str) -> Callable[[CaseRun[Draws]], bool]:
     """A diagnosis: the finding is one of these."""
 
-    def diagnose(case: Draws, tree: dict, got: dict) -> bool:
-        finding = find(case, tree, got)
+    def diagnose(run: CaseRun[Draws]) -> bool:
+        finding = find(run)
         return finding is not None and finding.key in keys
 
     return diagnose

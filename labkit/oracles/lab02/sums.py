@@ -11,7 +11,7 @@ import torch
 from labkit.compare import Mismatch, compare
 from labkit.exercises.lab02.sums import NEVER_ENDS, NOT_ANSWERED, SUM_NAMES, Numbers
 from labkit.oracles.lab02.error_bounds import gamma, shorten
-from labkit.spec import EXACT, Hint, Observation, Oracle, Tolerance
+from labkit.spec import EXACT, CaseRun, Hint, Oracle, Tolerance
 
 
 def in_order(x: torch.Tensor) -> torch.Tensor:
@@ -19,16 +19,16 @@ def in_order(x: torch.Tensor) -> torch.Tensor:
     return reduce(torch.add, x.unbind())
 
 
-def true_sums(case: Numbers, tree: dict) -> dict[str, torch.Tensor]:
+def true_sums(run: CaseRun[Numbers]) -> dict[str, torch.Tensor]:
     """In-order sums as they are; for the other two the exact sum, or the value that every right answer has."""
-    x = tree["x"]
+    x = run.tree["x"]
     exact = torch.tensor(math.fsum(x.tolist()), dtype=x.dtype)
     return {
         "naive_sum": in_order(x),
         "sorted_sum": in_order(by_size(x)),
         # 2/u + 1 and 1 + 1, in whichever way the four are paired; the exact sum rounds to 2/u + 4.
-        "pairwise_sum": x[0] if case.kind == "ones" and case.n == 4 else exact,
-        "neumaier_sum": exact if (stored := stored_neumaier(case, x)) is None else stored,
+        "pairwise_sum": x[0] if run.case.kind == "ones" and run.case.n == 4 else exact,
+        "neumaier_sum": exact if (stored := stored_neumaier(run.case, x)) is None else stored,
     }
 
 
@@ -40,12 +40,13 @@ def stored_neumaier(case: Numbers, x: torch.Tensor) -> torch.Tensor | None:
     return 2 * x[0] if case.kind == "ones" and case.n > x[0] + 1 else None
 
 
-def sum_tolerances(case: Numbers, tree: dict) -> dict[str, Tolerance]:
+def sum_tolerances(run: CaseRun[Numbers]) -> dict[str, Tolerance]:
     """Higham 2002, (4.4) and (4.6), for in-order and pairwise sums; Ogita, Rump and Oishi 2005 for Neumaier's.
 
     The expected value is rounded as well, which adds u |sum|.
     """
-    x, n, u = tree["x"], case.n, torch.finfo(case.torch_dtype).eps / 2
+    case = run.case
+    x, n, u = run.tree["x"], case.n, torch.finfo(case.torch_dtype).eps / 2
     total, size = abs(math.fsum(x.tolist())), math.fsum(x.abs().tolist())
     # A magnitude with both signs may be taken in either order.
     tied = bool(torch.isin(x[x > 0], -x[x < 0]).any())
@@ -78,21 +79,21 @@ def is_blank(total: object) -> bool:
     return isinstance(total, str) and total == NOT_ANSWERED
 
 
-def first_wrong(case: Numbers, tree: dict, got: dict) -> tuple[str, Mismatch] | None:
+def first_wrong(run: CaseRun[Numbers]) -> tuple[str, Mismatch] | None:
     """The first function that is written and wrong on this case; a blank one is not wrong."""
-    expected, tolerances = true_sums(case, tree), sum_tolerances(case, tree)
+    expected, tolerances = true_sums(run), sum_tolerances(run)
     for name in SUM_NAMES:
-        total = got["sums"][name]
+        total = run.got["sums"][name]
         if not is_blank(total) and (found := compare(expected[name], total, tolerances.get(name, EXACT))):
             return name, found
     return None
 
 
-def sums_problem(run: Observation) -> str | None:
+def sums_problem(run: CaseRun) -> str | None:
     """What the written functions do wrong, so that the four can be written one after the other."""
     if changed := run.got["changed"]:
         return f"{changed[0]} changed its input x in place"
-    wrong = first_wrong(run.case, run.tree, run.got)
+    wrong = first_wrong(run)
     if wrong is None:
         return None
     name, found = wrong
@@ -109,7 +110,7 @@ def blank_ones(got: dict) -> list[str]:
     return [name for name in SUM_NAMES if is_blank(got["sums"][name])]
 
 
-def all_written(runs: Sequence[Observation]) -> str | None:
+def all_written(runs: Sequence[CaseRun]) -> str | None:
     """Asked when nothing that is written is wrong on any case."""
     blank = [name for name in SUM_NAMES if any(name in blank_ones(run.got) for run in runs)]
     right = [name for name in SUM_NAMES if name not in blank]
@@ -118,17 +119,17 @@ def all_written(runs: Sequence[Observation]) -> str | None:
     return f"right in all cases: {', '.join(right) or 'none'}; not written yet: {', '.join(blank)}"
 
 
-def not_written(name: str) -> Callable[[Numbers, dict, dict], bool]:
+def not_written(name: str) -> Callable[[CaseRun[Numbers]], bool]:
     """A diagnosis: what is written is right, and `name` is the first that is not."""
-    return lambda case, tree, got: blank_ones(got)[0] == name and not first_wrong(case, tree, got)
+    return lambda run: blank_ones(run.got)[0] == name and not first_wrong(run)
 
 
 def wrong_sum(name: str, when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Callable:
     """A diagnosis of the first wrong sum, when it is `name`'s: `when` gets (case, x, what came back)."""
 
-    def diagnose(case: Numbers, tree: dict, got: dict) -> object:
-        wrong = first_wrong(case, tree, got)
-        return wrong is not None and wrong[0] == name and when(case, tree["x"], got["sums"][name])
+    def diagnose(run: CaseRun[Numbers]) -> object:
+        wrong = first_wrong(run)
+        return wrong is not None and wrong[0] == name and when(run.case, run.tree["x"], run.got["sums"][name])
 
     return diagnose
 
@@ -136,9 +137,9 @@ def wrong_sum(name: str, when: Callable[[Numbers, torch.Tensor, torch.Tensor], o
 def any_wrong_sum(when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Callable:
     """The same, whichever it is."""
 
-    def diagnose(case: Numbers, tree: dict, got: dict) -> object:
-        wrong = first_wrong(case, tree, got)
-        return wrong is not None and when(case, tree["x"], got["sums"][wrong[0]])
+    def diagnose(run: CaseRun[Numbers]) -> object:
+        wrong = first_wrong(run)
+        return wrong is not None and when(run.case, run.tree["x"], run.got["sums"][wrong[0]])
 
     return diagnose
 
@@ -167,7 +168,7 @@ SUMS = Oracle(
     judge_all=(all_written,),
     diagnose=(
         Hint(
-            lambda case, tree, got: bool(got["changed"]),
+            lambda run: bool(run.got["changed"]),
             "A function changed its input x in place, which belongs to the caller: sort or overwrite a copy. x[0] is "
             "a view of x, so s = x[0] followed by s += v writes into x as well; s = s + v does not.",
         ),

@@ -12,7 +12,7 @@ from torch import nn
 
 from labkit.exercises.lab03.amp_memory import SETTINGS, Stack
 from labkit.meters.memory import fake_tensors, track_memory
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
 def stack(widths: tuple[int, ...]) -> nn.Sequential:
@@ -56,9 +56,9 @@ def break_even(case: Stack) -> int:
     return copies // saved_by_a_row + 1
 
 
-def true_memory(case: Stack, tree: dict) -> dict[str, object]:
-    found = {name: measured(case.widths, case.n_rows, *setting) for name, setting in SETTINGS.items()}
-    return {"bytes_after_forward": found, "break_even_rows": break_even(case)}
+def true_memory(run: CaseRun[Stack]) -> dict[str, object]:
+    found = {name: measured(run.case.widths, run.case.n_rows, *setting) for name, setting in SETTINGS.items()}
+    return {"bytes_after_forward": found, "break_even_rows": break_even(run.case)}
 
 
 def slack_bytes(case: Stack) -> int:
@@ -69,15 +69,17 @@ def slack_bytes(case: Stack) -> int:
 class Sizes:
     """How far off the four figures are, beside what they consist of."""
 
-    def __init__(self, case: Stack, tree: dict, got: dict) -> None:
-        right = true_memory(case, tree)
-        self.off = {name: got["bytes_after_forward"][name] - right["bytes_after_forward"][name] for name in SETTINGS}
-        self.slack = slack_bytes(case)
-        self.n_parameters = sum(a * b for a, b in itertools.pairwise(case.widths))
-        self.n_in_first = case.widths[0] * case.widths[1]
-        self.n_biases, self.n_rows = sum(case.widths[1:]), case.n_rows
-        self.n_inputs, self.n_outputs = case.n_rows * case.widths[0], case.n_rows * case.widths[-1]
-        self.n_hidden = case.n_rows * sum(case.widths[1:-1])
+    def __init__(self, run: CaseRun[Stack]) -> None:
+        right = true_memory(run)
+        self.off = {
+            name: run.got["bytes_after_forward"][name] - right["bytes_after_forward"][name] for name in SETTINGS
+        }
+        self.slack = slack_bytes(run.case)
+        self.n_parameters = sum(a * b for a, b in itertools.pairwise(run.case.widths))
+        self.n_in_first = run.case.widths[0] * run.case.widths[1]
+        self.n_biases, self.n_rows = sum(run.case.widths[1:]), run.case.n_rows
+        self.n_inputs, self.n_outputs = run.case.n_rows * run.case.widths[0], run.case.n_rows * run.case.widths[-1]
+        self.n_hidden = run.case.n_rows * sum(run.case.widths[1:-1])
 
     def right(self, name: str) -> bool:
         return abs(self.off[name]) <= self.slack
@@ -87,9 +89,9 @@ class Sizes:
         return not self.right(name) and any(abs(self.off[name] - one) <= self.slack for one in n_bytes)
 
 
-def sizes(when: Callable[[Sizes], object]) -> Callable[[Stack, dict, dict], object]:
+def sizes(when: Callable[[Sizes], object]) -> Callable[[CaseRun[Stack]], object]:
     """A diagnosis of 03-amp-memory."""
-    return lambda case, tree, got: when(Sizes(case, tree, got))
+    return lambda run: when(Sizes(run))
 
 
 PLAIN, CAST = "inference, float32", "inference, autocast"
@@ -100,10 +102,10 @@ INPUT_STAYS = "The float32 input is still alive beside its 16-bit copy."
 AMP_MEMORY = Oracle(
     id="03-amp-memory",
     expect=true_memory,
-    tolerance=lambda case, tree: {"bytes_after_forward": Tolerance(atol=slack_bytes(case))},
+    tolerance=lambda run: {"bytes_after_forward": Tolerance(atol=slack_bytes(run.case))},
     diagnose=(
         Hint(
-            lambda case, tree, got: any(not float(value).is_integer() for value in got["bytes_after_forward"].values()),
+            lambda run: any(not float(value).is_integer() for value in run.got["bytes_after_forward"].values()),
             "A number of bytes is a whole number: is there a division somewhere?",
         ),
         Hint(
@@ -215,16 +217,16 @@ AMP_MEMORY = Oracle(
             INPUT_STAYS,
         ),
         Hint(
-            lambda case, tree, got: not float(got["break_even_rows"]).is_integer(),
+            lambda run: not float(run.got["break_even_rows"]).is_integer(),
             "A number of rows is a whole number: the first one above the point where the two amounts are equal.",
         ),
         Hint(
-            lambda case, tree, got: got["break_even_rows"] == break_even(case) - 1,
+            lambda run: run.got["break_even_rows"] == break_even(run.case) - 1,
             "One row too few: with this number the two are equal, or autocast still holds more. Fewer begins one row "
             "later.",
         ),
         Hint(
-            lambda case, tree, got: got["break_even_rows"] == break_even(case) + 1,
+            lambda run: run.got["break_even_rows"] == break_even(run.case) + 1,
             "One row too many: with one row less autocast already leaves fewer bytes alive.",
         ),
         Hint(

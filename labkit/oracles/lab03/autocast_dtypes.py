@@ -15,7 +15,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.autocast_dtypes import GIVEN, Block, given_in, ops_in
 from labkit.exercises.lab03.autocast_ops import CALLS, SIDE, Op, call
-from labkit.spec import Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 LOW, HIGH, REST = "to the low dtype", "to float32", "as its inputs"
 
@@ -56,43 +56,43 @@ def rule_of(function: str) -> str:
     return HIGH if dtype_of(function, (torch.float16,) * n_inputs, torch.float16) == torch.float32 else REST
 
 
-def true_dtypes(case: Block, tree: dict) -> dict[str, dict[str, str]]:
-    dtypes, low = given_in(tree), getattr(torch, case.low)
-    ops = ops_in(tree)
+def true_dtypes(run: CaseRun[Block]) -> dict[str, dict[str, str]]:
+    dtypes, low = given_in(run.tree), getattr(torch, run.case.low)
+    ops = ops_in(run.tree)
     for op in ops:
         dtypes[op.result] = dtype_of(op.function, tuple(dtypes[name] for name in op.inputs), low)
     return {
         "dtypes": {op.result: str(dtypes[op.result]).removeprefix("torch.") for op in ops},
-        GIVEN: ", ".join(tree["given"]),
+        GIVEN: ", ".join(run.tree["given"]),
     }
 
 
 class Culprit:
     """The first op whose predicted dtype is wrong although those of its inputs are right."""
 
-    def __init__(self, case: Block, tree: dict, got: dict) -> None:
-        right = true_dtypes(case, tree)["dtypes"]
-        said = got["dtypes"]
+    def __init__(self, run: CaseRun[Block]) -> None:
+        right = true_dtypes(run)["dtypes"]
+        said = run.got["dtypes"]
         # In the order of the block, so that everything before it is right.
-        self.op: Op = next(op for op in ops_in(tree) if said.get(op.result) != right[op.result])
-        self.low, self.said, self.right = case.low, said.get(self.op.result), right[self.op.result]
-        known = dict(tree["given"], **right)
+        self.op: Op = next(op for op in ops_in(run.tree) if said.get(op.result) != right[op.result])
+        self.low, self.said, self.right = run.case.low, said.get(self.op.result), right[self.op.result]
+        known = dict(run.tree["given"], **right)
         self.inputs = [known[name] for name in self.op.inputs]
         self.rule = rule_of(self.op.function)
         by_cpu = dtype_of(
-            self.op.function, tuple(getattr(torch, dtype) for dtype in self.inputs), getattr(torch, case.low), "cpu"
+            self.op.function, tuple(getattr(torch, dtype) for dtype in self.inputs), getattr(torch, run.case.low), "cpu"
         )
         self.by_cpu = str(by_cpu).removeprefix("torch.")
 
 
-def culprit(when: Callable[[Culprit], object]) -> Callable[[Block, dict, dict], object]:
+def culprit(when: Callable[[Culprit], object]) -> Callable[[CaseRun[Block]], object]:
     """A diagnosis of 03-autocast-dtypes."""
-    return lambda case, tree, got: when(Culprit(case, tree, got))
+    return lambda run: when(Culprit(run))
 
 
-def first_wrong(case: Block, tree: dict, got: dict, index: object) -> str | None:
+def first_wrong(run: CaseRun[Block], index: object) -> str | None:
     """The op in words, for the student."""
-    found = Culprit(case, tree, got)
+    found = Culprit(run)
     return f"{found.op.result} = {found.op.function}({', '.join(found.op.inputs)}), inputs {', '.join(found.inputs)}"
 
 
@@ -103,19 +103,19 @@ AUTOCAST_DTYPES = Oracle(
     show=first_wrong,
     diagnose=(
         Hint(
-            lambda case, tree, got: got is not None and not isinstance(got, dict),
+            lambda run: run.got is not None and not isinstance(run.got, dict),
             "Return a dict, from the name of each result to its dtype.",
         ),
         Hint(
-            lambda case, tree, got: any(name.startswith("no dtype") for name in got["dtypes"].values()),
+            lambda run: any(name.startswith("no dtype") for name in run.got["dtypes"].values()),
             "The values of the dict are dtypes such as torch.float16, not their names.",
         ),
         Hint(
-            lambda case, tree, got: set(tree["given"]) & set(got["dtypes"]),
+            lambda run: set(run.tree["given"]) & set(run.got["dtypes"]),
             "Return the dtypes of the results only, without those of the given tensors.",
         ),
         Hint(
-            lambda case, tree, got: set(got["dtypes"]) - {op.result for op in ops_in(tree)},
+            lambda run: set(run.got["dtypes"]) - {op.result for op in ops_in(run.tree)},
             "Some names belong to another block: start each call with a new dict.",
         ),
         Hint(
@@ -169,7 +169,7 @@ AUTOCAST_DTYPES = Oracle(
             "This op is on no list: autocast leaves it alone, and the dtype of its inputs stays.",
         ),
         Hint(
-            lambda case, tree, got: got[GIVEN] != true_dtypes(case, tree)[GIVEN],
+            lambda run: run.got[GIVEN] != true_dtypes(run)[GIVEN],
             "The answer writes its results into `given`, which belongs to the caller: start from dict(given), a copy.",
         ),
     ),

@@ -9,10 +9,11 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE, UNSCALED, WEIGHTS, Training, play
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
-def by_pytorch(case: Training, tree: dict) -> dict[str, object]:
+def by_pytorch(run: CaseRun[Training]) -> dict[str, object]:
+    case = run.case
     scaler = torch.amp.GradScaler(
         "cpu",
         init_scale=case.init_scale,
@@ -20,15 +21,15 @@ def by_pytorch(case: Training, tree: dict) -> dict[str, object]:
         backoff_factor=case.backoff_factor,
         growth_interval=case.growth_interval,
     )
-    return play(scaler, case, tree)
+    return play(scaler, case, run.tree)
 
 
 class Trace:
     """What came back, beside what PyTorch's scaler does."""
 
-    def __init__(self, case: Training, tree: dict, got: dict) -> None:
-        self.case, self.got, self.right = case, got, by_pytorch(case, tree)
-        self.scales, self.right_scales = list(got[SCALE].values()), list(self.right[SCALE].values())
+    def __init__(self, run: CaseRun[Training]) -> None:
+        self.case, self.got, self.right = run.case, run.got, by_pytorch(run)
+        self.scales, self.right_scales = list(run.got[SCALE].values()), list(self.right[SCALE].values())
         pairs = zip(self.right_scales, self.right_scales[1:])
         self.skipped = [after < before for before, after in pairs]  # by the right scaler, step by step
 
@@ -95,20 +96,9 @@ class Trace:
         return self.times_too_large(step, self.right_scales[step]) & (not self.skipped[step])
 
 
-_LATEST: list[tuple[tuple[Training, dict, dict], Trace]] = []
-
-
-def _trace_of(case: Training, tree: dict, got: dict) -> Trace:
-    """The trace of a run, kept while the hints are asked one after the other: each would play the training again."""
-    run = (case, tree, got)
-    if not (_LATEST and all(one is other for one, other in zip(_LATEST[0][0], run))):
-        _LATEST[:] = [(run, Trace(*run))]
-    return _LATEST[0][1]
-
-
-def trace(when: Callable[[Trace], object]) -> Callable[[Training, dict, dict], object]:
+def trace(when: Callable[[Trace], object]) -> Callable[[CaseRun[Training]], object]:
     """A diagnosis of 03-loss-scaler."""
-    return lambda case, tree, got: when(_trace_of(case, tree, got))
+    return lambda run: when(run.memo(Trace))
 
 
 def one_parameter_only(t: Trace) -> bool:
@@ -135,11 +125,11 @@ TOLERANCES = {
 LOSS_SCALER = Oracle(
     id="03-loss-scaler",
     expect=by_pytorch,
-    tolerance=lambda case, tree: TOLERANCES,
+    tolerance=lambda run: TOLERANCES,
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
-            lambda case, tree, got: any(isinstance(scale, torch.Tensor) for scale in got[SCALE].values()),
+            lambda run: any(isinstance(scale, torch.Tensor) for scale in run.got[SCALE].values()),
             "get_scale() should return a Python float: .item() makes one of a tensor.",
         ),
         Hint(

@@ -20,7 +20,7 @@ from labkit.exercises.lab03.train_step import (
     Steps,
     flat,
 )
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = {"float16": 0.01, "bfloat16": 0.05}
 """How far the movement of a weight may be off, as a part of the largest movement of any: several times what rounding
@@ -39,15 +39,14 @@ def multiply(parameters: list[torch.nn.Parameter], factor: float) -> None:
         parameter.grad.mul_(factor)
 
 
-def in_float32(
-    case: Steps, tree: dict, treat: Treat = clip, clear: bool = True, n_updates: int = 1
-) -> dict[str, object]:
+def in_float32(run: CaseRun[Steps], treat: Treat = clip, clear: bool = True, n_updates: int = 1) -> dict[str, object]:
     """PyTorch's own step without autocast and without a scaler; a batch that overflows float16 is left out.
 
     treat, clear, n_updates: what a mistaken step does to the gradients, whether it clears them before the next, and
     how often the optimizer steps with them.
     """
-    model = Classifier(tree["weights"])
+    case = run.case
+    model = Classifier(run.tree["weights"])
     parameters = list(model.parameters())
     optimizer = torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=0.9)
     losses, weights, scales = {}, [], {}
@@ -59,7 +58,7 @@ def in_float32(
         else:
             if clear:
                 optimizer.zero_grad()
-            loss = model(tree["xs"][step], tree["ys"][step])
+            loss = model(run.tree["xs"][step], run.tree["ys"][step])
             loss.backward()
             treat(parameters, case.max_norm, scale)
             for _ in range(n_updates):
@@ -82,33 +81,33 @@ def start(tree: dict) -> torch.Tensor:
     return torch.cat([weight.flatten() for weight in tree["weights"]])
 
 
-def near(case: Steps, tree: dict, weights: torch.Tensor) -> float:
+def near(run: CaseRun[Steps], weights: torch.Tensor) -> float:
     """How far off the weights may be that should be these."""
-    return CLOSE[case.dtype] * float((weights - start(tree)).abs().max())
+    return CLOSE[run.case.dtype] * float((weights - start(run.tree)).abs().max())
 
 
-def tolerances(case: Steps, tree: dict) -> dict[str, Tolerance]:
-    right = in_float32(case, tree)
+def tolerances(run: CaseRun[Steps]) -> dict[str, Tolerance]:
+    right = in_float32(run)
     return {
-        WEIGHTS: Tolerance(atol=near(case, tree, right[WEIGHTS])),
-        LOSSES: Tolerance(rtol=CLOSE[case.dtype]),
+        WEIGHTS: Tolerance(atol=near(run, right[WEIGHTS])),
+        LOSSES: Tolerance(rtol=CLOSE[run.case.dtype]),
     }
 
 
 def as_if(
     treat: Treat = clip, clear: bool = True, n_updates: int = 1, slack: float = 2.0
-) -> Callable[[Steps, dict, dict], bool]:
+) -> Callable[[CaseRun[Steps]], bool]:
     """A diagnosis: the weights are those of a step with this mistake, and those of a right one are elsewhere.
 
     After the first step or after all: some mistakes show late, and others lead so far off that rounding grows.
     slack: more than rounding, for mistakes that leave a gradient in fp16 where it has few bits.
     """
 
-    def same(case: Steps, tree: dict, got: dict) -> bool:
-        wrong, right = (in_float32(case, tree, *how)[WEIGHTS] for how in ((treat, clear, n_updates), ()))
+    def same(run: CaseRun[Steps]) -> bool:
+        wrong, right = (in_float32(run, *how)[WEIGHTS] for how in ((treat, clear, n_updates), ()))
         for part in (slice(1), slice(None)):
-            close = slack * near(case, tree, wrong[part])
-            if (got[WEIGHTS] - wrong)[part].abs().max() <= close < (right - wrong)[part].abs().max():
+            close = slack * near(run, wrong[part])
+            if (run.got[WEIGHTS] - wrong)[part].abs().max() <= close < (right - wrong)[part].abs().max():
                 return True
         return False
 
@@ -158,23 +157,23 @@ def not_clipped(parameters: list[torch.nn.Parameter], max_norm: float, scale: fl
     """Nothing."""
 
 
-def of_another_length(case: Steps, tree: dict, got: dict) -> bool:
+def of_another_length(run: CaseRun[Steps]) -> bool:
     """Whether the first step goes the right way, and not as far as it should."""
-    moved, right = (weights[WEIGHTS][0] - start(tree) for weights in (got, in_float32(case, tree)))
+    moved, right = (weights[WEIGHTS][0] - start(run.tree) for weights in (run.got, in_float32(run)))
     along = float(torch.nn.functional.cosine_similarity(moved, right, dim=0))
     return along > 0.995 and not 0.9 < float(moved.norm() / right.norm()) < 1.1
 
 
-def moved_on_bad(case: Steps, tree: dict, got: dict) -> bool:
+def moved_on_bad(run: CaseRun[Steps]) -> bool:
     """Whether a batch that overflows has changed the weights; momentum alone counts too."""
-    before = torch.cat([start(tree)[None], got[WEIGHTS][:-1]])
-    return any(bool((got[WEIGHTS][step] != before[step]).any()) for step in case.overflow_in_steps)
+    before = torch.cat([start(run.tree)[None], run.got[WEIGHTS][:-1]])
+    return any(bool((run.got[WEIGHTS][step] != before[step]).any()) for step in run.case.overflow_in_steps)
 
 
-def loss_ratio(case: Steps, tree: dict, got: dict) -> float:
+def loss_ratio(run: CaseRun[Steps]) -> float:
     """The first loss that was returned, as a multiple of the right one."""
-    step = next(f"in step {step}" for step in range(case.n_steps) if step not in case.overflow_in_steps)
-    return got[LOSSES][step] / in_float32(case, tree)[LOSSES][step]
+    step = next(f"in step {step}" for step in range(run.case.n_steps) if step not in run.case.overflow_in_steps)
+    return run.got[LOSSES][step] / in_float32(run)[LOSSES][step]
 
 
 NEVER_SCALED = (
@@ -189,34 +188,34 @@ TRAIN_STEP = Oracle(
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
-            lambda case, tree, got: got[KEPT] != "float32",
+            lambda run: run.got[KEPT] != "float32",
             "The weights are no longer float32: leave the model as it is, autocast makes the 16-bit copies that it "
             "needs.",
         ),
         Hint(
-            lambda case, tree, got: len(got[FORWARD]) == case.n_steps and set(got[FORWARD]) == {"float32"},
+            lambda run: len(run.got[FORWARD]) == run.case.n_steps and set(run.got[FORWARD]) == {"float32"},
             "The forward pass ran in float32: call the model inside torch.autocast(x.device.type, dtype=dtype).",
         ),
         Hint(
-            lambda case, tree, got: len(got[FORWARD]) == case.n_steps and set(got[FORWARD]) != {case.dtype},
+            lambda run: len(run.got[FORWARD]) == run.case.n_steps and set(run.got[FORWARD]) != {run.case.dtype},
             "Autocast ran in another dtype than asked for: hand it dtype=dtype.",
         ),
         Hint(
-            lambda case, tree, got: len(got[FORWARD]) > case.n_steps,
+            lambda run: len(run.got[FORWARD]) > run.case.n_steps,
             "The model was called more than once in a step: keep the loss of the one forward pass.",
         ),
         Hint(
-            lambda case, tree, got: set(got[INPUTS]) - {"float32"},
+            lambda run: set(run.got[INPUTS]) - {"float32"},
             "x was cast before the call: hand it to the model as it is. Autocast casts what goes into a product, and "
             "only that; token numbers, for one, must stay whole.",
         ),
         Hint(
-            lambda case, tree, got: any(got[BACKWARD]),
+            lambda run: any(run.got[BACKWARD]),
             "The backward pass ran under autocast: only the forward pass and the loss belong inside. Backward follows "
             "the dtypes that the forward pass chose.",
         ),
         Hint(
-            lambda case, tree, got: case.overflow_in_steps and not got[WEIGHTS].isfinite().all(),
+            lambda run: run.case.overflow_in_steps and not run.got[WEIGHTS].isfinite().all(),
             "The optimizer stepped although gradients were infinite or NaN: let scaler.step(optimizer) decide.",
         ),
         Hint(
@@ -225,21 +224,21 @@ TRAIN_STEP = Oracle(
             "gradients to 0 still lets momentum move them.",
         ),
         Hint(
-            lambda case, tree, got: case.scaled and 0.9 < loss_ratio(case, tree, got) / case.init_scale < 1.1,
+            lambda run: run.case.scaled and 0.9 < loss_ratio(run) / run.case.init_scale < 1.1,
             "The loss that came back is the scaled one: use scaler.scale(loss) for backward only, and return the loss.",
         ),
         Hint(
-            lambda case, tree, got: case.scaled and 0.9 < loss_ratio(case, tree, got) * case.init_scale < 1.1,
+            lambda run: run.case.scaled and 0.9 < loss_ratio(run) * run.case.init_scale < 1.1,
             "The loss that came back was divided by the scale, and it had never been multiplied by it: "
             "scaler.scale(loss) is a new tensor.",
         ),
         Hint(
-            lambda case, tree, got: got[SCALES]["after step 0"] < in_float32(case, tree)[SCALES]["after step 0"],
+            lambda run: run.got[SCALES]["after step 0"] < in_float32(run)[SCALES]["after step 0"],
             "A batch overflowed that need not: leave the loss in float32, since times the scale it is too large for "
             "float16.",
         ),
         Hint(
-            lambda case, tree, got: bool((got[WEIGHTS] == start(tree)).all()) and not case.overflow_in_steps,
+            lambda run: bool((run.got[WEIGHTS] == start(run.tree)).all()) and not run.case.overflow_in_steps,
             "The weights never move: no step is taken, or zero_grad comes after backward and throws the gradients "
             "away.",
         ),
@@ -290,7 +289,7 @@ TRAIN_STEP = Oracle(
             "squares is above max_norm, clipping makes it max_norm.",
         ),
         Hint(
-            lambda case, tree, got: case.scaled and got[SCALES] != in_float32(case, tree)[SCALES],
+            lambda run: run.case.scaled and run.got[SCALES] != in_float32(run)[SCALES],
             "The scale does not follow: call scaler.update() once at the end of every step, of the scaler that is "
             "handed in.",
         ),

@@ -9,7 +9,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.underflow import Magnitudes
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 NEAR = 1e-6
 """How far a fraction may be off: what a division in float32 may cost, and one gradient in a million."""
@@ -36,18 +36,20 @@ def safe_scale(tree: dict) -> float:
     return next(2.0**power for power in range(60, -60, -1) if not overflows(tree, 2.0**power))
 
 
-def true_underflow(case: Magnitudes, tree: dict) -> dict[str, object]:
+def true_underflow(run: CaseRun[Magnitudes]) -> dict[str, object]:
     fractions = {
-        f"scale 2^{power}": to_zero(tree, scale) for power, scale in zip(case.log2_scales, tree["scales"], strict=True)
+        f"scale 2^{power}": to_zero(run.tree, scale)
+        for power, scale in zip(run.case.log2_scales, run.tree["scales"], strict=True)
     }
-    return {"fraction_to_zero": fractions, "largest_safe_scale": safe_scale(tree)}
+    return {"fraction_to_zero": fractions, "largest_safe_scale": safe_scale(run.tree)}
 
 
-def fractions_are(of: Callable[[dict, float], float]) -> Callable[[Magnitudes, dict, dict], bool]:
+def fractions_are(of: Callable[[dict, float], float]) -> Callable[[CaseRun[Magnitudes]], bool]:
     """A diagnosis: every fraction is what `of(tree, scale)` makes of the histogram, and one of them is wrong."""
 
-    def same(case: Magnitudes, tree: dict, got: dict) -> bool:
-        found, right = list(got["fraction_to_zero"].values()), [to_zero(tree, scale) for scale in tree["scales"]]
+    def same(run: CaseRun[Magnitudes]) -> bool:
+        tree = run.tree
+        found, right = list(run.got["fraction_to_zero"].values()), [to_zero(tree, scale) for scale in tree["scales"]]
         close = [math.isclose(value, of(tree, scale), abs_tol=NEAR) for value, scale in zip(found, tree["scales"])]
         return all(close) and any(not math.isclose(a, b, abs_tol=NEAR) for a, b in zip(found, right, strict=True))
 
@@ -92,9 +94,9 @@ def either_end(tree: dict, scale: float) -> float:
     return share(tree, (value == 0) | value.isinf())
 
 
-def scale_is(of: Callable[[dict], float]) -> Callable[[Magnitudes, dict, dict], bool]:
+def scale_is(of: Callable[[dict], float]) -> Callable[[CaseRun[Magnitudes]], bool]:
     """A diagnosis: the chosen scale is `of(tree)`, which is not the right one."""
-    return lambda case, tree, got: got["largest_safe_scale"] == of(tree) != safe_scale(tree)
+    return lambda run: run.got["largest_safe_scale"] == of(run.tree) != safe_scale(run.tree)
 
 
 def last_bin(tree: dict) -> float:
@@ -107,7 +109,7 @@ A_SCALE_BELOW_1 = "A scale below 1 moves the bins to the left, since log2(scale)
 UNDERFLOW = Oracle(
     id="03-underflow",
     expect=true_underflow,
-    tolerance=lambda case, tree: {"fraction_to_zero": Tolerance(atol=NEAR)},
+    tolerance=lambda run: {"fraction_to_zero": Tolerance(atol=NEAR)},
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
@@ -125,7 +127,7 @@ UNDERFLOW = Oracle(
             "rounds to zero.",
         ),
         Hint(
-            lambda case, tree, got: any(value > 1 for value in got["fraction_to_zero"].values()),
+            lambda run: any(value > 1 for value in run.got["fraction_to_zero"].values()),
             "A fraction lies between 0 and 1: divide the gradients that are lost by all of them, counts.sum().",
         ),
         Hint(
@@ -155,24 +157,24 @@ UNDERFLOW = Oracle(
             "That is the exponent of the scale: return 2.0 to that power.",
         ),
         Hint(
-            lambda case, tree, got: math.frexp(got["largest_safe_scale"])[0] != 0.5,
+            lambda run: math.frexp(run.got["largest_safe_scale"])[0] != 0.5,
             "Not a power of two: only such a scale moves every bin by whole steps and adds no rounding of its own.",
         ),
         Hint(
-            lambda case, tree, got: got["largest_safe_scale"] == 2 * safe_scale(tree),
+            lambda run: run.got["largest_safe_scale"] == 2 * safe_scale(run.tree),
             "Twice too large: fp16 ends at 65504, inside the bin from 2^15 to 2^16, so that this bin must stay empty.",
         ),
         Hint(
-            lambda case, tree, got: got["largest_safe_scale"] == 1 > safe_scale(tree),
+            lambda run: run.got["largest_safe_scale"] == 1 > safe_scale(run.tree),
             "These gradients need a scale below 1: the largest bin in use lies above [2^14, 2^15) and moves down.",
         ),
         Hint(
-            lambda case, tree, got: got["largest_safe_scale"] > safe_scale(tree),
+            lambda run: run.got["largest_safe_scale"] > safe_scale(run.tree),
             "The large tail overflows: with this scale its gradients become infinite. The largest gradient decides "
             "what is safe, not the smallest.",
         ),
         Hint(
-            lambda case, tree, got: 0 < got["largest_safe_scale"] < safe_scale(tree),
+            lambda run: 0 < run.got["largest_safe_scale"] < safe_scale(run.tree),
             "Safe, but a larger power of two would be safe too: the largest bin in use may move up to [2^14, 2^15).",
         ),
     ),

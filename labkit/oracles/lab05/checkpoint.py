@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.checkpoint import FAR_APART, Blocks, plain, run_blocks
-from labkit.spec import Budget, Hint, KiB, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 192 * KiB
 """For the state of the generator of each call, small vectors, and the objects of the autograd graph."""
 
 
-def plain_run(case: Blocks, tree: dict) -> dict[str, Any]:
+def plain_run(run: CaseRun[Blocks]) -> dict[str, Any]:
     """The same blocks without any checkpoint, by PyTorch's own autograd; each block should have run twice."""
     with torch.random.fork_rng(devices=[]):
-        run = run_blocks(plain, case, tree, torch.device("cpu"))
-    return {**run, "calls": torch.full((case.n_blocks,), 2)}
+        found = run_blocks(plain, run.case, run.tree, torch.device("cpu"))
+    return {**found, "calls": torch.full((run.case.n_blocks,), 2)}
 
 
-def tolerances(case: Blocks, tree: dict) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[Blocks]) -> dict[str, Tolerance]:
     """float32 sums of a few hundred terms in another order. How far a second draw was off only serves the hints."""
     close = Tolerance(atol=2e-4, rtol=1e-4)
     return {"loss": Tolerance(atol=5e-3, rtol=1e-4), "grads": close, "redrawn": Tolerance(atol=math.inf)}
 
 
-def kept_bytes(case: Blocks, tree: dict) -> float:
+def kept_bytes(run: CaseRun[Blocks]) -> float:
     """The output of every block, which is the next one's argument."""
-    return case.n_blocks * (case.x_bytes + 8 * KiB) + SLACK_BYTES
+    return run.case.n_blocks * (run.case.x_bytes + 8 * KiB) + SLACK_BYTES
 
 
-def peak_bytes(case: Blocks, tree: dict) -> float:
+def peak_bytes(run: CaseRun[Blocks]) -> float:
     """The outputs, the parameters' gradients, and one block: its four activations and as many for its backward."""
-    return kept_bytes(case, tree) + 2 * case.parameter_bytes + 8 * case.hidden_bytes + 6 * case.x_bytes
+    return kept_bytes(run) + 2 * run.case.parameter_bytes + 8 * run.case.hidden_bytes + 6 * run.case.x_bytes
 
 
 def all_grads(got: dict) -> list[tuple[str, torch.Tensor | None]]:
@@ -51,27 +52,27 @@ def missing(got: dict, names: tuple[str, ...]) -> bool:
     return any(gradient is None for name, gradient in all_grads(got) if name in names)
 
 
-def without_the_gradient_from_above(case: Blocks, tree: dict, got: dict) -> bool:
+def without_the_gradient_from_above(run: CaseRun[Blocks]) -> bool:
     """The last block's gradients are those of the plain sum of its output."""
-    mine = got["grads"]["blocks"][-1]
+    mine = run.got["grads"]["blocks"][-1]
     right, wrong = (
-        plain_run(case, {**tree, "probe": probe})["grads"]["blocks"][-1]
-        for probe in (tree["probe"], torch.ones_like(tree["probe"]))
+        plain_run(replace(run, tree={**run.tree, "probe": probe}))["grads"]["blocks"][-1]
+        for probe in (run.tree["probe"], torch.ones_like(run.tree["probe"]))
     )
     return all(torch.allclose(mine[name], wrong[name], rtol=1e-3, atol=1e-3) for name in ("w_in", "w_out")) and not (
         torch.allclose(wrong["w_out"], right["w_out"], rtol=1e-2, atol=1e-2)
     )
 
 
-def only_the_generator(case: Blocks, tree: dict, got: dict) -> bool:
+def only_the_generator(run: CaseRun[Blocks]) -> bool:
     """All gradients arrived, the second run drew what the first had drawn, and then the generator stood elsewhere."""
-    right = plain_run(case, tree)
-    return bool((got["redrawn"] == 0).all()) and not torch.equal(got["next_random"], right["next_random"])
+    right = plain_run(run)
+    return bool((run.got["redrawn"] == 0).all()) and not torch.equal(run.got["next_random"], right["next_random"])
 
 
-def other_loss(case: Blocks, tree: dict, got: dict) -> bool:
-    loss = plain_run(case, tree)["loss"]
-    return not torch.allclose(got["loss"], loss, rtol=1e-3, atol=1e-2)
+def other_loss(run: CaseRun[Blocks]) -> bool:
+    loss = plain_run(run)["loss"]
+    return not torch.allclose(run.got["loss"], loss, rtol=1e-3, atol=1e-2)
 
 
 CHECKPOINT = Oracle(
@@ -96,41 +97,41 @@ CHECKPOINT = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: "does not require grad" in (got["error"] or ""),
+            lambda run: "does not require grad" in (run.got["error"] or ""),
             "Inside backward gradients are off. Recompute within `with torch.enable_grad():`, on detached copies of "
             "the tensors that have their requires_grad again.",
         ),
         Hint(
-            lambda case, tree, got: "number of gradients" in (got["error"] or ""),
+            lambda run: "number of gradients" in (run.got["error"] or ""),
             "backward returns one value for each argument of forward, fn included: None for whatever is no tensor or "
             "needs no gradient.",
         ),
         Hint(
-            lambda case, tree, got: "gradient different" in (got["error"] or ""),
+            lambda run: "gradient different" in (run.got["error"] or ""),
             "backward returned a gradient for an argument that is no tensor: the values it returns stand in the order "
             "of forward's arguments, with None for each that is no tensor.",
         ),
         Hint(
-            lambda case, tree, got: "can require gradients" in (got["error"] or ""),
+            lambda run: "can require gradients" in (run.got["error"] or ""),
             "A tensor of integers cannot require a gradient. Give each detached copy the requires_grad of its "
             "original.",
         ),
         Hint(
-            lambda case, tree, got: "second time" in (got["error"] or ""),
+            lambda run: "second time" in (run.got["error"] or ""),
             "The second run of fn was tied to the first graph, which is gone. Detach all tensors among the arguments "
             "before the second run.",
         ),
         Hint(
-            lambda case, tree, got: bool((got["calls"] == 1).all()) and missing(got, ("x",)),
+            lambda run: bool((run.got["calls"] == 1).all()) and missing(run.got, ("x",)),
             "No gradient reached the arguments: they were detached, and nothing takes the gradient further back.",
         ),
         Hint(
-            lambda case, tree, got: bool((got["calls"] == 1).all()),
+            lambda run: bool((run.got["calls"] == 1).all()),
             "fn ran only once, so whatever its backward needs was kept all the time. Keep the arguments, and run fn "
             "again in backward.",
         ),
         Hint(
-            lambda case, tree, got: bool((got["calls"] > 2).any()),
+            lambda run: bool((run.got["calls"] > 2).any()),
             "fn ran more often than twice: once in forward without a graph, and once in backward with one.",
         ),
         Hint(
@@ -139,12 +140,12 @@ CHECKPOINT = Oracle(
             "generator where fn leaves it.",
         ),
         Hint(
-            lambda case, tree, got: missing(got, ("x", "gate")),
+            lambda run: missing(run.got, ("x", "gate")),
             "No gradient reached the arguments. Give each detached copy the requires_grad of its original, and return "
             "its .grad from backward.",
         ),
         Hint(
-            lambda case, tree, got: missing(got, ("w_in", "w_out")),
+            lambda run: missing(run.got, ("w_in", "w_out")),
             "The parameters inside fn got no gradient. torch.autograd.grad returns those of the arguments only; "
             "torch.autograd.backward also reaches the leaves that fn uses by itself.",
         ),
@@ -154,7 +155,7 @@ CHECKPOINT = Oracle(
             "from above: torch.autograd.backward(out, grad_out).",
         ),
         Hint(
-            lambda case, tree, got: bool(((got["redrawn"] > 0) & (got["redrawn"] < FAR_APART)).any()),
+            lambda run: bool(((run.got["redrawn"] > 0) & (run.got["redrawn"] < FAR_APART)).any()),
             "The second run drew other random numbers than the first, so that dropout took out other elements. Keep "
             "the state of the generator from before the first run, and set it before the second.",
         ),

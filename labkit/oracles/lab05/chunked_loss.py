@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.chunked_loss import Head, run_head
-from labkit.spec import Budget, Hint, KiB, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 32 * KiB
 """For the vectors of a chunk (maxima, sums, labels) and Python's objects."""
@@ -21,63 +21,65 @@ def all_at_once(x: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, chu
     return F.cross_entropy(x @ weight.T, labels, ignore_index=ignore_index)
 
 
-def expected(case: Head, tree: dict) -> dict[str, Any]:
-    return run_head(all_at_once, case, tree, torch.device("cpu"))
+def expected(run: CaseRun[Head]) -> dict[str, Any]:
+    return run_head(all_at_once, run.case, run.tree, torch.device("cpu"))
 
 
-def tolerances(case: Head, tree: dict) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[Head]) -> dict[str, Tolerance]:
     """float32 against float32, sums in another order: a part in 10^4 of the largest entry is ample."""
-    right = expected(case, tree)
+    right = expected(run)
     return {
         "loss": Tolerance(rtol=1e-5, atol=1e-5),
         **{name: Tolerance(rtol=1e-4, atol=1e-4 * float(right[name].abs().max())) for name in ("dx", "dw")},
     }
 
 
-def peak_bytes(case: Head, tree: dict) -> float:
+def peak_bytes(run: CaseRun[Head]) -> float:
     """dx + 2 dW + 4 chunk V bytes: what the formula has beyond x and W, which are there before."""
-    return case.x_bytes + 2 * case.weight_bytes + case.chunk_bytes + SLACK_BYTES
+    return run.case.x_bytes + 2 * run.case.weight_bytes + run.case.chunk_bytes + SLACK_BYTES
 
 
-def loss_like(loss_of: Callable[[Head, dict], torch.Tensor]) -> Callable[[Head, dict, dict], bool]:
+def loss_like(loss_of: Callable[[CaseRun[Head]], torch.Tensor]) -> Callable[[CaseRun[Head]], bool]:
     """A diagnosis: the loss is what this mistake makes of it, and the right one is not."""
 
-    def diagnose(case: Head, tree: dict, got: dict) -> bool:
-        wrong, right = loss_of(case, tree), expected(case, tree)["loss"]
-        return bool(torch.isclose(got["loss"], wrong, rtol=1e-4) and not torch.isclose(wrong, right, rtol=1e-4))
+    def diagnose(run: CaseRun[Head]) -> bool:
+        wrong, right = loss_of(run), expected(run)["loss"]
+        return bool(torch.isclose(run.got["loss"], wrong, rtol=1e-4) and not torch.isclose(wrong, right, rtol=1e-4))
 
     return diagnose
 
 
-def losses(case: Head, tree: dict) -> torch.Tensor:
+def losses(run: CaseRun[Head]) -> torch.Tensor:
     """Of each token; 0 where it is ignored."""
     return F.cross_entropy(
-        tree["x"] @ tree["weight"].T, tree["labels"], ignore_index=case.ignore_index, reduction="none"
+        run.tree["x"] @ run.tree["weight"].T, run.tree["labels"], ignore_index=run.case.ignore_index, reduction="none"
     )
 
 
-def mean_of_means(case: Head, tree: dict) -> torch.Tensor:
-    counted = (tree["labels"] != case.ignore_index).float()
-    parts = zip(losses(case, tree).split(case.chunk_size), counted.split(case.chunk_size))
+def mean_of_means(run: CaseRun[Head]) -> torch.Tensor:
+    counted = (run.tree["labels"] != run.case.ignore_index).float()
+    parts = zip(losses(run).split(run.case.chunk_size), counted.split(run.case.chunk_size))
     return torch.stack([part.sum() / count.sum().clamp(min=1) for part, count in parts]).mean()
 
 
-def mean_of_full_chunks(case: Head, tree: dict) -> torch.Tensor:
+def mean_of_full_chunks(run: CaseRun[Head]) -> torch.Tensor:
     """Each chunk's sum over its own length, ignored or not, and the mean of that."""
-    return torch.stack([part.mean() for part in losses(case, tree).split(case.chunk_size)]).mean()
+    return torch.stack([part.mean() for part in losses(run).split(run.case.chunk_size)]).mean()
 
 
-def ignored_as_zero(case: Head, tree: dict) -> torch.Tensor:
+def ignored_as_zero(run: CaseRun[Head]) -> torch.Tensor:
     """Ignored tokens count in the sum as if their label were 0."""
-    labels = tree["labels"].where(tree["labels"] != case.ignore_index, 0)
-    return F.cross_entropy(tree["x"] @ tree["weight"].T, labels, reduction="sum") / n_counted(case, tree)
+    tree = run.tree
+    labels = tree["labels"].where(tree["labels"] != run.case.ignore_index, 0)
+    return F.cross_entropy(tree["x"] @ tree["weight"].T, labels, reduction="sum") / n_counted(run)
 
 
-def with_another_picked(pick: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Head, dict], torch.Tensor]:
+def with_another_picked(pick: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[CaseRun[Head]], torch.Tensor]:
     """The loss where not the logit of the label, less the maximum, is taken from the logarithm of the sum."""
 
-    def loss_of(case: Head, tree: dict) -> torch.Tensor:
-        counted = tree["labels"] != case.ignore_index
+    def loss_of(run: CaseRun[Head]) -> torch.Tensor:
+        tree = run.tree
+        counted = tree["labels"] != run.case.ignore_index
         logits = (tree["x"] @ tree["weight"].T)[counted]
         lowered = logits - logits.amax(1, keepdim=True)
         taken = pick(logits if pick is unchanged else lowered).gather(1, tree["labels"][counted, None])
@@ -90,57 +92,63 @@ def unchanged(logits: torch.Tensor) -> torch.Tensor:
     return logits
 
 
-def dx_like(grad_of: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]) -> Callable[[Head, dict, dict], bool]:
+def dx_like(grad_of: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]) -> Callable[[CaseRun[Head]], bool]:
     """A diagnosis: dx is grad_of(p @ W, [v = y] @ W, number of tokens that count)."""
 
-    def diagnose(case: Head, tree: dict, got: dict) -> bool:
-        counted = tree["labels"] != case.ignore_index
+    def diagnose(run: CaseRun[Head]) -> bool:
+        tree = run.tree
+        counted = tree["labels"] != run.case.ignore_index
         mean_row = torch.softmax(tree["x"][counted] @ tree["weight"].T, dim=1) @ tree["weight"]
-        wrong = case.upstream * grad_of(mean_row, tree["weight"][tree["labels"][counted]], n_counted(case, tree))
-        return torch.allclose(got["dx"][counted], wrong, rtol=1e-3, atol=1e-3 * float(wrong.abs().max()))
+        wrong = run.case.upstream * grad_of(mean_row, tree["weight"][tree["labels"][counted]], n_counted(run))
+        return torch.allclose(run.got["dx"][counted], wrong, rtol=1e-3, atol=1e-3 * float(wrong.abs().max()))
 
     return diagnose
 
 
-def each_row_scaled(case: Head, tree: dict, got: dict) -> bool:
+def each_row_scaled(run: CaseRun[Head]) -> bool:
     """Every row of dx points where it should, and their lengths are off by different factors."""
-    rows = expected(case, tree)["dx"].abs().amax(1) > 0
-    right, mine = expected(case, tree)["dx"][rows].double(), got["dx"][rows].double()
+    rows = expected(run)["dx"].abs().amax(1) > 0
+    right, mine = expected(run)["dx"][rows].double(), run.got["dx"][rows].double()
     cosines = torch.cosine_similarity(right, mine, dim=1, eps=1e-30)
-    return bool((cosines > 1 - 1e-4).all()) and ratio("dx", case, tree, got) == 0
+    return bool((cosines > 1 - 1e-4).all()) and ratio("dx", run) == 0
 
 
-def ratio(name: str, case: Head, tree: dict, got: dict) -> float:
+def ratio(name: str, run: CaseRun[Head]) -> float:
     """By which factor a gradient is off, where it is nothing but a factor; else 0."""
-    right = expected(case, tree)[name]
-    factor = float((got[name] * right).sum() / right.square().sum())
-    return factor if torch.allclose(got[name], factor * right, rtol=1e-3, atol=1e-3 * float(right.abs().max())) else 0.0
+    right = expected(run)[name]
+    factor = float((run.got[name] * right).sum() / right.square().sum())
+    return (
+        factor
+        if torch.allclose(run.got[name], factor * right, rtol=1e-3, atol=1e-3 * float(right.abs().max()))
+        else 0.0
+    )
 
 
 def is_factor(value: float, wanted: float) -> bool:
     return abs(value - wanted) < 1e-3 * abs(wanted) and abs(wanted - 1) > 1e-2
 
 
-def is_right(name: str, case: Head, tree: dict, got: dict) -> bool:
-    return abs(ratio(name, case, tree, got) - 1) < 1e-3
+def is_right(name: str, run: CaseRun[Head]) -> bool:
+    return abs(ratio(name, run) - 1) < 1e-3
 
 
-def n_counted(case: Head, tree: dict) -> float:
-    return float((tree["labels"] != case.ignore_index).sum())
+def n_counted(run: CaseRun[Head]) -> float:
+    return float((run.tree["labels"] != run.case.ignore_index).sum())
 
 
-def rows_left_out(case: Head, tree: dict, got: dict) -> bool:
+def rows_left_out(run: CaseRun[Head]) -> bool:
     """Whether rows of tokens that count are nothing but zeros, where the right ones are not."""
     empty, right = (
-        (rows[tree["labels"] != case.ignore_index] == 0).all(dim=1) for rows in (got["dx"], expected(case, tree)["dx"])
+        (rows[run.tree["labels"] != run.case.ignore_index] == 0).all(dim=1)
+        for rows in (run.got["dx"], expected(run)["dx"])
     )
     return bool((empty & ~right).any())
 
 
-def one_chunk_at_a_time(run: Observation) -> str | None:
+def one_chunk_at_a_time(run: CaseRun) -> str | None:
     """What is held twice from one line is the last chunk's buffer beside the new one."""
     held = run.held.get("peak_bytes", ())
-    beyond_bytes = run.measured["peak_bytes"] - peak_bytes(run.case, run.tree)
+    beyond_bytes = run.measured["peak_bytes"] - peak_bytes(run)
     if not 0 < beyond_bytes <= run.case.chunk_bytes or not held:
         return None
     chunk = f": {run.case.chunk_size}×{run.case.n_vocab} float32"
@@ -171,22 +179,22 @@ CHUNKED_LOSS = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: got["dx"] is None or got["dw"] is None,
+            lambda run: run.got["dx"] is None or run.got["dw"] is None,
             "There is no gradient: the loss came back without a graph. Let an autograd Function work out dx and dW in "
             "forward, and hand them over in backward.",
         ),
         Hint(
-            lambda case, tree, got: got["loss"].isnan() and case.silent_end,
+            lambda run: run.got["loss"].isnan() and run.case.silent_end,
             "A chunk whose labels are all ignored has no mean: 0 / 0 is NaN. Add sums, and divide once by the number "
             "of labels that count.",
         ),
         Hint(
-            lambda case, tree, got: case.loud > 1 and not (got["loss"].isfinite() and got["dx"].isfinite().all()),
+            lambda run: run.case.loud > 1 and not (run.got["loss"].isfinite() and run.got["dx"].isfinite().all()),
             "Logits of some hundred overflow in exp, and beside the maximum of another token they all become 0. "
             "Subtract from each row its own maximum first.",
         ),
         Hint(
-            loss_like(lambda case, tree: F.cross_entropy(tree["x"] @ tree["weight"].T, tree["labels"])),
+            loss_like(lambda run: F.cross_entropy(run.tree["x"] @ run.tree["weight"].T, run.tree["labels"])),
             "Labels that should be ignored were counted: ignore_index is an argument, and need not be -100 or "
             "negative.",
         ),
@@ -195,9 +203,7 @@ CHUNKED_LOSS = Oracle(
             "The sum has the losses of tokens whose label is ignored: multiply them by 0 before adding up.",
         ),
         Hint(
-            lambda case, tree, got: any(
-                loss_like(with_another_picked(pick))(case, tree, got) for pick in (unchanged, torch.exp)
-            ),
+            lambda run: any(loss_like(with_another_picked(pick))(run) for pick in (unchanged, torch.exp)),
             "The loss is log(sum) - z_y with the same z in both: read z_y after the maximum is subtracted and before "
             "exp_ overwrites it.",
         ),
@@ -207,7 +213,7 @@ CHUNKED_LOSS = Oracle(
             "and divide once by the number of labels that count.",
         ),
         Hint(
-            loss_like(lambda case, tree: losses(case, tree).mean()),
+            loss_like(lambda run: losses(run).mean()),
             "The sum was divided by the number of all tokens: only those count whose label is not ignore_index.",
         ),
         Hint(
@@ -216,22 +222,21 @@ CHUNKED_LOSS = Oracle(
             "number of labels that count.",
         ),
         Hint(
-            loss_like(lambda case, tree: losses(case, tree).sum()),
+            loss_like(lambda run: losses(run).sum()),
             "That is the sum: divide by the number of labels that count.",
         ),
         Hint(
-            lambda case, tree, got: any(
-                is_factor(ratio(name, case, tree, got), 1 / case.upstream) for name in ("dx", "dw")
-            ),
+            lambda run: any(is_factor(ratio(name, run), 1 / run.case.upstream) for name in ("dx", "dw")),
             "backward ignores the gradient that comes from above: multiply both gradients by grad_output.",
         ),
         Hint(
-            lambda case, tree, got: is_factor(ratio("dx", case, tree, got), n_counted(case, tree)),
+            lambda run: is_factor(ratio("dx", run), n_counted(run)),
             "The gradients belong to the sum of the losses: divide them by the number of labels that count, too.",
         ),
         Hint(
-            lambda case, tree, got: bool(
-                got["dx"][tree["labels"] == case.ignore_index].abs().max() > 1e-3 * got["dx"].abs().max()
+            lambda run: bool(
+                run.got["dx"][run.tree["labels"] == run.case.ignore_index].abs().max()
+                > 1e-3 * run.got["dx"].abs().max()
             ),
             "Tokens whose label is ignored got a gradient: their rows of the chunk must be zero.",
         ),
@@ -253,7 +258,7 @@ CHUNKED_LOSS = Oracle(
             "that count in all of them.",
         ),
         Hint(
-            lambda case, tree, got: not is_right("dx", case, tree, got) and ratio("dx", case, tree, got) != 0,
+            lambda run: not is_right("dx", run) and ratio("dx", run) != 0,
             "dx is right but for a factor: divide once by the number of labels that count, and multiply once by the "
             "gradient that comes from above.",
         ),
@@ -262,12 +267,12 @@ CHUNKED_LOSS = Oracle(
             "Some rows of dx were never written: is the last, shorter chunk left out?",
         ),
         Hint(
-            lambda case, tree, got: not is_right("dx", case, tree, got),
+            lambda run: not is_right("dx", run),
             "The rows of dx are not (p - [v = y]) @ W / n: were the logits really turned into probabilities? Look "
             "whether each step writes into the buffer that the next one reads.",
         ),
         Hint(
-            lambda case, tree, got: is_right("dx", case, tree, got) and not is_right("dw", case, tree, got),
+            lambda run: is_right("dx", run) and not is_right("dw", run),
             "dx is right and dW is not: it is a sum over all chunks, each chunk adds logits.T @ x of its own.",
         ),
     ),

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.find_the_leak import EVAL_SCALE, LEARNING_RATE, Training
-from labkit.spec import Budget, Hint, KiB, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 128 * KiB
 N_HIDDEN_AT_PEAK = 6
@@ -61,9 +61,9 @@ def descent(
     return {**notes, "parameters": values}
 
 
-def expected(case: Training, tree: dict) -> dict[str, Any]:
+def expected(run: CaseRun[Training]) -> dict[str, Any]:
     """What is asked for, and nothing left behind."""
-    made, nothing = descent(tree), torch.zeros(case.n_steps, dtype=torch.int64)
+    made, nothing = descent(run.tree), torch.zeros(run.case.n_steps, dtype=torch.int64)
     return {
         **{name: made[name] for name in ("losses", "sizes", "parameters")},
         "training_bytes": nothing,
@@ -72,7 +72,7 @@ def expected(case: Training, tree: dict) -> dict[str, Any]:
     }
 
 
-def tolerances(case: Training, tree: dict) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[Training]) -> dict[str, Tolerance]:
     """float32, a few steps. What is alive between steps is judged below: the last step's tensors may be."""
     near, any_number = Tolerance(atol=1e-4, rtol=1e-3), Tolerance(atol=math.inf)
     return {
@@ -89,7 +89,7 @@ def grows(case: Training, n_bytes: torch.Tensor) -> bool:
     return case.n_steps > 2 and bool(n_bytes.max() > 2.5 * case.hidden_bytes)
 
 
-def flat(run: Observation) -> str | None:
+def flat(run: CaseRun) -> str | None:
     """Nothing of a step outlives the next one."""
     for name, what in (("training_bytes", "training"), ("validation_bytes", "validation")):
         if grows(run.case, run.got[name]):
@@ -98,31 +98,32 @@ def flat(run: Observation) -> str | None:
     return None
 
 
-def saved_bytes(case: Training, tree: dict) -> float:
+def saved_bytes(run: CaseRun[Training]) -> float:
     """The gradients of the last step and its last tensors, should a frame still hold them, and copies of the weights
     that the result consists of."""
-    return 2 * case.parameter_bytes + 2 * case.hidden_bytes + SLACK_BYTES
+    return 2 * run.case.parameter_bytes + 2 * run.case.hidden_bytes + SLACK_BYTES
 
 
-def peak_bytes(case: Training, tree: dict) -> float:
+def peak_bytes(run: CaseRun[Training]) -> float:
     """One step, whatever the number of steps."""
-    return 5 * case.parameter_bytes + N_HIDDEN_AT_PEAK * case.hidden_bytes + SLACK_BYTES
+    return 5 * run.case.parameter_bytes + N_HIDDEN_AT_PEAK * run.case.hidden_bytes + SLACK_BYTES
 
 
-def never_cleared(case: Training, tree: dict, got: dict) -> bool:
+def never_cleared(run: CaseRun[Training]) -> bool:
     """The parameters are those of a loop that adds all gradients up."""
-    wrong = descent(tree, clear=False)["parameters"]
-    return case.n_steps > 1 and all(
-        torch.allclose(one, other, rtol=1e-3, atol=1e-4) for one, other in zip(got["parameters"], wrong, strict=True)
+    wrong = descent(run.tree, clear=False)["parameters"]
+    return run.case.n_steps > 1 and all(
+        torch.allclose(one, other, rtol=1e-3, atol=1e-4)
+        for one, other in zip(run.got["parameters"], wrong, strict=True)
     )
 
 
-def noted(name: str, mistake: str, **settings: Any) -> Callable[[Training, dict, dict], bool]:
+def noted(name: str, mistake: str, **settings: Any) -> Callable[[CaseRun[Training]], bool]:
     """A diagnosis: the list `name` is not the right one, but what the notes of a descent have under `mistake`."""
 
-    def diagnose(case: Training, tree: dict, got: dict) -> bool:
-        right, wrong = descent(tree)[name], descent(tree, **settings)[mistake]
-        return close(got[name], wrong) and not close(wrong, right)
+    def diagnose(run: CaseRun[Training]) -> bool:
+        right, wrong = descent(run.tree)[name], descent(run.tree, **settings)[mistake]
+        return close(run.got[name], wrong) and not close(wrong, right)
 
     return diagnose
 
@@ -133,8 +134,10 @@ def close(values: list[float], others: list[float]) -> bool:
     )
 
 
-def never_moved(case: Training, tree: dict, got: dict) -> bool:
-    return all(torch.equal(one, other) for one, other in zip(got["parameters"], tree["parameters"], strict=True))
+def never_moved(run: CaseRun[Training]) -> bool:
+    return all(
+        torch.equal(one, other) for one, other in zip(run.got["parameters"], run.tree["parameters"], strict=True)
+    )
 
 
 def numbers(values: object) -> bool:
@@ -161,13 +164,13 @@ FIND_THE_LEAK = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: grows(case, got["validation_bytes"]),
+            lambda run: grows(run.case, run.got["validation_bytes"]),
             "The validation losses still hold their graphs, and with them every activation of the validation pass: run "
             "it under torch.no_grad(), and keep loss.item(). gc.collect() and empty_cache() free only what nothing "
             "refers to.",
         ),
         Hint(
-            lambda case, tree, got: grows(case, got["training_bytes"]),
+            lambda run: grows(run.case, run.got["training_bytes"]),
             "The hook's closure keeps the hidden layer's output of every training step. Keep the number that is wanted "
             "of it, output.detach().abs().mean().item(), and nothing else.",
         ),
@@ -181,22 +184,23 @@ FIND_THE_LEAK = Oracle(
             "optimizer.zero_grad() before backward, or after step.",
         ),
         Hint(
-            lambda case, tree, got: got["hooks_left"] < 0,
+            lambda run: run.got["hooks_left"] < 0,
             "A hook is gone that was there before. Take off your own alone: remove() the handle that its registration "
             "returned.",
         ),
         Hint(
-            lambda case, tree, got: got["hooks_left"] > 0,
+            lambda run: run.got["hooks_left"] > 0,
             "The hook outlives train, and with it everything its closure refers to: keep what register_forward_hook "
             "returns, and remove() it at the end.",
         ),
         Hint(
-            lambda case, tree, got: len(got["sizes"]) == 2 * case.n_steps,
+            lambda run: len(run.got["sizes"]) == 2 * run.case.n_steps,
             "The hook also ran in the validation pass: only the training steps' magnitudes are wanted.",
         ),
         Hint(
-            lambda case, tree, got: (
-                close(got["losses"], descent(tree)["sizes"]) and close(got["sizes"], descent(tree)["losses"])
+            lambda run: (
+                close(run.got["losses"], descent(run.tree)["sizes"])
+                and close(run.got["sizes"], descent(run.tree)["losses"])
             ),
             "The two lists are in the wrong order: the validation losses come first.",
         ),
@@ -231,11 +235,11 @@ FIND_THE_LEAK = Oracle(
             "These are the magnitudes in the validation passes; those of the training passes are wanted.",
         ),
         Hint(
-            lambda case, tree, got: not numbers(got["losses"]) or not numbers(got["sizes"]),
+            lambda run: not numbers(run.got["losses"]) or not numbers(run.got["sizes"]),
             "train returns two lists of Python numbers, one a step: .item() takes the number out of a tensor.",
         ),
         Hint(
-            lambda case, tree, got: len(got["sizes"]) < case.n_steps,
+            lambda run: len(run.got["sizes"]) < run.case.n_steps,
             "The magnitudes of the hidden layer are missing. They are part of the script: repair what records them, do "
             "not take it out.",
         ),

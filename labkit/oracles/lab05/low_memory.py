@@ -8,7 +8,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.low_memory import SMALL, Layer, Tower, run_tower, small_inputs
-from labkit.spec import Budget, Hint, KiB, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 N_ACTIVATIONS = 10
 """One layer's input, what it keeps inside, its output, and the gradients on the way through it."""
@@ -30,18 +30,18 @@ def wanted_forwards(case: Tower) -> int:
     return case.n_layers * (case.n_layers + 1) // 2
 
 
-def expected(case: Tower, tree: dict) -> dict[str, Any]:
-    run = run_tower(regular, case, tree, torch.device("cpu"))
+def expected(run: CaseRun[Tower]) -> dict[str, Any]:
+    found = run_tower(regular, run.case, run.tree, torch.device("cpu"))
     small = run_tower(regular, SMALL, small_inputs(), torch.device("cpu"))
-    return {**run, "forwards": wanted_forwards(case), "second_dx": small["dx"]}
+    return {**found, "forwards": wanted_forwards(run.case), "second_dx": small["dx"]}
 
 
-def peak_bytes(case: Tower, tree: dict) -> float:
+def peak_bytes(run: CaseRun[Tower]) -> float:
     """A fixed number of activations, whatever the depth, and the parameters' gradients."""
-    return N_ACTIVATIONS * case.x_bytes + 2 * case.parameter_bytes + SLACK_BYTES
+    return N_ACTIVATIONS * run.case.x_bytes + 2 * run.case.parameter_bytes + SLACK_BYTES
 
 
-def tolerances(case: Tower, tree: dict) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[Tower]) -> dict[str, Tolerance]:
     """float32, summed in whatever order; the loss is a mean of signed numbers."""
     return {
         "loss": Tolerance(atol=1e-6, rtol=1e-4),
@@ -60,10 +60,10 @@ def same(got: torch.Tensor, wanted: torch.Tensor) -> bool:
     return torch.allclose(got, wanted, rtol=1e-3, atol=1e-3 * float(wanted.abs().max()))
 
 
-def whole_tails(case: Tower, tree: dict, got: dict) -> bool:
+def whole_tails(run: CaseRun[Tower]) -> bool:
     """The last layer's gradients are there once for each layer."""
-    right, mine = expected(case, tree)["grads"][-1], got["grads"][-1]
-    return case.n_layers > 1 and all(same(mine[name], case.n_layers * right[name]) for name in right)
+    right, mine = expected(run)["grads"][-1], run.got["grads"][-1]
+    return run.case.n_layers > 1 and all(same(mine[name], run.case.n_layers * right[name]) for name in right)
 
 
 def from_ones(layers: list[Layer], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,18 +74,18 @@ def from_ones(layers: list[Layer], x: torch.Tensor) -> tuple[torch.Tensor, torch
     return out, leaf.grad
 
 
-def without_the_gradient_from_above(case: Tower, tree: dict, got: dict) -> bool:
-    wrong = run_tower(from_ones, case, tree, torch.device("cpu"))
-    return case.n_layers > 1 and same(got["dx"], wrong["dx"])
+def without_the_gradient_from_above(run: CaseRun[Tower]) -> bool:
+    wrong = run_tower(from_ones, run.case, run.tree, torch.device("cpu"))
+    return run.case.n_layers > 1 and same(run.got["dx"], wrong["dx"])
 
 
-def second_call_only(case: Tower, tree: dict, got: dict) -> bool:
-    right = expected(case, tree)
-    return same(got["dx"], right["dx"]) and not same(got["second_dx"], right["second_dx"])
+def second_call_only(run: CaseRun[Tower]) -> bool:
+    right = expected(run)
+    return same(run.got["dx"], right["dx"]) and not same(run.got["second_dx"], right["second_dx"])
 
 
-def of_an_inner_layer(case: Tower, got: dict) -> bool:
-    return got["loss"].shape == (case.n_rows, case.width)
+def of_an_inner_layer(run: CaseRun[Tower]) -> bool:
+    return run.got["loss"].shape == (run.case.n_rows, run.case.width)
 
 
 LOW_MEMORY = Oracle(
@@ -103,20 +103,20 @@ LOW_MEMORY = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: of_an_inner_layer(case, got) and got["dx"].ndim == 0,
+            lambda run: of_an_inner_layer(run) and run.got["dx"].ndim == 0,
             "The loss comes first, and then the gradient by x.",
         ),
         Hint(
-            lambda case, tree, got: of_an_inner_layer(case, got),
+            of_an_inner_layer,
             "The loss is what the last layer returned, and not the output of the one that ran last: keep it in the "
             "first turn.",
         ),
         Hint(
-            lambda case, tree, got: without_gradients(got) == [0] and case.n_layers > 1,
+            lambda run: without_gradients(run.got) == [0] and run.case.n_layers > 1,
             "The first layer was never differentiated, so the gradient is that by its output: count down to it, too.",
         ),
         Hint(
-            lambda case, tree, got: without_gradients(got) != [],
+            lambda run: without_gradients(run.got) != [],
             "The parameters got no gradient. torch.autograd.backward(out, gradient) adds to the .grad of every leaf, "
             "those inside the layer included; torch.autograd.grad returns only what it is asked for.",
         ),
@@ -126,27 +126,27 @@ LOW_MEMORY = Oracle(
             "backward pass with the gradient that the layer behind it has left.",
         ),
         Hint(
-            lambda case, tree, got: got["forwards"] == case.n_layers,
+            lambda run: run.got["forwards"] == run.case.n_layers,
             "Every layer ran once, so every activation was kept until its turn. Keep x alone, and start again from x "
             "for each layer.",
         ),
         Hint(
-            lambda case, tree, got: got["forwards"] == wanted_forwards(case) + case.n_layers,
+            lambda run: run.got["forwards"] == wanted_forwards(run.case) + run.case.n_layers,
             "One whole forward pass too many. The loss is the last layer's output, so the first pass to be "
             "differentiated gives it: there is no need to compute it beforehand.",
         ),
         Hint(
-            lambda case, tree, got: got["forwards"] == wanted_forwards(case) - case.n_layers,
+            lambda run: run.got["forwards"] == wanted_forwards(run.case) - run.case.n_layers,
             "The run that is differentiated should be a run of the layer by itself, on a detached input: its input "
             "takes k - 1 layers, and that run is the k-th.",
         ),
         Hint(
-            lambda case, tree, got: got["forwards"] < wanted_forwards(case),
+            lambda run: run.got["forwards"] < wanted_forwards(run.case),
             "Fewer layers ran than n(n + 1)/2, so an activation between was kept. That is a fine trade, the one that "
             "segments make; here keep x alone.",
         ),
         Hint(
-            lambda case, tree, got: got["forwards"] > wanted_forwards(case),
+            lambda run: run.got["forwards"] > wanted_forwards(run.case),
             "More layers ran than n(n + 1)/2. The input of layer k takes k - 1 layers, and one more run is "
             "differentiated.",
         ),
@@ -161,7 +161,7 @@ LOW_MEMORY = Oracle(
             "adds up. Detach it first.",
         ),
         Hint(
-            lambda case, tree, got: got["dx"] is None,
+            lambda run: run.got["dx"] is None,
             "There is no gradient by x: the detached input of each layer needs requires_grad_(True), and its .grad is "
             "what goes to the layer before.",
         ),

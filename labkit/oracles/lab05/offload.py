@@ -8,7 +8,7 @@ from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.offload import Layers, forward, machine_of
 from labkit.oracles.lab05.programs import Program, first_race, nothing_overlaps, program
 from labkit.simdevice import from_plain
-from labkit.spec import Hint, Observation, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 LEAST_HIDDEN = 0.75
@@ -36,26 +36,28 @@ def room(case: Layers) -> str:
     return f"n_in_flight = {case.n_in_flight} on their way, x, y and grad, 6 in use by a layer"
 
 
-def held_activations(case: Layers, got: dict) -> float:
+def held_activations(run: CaseRun[Layers]) -> float:
     """That the device held, beside the weights, and beside their gradients from the first copy back on."""
-    done, weights_bytes = told(case, got), case.n_layers * case.weight_bytes
-    return max(done.early_device_bytes - weights_bytes, done.device_bytes - 2 * weights_bytes) / case.activation_bytes
+    done, weights_bytes = told(run), run.case.n_layers * run.case.weight_bytes
+    return (
+        max(done.early_device_bytes - weights_bytes, done.device_bytes - 2 * weights_bytes) / run.case.activation_bytes
+    )
 
 
-def told(case: Layers, got: dict) -> Program:
-    return program(got, machine_of(case))
+def told(run: CaseRun[Layers]) -> Program:
+    return program(run.got, machine_of(run.case))
 
 
-def weights_moved_bytes(case: Layers, got: dict) -> int:
+def weights_moved_bytes(run: CaseRun[Layers]) -> int:
     """Bytes copied to the host out of the weights' own memory, which is what the driver makes first."""
-    commands = from_plain(got["commands"])
-    made = [one.block for one in commands[: got["n_before"]] if one.kind == "alloc" and one.place == "device"]
-    weights = set(made[: case.n_layers])
-    copies = (one for one in commands[got["n_before"] :] if one.kind == "copy" and one.place != "device")
+    commands = from_plain(run.got["commands"])
+    made = [one.block for one in commands[: run.got["n_before"]] if one.kind == "alloc" and one.place == "device"]
+    weights = set(made[: run.case.n_layers])
+    copies = (one for one in commands[run.got["n_before"] :] if one.kind == "copy" and one.place != "device")
     return sum(one.nbytes for one in copies if weights & set(one.reads))
 
 
-def exact_gradients(run: Observation) -> str | None:
+def exact_gradients(run: CaseRun) -> str | None:
     found = compare(true_grads(run.tree), run.got["grads"], CLOSE)
     if found is None:
         return None
@@ -64,25 +66,25 @@ def exact_gradients(run: Observation) -> str | None:
     return f"wrong gradient of {name}: expected {found.expected}, got {found.got}; {found.n_bad} values differ"
 
 
-def weights_stay(run: Observation) -> str | None:
+def weights_stay(run: CaseRun) -> str | None:
     """Asked before anything about waits: weights that come and go make some of their own missing."""
-    n_bytes = weights_moved_bytes(run.case, run.got)
+    n_bytes = weights_moved_bytes(run)
     return f"{n_bytes:,} bytes of weights were copied to the host" if n_bytes else None
 
 
-def no_races(run: Observation) -> str | None:
-    races = told(run.case, run.got).races
+def no_races(run: CaseRun) -> str | None:
+    races = told(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
-def the_same_work(run: Observation) -> str | None:
+def the_same_work(run: CaseRun) -> str | None:
     """Forward once and backward once: three matrix products a layer."""
-    flops, wanted = told(run.case, run.got).flops, 3 * run.case.n_layers * run.case.forward_flops
+    flops, wanted = told(run).flops, 3 * run.case.n_layers * run.case.forward_flops
     return None if flops == wanted else f"{flops:,} FLOPs were done where the layers take {wanted:,}"
 
 
-def every_activation_moved_once(run: Observation) -> str | None:
-    done, wanted = told(run.case, run.got), moved_bytes(run.case)
+def every_activation_moved_once(run: CaseRun) -> str | None:
+    done, wanted = told(run), moved_bytes(run.case)
     # What is still on its way out when the backward pass begins may be used as it is.
     spared = run.case.n_in_flight * run.case.activation_bytes
     for where, to_device, least in (("to the host", False, wanted), ("back to the device", True, wanted - spared)):
@@ -94,15 +96,15 @@ def every_activation_moved_once(run: Observation) -> str | None:
     return None
 
 
-def little_on_the_device(run: Observation) -> str | None:
-    held, most = held_activations(run.case, run.got), most_activations(run.case)
+def little_on_the_device(run: CaseRun) -> str | None:
+    held, most = held_activations(run), most_activations(run.case)
     if held <= most:
         return None
     return f"the device held {held:.4g} activations at once; there is room for {most}: {room(run.case)}"
 
 
-def copies_beside_kernels(run: Observation) -> str | None:
-    done = told(run.case, run.got)
+def copies_beside_kernels(run: CaseRun) -> str | None:
+    done = told(run)
     for where, kind in (("to the host", "to host"), ("back to the device", "to device")):
         share = done.hidden_share(kind)
         if share < LEAST_HIDDEN:
@@ -112,17 +114,23 @@ def copies_beside_kernels(run: Observation) -> str | None:
     return None
 
 
-def in_half_precision(case: Layers, tree: dict, got: dict) -> bool:
-    wanted = true_grads(tree)
-    return all(bool((mine - true).norm() < 0.03 * true.norm()) for mine, true in zip(got["grads"], wanted, strict=True))
+def in_half_precision(run: CaseRun[Layers]) -> bool:
+    wanted = true_grads(run.tree)
+    return all(
+        bool((mine - true).norm() < 0.03 * true.norm()) for mine, true in zip(run.got["grads"], wanted, strict=True)
+    )
 
 
-def moved(case: Layers, got: dict, to_device: bool) -> int:
-    return told(case, got).copied_bytes(to_device)
+def moved(run: CaseRun[Layers], to_device: bool) -> int:
+    return told(run).copied_bytes(to_device)
 
 
-def too_much(case: Layers, tree: dict, got: dict) -> bool:
-    return held_activations(case, got) > most_activations(case)
+def too_much(run: CaseRun[Layers]) -> bool:
+    return held_activations(run) > most_activations(run.case)
+
+
+def exact_wrong(run: CaseRun[Layers]) -> bool:
+    return compare(true_grads(run.tree), run.got["grads"], CLOSE) is not None
 
 
 OFFLOAD = Oracle(
@@ -139,71 +147,70 @@ OFFLOAD = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: exact_wrong(case, tree, got) and in_half_precision(case, tree, got),
+            lambda run: exact_wrong(run) and in_half_precision(run),
             "Nearly right: the copy has fewer bits than the activation. Give the host's tensor the dtype of x.",
         ),
         Hint(
-            lambda case, tree, got: exact_wrong(case, tree, got),
+            exact_wrong,
             "What comes back is not what was saved. Each call of pack needs a host tensor of its own, and unpack must "
             "return the copy of that one.",
         ),
         Hint(
-            lambda case, tree, got: weights_moved_bytes(case, got) > 0,
+            lambda run: weights_moved_bytes(run) > 0,
             "Weights were copied to the host: autograd saves a transposed view of each. Recognize them by "
             "untyped_storage().data_ptr(), which a view shares, and hand them through.",
         ),
         Hint(
-            lambda case, tree, got: (
-                first_race(told(case, got).races, "freed too early", "free")
-                and "copy to host" in told(case, got).races[0].first
+            lambda run: (
+                first_race(told(run).races, "freed too early", "free") and "copy to host" in told(run).races[0].first
             ),
             "x was let go while its copy was still under way. Keep it with an event of the side stream, and drop it "
             "only after the current stream has been told to wait for that event.",
         ),
         Hint(
-            lambda case, tree, got: first_race(told(case, got).races, "freed too early"),
+            lambda run: first_race(told(run).races, "freed too early"),
             "A tensor made on the side stream was dropped while kernels still read it, and the side stream may reuse "
             "its memory. Keep it, and let the side stream wait for an event recorded behind those kernels.",
         ),
         Hint(
-            lambda case, tree, got: first_race(told(case, got).races, "read too early", "copy to host"),
+            lambda run: first_race(told(run).races, "read too early", "copy to host"),
             "The copy may start before x is computed: let the side stream wait for the current one first.",
         ),
         Hint(
-            lambda case, tree, got: first_race(told(case, got).races, "read too early", "copy to device"),
+            lambda run: first_race(told(run).races, "read too early", "copy to device"),
             "The copy back may start before the copy to the host is done: use the same side stream, or wait.",
         ),
         Hint(
-            lambda case, tree, got: first_race(told(case, got).races, "read too early"),
+            lambda run: first_race(told(run).races, "read too early"),
             "Kernels may read the tensor before it has come back: let the current stream wait for the side stream "
             "before unpack returns it.",
         ),
         Hint(
-            lambda case, tree, got: first_race(told(case, got).races, "written twice"),
+            lambda run: first_race(told(run).races, "written twice"),
             "Memory that the current stream has just handed out may still be in use by earlier kernels: make the "
             "tensor inside the side stream's block, or let the side stream wait.",
         ),
         Hint(
-            lambda case, tree, got: moved(case, got, to_device=False) > moved_bytes(case),
+            lambda run: moved(run, to_device=False) > moved_bytes(run.case),
             "More was copied to the host than the layers save. Copy each tensor that pack is given once, and the "
             "weights and their transposed views not at all.",
         ),
         Hint(
-            lambda case, tree, got: case.n_tokens == case.width and moved(case, got, to_device=False) == 0,
+            lambda run: run.case.n_tokens == run.case.width and moved(run, to_device=False) == 0,
             "Here activations have the shape of a weight, and none went to the host. Recognize parameters by their "
             "memory: untyped_storage().data_ptr().",
         ),
         Hint(
-            lambda case, tree, got: moved(case, got, to_device=True) == 0,
+            lambda run: moved(run, to_device=True) == 0,
             "Nothing came back from the host, so the device has kept it all: pack must not return x itself.",
         ),
         Hint(
-            lambda case, tree, got: moved(case, got, to_device=False) < moved_bytes(case),
+            lambda run: moved(run, to_device=False) < moved_bytes(run.case),
             "Some activations never went to the host. Hand through what lies in a parameter's own memory, and nothing "
             "else.",
         ),
         Hint(
-            lambda case, tree, got: too_much(case, tree, got) and told(case, got).any("use"),
+            lambda run: too_much(run) and told(run).any("use"),
             "record_stream keeps memory until the host sees the copy done, and the host is far ahead. Keep at most "
             "n_in_flight tensors with an event each, and let the other stream wait for the oldest event.",
         ),
@@ -213,24 +220,20 @@ OFFLOAD = Oracle(
             "its copy takes, and no more than n_in_flight tensors may be on their way, in either direction.",
         ),
         Hint(
-            lambda case, tree, got: told(case, got).any("copy", blocking=True),
+            lambda run: told(run).any("copy", blocking=True),
             "The host waits for these copies: only a non_blocking copy from or to pinned memory "
             "(torch.empty(..., pin_memory=True)) returns at once.",
         ),
         *nothing_overlaps(told),
         Hint(
-            lambda case, tree, got: told(case, got).hidden_share("to host") < LEAST_HIDDEN,
+            lambda run: told(run).hidden_share("to host") < LEAST_HIDDEN,
             "The kernels stop for each copy: the current stream waits for it at once. Keep up to n_in_flight tensors "
             "and wait for the oldest only.",
         ),
         Hint(
-            lambda case, tree, got: told(case, got).hidden_share("to device") < LEAST_HIDDEN,
+            lambda run: told(run).hidden_share("to device") < LEAST_HIDDEN,
             "Each copy back begins when all kernels before it are done. Let the side stream wait only for the kernels "
             "that read the tensor n_in_flight before, by an event recorded behind them.",
         ),
     ),
 )
-
-
-def exact_wrong(case: Layers, tree: dict, got: dict) -> bool:
-    return compare(true_grads(tree), got["grads"], CLOSE) is not None

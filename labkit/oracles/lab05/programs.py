@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from labkit.simdevice import Command, Machine, Race, Span, from_plain, replay
 from labkit.simdevice.replay import Replay
-from labkit.spec import Case, Hint, Tree
+from labkit.spec import Hint
 
 MOST_COMMANDS = 20_000
 """A right answer issues some hundreds; working out many more would hold up the judge."""
@@ -96,15 +96,15 @@ def first_race(races: Sequence[Race], kind: str, second: str = "") -> bool:
     return bool(races) and races[0].kind == kind and second in races[0].second
 
 
-def nothing_overlaps(told: Callable[[Case, Tree], Program]) -> tuple[Hint, Hint]:
+def nothing_overlaps(told: Callable[[CaseRun], Program]) -> tuple[Hint, Hint]:
     """The two usual reasons; `told` works out the program from a case and what came back."""
     return (
         Hint(
-            lambda case, tree, got: told(case, got).any("copy", stream=0),
+            lambda run: told(run).any("copy", stream=0),
             "The copies queue up with the kernels in one stream: issue them under `with cuda.stream(side):`.",
         ),
         Hint(
-            lambda case, tree, got: sum(one.kind == "sync" for one in told(case, got).commands) > 1,
+            lambda run: sum(one.kind == "sync" for one in told(run).commands) > 1,
             "synchronize stops the host, which then has nothing queued when the copy is done. Let one stream wait for "
             "the other: wait_stream and wait_event return at once.",
         ),

@@ -9,7 +9,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.segments import Depth, run_layers
-from labkit.spec import Hint, Observation, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
 def one_by_one(layers: list, x: torch.Tensor, n_segments: int, checkpoint: object) -> torch.Tensor:
@@ -19,9 +19,9 @@ def one_by_one(layers: list, x: torch.Tensor, n_segments: int, checkpoint: objec
     return x
 
 
-def plain_run(case: Depth, tree: dict) -> dict[str, Any]:
+def plain_run(run: CaseRun[Depth]) -> dict[str, Any]:
     """Values and gradients without a checkpoint."""
-    return run_layers(one_by_one, case, tree, torch.device("cpu"))
+    return run_layers(one_by_one, run.case, run.tree, torch.device("cpu"))
 
 
 def peak(case: Depth, n_segments: float) -> float:
@@ -34,7 +34,7 @@ def best(case: Depth) -> int:
     return min(range(1, case.n_layers + 1), key=lambda n_segments: peak(case, n_segments))
 
 
-def smallest_peak(run: Observation) -> str | None:
+def smallest_peak(run: CaseRun) -> str | None:
     """Another number may be as good as ours."""
     case, k = run.case, run.got["n_segments"]
     if isinstance(k, bool) or not isinstance(k, int):
@@ -46,9 +46,9 @@ def smallest_peak(run: Observation) -> str | None:
     return None
 
 
-def right_gradients(run: Observation) -> str | None:
+def right_gradients(run: CaseRun) -> str | None:
     """Values and gradients of the run in segments."""
-    right = plain_run(run.case, run.tree)
+    right = plain_run(run)
     close = Tolerance(atol=1e-5, rtol=1e-4)
     for name in ("out", "grads"):
         if found := compare(right[name], run.got[name], close, name):
@@ -61,7 +61,7 @@ def all_parts(got: dict) -> list[list[int]]:
     return got["segments"] + [got["outside"]] * bool(got["outside"])
 
 
-def well_cut(run: Observation) -> str | None:
+def well_cut(run: CaseRun) -> str | None:
     """At most n_segments parts, none longer than the layers by the segments, rounded up; nothing runs three times."""
     case, segments = run.case, all_parts(run.got)
     if max(run.got["runs"].tolist()) > 2:
@@ -83,21 +83,19 @@ def rounded(k: object, value: float) -> bool:
 
 def wrong_number(when) -> Any:
     """A diagnosis of best_segments, where it is wrong."""
-    return lambda case, tree, got: (
-        smallest_peak(Observation(case, tree, got)) is not None and when(case, got["n_segments"])
-    )
+    return lambda run: smallest_peak(run) is not None and when(run.case, run.got["n_segments"])
 
 
 def shape_of_all(got: dict) -> list[int]:
     return [len(part) for part in all_parts(got)]
 
 
-def each_from_the_input(case: Depth, tree: dict, got: dict) -> bool:
+def each_from_the_input(run: CaseRun[Depth]) -> bool:
     """The output is that of the last segment alone, applied to x."""
-    out = tree["x"]
-    for index in all_parts(got)[-1]:
-        out = out + torch.tanh(out @ tree["weights"][index])
-    return len(all_parts(got)) > 1 and torch.allclose(out, got["out"], atol=1e-4)
+    out = run.tree["x"]
+    for index in all_parts(run.got)[-1]:
+        out = out + torch.tanh(out @ run.tree["weights"][index])
+    return len(all_parts(run.got)) > 1 and torch.allclose(out, run.got["out"], atol=1e-4)
 
 
 SEGMENTS = Oracle(
@@ -142,21 +140,21 @@ SEGMENTS = Oracle(
             "zero, and choose between the two whole numbers next to the root.",
         ),
         Hint(
-            lambda case, tree, got: max(got["runs"].tolist()) > 2 and min(got["runs"].tolist()) == 1,
+            lambda run: max(run.got["runs"].tolist()) > 2 and min(run.got["runs"].tolist()) == 1,
             "In backward other layers ran than in forward: a lambda made in a loop looks its variable up when it is "
             "called, and then the loop is over. Bind it: functools.partial, or a default value.",
         ),
         Hint(
-            lambda case, tree, got: max(got["runs"].tolist()) > 2,
+            lambda run: max(run.got["runs"].tolist()) > 2,
             "A layer ran more than twice. A checkpoint inside a checkpoint runs its layers once more for each level.",
         ),
         Hint(
-            lambda case, tree, got: 0 in got["runs"].tolist(),
+            lambda run: 0 in run.got["runs"].tolist(),
             "Some layers never ran: n_segments rarely divides the number of layers, and the rest belongs to a segment "
             "too.",
         ),
         Hint(
-            lambda case, tree, got: not any(got["segments"]) and case.n_segments > 1,
+            lambda run: not any(run.got["segments"]) and run.case.n_segments > 1,
             "No layer ran inside the checkpoint that was handed over: let x be checkpoint(fn, x), where fn runs the "
             "layers of one segment.",
         ),
@@ -165,26 +163,26 @@ SEGMENTS = Oracle(
             "Every segment began with the first x: each takes the output of the one before.",
         ),
         Hint(
-            lambda case, tree, got: got["segments"] == [list(range(case.n_layers))] and case.n_segments > 1,
+            lambda run: run.got["segments"] == [list(range(run.case.n_layers))] and run.case.n_segments > 1,
             "All layers are in one segment, which saves nothing.",
         ),
         Hint(
-            lambda case, tree, got: len(all_parts(got)) > case.n_segments and max(shape_of_all(got)) == 1,
+            lambda run: len(all_parts(run.got)) > run.case.n_segments and max(shape_of_all(run.got)) == 1,
             "Every layer has a checkpoint of its own. Put the layers of a segment into one function, and that one into "
             "checkpoint.",
         ),
         Hint(
-            lambda case, tree, got: len(all_parts(got)) > case.n_segments,
+            lambda run: len(all_parts(run.got)) > run.case.n_segments,
             "L // k layers in each leave a rest, which became a segment more. Cut at round(i * L / k) for i from 0 to "
             "k.",
         ),
         Hint(
-            lambda case, tree, got: max(shape_of_all(got)) > math.ceil(case.n_layers / case.n_segments),
+            lambda run: max(shape_of_all(run.got)) > math.ceil(run.case.n_layers / run.case.n_segments),
             "The last segment took all of the rest, and the longest one decides the peak. Cut at round(i * L / k) for "
             "i from 0 to k.",
         ),
         Hint(
-            lambda case, tree, got: bool((got["runs"] < 2).any()),
+            lambda run: bool((run.got["runs"] < 2).any()),
             "Not every segment went through checkpoint.",
         ),
     ),

@@ -8,7 +8,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.selective import PRODUCTS, Network, backward, forward, leaves_of, plain
-from labkit.spec import Budget, Hint, KiB, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 192 * KiB
 KEPT_TOO_MUCH = (
@@ -19,7 +19,7 @@ N_INSIDE = 6
 """Tensors that the operations behind one product keep without a checkpoint, the gradients on the way included."""
 
 
-def right_values(run: Observation) -> str | None:
+def right_values(run: CaseRun) -> str | None:
     """Output and gradients are those of the plain network, whatever is kept."""
     leaves = leaves_of(run.tree, torch.device("cpu"))
     right = backward(forward(plain, run.case, leaves), leaves)
@@ -29,13 +29,13 @@ def right_values(run: Observation) -> str | None:
     return None
 
 
-def only_products_kept(run: Observation) -> str | None:
+def only_products_kept(run: CaseRun) -> str | None:
     """Whatever else is kept takes memory, and its FLOPs are hardly any."""
     others = sorted(set(run.got["kept"]) - set(PRODUCTS))
     return f"the policy also keeps the results of {', '.join(map(str, others[:4]))}" if others else None
 
 
-def decides_always(run: Observation) -> str | None:
+def decides_always(run: CaseRun) -> str | None:
     """PyTorch takes whatever is no decision for one to recompute."""
     strange = run.got["strange"]
     return f"the policy also returned something of type {', '.join(map(str, strange[:4]))}" if strange else None
@@ -47,30 +47,30 @@ decides_always.hint = (
 )
 
 
-def too_much_kept(case: Network, tree: dict, got: dict) -> bool:
+def too_much_kept(run: CaseRun[Network]) -> bool:
     """The products and something else, but not everything."""
-    return bool(set(got["kept"]) - set(PRODUCTS) and products_of(case, got["kept"]) and got["dropped"])
+    return bool(set(run.got["kept"]) - set(PRODUCTS) and products_of(run.case, run.got["kept"]) and run.got["dropped"])
 
 
-def flops(case: Network, tree: dict) -> float:
+def flops(run: CaseRun[Network]) -> float:
     """Of every product one forward and two backward, by its input and by its weight: none is computed again."""
-    return 3 * case.n_products * case.product_flops
+    return 3 * run.case.n_products * run.case.product_flops
 
 
-def kept_bytes(case: Network, tree: dict) -> float:
+def kept_bytes(run: CaseRun[Network]) -> float:
     """The result of every product and the output of every block."""
-    return (case.n_products + case.n_blocks) * case.tensor_bytes + SLACK_BYTES
+    return (run.case.n_products + run.case.n_blocks) * run.case.tensor_bytes + SLACK_BYTES
 
 
-def peak_bytes(case: Network, tree: dict) -> float:
+def peak_bytes(run: CaseRun[Network]) -> float:
     """What is kept, the inside of one block while it is differentiated, and the gradients of the parameters."""
-    inside = (N_INSIDE * len(case.products) + 6) * case.tensor_bytes
-    return kept_bytes(case, tree) + inside + 2 * case.parameter_bytes
+    inside = (N_INSIDE * len(run.case.products) + 6) * run.case.tensor_bytes
+    return kept_bytes(run) + inside + 2 * run.case.parameter_bytes
 
 
-def dropped(name: str) -> Callable[[Network, dict, dict], bool]:
+def dropped(name: str) -> Callable[[CaseRun[Network]], bool]:
     """A diagnosis: this product is recomputed, and others are kept."""
-    return lambda case, tree, got: name in got["dropped"] and any(other in got["kept"] for other in PRODUCTS)
+    return lambda run: name in run.got["dropped"] and any(other in run.got["kept"] for other in PRODUCTS)
 
 
 def products_of(case: Network, names: list[str]) -> set[str]:
@@ -100,11 +100,11 @@ SELECTIVE = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: products_of(case, got["kept"]) == set() and len(got["kept"]) > 1,
+            lambda run: products_of(run.case, run.got["kept"]) == set() and len(run.got["kept"]) > 1,
             "The policy is upside down: it keeps what is cheap and recomputes the products.",
         ),
         Hint(
-            lambda case, tree, got: got["kept"] == [],
+            lambda run: run.got["kept"] == [],
             "Nothing is kept. If the policy names the products, compare with overloads: op is "
             "torch.ops.aten.mm.default, which is not equal to torch.ops.aten.mm.",
         ),
@@ -118,7 +118,7 @@ SELECTIVE = Oracle(
             for name in PRODUCTS
         ),
         Hint(
-            lambda case, tree, got: got["dropped"] == [],
+            lambda run: run.got["dropped"] == [],
             "Everything is kept, as if there were no checkpoint: only the results of products should be.",
         ),
     ),

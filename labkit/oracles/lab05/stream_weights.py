@@ -11,7 +11,7 @@ from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.stream_weights import Stack, layer, machine_of
 from labkit.oracles.lab05.programs import Program, nothing_overlaps, program
 from labkit.simdevice import Machine
-from labkit.spec import Hint, Observation, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 MOST_TIME = 1.1
@@ -38,8 +38,8 @@ def best_s(case: Stack) -> float:
     return copy_s + (case.n_layers - 1) * max(copy_s, kernels_s) + kernels_s
 
 
-def told(case: Stack, got: dict) -> Program:
-    return program(got, machine_of(case))
+def told(run: CaseRun[Stack]) -> Program:
+    return program(run.got, machine_of(run.case))
 
 
 def margin_s(case: Stack, tokens: float) -> float:
@@ -50,7 +50,7 @@ def margin_s(case: Stack, tokens: float) -> float:
     return rig.kernel_time_s(n_flops, 0) - rig.copy_time_s(bytes_per_param * N_PARAMETERS, to_device=True)
 
 
-def right_out(run: Observation) -> str | None:
+def right_out(run: CaseRun) -> str | None:
     found = compare(true_out(run.tree), run.got["out"], CLOSE)
     if found is None:
         return None
@@ -58,7 +58,7 @@ def right_out(run: Observation) -> str | None:
     return f"wrong {found.kind}{where}: expected {found.expected}, got {found.got}"
 
 
-def right_tokens(run: Observation) -> str | None:
+def right_tokens(run: CaseRun) -> str | None:
     """Checked on the model of the machine: a few tokens fewer and the copy lasts longer, a few more and it does not."""
     tokens = run.got["tokens"]
     if type(tokens) not in (int, float) or not math.isfinite(tokens):
@@ -72,40 +72,40 @@ def right_tokens(run: Observation) -> str | None:
     )
 
 
-def no_races(run: Observation) -> str | None:
-    races = told(run.case, run.got).races
+def no_races(run: CaseRun) -> str | None:
+    races = told(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
-def the_same_work(run: Observation) -> str | None:
-    flops, wanted = told(run.case, run.got).flops, run.case.n_layers * run.case.layer_flops
+def the_same_work(run: CaseRun) -> str | None:
+    flops, wanted = told(run).flops, run.case.n_layers * run.case.layer_flops
     return None if flops == wanted else f"{flops:,} FLOPs were done where the layers take {wanted:,}"
 
 
-def every_weight_once(run: Observation) -> str | None:
-    copied, wanted = told(run.case, run.got).copied_bytes(to_device=True), run.case.n_layers * run.case.weight_bytes
+def every_weight_once(run: CaseRun) -> str | None:
+    copied, wanted = told(run).copied_bytes(to_device=True), run.case.n_layers * run.case.weight_bytes
     if copied == wanted:
         return None
     return f"{copied:,} bytes were copied to the device, and the weights have {wanted:,}"
 
 
-def two_layers_at_most(run: Observation) -> str | None:
-    held, limit = told(run.case, run.got).device_bytes, device_limit_bytes(run.case)
+def two_layers_at_most(run: CaseRun) -> str | None:
+    held, limit = told(run).device_bytes, device_limit_bytes(run.case)
     if held <= limit:
         return None
     return f"{held:,} bytes were in use on the device at once; {limit:,} hold two layers and the micro-batches"
 
 
-def copies_beside_kernels(run: Observation) -> str | None:
-    took_s, best = told(run.case, run.got).duration_s, best_s(run.case)
+def copies_beside_kernels(run: CaseRun) -> str | None:
+    took_s, best = told(run).duration_s, best_s(run.case)
     if took_s <= MOST_TIME * best:
         return None
     return f"it takes {took_s * 1e3:.2f} ms, and {best * 1e3:.2f} ms are enough where copies run beside kernels"
 
 
-def copies_before_kernels(case: Stack, got: dict) -> int:
+def copies_before_kernels(run: CaseRun[Stack]) -> int:
     """How many copies are done when the first kernel begins; one is enough for it."""
-    spans = told(case, got).spans
+    spans = told(run).spans
     first_s = min(one.start_s for one in spans if one.kind == "kernel")
     return sum(one.kind == "to device" and one.end_s <= first_s for one in spans)
 
@@ -113,22 +113,22 @@ def copies_before_kernels(case: Stack, got: dict) -> int:
 def tokens_off_by(factor: float):
     """Whether the tokens are this many times the right ones, where kernels and copy take the same time."""
 
-    def off(case: Stack, tree: dict, got: dict) -> bool:
-        right = got["tokens"] / factor
-        return abs(margin_s(case, right)) < 1e-6 * abs(margin_s(case, 0.0))
+    def off(run: CaseRun[Stack]) -> bool:
+        right = run.got["tokens"] / factor
+        return abs(margin_s(run.case, right)) < 1e-6 * abs(margin_s(run.case, 0.0))
 
     return off
 
 
-def rounded_tokens(case: Stack, tree: dict, got: dict) -> bool:
+def rounded_tokens(run: CaseRun[Stack]) -> bool:
     """A whole number less than one token off."""
-    tokens = got["tokens"]
-    near = margin_s(case, tokens - 1) < 0 < margin_s(case, tokens + 1)
-    return float(tokens).is_integer() and near and right_tokens(Observation(case, tree, got)) is not None
+    tokens = run.got["tokens"]
+    near = margin_s(run.case, tokens - 1) < 0 < margin_s(run.case, tokens + 1)
+    return float(tokens).is_integer() and near and right_tokens(run) is not None
 
 
 def race(kind: str):
-    return lambda case, tree, got: any(one.kind == kind for one in told(case, got).races)
+    return lambda run: any(one.kind == kind for one in told(run).races)
 
 
 STREAM_WEIGHTS = Oracle(
@@ -158,7 +158,7 @@ STREAM_WEIGHTS = Oracle(
             "Eight times the right number: the link's rate is in bytes per second already, not in bits.",
         ),
         Hint(
-            lambda case, tree, got: tokens_off_by(1 / case.rig[0])(case, tree, got) and case.rig[0] != 1,
+            lambda run: tokens_off_by(1 / run.case.rig[0])(run) and run.case.rig[0] != 1,
             "The bytes of a parameter are missing: copying one takes bytes_per_param / link_bytes_per_s seconds.",
         ),
         Hint(
@@ -166,21 +166,21 @@ STREAM_WEIGHTS = Oracle(
             "Right but for rounding: return the number as it is, a float.",
         ),
         Hint(
-            lambda case, tree, got: right_tokens(Observation(case, tree, got)) is not None,
+            lambda run: right_tokens(run) is not None,
             "Write down the seconds for one parameter: the copy's, and the kernels' for T tokens. Set them equal and "
             "solve for T.",
         ),
         Hint(
-            lambda case, tree, got: len(got["out"]) != case.n_batches,
+            lambda run: len(run.got["out"]) != run.case.n_batches,
             "Return one result for each micro-batch, in their order.",
         ),
         Hint(
-            lambda case, tree, got: compare(true_out(tree), got["out"], CLOSE) is not None,
+            lambda run: compare(true_out(run.tree), run.got["out"], CLOSE) is not None,
             "Each layer takes the results of the one before: call layer(weight, x) for every micro-batch, layer by "
             "layer, in the order of the list.",
         ),
         Hint(
-            lambda case, tree, got: the_same_work(Observation(case, tree, got)) is not None,
+            lambda run: the_same_work(run) is not None,
             "The layers' work was not done on the device: call layer(weight, x) once for each weight and micro-batch, "
             "on a copy of the weight that is where x is.",
         ),
@@ -205,34 +205,35 @@ STREAM_WEIGHTS = Oracle(
             "copies the next ones it must wait for an event recorded behind those kernels.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.n_batches > 1
-                and told(case, got).copied_bytes(to_device=True) == case.n_batches * case.n_layers * case.weight_bytes
+            lambda run: (
+                run.case.n_batches > 1
+                and told(run).copied_bytes(to_device=True)
+                == run.case.n_batches * run.case.n_layers * run.case.weight_bytes
             ),
             "Every micro-batch brings all weights over the link again. Let the loop over layers be the outer one.",
         ),
         Hint(
-            lambda case, tree, got: told(case, got).any("use"),
+            lambda run: told(run).any("use"),
             "record_stream keeps the old weights until the host sees the kernels done, and the host is far ahead. Let "
             "the side stream wait for an event instead.",
         ),
         Hint(
-            lambda case, tree, got: told(case, got).device_bytes > device_limit_bytes(case),
+            lambda run: told(run).device_bytes > device_limit_bytes(run.case),
             "More than two layers are on the device: fetch the next one only when the one before the current is "
             "dropped, and keep no list of copies.",
         ),
         Hint(
-            lambda case, tree, got: told(case, got).any("copy", blocking=True),
+            lambda run: told(run).any("copy", blocking=True),
             "The host waits for these copies before it launches the kernels: give `to` non_blocking=True.",
         ),
         *nothing_overlaps(told),
         Hint(
-            lambda case, tree, got: copies_before_kernels(case, got) > 1,
+            lambda run: copies_before_kernels(run) > 1,
             "The kernels wait for the end of the side stream, which by now includes the copy of layer i + 1. Let them "
             "wait for an event recorded behind the copy of layer i.",
         ),
         Hint(
-            lambda case, tree, got: told(case, got).duration_s > MOST_TIME * best_s(case),
+            lambda run: told(run).duration_s > MOST_TIME * best_s(run.case),
             "Each copy begins only when the kernels before it are done. Issue it before the current layer's kernels, "
             "and let it wait for nothing but the layer before.",
         ),

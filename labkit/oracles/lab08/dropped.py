@@ -10,26 +10,27 @@ from collections.abc import Callable
 import torch
 
 from labkit.exercises.lab08.lora_linear import Layer, linear_of
-from labkit.spec import Observation
+from labkit.spec import CaseRun
 
 
-def mask_of(case: Layer, tree: dict, got: dict) -> torch.Tensor:
+def mask_of(run: CaseRun[Layer]) -> torch.Tensor:
     """The factor that dropout put on every element of the input, (rows, n_in), recovered from the output.
 
     With rank and n_out beyond n_in the update has an inverse.
     """
-    update = case.scale * (tree["B"].double() @ tree["A"].double())
+    tree = run.tree
+    update = run.case.scale * (tree["B"].double() @ tree["A"].double())
     base = linear_of(tree)(tree["many"]).detach().double()
-    delta = got["dropped"].double() - base
+    delta = run.got["dropped"].double() - base
     return torch.linalg.lstsq(update, delta.T).solution.T / tree["many"].double()
 
 
-def drops_the_updates_input(run: Observation) -> str | None:
+def drops_the_updates_input(run: CaseRun) -> str | None:
     """In training each element of the update's input is dropped by itself, or scaled by 1 / (1 - p)."""
     case = run.case
     if not case.dropout:
         return None
-    mask, keep = mask_of(case, run.tree, run.got), 1 - case.dropout
+    mask, keep = mask_of(run), 1 - case.dropout
     kept = mask > 0.5 / keep
     if (mask - kept / keep).abs().max() > 0.01:
         return "in training, what the update adds is not that of an input whose elements are 0 or x / (1 - p)"
@@ -45,11 +46,11 @@ def drops_together(kept: torch.Tensor) -> bool:
     return bool((kept == kept[:, :1]).all() or (kept == kept[:1]).all())
 
 
-def kept_at(value: Callable[[float], float]) -> Callable[[Layer, dict, dict], bool]:
+def kept_at(value: Callable[[float], float]) -> Callable[[CaseRun[Layer]], bool]:
     """A hint's condition: dropout multiplies each element by 0 or by this function of p."""
 
-    def holds(case: Layer, tree: dict, got: dict) -> bool:
-        mask = mask_of(case, tree, got)
-        return torch.minimum(mask.abs(), (mask - value(case.dropout)).abs()).max() < 0.01
+    def holds(run: CaseRun[Layer]) -> bool:
+        mask = mask_of(run)
+        return torch.minimum(mask.abs(), (mask - value(run.case.dropout)).abs()).max() < 0.01
 
     return holds

@@ -9,7 +9,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.frozen_nf4 import CHUNK_BYTES, Frozen, dequantizer
-from labkit.spec import Budget, Hint, KiB, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 8 * KiB
 """For a handful of small tensors and for what Python keeps."""
@@ -21,17 +21,17 @@ def weight_of(tree: dict, layer: int = 0, code_of: int | None = None) -> torch.T
     return dequantizer(code)(tree["packed"][layer], tree["scales"][layer], tree["x"].dtype)
 
 
-def true_frozen(case: Frozen, tree: dict) -> dict[str, object]:
+def true_frozen(run: CaseRun[Frozen]) -> dict[str, object]:
     """saved_bytes and n_unpacked are not compared: they have limits, and tell the hints what was kept."""
-    x = tree["x"].clone().requires_grad_()
+    x = run.tree["x"].clone().requires_grad_()
     y = 2 * x
-    for layer in range(case.n_layers):
-        y = torch.nn.functional.linear(y, weight_of(tree, layer))
-    (y * tree["grad"]).sum().backward()
-    return {"y": y.detach(), "grad": x.grad, "unpacked_in": case.dtype, "n_unpacked": 0, "saved_bytes": 0}
+    for layer in range(run.case.n_layers):
+        y = torch.nn.functional.linear(y, weight_of(run.tree, layer))
+    (y * run.tree["grad"]).sum().backward()
+    return {"y": y.detach(), "grad": x.grad, "unpacked_in": run.case.dtype, "n_unpacked": 0, "saved_bytes": 0}
 
 
-def unpacks_again(runs: Sequence[Observation]) -> str | None:
+def unpacks_again(runs: Sequence[CaseRun]) -> str | None:
     """The backward pass unpacks the weight of each layer; where it does not, the weight lay where no meter looks."""
     if all(run.got["n_unpacked"] >= run.case.n_layers for run in runs):
         return None
@@ -44,66 +44,66 @@ unpacks_again.hint = (
 )
 
 
-def tolerance(case: Frozen, tree: dict) -> dict[str, Tolerance]:
+def tolerance(run: CaseRun[Frozen]) -> dict[str, Tolerance]:
     """Values are of size 1: sums in any order, rounded to the dtype once or, in a product and a factor, a few times."""
-    eps = torch.finfo(getattr(torch, case.dtype)).eps
-    close = Tolerance(atol=16 * eps * 2**case.n_layers, rtol=8 * eps)
+    eps = torch.finfo(getattr(torch, run.case.dtype)).eps
+    close = Tolerance(atol=16 * eps * 2**run.case.n_layers, rtol=8 * eps)
     anything = Tolerance(atol=math.inf)
     return {"y": close, "grad": close, "saved_bytes": anything, "n_unpacked": anything}
 
 
-def kept_bytes(case: Frozen, tree: dict) -> float:
+def kept_bytes(run: CaseRun[Frozen]) -> float:
     """The output: the packed weights and their scales were there before."""
-    return tree["grad"].nbytes + SLACK_BYTES
+    return run.tree["grad"].nbytes + SLACK_BYTES
 
 
-def weight_bytes(case: Frozen, tree: dict) -> int:
-    return case.n_in * case.n_out * tree["x"].element_size()
+def weight_bytes(run: CaseRun[Frozen]) -> int:
+    return run.case.n_in * run.case.n_out * run.tree["x"].element_size()
 
 
-def peak_bytes(case: Frozen, tree: dict) -> float:
+def peak_bytes(run: CaseRun[Frozen]) -> float:
     """One weight in the dtype of x, what unpacking a piece takes, and eight tensors of each end's size."""
-    unpacking_bytes = 24 * max(CHUNK_BYTES, case.n_in // 2)
-    ends_bytes = 8 * (tree["x"].nbytes + tree["grad"].nbytes)
-    return weight_bytes(case, tree) + unpacking_bytes + ends_bytes + case.n_layers * SLACK_BYTES
+    unpacking_bytes = 24 * max(CHUNK_BYTES, run.case.n_in // 2)
+    ends_bytes = 8 * (run.tree["x"].nbytes + run.tree["grad"].nbytes)
+    return weight_bytes(run) + unpacking_bytes + ends_bytes + run.case.n_layers * SLACK_BYTES
 
 
 def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
     return got.shape == wanted.shape and torch.allclose(got.float(), wanted.float(), rtol=0.05, atol=0.05)
 
 
-def _only_the_gradient_is_wrong(case: Frozen, tree: dict, got: dict) -> bool:
-    right = true_frozen(case, tree)
-    return near(got["y"], right["y"]) and not near(got["grad"], right["grad"])
+def _only_the_gradient_is_wrong(run: CaseRun[Frozen]) -> bool:
+    right = true_frozen(run)
+    return near(run.got["y"], right["y"]) and not near(run.got["grad"], right["grad"])
 
 
-def _gradient_back_through(case: Frozen, tree: dict, weight: Callable[[int], torch.Tensor]) -> torch.Tensor:
-    grad = 2 * tree["grad"]
-    for layer in reversed(range(case.n_layers)):
+def _gradient_back_through(run: CaseRun[Frozen], weight: Callable[[int], torch.Tensor]) -> torch.Tensor:
+    grad = 2 * run.tree["grad"]
+    for layer in reversed(range(run.case.n_layers)):
         grad = grad @ weight(layer)
     return grad
 
 
-def _takes_the_last_layers(case: Frozen, tree: dict, got: dict) -> bool:
+def _takes_the_last_layers(run: CaseRun[Frozen]) -> bool:
     """Every layer went back through the last one's weight, or through its own unpacked by the last one's code."""
-    mixed = (lambda layer: weight_of(tree, -1), lambda layer: weight_of(tree, layer, code_of=-1))
-    return case.n_layers > 1 and any(near(got["grad"], _gradient_back_through(case, tree, one)) for one in mixed)
+    mixed = (lambda layer: weight_of(run.tree, -1), lambda layer: weight_of(run.tree, layer, code_of=-1))
+    return run.case.n_layers > 1 and any(near(run.got["grad"], _gradient_back_through(run, one)) for one in mixed)
 
 
-def _rounded(case: Frozen, tree: dict, got: dict) -> bool:
+def _rounded(run: CaseRun[Frozen]) -> bool:
     """The gradient is nearly right, and further off than its dtype explains."""
-    right, allowed = true_frozen(case, tree)["grad"].float(), tolerance(case, tree)["grad"]
-    off = (got["grad"].float() - right).abs()
-    return near(got["grad"], right) and bool((off > allowed.atol + allowed.rtol * right.abs()).any())
+    right, allowed = true_frozen(run)["grad"].float(), tolerance(run)["grad"]
+    off = (run.got["grad"].float() - right).abs()
+    return near(run.got["grad"], right) and bool((off > allowed.atol + allowed.rtol * right.abs()).any())
 
 
 def _one_square_layer(case: Frozen) -> bool:
     return case.n_in == case.n_out and case.n_layers == 1
 
 
-def _keeps_more(case: Frozen, tree: dict, got: dict) -> float:
+def _keeps_more(run: CaseRun[Frozen]) -> float:
     """The bytes kept beyond what is allowed; below 0 where there is nothing to find fault with."""
-    return got["saved_bytes"] - kept_bytes(case, tree)
+    return run.got["saved_bytes"] - kept_bytes(run)
 
 
 FROZEN_NF4 = Oracle(
@@ -127,27 +127,27 @@ FROZEN_NF4 = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: got["grad"] is None,
+            lambda run: run.got["grad"] is None,
             "No gradient reached x: backward returns one value for each argument of forward, the one of x first and "
             "None for the rest.",
         ),
         Hint(
-            lambda case, tree, got: got["y"].dtype != tree["x"].dtype,
+            lambda run: run.got["y"].dtype != run.tree["x"].dtype,
             "The result has another dtype than x: unpack the weight in x.dtype.",
         ),
         Hint(
-            lambda case, tree, got: _one_square_layer(case) and near(got["y"], 2 * tree["x"] @ weight_of(tree)),
+            lambda run: _one_square_layer(run.case) and near(run.got["y"], 2 * run.tree["x"] @ weight_of(run.tree)),
             "The weight is (n_out, n_in), as in nn.Linear: the forward pass is x @ weight.T.",
         ),
         Hint(
-            lambda case, tree, got: _one_square_layer(case) and near(got["grad"], 2 * tree["grad"] @ weight_of(tree).T),
+            lambda run: (
+                _one_square_layer(run.case) and near(run.got["grad"], 2 * run.tree["grad"] @ weight_of(run.tree).T)
+            ),
             "The gradient went through the weight the wrong way round: y = x @ weight.T has the gradient "
             "grad_y @ weight.",
         ),
         Hint(
-            lambda case, tree, got: (
-                _only_the_gradient_is_wrong(case, tree, got) and _takes_the_last_layers(case, tree, got)
-            ),
+            lambda run: _only_the_gradient_is_wrong(run) and _takes_the_last_layers(run),
             "In a chain of layers, each went back through what belongs to the last one. What is kept on the class or "
             "in a global is overwritten by the next layer: keep it on ctx.",
         ),
@@ -161,21 +161,17 @@ FROZEN_NF4 = Oracle(
             "grad_y.dtype, and keep no rounded copy of it.",
         ),
         Hint(
-            lambda case, tree, got: near(got["y"], true_frozen(case, tree)["y"]) and got["unpacked_in"] != case.dtype,
+            lambda run: near(run.got["y"], true_frozen(run)["y"]) and run.got["unpacked_in"] != run.case.dtype,
             "A weight was unpacked in another dtype than that of x: converted afterwards, two of them are alive. Ask "
             "dequantize for x.dtype, and in backward for grad_y.dtype.",
         ),
         Hint(
-            lambda case, tree, got: (
-                _keeps_more(case, tree, got) > tree["x"].nbytes / 2 > case.n_layers * weight_bytes(case, tree) / 2
-            ),
+            lambda run: _keeps_more(run) > run.tree["x"].nbytes / 2 > run.case.n_layers * weight_bytes(run) / 2,
             "The input stays alive after the forward pass. It is needed for the gradient of the weight alone, and this "
             "weight has none.",
         ),
         Hint(
-            lambda case, tree, got: (
-                tree["x"].nbytes / 2 < case.n_layers * weight_bytes(case, tree) / 2 < _keeps_more(case, tree, got)
-            ),
+            lambda run: run.tree["x"].nbytes / 2 < run.case.n_layers * weight_bytes(run) / 2 < _keeps_more(run),
             "The weight in full precision stays alive after the forward pass. Keep the packed one and the scales, and "
             "unpack again in backward.",
         ),

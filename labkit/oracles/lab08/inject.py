@@ -6,19 +6,19 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.inject import RANK, SCALE, Adapted, build, factor, logits_of
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 _MARK = ".default.weight"
 
 
-def true_adapted(case: Adapted, tree: dict) -> dict[str, object]:
+def true_adapted(run: CaseRun[Adapted]) -> dict[str, object]:
     """A model with peft's adapters."""
     from peft import LoraConfig, inject_adapter_in_model
 
-    seed, *values = tree["seeds"]
-    config = LoraConfig(r=RANK, lora_alpha=RANK * SCALE, target_modules=list(case.targets))
-    model = inject_adapter_in_model(config, build(case, seed)).eval()
+    seed, *values = run.tree["seeds"]
+    config = LoraConfig(r=RANK, lora_alpha=RANK * SCALE, target_modules=list(run.case.targets))
+    model = inject_adapter_in_model(config, build(run.case, seed)).eval()
     factors = {
         name.removesuffix(_MARK): p for name, p in model.named_parameters() if "lora_" in name and p.requires_grad
     }
@@ -32,7 +32,7 @@ def true_adapted(case: Adapted, tree: dict) -> dict[str, object]:
                 # peft's layer has no gain: here it is part of the second factor.
                 place, _, last = name.rpartition(".")
                 parameter.copy_(state[name] * (state[f"{place}.lora_gain"] if last == "lora_B" else 1))
-            expected[which] = logits_of(model, case, tree["tokens"])
+            expected[which] = logits_of(model, run.case, run.tree["tokens"])
     first, expected["state"] = expected["first"], state
     return {
         "wrapped": expected["wrapped"],
@@ -52,7 +52,7 @@ def true_adapted(case: Adapted, tree: dict) -> dict[str, object]:
     }
 
 
-def tolerance(case: Adapted, tree: dict) -> dict[str, Tolerance]:
+def tolerance(run: CaseRun[Adapted]) -> dict[str, Tolerance]:
     return dict.fromkeys(("first", "second", "back", "again", "fresh"), CLOSE)
 
 
@@ -68,8 +68,9 @@ def _n_targets(case: Adapted) -> int:
     return sum(_ends_with_a_target(case, name) for name, _ in build(case, 0).named_modules())
 
 
-def _is_alias(case: Adapted, tree: dict, got: dict) -> bool:
+def _is_alias(run: CaseRun[Adapted]) -> bool:
     """Loading the first state again had no effect: by then it held the second one's values."""
+    got = run.got
     return near(got["back"], got["second"]) and not near(got["back"], got["first"]) and near(got["fresh"], got["first"])
 
 
@@ -80,39 +81,39 @@ INJECT = Oracle(
     judge=(inputs_untouched,),
     diagnose=(
         Hint(
-            lambda case, tree, got: len(got["wrapped"]) == 0,
+            lambda run: len(run.got["wrapped"]) == 0,
             "No layer was replaced. setattr(parent, last part of the name, new layer) puts it in, where parent is "
             "model.get_submodule(everything before the last dot).",
         ),
         Hint(
-            lambda case, tree, got: not all(_ends_with_a_target(case, name) for name in got["wrapped"]),
+            lambda run: not all(_ends_with_a_target(run.case, name) for name in run.got["wrapped"]),
             "Layers were wrapped that are not targets. A target is the whole last part of a name, behind a dot or "
             "alone: `in` and endswith() also find it inside longer names.",
         ),
         Hint(
-            lambda case, tree, got: len(got["wrapped"]) < _n_targets(case),
+            lambda run: len(run.got["wrapped"]) < _n_targets(run.case),
             "Some targets were left out. They may lie in any layer and at any depth, also directly in the model, where "
             "the name has no dot.",
         ),
         Hint(
-            lambda case, tree, got: (
-                any("lora_" not in name for name in got["trainable"])
-                and any("lora_" in name for name in got["trainable"])
+            lambda run: (
+                any("lora_" not in name for name in run.got["trainable"])
+                and any("lora_" in name for name in run.got["trainable"])
             ),
             "Parameters of the base model still train. Freeze all of the model first; only the adapters, which are "
             "put in afterwards, keep requires_grad.",
         ),
         Hint(
-            lambda case, tree, got: not any("lora_" in name for name in got["trainable"]),
+            lambda run: not any("lora_" in name for name in run.got["trainable"]),
             "Nothing trains: the model was frozen after the adapters had been put in. Freeze first.",
         ),
         Hint(
-            lambda case, tree, got: any("lora_" not in name for name in got["state"]),
+            lambda run: any("lora_" not in name for name in run.got["state"]),
             "The state holds weights of the base model. A checkpoint of an adapter has the lora_ tensors alone: that "
             "is why it is small.",
         ),
         Hint(
-            lambda case, tree, got: not got["state"] or set(got["state"]) != set(true_adapted(case, tree)["trainable"]),
+            lambda run: not run.got["state"] or set(run.got["state"]) != set(true_adapted(run)["trainable"]),
             "The names in the state should be those of model.named_parameters(), and all adapters should be there.",
         ),
         Hint(
@@ -121,61 +122,61 @@ INJECT = Oracle(
             "copies, with detach().clone().",
         ),
         Hint(
-            lambda case, tree, got: not near(got["fresh"], got["first"]),
+            lambda run: not near(run.got["fresh"], run.got["first"]),
             "A new model with the saved adapter does not compute what the old one did: load_adapter has to copy every "
             "saved tensor into the parameter of that name.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["fresh"], got["first"])
-                and got["refused"] == ["ValueError", "ValueError", "nothing", "nothing", "nothing"]
+            lambda run: (
+                near(run.got["fresh"], run.got["first"])
+                and run.got["refused"] == ["ValueError", "ValueError", "nothing", "nothing", "nothing"]
             ),
             "The names are compared and the shapes are not: an adapter of another rank or width is accepted. Compare "
             "both, and raise ValueError.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["fresh"], got["first"]) and got["refused"][2:4] == ["RuntimeError", "nothing"]
+            lambda run: (
+                near(run.got["fresh"], run.got["first"]) and run.got["refused"][2:4] == ["RuntimeError", "nothing"]
             ),
             "The shapes are left to copy_, which repeats a single row over a whole matrix and stops at others with a "
             "RuntimeError. Compare them yourself, and raise ValueError.",
         ),
         Hint(
-            lambda case, tree, got: got["refused"] == ["ValueError"] * 4 + ["nothing"],
+            lambda run: run.got["refused"] == ["ValueError"] * 4 + ["nothing"],
             "A tensor of another shape with as many numbers is accepted. Compare shapes, not numel().",
         ),
         Hint(
-            lambda case, tree, got: near(got["fresh"], got["first"]) and "nothing" in got["refused"],
+            lambda run: near(run.got["fresh"], run.got["first"]) and "nothing" in run.got["refused"],
             "load_adapter accepts a state that does not fit: names missing, names that the model does not have, or "
             "another shape. strict=False hides all but the last, so compare the names yourself and raise ValueError.",
         ),
         Hint(
-            lambda case, tree, got: near(got["fresh"], got["first"]) and set(got["refused"]) != {"ValueError"},
+            lambda run: near(run.got["fresh"], run.got["first"]) and set(run.got["refused"]) != {"ValueError"},
             "load_adapter stops at a state that does not fit, but not with ValueError. Compare names and shapes before "
             "you use them, and raise it yourself.",
         ),
         Hint(
-            lambda case, tree, got: near(got["fresh"], got["first"]) and not got["kept"],
+            lambda run: near(run.got["fresh"], run.got["first"]) and not run.got["kept"],
             "A state that was refused has changed the model: some tensors were copied before the misfit was found. "
             "First compare all of them, then copy.",
         ),
         Hint(
-            lambda case, tree, got: near(got["fresh"], got["first"]) and not got["apart"],
+            lambda run: near(run.got["fresh"], run.got["first"]) and not run.got["apart"],
             "The model now holds the saved tensors themselves, so training it changes the saved adapter too. Copy the "
             "values, with copy_.",
         ),
         Hint(
-            lambda case, tree, got: got["fresh_trains"] != got["trainable"],
+            lambda run: run.got["fresh_trains"] != run.got["trainable"],
             "After load_adapter other parameters train than before. Copy the values into the parameters that are "
             "there, and leave requires_grad alone.",
         ),
         Hint(
-            lambda case, tree, got: got["reordered"] != "nothing",
+            lambda run: run.got["reordered"] != "nothing",
             "The same names in another order are refused. Compare sets of names: a dict's keys() do not mind the "
             "order, and lists of them do.",
         ),
         Hint(
-            lambda case, tree, got: not near(got["back"], got["first"]) or not near(got["again"], got["second"]),
+            lambda run: not near(run.got["back"], run.got["first"]) or not near(run.got["again"], run.got["second"]),
             "After swapping adapters the model does not compute what it did with the same adapter before: load_adapter "
             "must replace all values, and adapter_state must not change any.",
         ),

@@ -6,6 +6,7 @@ The factors that a new layer draws are judged by properties: any generator and a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ from torch import nn
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.lora_linear import N_ROWS, OBSERVED, Layer, linear_of
 from labkit.oracles.lab08.dropped import drops_the_updates_input, drops_together, kept_at, mask_of
-from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 """float32 sums of some hundred terms, in any order, that come to size 1; a mistake is off by more than 1 %."""
@@ -22,12 +23,17 @@ CLOSE_IN_BFLOAT16 = Tolerance(atol=0.06, rtol=0.02)
 _DECIDED_ELSEWHERE = Tolerance(atol=float("inf"))
 
 
-def peft_layer(case: Layer, tree: dict) -> nn.Module:
+def peft_layer(run: CaseRun[Layer]) -> nn.Module:
     """peft's own LoRA layer around the case's weight, with the case's factors, in eval mode."""
+    tree = run.tree
     from peft import LoraConfig, inject_adapter_in_model
 
     config = LoraConfig(
-        r=case.rank, lora_alpha=case.alpha, lora_dropout=case.dropout, target_modules=["linear"], bias="none"
+        r=run.case.rank,
+        lora_alpha=run.case.alpha,
+        lora_dropout=run.case.dropout,
+        target_modules=["linear"],
+        bias="none",
     )
     model = nn.ModuleDict({"linear": linear_of({**tree, "weight": tree["weight"].clone()})})
     layer = inject_adapter_in_model(config, model)["linear"]
@@ -37,13 +43,15 @@ def peft_layer(case: Layer, tree: dict) -> nn.Module:
     return layer.eval()
 
 
-def expect(case: Layer, tree: dict) -> dict[str, object]:
+def expect(run: CaseRun[Layer]) -> dict[str, object]:
     """By the names of OBSERVED and in their order: a mistake in the forward pass is in all that comes after it.
 
     Properties judge the first factor and dropout, which are random: zeros stand for any values of the right shape.
     """
+    case, tree = run.case, run.tree
     dtype = tree["weight"].dtype
-    layer = peft_layer(case, {name: None if part is None else part.float() for name, part in tree.items()})
+    in_float32 = {name: None if part is None else part.float() for name, part in tree.items()}
+    layer = peft_layer(replace(run, tree=in_float32))
     x = tree["x"].float().requires_grad_()
     y = layer(x)
     trainable = {"lora_A": [case.rank, case.n_in], "lora_B": [case.n_out, case.rank]}
@@ -78,15 +86,15 @@ def expect(case: Layer, tree: dict) -> dict[str, object]:
     return {name: found.get(name) for name in OBSERVED}
 
 
-def tolerance(case: Layer, tree: dict) -> dict[str, Tolerance]:
+def tolerance(run: CaseRun[Layer]) -> dict[str, Tolerance]:
     """A gradient of a factor is a sum over rows and outputs, larger than its result where terms cancel."""
-    gradients = Tolerance(atol=1e-5 * max(1.0, case.scale) * (N_ROWS * case.n_out) ** 0.5, rtol=1e-4)
-    close = CLOSE if case.dtype == "float32" else CLOSE_IN_BFLOAT16
+    gradients = Tolerance(atol=1e-5 * max(1.0, run.case.scale) * (N_ROWS * run.case.n_out) ** 0.5, rtol=1e-4)
+    close = CLOSE if run.case.dtype == "float32" else CLOSE_IN_BFLOAT16
     found = dict.fromkeys(OBSERVED, close) | dict.fromkeys(("grads", "merged_grad"), gradients)
     return found | {"initial_A": _DECIDED_ELSEWHERE, "dropped": _DECIDED_ELSEWHERE}
 
 
-def starts_random(run: Observation) -> str | None:
+def starts_random(run: CaseRun) -> str | None:
     """The first factor of a new layer: random, of a size that neither drowns nor explodes."""
     size = float(run.got["initial_A"].std())
     if not 0.02 / run.case.n_in**0.5 < size < 3:
@@ -94,41 +102,41 @@ def starts_random(run: Observation) -> str | None:
     return None
 
 
-def forward_bytes(case: Layer, tree: dict) -> float:
+def forward_bytes(run: CaseRun[Layer]) -> float:
     """Four copies of the input, of the rank-sized middle and of the output: not one matrix of n_out x n_in."""
-    return 4 * N_ROWS * 4 * (case.n_in + case.rank + case.n_out) + 4096
+    return 4 * N_ROWS * 4 * (run.case.n_in + run.case.rank + run.case.n_out) + 4096
 
 
 def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
     return got.shape == wanted.shape and torch.allclose(got.double(), wanted.double(), atol=1e-3, rtol=1e-3)
 
 
-def _weight_with(case: Layer, tree: dict, factor: float) -> torch.Tensor:
-    return tree["weight"] + factor * (tree["B"] @ tree["A"])
+def _weight_with(run: CaseRun[Layer], factor: float) -> torch.Tensor:
+    return run.tree["weight"] + factor * (run.tree["B"] @ run.tree["A"])
 
 
-def _y_with(case: Layer, tree: dict, factor: float, biases: float = 1) -> torch.Tensor:
-    bias = None if tree["bias"] is None else biases * tree["bias"]
-    return nn.functional.linear(tree["x"], _weight_with(case, tree, factor), bias)
+def _y_with(run: CaseRun[Layer], factor: float, biases: float = 1) -> torch.Tensor:
+    bias = None if run.tree["bias"] is None else biases * run.tree["bias"]
+    return nn.functional.linear(run.tree["x"], _weight_with(run, factor), bias)
 
 
-def _right(case: Layer, tree: dict, y: torch.Tensor) -> bool:
-    return near(y, _y_with(case, tree, case.scale))
+def _right(run: CaseRun[Layer], y: torch.Tensor) -> bool:
+    return near(y, _y_with(run, run.case.scale))
 
 
-def _scaled_otherwise(case: Layer, tree: dict, got: dict) -> bool:
+def _scaled_otherwise(run: CaseRun[Layer]) -> bool:
     """The output has a multiple of the update that is neither none nor the right one."""
-    base, update = _y_with(case, tree, 0), _y_with(case, tree, 1) - _y_with(case, tree, 0)
-    factor = ((got["y"] - base) * update).sum() / update.square().sum()
-    return not _right(case, tree, got["y"]) and near(got["y"], base + factor * update)
+    base, update = _y_with(run, 0), _y_with(run, 1) - _y_with(run, 0)
+    factor = ((run.got["y"] - base) * update).sum() / update.square().sum()
+    return not _right(run, run.got["y"]) and near(run.got["y"], base + factor * update)
 
 
-def _gradient_is(weight: Callable[[Layer, dict], torch.Tensor]) -> Callable[[Layer, dict, dict], bool]:
+def _gradient_is(weight: Callable[[CaseRun[Layer]], torch.Tensor]) -> Callable[[CaseRun[Layer]], bool]:
     """A hint's condition: the gradient of x is that of a layer with another weight."""
-    return lambda case, tree, got: (
-        not near(got["grads"]["x"], tree["grad"] @ _weight_with(case, tree, case.scale))
-        and near(got["unmerged_weight"], tree["weight"])
-        and near(got["grads"]["x"], tree["grad"] @ weight(case, tree))
+    return lambda run: (
+        not near(run.got["grads"]["x"], run.tree["grad"] @ _weight_with(run, run.case.scale))
+        and near(run.got["unmerged_weight"], run.tree["weight"])
+        and near(run.got["grads"]["x"], run.tree["grad"] @ weight(run))
     )
 
 
@@ -147,55 +155,55 @@ LORA_LINEAR = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: any("base" in name or name in ("weight", "bias") for name in got["trainable"]),
+            lambda run: any("base" in name or name in ("weight", "bias") for name in run.got["trainable"]),
             "The base layer still trains. Switch it off in __init__, weight and bias: base.requires_grad_(False).",
         ),
         Hint(
-            lambda case, tree, got: got["trainable"].get("lora_A") == [case.n_in, case.rank],
+            lambda run: run.got["trainable"].get("lora_A") == [run.case.n_in, run.case.rank],
             "The factors are stored transposed. As in peft, lora_A is (rank, n_in) and lora_B is (n_out, rank).",
         ),
         Hint(
-            lambda case, tree, got: set(got["trainable"]) != {"lora_A", "lora_B"} or got["y"] is None,
+            lambda run: set(run.got["trainable"]) != {"lora_A", "lora_B"} or run.got["y"] is None,
             "What trains should be two nn.Parameter called lora_A, of shape (rank, n_in), and lora_B, (n_out, rank), "
             "and nothing else.",
         ),
         Hint(
-            lambda case, tree, got: not got["keeps_base"],
+            lambda run: not run.got["keeps_base"],
             "self.base is not the layer that was given but a copy of it or nothing, so there are two weights or none "
             "to merge into. Write self.base = base.",
         ),
         Hint(
-            lambda case, tree, got: (got["initial_A"] == 0).all() and (got["initial_B"] == 0).all(),
+            lambda run: (run.got["initial_A"] == 0).all() and (run.got["initial_B"] == 0).all(),
             "Both factors start at zero, so the gradient of each, which has the other as a factor, is zero for ever. "
             "Only lora_B starts at zero.",
         ),
         Hint(
-            lambda case, tree, got: (got["initial_A"] == 0).all() and got["initial_B"].any(),
+            lambda run: (run.got["initial_A"] == 0).all() and run.got["initial_B"].any(),
             "The wrong factor starts at zero: by convention lora_A is random and lora_B zero.",
         ),
         Hint(
-            lambda case, tree, got: got["initial_B"].any(),
+            lambda run: run.got["initial_B"].any(),
             "Both factors are random, so a new layer already differs from the one it wraps. Start lora_B at zero.",
         ),
         Hint(
-            lambda case, tree, got: (
-                any(near(got["initial"], _y_with(case, tree, 0, biases)) for biases in (0, 2))
-                and not near(got["initial"], _y_with(case, tree, 0))
+            lambda run: (
+                any(near(run.got["initial"], _y_with(run, 0, biases)) for biases in (0, 2))
+                and not near(run.got["initial"], _y_with(run, 0))
             ),
             "The base's bias is missing or counts twice. self.base(x) has it in it: add the update to that.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.scale != 1 and case.alpha // case.rank != 1 and near(got["y"], _y_with(case, tree, 1.0))
+            lambda run: (
+                run.case.scale != 1 and run.case.alpha // run.case.rank != 1 and near(run.got["y"], _y_with(run, 1.0))
             ),
             "The forward pass forgets the scale: the update is alpha / rank times B A x.",
         ),
         Hint(
-            lambda case, tree, got: case.rank > 1 and near(got["y"], _y_with(case, tree, case.alpha)),
+            lambda run: run.case.rank > 1 and near(run.got["y"], _y_with(run, run.case.alpha)),
             "The update is scaled by alpha alone; the scale is alpha / rank.",
         ),
         Hint(
-            lambda case, tree, got: case.alpha >= case.rank and near(got["y"], _y_with(case, tree, 0)),
+            lambda run: run.case.alpha >= run.case.rank and near(run.got["y"], _y_with(run, 0)),
             "The update is not in the output at all: add alpha / rank times B A x to what the base layer gives.",
         ),
         Hint(
@@ -204,100 +212,99 @@ LORA_LINEAR = Oracle(
             "a root, and multiply by the result once.",
         ),
         Hint(
-            lambda case, tree, got: case.dropout and not _right(case, tree, got["y"]),
+            lambda run: run.case.dropout and not _right(run, run.got["y"]),
             "Dropout acts in eval mode too. nn.Dropout follows train() and eval(); nn.functional.dropout has to be "
             "told with training=self.training.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["merged_weight"], _weight_with(case, tree, 1.0))
-                and not near(got["merged_weight"], _weight_with(case, tree, case.scale))
+            lambda run: (
+                near(run.got["merged_weight"], _weight_with(run, 1.0))
+                and not near(run.got["merged_weight"], _weight_with(run, run.case.scale))
             ),
             "merge() forgets the scale: it adds alpha / rank times B A to the weight.",
         ),
         Hint(
-            lambda case, tree, got: near(got["merged_weight"], tree["weight"]) and _right(case, tree, got["merged"]),
+            lambda run: near(run.got["merged_weight"], run.tree["weight"]) and _right(run, run.got["merged"]),
             "merge() leaves base.weight as it was. Add the update to it in place, so that forward needs only the base.",
         ),
         Hint(
-            lambda case, tree, got: (
-                _right(case, tree, got["y"]) and near(got["merged"], _y_with(case, tree, 2 * case.scale))
-            ),
+            lambda run: _right(run, run.got["y"]) and near(run.got["merged"], _y_with(run, 2 * run.case.scale)),
             "After merge() the update counts twice: it is in the weight, and forward still adds it.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["merged_weight"], _weight_with(case, tree, case.scale))
-                and near(got["merged_twice"], _weight_with(case, tree, 2 * case.scale))
+            lambda run: (
+                near(run.got["merged_weight"], _weight_with(run, run.case.scale))
+                and near(run.got["merged_twice"], _weight_with(run, 2 * run.case.scale))
             ),
             "A second merge() added the update again. Keep a flag, and do nothing when it is already merged.",
         ),
         Hint(
-            lambda case, tree, got: near(got["unmerged_weight"], _weight_with(case, tree, -case.scale)),
+            lambda run: near(run.got["unmerged_weight"], _weight_with(run, -run.case.scale)),
             "A second unmerge() took the update off again. Keep a flag, and do nothing when it is not merged.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["merged_twice"], _weight_with(case, tree, case.scale))
-                and not near(got["unmerged_weight"], tree["weight"])
+            lambda run: (
+                near(run.got["merged_twice"], _weight_with(run, run.case.scale))
+                and not near(run.got["unmerged_weight"], run.tree["weight"])
             ),
             "unmerge() does not bring the old weight back: it takes off exactly what merge() added.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["unmerged_weight"], tree["weight"]) and near(got["unmerged"], _y_with(case, tree, 0))
+            lambda run: (
+                near(run.got["unmerged_weight"], run.tree["weight"]) and near(run.got["unmerged"], _y_with(run, 0))
             ),
             "After unmerge() the update is gone from the output as well: reset the flag, so that forward adds it.",
         ),
         Hint(
-            lambda case, tree, got: got["trainable_after"].keys() - got["trainable"].keys(),
+            lambda run: run.got["trainable_after"].keys() - run.got["trainable"].keys(),
             "After merge() or unmerge() a weight of the base trains: a new nn.Parameter has requires_grad. Change the "
             "old one in place, under torch.no_grad() or through .data.",
         ),
         Hint(
-            _gradient_is(lambda case, tree: tree["weight"]),
+            _gradient_is(lambda run: run.tree["weight"]),
             "The gradient of x lacks the part that comes through the update: a .detach(), .data or torch.no_grad() "
             "cuts x off on its way to lora_A.",
         ),
         Hint(
-            _gradient_is(lambda case, tree: _weight_with(case, tree, case.scale) - tree["weight"]),
+            _gradient_is(lambda run: _weight_with(run, run.case.scale) - run.tree["weight"]),
             "The gradient of x lacks the part that comes through the base. Its parameters are frozen, and that is "
             "enough: call it without torch.no_grad() or .detach().",
         ),
         Hint(
-            lambda case, tree, got: (
-                not near(got["merged_grad"], tree["grad"] @ _weight_with(case, tree, case.scale))
-                if isinstance(got["merged_grad"], torch.Tensor)
-                else isinstance(got["merged"], torch.Tensor)
+            lambda run: (
+                not near(run.got["merged_grad"], run.tree["grad"] @ _weight_with(run, run.case.scale))
+                if isinstance(run.got["merged_grad"], torch.Tensor)
+                else isinstance(run.got["merged"], torch.Tensor)
             ),
             "While the layer is merged, no gradient or a wrong one reaches x. The layers before it still train, so "
             "forward needs it: let merge() alone be hidden from autograd.",
         ),
         Hint(
-            lambda case, tree, got: any(got["grads"][name] is None for name in ("lora_A", "lora_B")),
+            lambda run: any(run.got["grads"][name] is None for name in ("lora_A", "lora_B")),
             "No gradient reaches a factor: a .detach(), .data or torch.no_grad() cuts it off from the output.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["merged_weight"], _weight_with(case, tree, case.scale))
-                and near(got["neighbour_weight"], tree["weight"])
+            lambda run: (
+                near(run.got["merged_weight"], _weight_with(run, run.case.scale))
+                and near(run.got["neighbour_weight"], run.tree["weight"])
             ),
             "A second layer's merge() did nothing: another layer was merged by then, and it was in training mode. Keep "
             "the flag on self, and merge in either mode.",
         ),
         Hint(
-            lambda case, tree, got: (
-                near(got["unmerged_weight"], tree["weight"]) and not near(got["later_weight"], 2 * tree["weight"])
+            lambda run: (
+                near(run.got["unmerged_weight"], run.tree["weight"])
+                and not near(run.got["later_weight"], 2 * run.tree["weight"])
             ),
             "unmerge() brings back a weight from before merge() was called: others may have been loaded since. Take "
             "off what merge() added.",
         ),
         Hint(
-            lambda case, tree, got: case.dropout and (mask_of(case, tree, got) - 1).abs().max() < 0.01,
+            lambda run: run.case.dropout and (mask_of(run) - 1).abs().max() < 0.01,
             "In training nothing is dropped: apply dropout to the update's input before lora_A.",
         ),
         Hint(
-            lambda case, tree, got: case.dropout and got["draws_again"] is False,
+            lambda run: run.case.dropout and run.got["draws_again"] is False,
             "Each pass in training drops the same elements. Draw a new mask in every forward, as nn.Dropout does.",
         ),
         Hint(
@@ -309,22 +316,22 @@ LORA_LINEAR = Oracle(
             "dropout is the probability to drop an element, not to keep it: the kept ones are divided by 1 - p.",
         ),
         Hint(
-            lambda case, tree, got: case.dropout and drops_together(mask_of(case, tree, got) > 0.5),
+            lambda run: run.case.dropout and drops_together(mask_of(run) > 0.5),
             "Whole rows or columns of the input are dropped together. The mask has the shape of x, and each of its "
             "elements is drawn by itself.",
         ),
         Hint(
-            lambda case, tree, got: case.dropout and drops_the_updates_input(Observation(case, tree, got)),
+            lambda run: run.case.dropout and drops_the_updates_input(run),
             "Dropout belongs on the input of the update alone: the base layer sees all of x, and neither the "
             "rank-sized middle nor the output is dropped.",
         ),
         Hint(
-            lambda case, tree, got: starts_random(Observation(case, tree, got)),
+            starts_random,
             "lora_A starts with random values of moderate size, such as kaiming_uniform_ draws: ones make its rows "
             "equal, and torch.empty holds whatever was in that memory.",
         ),
         Hint(
-            lambda case, tree, got: set(got["placed"].values()) != {"bfloat16 on meta"},
+            lambda run: set(run.got["placed"].values()) != {"bfloat16 on meta"},
             "A factor has not the dtype or the device of base.weight: torch.zeros by itself is float32 on the CPU. "
             "base.weight.new_zeros(n_out, rank) has both.",
         ),

@@ -10,7 +10,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.nf4 import BLOCK, SECOND_BLOCK, Weights, another
 from labkit.oracles.lab08.nf4_read import CODEBOOK, Read, bits_per_weight, blocks_of, nearest, read
 from labkit.oracles.lab08.small_task import loss_after_training
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 MOST_BITS = {True: 4.15, False: 4.51}
 """Bits kept for a weight with quantized scales and with float32 scales, from MANY weights on."""
@@ -20,7 +20,7 @@ MANY = 2**16
 WORSE = 1.02
 
 
-def right_kinds(run: Observation) -> str | None:
+def right_kinds(run: CaseRun) -> str | None:
     codebook, state, back = run.got["codebook"], run.got["state"], run.got["back"]
     if not isinstance(codebook, torch.Tensor) or codebook.dtype != torch.float32 or codebook.shape != (16,):
         return f"nf4_codebook should return a float32 tensor of 16 values, and returned {_kind(codebook)}"
@@ -37,7 +37,7 @@ def _kind(value: object) -> str:
     return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
 
 
-def published_code(run: Observation) -> str | None:
+def published_code(run: CaseRun) -> str | None:
     wanted = torch.tensor(CODEBOOK)
     off = (run.got["codebook"] - wanted).abs()
     if bool((off <= 1e-4).all()):
@@ -46,8 +46,8 @@ def published_code(run: Observation) -> str | None:
     return f"code {at} is {float(run.got['codebook'][at]):.6g}, but {CODEBOOK[at]:.6g} was published"
 
 
-def few_bits(run: Observation) -> str | None:
-    bits, most = bits_per_weight(run.case, run.got), MOST_BITS[run.case.double]
+def few_bits(run: CaseRun) -> str | None:
+    bits, most = bits_per_weight(run), MOST_BITS[run.case.double]
     if bits < LEAST_BITS:
         return f"the state has {bits:.3f} bits for a weight, too few for the codes and a scale for each {BLOCK}"
     if run.case.numel < MANY:
@@ -55,20 +55,20 @@ def few_bits(run: Observation) -> str | None:
     return f"{bits:.3f} bits are kept for a weight; at most {most} are allowed" if bits > most else None
 
 
-def all_in_the_state(run: Observation) -> str | None:
+def all_in_the_state(run: CaseRun) -> str | None:
     if run.got["stays"] is True:
         return None
     return "dequantize_nf4 gives something else once a weight of another size was quantized"
 
 
-def zeros_stay(run: Observation) -> str | None:
-    found = read(run.case, run.tree, run.got)
+def zeros_stay(run: CaseRun) -> str | None:
+    found = read(run)
     off = (found.scale == 0) & (found.back != 0).any(1)
     return f"block {int(off.nonzero()[0])} has only zeros, and came back with others" if off.any() else None
 
 
-def right_scales(run: Observation) -> str | None:
-    found = read(run.case, run.tree, run.got)
+def right_scales(run: CaseRun) -> str | None:
+    found = read(run)
     off = (found.used - found.scale).abs() > found.scale_allowed()
     if not off.any():
         return None
@@ -79,8 +79,8 @@ def right_scales(run: Observation) -> str | None:
     )
 
 
-def nearest_codes(run: Observation) -> str | None:
-    found = read(run.case, run.tree, run.got)
+def nearest_codes(run: CaseRun) -> str | None:
+    found = read(run)
     bad = found.off_grid() | found.not_nearest()
     if not bad.any():
         return None
@@ -89,7 +89,7 @@ def nearest_codes(run: Observation) -> str | None:
     return f"a weight of {u:.4g} x scale came back as {code:.4g} x scale, which is not the nearest code"
 
 
-def trains_as_well(run: Observation) -> str | None:
+def trains_as_well(run: CaseRun) -> str | None:
     """QLoRA's loss is LoRA's, but for 2 %."""
     if not run.case.task:
         return None
@@ -103,16 +103,14 @@ def trains_as_well(run: Observation) -> str | None:
 
 def reads(holds):
     """A hint's condition on what is read from the values."""
-    return lambda case, tree, got: holds(read(case, tree, got))
+    return lambda run: holds(read(run))
 
 
-def _scales_of_another(case: Weights, tree: dict, got: dict) -> bool:
+def _scales_of_another(run: CaseRun[Weights]) -> bool:
     """The largest weights came back with the scales of the weight that was quantized in between."""
-    found, other = (read(case, {"w": w}, got) for w in (tree["w"], another(tree["w"])))
+    found, other = (read(replace(run, tree={"w": w})) for w in (run.tree["w"], another(run.tree["w"])))
     scale = other.scale
-    return right_scales(Observation(case, tree, got)) is not None and bool(
-        ((found.used - scale).abs() <= 0.02 * scale).float().mean() > 0.9
-    )
+    return right_scales(run) is not None and bool(((found.used - scale).abs() <= 0.02 * scale).float().mean() > 0.9)
 
 
 def _one_scale(found: Read) -> bool:
@@ -225,63 +223,57 @@ NF4 = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: _evenly_spaced(got["codebook"]),
+            lambda run: _evenly_spaced(run.got["codebook"]),
             "These are 16 evenly spaced values, an ordinary 4-bit integer. NormalFloat takes quantiles of the normal "
             "distribution, which are dense around 0.",
         ),
         Hint(
-            lambda case, tree, got: not (got["codebook"] == 0).any(),
+            lambda run: not (run.got["codebook"] == 0).any(),
             "Zero is not among the codes, so no zero would survive. The negative and the positive half are made apart, "
             "with 0 between them: 7 values below it and 8 above.",
         ),
         Hint(
-            lambda case, tree, got: float(got["codebook"].abs().max()) > 1.01,
+            lambda run: float(run.got["codebook"].abs().max()) > 1.01,
             "The code should reach from -1 to 1: divide the quantiles by the largest.",
         ),
         Hint(
-            lambda case, tree, got: (got["codebook"] + torch.tensor(CODEBOOK).flip(0)).abs().max() < 1e-3,
+            lambda run: (run.got["codebook"] + torch.tensor(CODEBOOK).flip(0)).abs().max() < 1e-3,
             "The code is mirrored: 8 of its values are positive and 7 negative.",
         ),
         Hint(
-            lambda case, tree, got: bool((got["codebook"].diff() <= 0).any()),
+            lambda run: bool((run.got["codebook"].diff() <= 0).any()),
             "The values are not in ascending order: sort them, from -1 to 1.",
         ),
         Hint(
-            lambda case, tree, got: published_code(Observation(case, tree, got)),
+            published_code,
             "Take 9 evenly spaced probabilities from 0.9677083 to 0.5 for the positive half and 8 for the negative "
             "one, without the 0.5; their quantiles, divided by the largest, and a 0.",
         ),
         Hint(
-            lambda case, tree, got: got["back"].isnan().any() or zeros_stay(Observation(case, tree, got)),
+            lambda run: run.got["back"].isnan().any() or zeros_stay(run),
             "A block of zeros has the scale 0, and 0 / 0 is NaN. Divide by another number there; any will do.",
         ),
         Hint(
-            lambda case, tree, got: (
-                bits_per_weight(case, got) < LEAST_BITS or not got["stays"] or _scales_of_another(case, tree, got)
-            ),
+            lambda run: bits_per_weight(run) < LEAST_BITS or not run.got["stays"] or _scales_of_another(run),
             "Something is kept outside of the state, and belongs to whatever was quantized last. All that "
             "dequantize_nf4 needs has to be in the dict.",
         ),
         Hint(
-            lambda case, tree, got: few_bits(Observation(case, tree, got)) and bits_per_weight(case, got) > 7.9,
+            lambda run: few_bits(run) and bits_per_weight(run) > 7.9,
             "A code of 4 bits takes a byte or more for itself. Pack two into each uint8: high * 16 + low.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.double and few_bits(Observation(case, tree, got)) and bits_per_weight(case, got) < 4.2
-            ),
+            lambda run: run.case.double and few_bits(run) and bits_per_weight(run) < 4.2,
             "The zeros that filled up the last group of scales are kept too. Cut them off before they go into the "
             "dict.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.double and few_bits(Observation(case, tree, got)) and bits_per_weight(case, got) < 4.6
-            ),
+            lambda run: run.case.double and few_bits(run) and bits_per_weight(run) < 4.6,
             "The scales were quantized once only, to floats: 32 bits for 64 weights are half a bit for each. With "
             "double=True keep one byte for each scale.",
         ),
         Hint(
-            lambda case, tree, got: few_bits(Observation(case, tree, got)),
+            few_bits,
             "More is kept than codes and scales. A weight has 4 bits, a block of 64 one scale, and 256 scales "
             "share one float32.",
         ),
@@ -316,7 +308,7 @@ NF4 = Oracle(
             "codes, not with the codes.",
         ),
         Hint(
-            lambda case, tree, got: not case.double and _other_blocks(read(case, tree, got)),
+            lambda run: not run.case.double and _other_blocks(read(run)),
             f"The blocks are not of {BLOCK} weights in a row, in the order of w.flatten().",
         ),
         Hint(
@@ -352,7 +344,7 @@ NF4 = Oracle(
             "codes, not with the codes.",
         ),
         Hint(
-            lambda case, tree, got: case.double and right_scales(Observation(case, tree, got)),
+            lambda run: run.case.double and right_scales(run),
             "The scales come back too far off. Take their mean off, and give every 256 of them a step of their own: "
             "the largest magnitude / 127.",
         ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from labkit.exercises.lab08.nf4 import BLOCK, SECOND_BLOCK, Weights
+from labkit.spec import CaseRun
 
 CODEBOOK = (
     -1.0,
@@ -104,12 +105,12 @@ class Read:
         return exact + 1.01 * steps * self.scale_steps(centred) if self.case.double else exact
 
 
-def read(case: Weights, tree: dict, got: dict) -> Read:
-    w, back = (t.double().reshape(-1) for t in (tree["w"], got["back"]))
-    return Read(case, blocks_of(w, BLOCK), blocks_of(back, BLOCK))
+def read(run: CaseRun[Weights]) -> Read:
+    w, back = (t.double().reshape(-1) for t in (run.tree["w"], run.got["back"]))
+    return Read(run.case, blocks_of(w, BLOCK), blocks_of(back, BLOCK))
 
 
-def bits_per_weight(case: Weights, got: dict) -> float:
+def bits_per_weight(run: CaseRun[Weights]) -> float:
     """Of all tensors, and of names longer than any that a person would give them."""
-    n_bytes = sum(tensor.nbytes + max(0, len(str(name)) - LONGEST_NAME) for name, tensor in got["state"].items())
-    return 8 * n_bytes / case.numel
+    n_bytes = sum(tensor.nbytes + max(0, len(str(name)) - LONGEST_NAME) for name, tensor in run.got["state"].items())
+    return 8 * n_bytes / run.case.numel

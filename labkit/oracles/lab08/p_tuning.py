@@ -9,22 +9,22 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.p_tuning import PTuning, train
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet
-from labkit.spec import Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 Weights = dict[str, torch.Tensor]
 
 
-def expected(case: PTuning, tree: dict) -> dict:
+def expected(run: CaseRun[PTuning]) -> dict:
     """What peft says, which trains its prompt network and nothing else."""
     from peft import PromptEncoderConfig
 
     config = PromptEncoderConfig(
         task_type="CAUSAL_LM",
-        num_virtual_tokens=case.n_prompt,
-        encoder_reparameterization_type=case.kind,
-        encoder_hidden_size=case.width,
+        num_virtual_tokens=run.case.n_prompt,
+        encoder_reparameterization_type=run.case.kind,
+        encoder_hidden_size=run.case.width,
     )
-    model = in_peft(case, tree, config, tree["encoder"])
+    model = in_peft(run, config, run.tree["encoder"])
     encoder = model.prompt_encoder["default"]
 
     def prompt() -> torch.Tensor:
@@ -33,10 +33,10 @@ def expected(case: PTuning, tree: dict) -> dict:
     first = prompt().detach()
     with quiet():
         losses = train(
-            model.base_model, prompt, [item for item in model.parameters() if item.requires_grad], tree["target"]
+            model.base_model, prompt, [item for item in model.parameters() if item.requires_grad], run.tree["target"]
         )
     return {
-        "parameters": {name: list(item.shape) for name, item in sorted(tree["encoder"].items())},
+        "parameters": {name: list(item.shape) for name, item in sorted(run.tree["encoder"].items())},
         "prompt": first,
         "trained": sorted(f"prompt network: {name}" for name, _ in encoder.named_parameters()),
         "frozen": True,
@@ -47,12 +47,12 @@ def expected(case: PTuning, tree: dict) -> dict:
     }
 
 
-def made_by(encode: Callable[[PTuning, Weights], torch.Tensor], kind: str) -> Callable[[PTuning, dict, dict], bool]:
+def made_by(encode: Callable[[PTuning, Weights], torch.Tensor], kind: str) -> Callable[[CaseRun[PTuning]], bool]:
     """A hint's condition: the wrong prompt of a network of this kind is made in this way."""
-    return lambda case, tree, got: (
-        case.kind == kind
-        and not close(got["prompt"], expected(case, tree)["prompt"])
-        and close(got["prompt"], encode(case, tree["encoder"]))
+    return lambda run: (
+        run.case.kind == kind
+        and not close(run.got["prompt"], expected(run)["prompt"])
+        and close(run.got["prompt"], encode(run.case, run.tree["encoder"]))
     )
 
 
@@ -77,12 +77,12 @@ def alone(case: PTuning, w: Weights) -> torch.Tensor:
     return linear(torch.relu(linear(lstm(w["embedding.weight"][None])[0][0], w, 0)), w, 2).detach()
 
 
-def lacks(ending: str, kind: str) -> Callable[[PTuning, dict, dict], bool]:
+def lacks(ending: str, kind: str) -> Callable[[CaseRun[PTuning]], bool]:
     """A hint's condition: the network of this kind is there, and has no parameter whose name ends so."""
-    return lambda case, tree, got: (
-        case.kind == kind
-        and "mlp_head.0.weight" in got["parameters"]
-        and not any(name.endswith(ending) for name in got["parameters"])
+    return lambda run: (
+        run.case.kind == kind
+        and "mlp_head.0.weight" in run.got["parameters"]
+        and not any(name.endswith(ending) for name in run.got["parameters"])
     )
 
 
@@ -95,15 +95,15 @@ P_TUNING = Oracle(
     tolerance=CLOSE,
     diagnose=(
         Hint(
-            lambda case, tree, got: list(got["parameters"]) == ["embedding.weight"],
+            lambda run: list(run.got["parameters"]) == ["embedding.weight"],
             "There is only the table, which is prompt tuning. p-tuning puts a network behind it, mlp_head or lstm_head "
             "and mlp_head.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.kind == "LSTM"
-                and "mlp_head.4.weight" in got["parameters"]
-                and not any(name.startswith("lstm_head") for name in got["parameters"])
+            lambda run: (
+                run.case.kind == "LSTM"
+                and "mlp_head.4.weight" in run.got["parameters"]
+                and not any(name.startswith("lstm_head") for name in run.got["parameters"])
             ),
             "The MLP was built where an LSTM was asked for: look at `kind`.",
         ),
@@ -122,31 +122,31 @@ P_TUNING = Oracle(
             "hidden.",
         ),
         Hint(
-            lambda case, tree, got: case.kind == "LSTM" and "mlp_head.4.weight" in got["parameters"],
+            lambda run: run.case.kind == "LSTM" and "mlp_head.4.weight" in run.got["parameters"],
             "Behind the LSTM the head has two linear layers with a ReLU between them, and not three.",
         ),
         Hint(
-            lambda case, tree, got: got["parameters"].keys() != tree["encoder"].keys(),
+            lambda run: run.got["parameters"].keys() != run.tree["encoder"].keys(),
             "The parameters do not have peft's names, so that its checkpoints would not load: embedding, lstm_head, "
             "and a torch.nn.Sequential named mlp_head.",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["parameters"]["embedding.weight"] != list(tree["encoder"]["embedding.weight"].shape)
+            lambda run: (
+                run.got["parameters"]["embedding.weight"] != list(run.tree["encoder"]["embedding.weight"].shape)
             ),
             "The table holds one row of `hidden` numbers for each of the n_prompt positions.",
         ),
         Hint(
-            lambda case, tree, got: got["parameters"] != {n: list(item.shape) for n, item in tree["encoder"].items()},
+            lambda run: run.got["parameters"] != {n: list(item.shape) for n, item in run.tree["encoder"].items()},
             "A layer has the wrong width: `width` is the inner one, 2 x width behind an LSTM that reads in both "
             "directions, and the last layer leads back to `hidden`.",
         ),
         Hint(
-            lambda case, tree, got: got["prompt"].dim() == 3,
+            lambda run: run.got["prompt"].dim() == 3,
             "The prompt has no batch axis: return (n_prompt, hidden).",
         ),
         Hint(
-            lambda case, tree, got: close(got["prompt"], tree["encoder"]["embedding.weight"]),
+            lambda run: close(run.got["prompt"], run.tree["encoder"]["embedding.weight"]),
             "The table itself came back: the network behind it was built, but never used.",
         ),
         Hint(made_by(mlp(between=lambda x: x), "MLP"), BETWEEN),
@@ -159,48 +159,48 @@ P_TUNING = Oracle(
             "or give it (n_prompt, hidden) without a batch axis.",
         ),
         Hint(
-            lambda case, tree, got: case.kind == "LSTM" and not close(got["prompt"], expected(case, tree)["prompt"]),
+            lambda run: run.case.kind == "LSTM" and not close(run.got["prompt"], expected(run)["prompt"]),
             "The LSTM's prompt differs: its output for all positions (not its last state) goes through linear, ReLU, "
             "linear.",
         ),
         Hint(
-            lambda case, tree, got: any("embed" in n or "wte" in n for n in got["trained"] if n.startswith("model: ")),
+            lambda run: any("embed" in n or "wte" in n for n in run.got["trained"] if n.startswith("model: ")),
             "The model's own embeddings train too. p-tuning trains the prompt network alone: no parameter of the model "
             "goes to the optimizer.",
         ),
         Hint(
-            lambda case, tree, got: any(name.startswith("model: ") for name in got["trained"]),
+            lambda run: any(name.startswith("model: ") for name in run.got["trained"]),
             "Parameters of the model go to the optimizer. p-tuning trains the prompt network alone.",
         ),
         Hint(
-            lambda case, tree, got: "neither's" in got["trained"],
+            lambda run: "neither's" in run.got["trained"],
             "trained_parameters returns something that is neither the model's nor the network's: return the parameters "
             "themselves, not copies.",
         ),
         Hint(
-            lambda case, tree, got: len(got["trained"]) < len(tree["encoder"]),
+            lambda run: len(run.got["trained"]) < len(run.tree["encoder"]),
             "Parameters of the prompt network are missing: its table and its layers all train.",
         ),
         Hint(
-            lambda case, tree, got: not got["frozen"],
+            lambda run: not run.got["frozen"],
             "The model still computes gradients for its own weights, which costs the memory that this was to save: "
             "switch requires_grad off for all of them.",
         ),
         Hint(
-            lambda case, tree, got: got["losses"] == [] and got["live"] is False,
+            lambda run: run.got["losses"] == [] and run.got["live"] is False,
             "Nothing trains: the prompt network was frozen as well.",
         ),
         Hint(
-            lambda case, tree, got: not got["live"],
+            lambda run: not run.got["live"],
             "A part of the prompt network was frozen as well: its table and its layers all train.",
         ),
         Hint(
-            lambda case, tree, got: close(got["prompt"], expected(case, tree)["prompt"]),
+            lambda run: close(run.got["prompt"], expected(run)["prompt"]),
             "The prompt is right, but not all of the network learns from it: a .detach(), .data or a stored result "
             "stands between. Make the prompt anew from the parameters in each forward.",
         ),
         Hint(
-            lambda case, tree, got: case.kind == "MLP",
+            lambda run: run.case.kind == "MLP",
             "The MLP's prompt differs: the whole table, in order and as it is, goes through linear, ReLU, linear, "
             "ReLU, linear, and nothing is added or dropped.",
         ),

@@ -10,30 +10,31 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.prefix_tuning import Prefix, cache_shape
 from labkit.exercises.lab08.prompt_tuning import at_text, model_of
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet, run_in_peft
-from labkit.spec import Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 
-def true_prefix(case: Prefix, tree: dict) -> torch.Tensor:
+def true_prefix(run: CaseRun[Prefix]) -> torch.Tensor:
     """The table, or what the network makes of it."""
-    weights = tree["encoder"]
-    return weights["embedding.weight"] if case.bottleneck is None else through(torch.tanh)(weights)
+    weights = run.tree["encoder"]
+    return weights["embedding.weight"] if run.case.bottleneck is None else through(torch.tanh)(weights)
 
 
-def expected(case: Prefix, tree: dict) -> dict:
+def expected(run: CaseRun[Prefix]) -> dict:
     """What peft says; of a second call, what the model says behind a cache made by hand."""
+    case = run.case
     from peft import PrefixTuningConfig
 
     more = {"prefix_projection": True, "encoder_hidden_size": case.bottleneck} if case.bottleneck else {}
     config = PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=case.n_prompt, **more)
-    model = in_peft(case, tree, config, tree["encoder"])
+    model = in_peft(run, config, run.tree["encoder"])
     encoder = model.prompt_encoder["default"]
     return {
-        "parameters": {name: list(item.shape) for name, item in sorted(tree["encoder"].items())},
+        "parameters": {name: list(item.shape) for name, item in sorted(run.tree["encoder"].items())},
         "prefix": encoder(torch.arange(case.n_prompt)).detach(),
         "cache": cache_shape(case),
-        **run_in_peft(model, tree),
+        **run_in_peft(model, run.tree),
         "grads": {name: parameter.grad for name, parameter in sorted(encoder.named_parameters())},
-        "again": fed(case, tree, layers=negated),
+        "again": fed(run, layers=negated),
     }
 
 
@@ -88,12 +89,13 @@ def never_moved(case: Prefix, prefix: torch.Tensor) -> Layers:
     return list(zip(parts[0::2], parts[1::2]))
 
 
-def fed(case: Prefix, tree: dict, layers: Callable = layers_of, mask: str = "right", restart: bool = False):
+def fed(run: CaseRun[Prefix], layers: Callable = layers_of, mask: str = "right", restart: bool = False):
     """The logits that one mistake leads to."""
+    case = run.case
     from transformers import DynamicCache
 
-    model = model_of(case, tree["weights"])
-    given = tree["attention_mask"]
+    model = model_of(case, run.tree["weights"])
+    given = run.tree["attention_mask"]
     batch = len(given)
     ones = given.new_ones(batch, case.n_prompt)
     masks = {
@@ -102,39 +104,41 @@ def fed(case: Prefix, tree: dict, layers: Callable = layers_of, mask: str = "rig
         "as given": torch.cat((given, 0 * ones), 1),
         "none": torch.ones(batch, case.n_prompt + case.length, dtype=torch.long),
     }
-    prefix = true_prefix(case, tree)
+    prefix = true_prefix(run)
     pairs = [tuple(part.expand(batch, -1, -1, -1) for part in pair) for pair in layers(case, prefix)]
     more = {"position_ids": torch.arange(case.length)[None]} if restart else {}
     with torch.no_grad(), quiet():
-        output = model(tree["input_ids"], past_key_values=DynamicCache(pairs), attention_mask=masks[mask], **more)
+        output = model(run.tree["input_ids"], past_key_values=DynamicCache(pairs), attention_mask=masks[mask], **more)
     return at_text(output.logits, given)
 
 
-def without_prefix(case: Prefix, tree: dict, got: dict) -> bool:
+def without_prefix(run: CaseRun[Prefix]) -> bool:
+    tree = run.tree
     with torch.no_grad(), quiet():
-        output = model_of(case, tree["weights"])(tree["input_ids"], attention_mask=tree["attention_mask"])
-    return close(got["logits"], at_text(output.logits, tree["attention_mask"]))
+        output = model_of(run.case, tree["weights"])(tree["input_ids"], attention_mask=tree["attention_mask"])
+    return close(run.got["logits"], at_text(output.logits, tree["attention_mask"]))
 
 
-def logits_are(**mistake) -> Callable[[Prefix, dict, dict], bool]:
+def logits_are(**mistake) -> Callable[[CaseRun[Prefix]], bool]:
     """A hint's condition: the logits are wrong, and are those of the model fed in this way."""
 
-    def holds(case: Prefix, tree: dict, got: dict) -> bool:
-        return not close(got["logits"], fed(case, tree)) and close(got["logits"], fed(case, tree, **mistake))
+    def holds(run: CaseRun[Prefix]) -> bool:
+        return not close(run.got["logits"], fed(run)) and close(run.got["logits"], fed(run, **mistake))
 
     return holds
 
 
-def shape_of(name: str, shape: Callable[[Prefix], list[int]]) -> Callable[[Prefix, dict, dict], bool]:
+def shape_of(name: str, shape: Callable[[Prefix], list[int]]) -> Callable[[CaseRun[Prefix]], bool]:
     """A hint's condition: a parameter of the encoder has this wrong shape."""
-    return lambda case, tree, got: (
-        got["parameters"][name] == shape(case) and got["parameters"][name] != list(tree["encoder"][name].shape)
+    return lambda run: (
+        run.got["parameters"][name] == shape(run.case)
+        and run.got["parameters"][name] != list(run.tree["encoder"][name].shape)
     )
 
 
-def prefix_is(encode: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> Callable[[Prefix, dict, dict], bool]:
+def prefix_is(encode: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> Callable[[CaseRun[Prefix]], bool]:
     """A hint's condition: with a bottleneck, the wrong prefix is made in this way."""
-    return lambda case, tree, got: case.bottleneck is not None and close(got["prefix"], encode(tree["encoder"]))
+    return lambda run: run.case.bottleneck is not None and close(run.got["prefix"], encode(run.tree["encoder"]))
 
 
 def through(between: Callable[[torch.Tensor], torch.Tensor], after=lambda out: out) -> Callable[[dict], torch.Tensor]:
@@ -168,18 +172,19 @@ PREFIX_TUNING = Oracle(
     tolerance=CLOSE,
     diagnose=(
         Hint(
-            lambda case, tree, got: case.bottleneck is not None and list(got["parameters"]) == ["embedding.weight"],
+            lambda run: run.case.bottleneck is not None and list(run.got["parameters"]) == ["embedding.weight"],
             "With a bottleneck the prefix comes out of a network: a narrow embedding, then a torch.nn.Sequential named "
             "transform of linear, tanh, linear.",
         ),
         Hint(
-            lambda case, tree, got: case.bottleneck is None and "transform.0.weight" in got["parameters"],
+            lambda run: run.case.bottleneck is None and "transform.0.weight" in run.got["parameters"],
             "Without a bottleneck there is no network: the embedding holds the whole prefix.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.bottleneck is not None
-                and got["parameters"]["embedding.weight"] == [case.n_prompt, case.n_layers * 2 * case.kv_width]
+            lambda run: (
+                run.case.bottleneck is not None
+                and run.got["parameters"]["embedding.weight"]
+                == [run.case.n_prompt, run.case.n_layers * 2 * run.case.kv_width]
             ),
             "With a bottleneck the table is narrow: (n_prompt, key heads x head_dim). The network widens it.",
         ),
@@ -196,11 +201,11 @@ PREFIX_TUNING = Oracle(
             "config.head_dim numbers.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.bottleneck is None
-                and got["parameters"]["embedding.weight"][1]
-                == case.n_layers * 2 * case.n_kv_heads * (case.hidden // case.n_heads)
-                != case.n_layers * 2 * case.kv_width
+            lambda run: (
+                run.case.bottleneck is None
+                and run.got["parameters"]["embedding.weight"][1]
+                == run.case.n_layers * 2 * run.case.n_kv_heads * (run.case.hidden // run.case.n_heads)
+                != run.case.n_layers * 2 * run.case.kv_width
             ),
             "A head is not hidden / heads wide in every model: take config.head_dim.",
         ),
@@ -217,13 +222,13 @@ PREFIX_TUNING = Oracle(
             "The table of the network is as wide as the keys of one layer, kv_width, not as the hidden state.",
         ),
         Hint(
-            lambda case, tree, got: list(got["parameters"]) != sorted(tree["encoder"]),
+            lambda run: list(run.got["parameters"]) != sorted(run.tree["encoder"]),
             "The parameters do not have peft's names, so that its checkpoints would not load: an embedding, and with a "
             "bottleneck a torch.nn.Sequential named transform.",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["parameters"] != {name: list(item.shape) for name, item in sorted(tree["encoder"].items())}
+            lambda run: (
+                run.got["parameters"] != {name: list(item.shape) for name, item in sorted(run.tree["encoder"].items())}
             ),
             "Some part of the encoder has another shape than in peft. The network goes from key heads x head_dim to "
             "the bottleneck, and from there to the whole width.",
@@ -237,24 +242,27 @@ PREFIX_TUNING = Oracle(
             "There is a tanh after the last layer too, which keeps keys and values between -1 and 1: leave it out.",
         ),
         Hint(
-            lambda case, tree, got: got["prefix"].dim() == 3,
+            lambda run: run.got["prefix"].dim() == 3,
             "The encoder has no batch axis: it returns (n_prompt, width), and with_prefix expands it over the texts.",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["cache"] == [case.batch, case.n_prompt, case.n_kv_heads, case.head_dim] != cache_shape(case)
+            lambda run: (
+                run.got["cache"]
+                == [run.case.batch, run.case.n_prompt, run.case.n_kv_heads, run.case.head_dim]
+                != cache_shape(run.case)
             ),
             "Heads and positions have changed places: keys and values are (batch, key heads, n_prompt, head_dim).",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["cache"] == [case.batch, case.n_kv_heads, case.n_prompt + case.length, case.head_dim]
+            lambda run: (
+                run.got["cache"]
+                == [run.case.batch, run.case.n_kv_heads, run.case.n_prompt + run.case.length, run.case.head_dim]
             ),
             "The cache of an earlier call was handed over again, and by then the text is in it too. Make a new one in "
             "every call.",
         ),
         Hint(
-            lambda case, tree, got: got["cache"] in (cache_shape(case)[1:], [1, *cache_shape(case)[1:]]),
+            lambda run: run.got["cache"] in (cache_shape(run.case)[1:], [1, *cache_shape(run.case)[1:]]),
             "Keys and values are those of one text. Give them a batch axis, and expand it over all texts.",
         ),
         Hint(
@@ -291,36 +299,36 @@ PREFIX_TUNING = Oracle(
             "at the length of the cache.",
         ),
         Hint(
-            lambda case, tree, got: got["loss"] is None and isinstance(got["logits"], torch.Tensor),
+            lambda run: run.got["loss"] is None and isinstance(run.got["logits"], torch.Tensor),
             "No loss came back: hand the labels to the model as well. They are as long as the text, and need nothing "
             "in front.",
         ),
         Hint(
-            lambda case, tree, got: any(grad is None or not grad.any() for grad in got["grads"].values()),
+            lambda run: any(grad is None or not grad.any() for grad in run.got["grads"].values()),
             "No gradient reaches the prefix: a .detach(), .data or torch.no_grad() cuts it off on its way into the "
             "cache.",
         ),
         Hint(
-            lambda case, tree, got: got["prefix"].shape != true_prefix(case, tree).shape,
+            lambda run: run.got["prefix"].shape != true_prefix(run).shape,
             "The encoder returns a matrix (n_prompt, width), one row for each position.",
         ),
         Hint(
-            lambda case, tree, got: not close(got["prefix"], true_prefix(case, tree)),
+            lambda run: not close(run.got["prefix"], true_prefix(run)),
             "The encoder's output is off. Without a bottleneck it is the table as it stands, and with one nothing but "
             "linear, tanh, linear of it.",
         ),
         Hint(
-            lambda case, tree, got: not close(got["logits"], fed(case, tree)),
+            lambda run: not close(run.got["logits"], fed(run)),
             "The logits are off. Each layer gets its own keys and values for every text, in the prefix's order and as "
             "they are, and the model counts positions by itself.",
         ),
         Hint(
-            lambda case, tree, got: close(got["again"], got["logits"]),
+            lambda run: close(run.got["again"], run.got["logits"]),
             "A second call with another prefix gave the logits of the first one: something is kept between the calls. "
             "Make the cache from the prefix in every call.",
         ),
         Hint(
-            lambda case, tree, got: not close(got["loss"], expected(case, tree)["loss"]),
+            lambda run: not close(run.got["loss"], expected(run)["loss"]),
             "The logits are right and the labels are not: hand them over as they are, as long as the text.",
         ),
     ),

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.prompt_tuning import IGNORED, SoftPrompt, at_text, backpropagated, model_of
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 """Two float32 roads through two small layers differ by 1e-6; the mildest mistake moves a logit by more than 1e-2."""
@@ -26,12 +26,12 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def in_peft(case: SoftPrompt, tree: dict, config: Any, encoder: dict[str, torch.Tensor]) -> torch.nn.Module:
+def in_peft(run: CaseRun[SoftPrompt], config: Any, encoder: dict[str, torch.Tensor]) -> torch.nn.Module:
     """The case's model inside peft, its prompt encoder with these weights."""
     from peft import get_peft_model
 
     with quiet():
-        model = get_peft_model(model_of(case, tree["weights"]), config).eval()
+        model = get_peft_model(model_of(run.case, run.tree["weights"]), config).eval()
     model.prompt_encoder["default"].load_state_dict(encoder)
     return model
 
@@ -48,36 +48,35 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and torch.allclose(a, b.to(a.dtype), atol=2e-4, rtol=2e-4)
 
 
-def expected(case: SoftPrompt, tree: dict) -> dict:
+def expected(run: CaseRun[SoftPrompt]) -> dict:
     """What peft says, and a model that stays as it was."""
     from peft import PromptTuningConfig
 
-    config = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=case.n_prompt)
-    model = in_peft(case, tree, config, {"embedding.weight": tree["prompt"]})
+    config = PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=run.case.n_prompt)
+    model = in_peft(run, config, {"embedding.weight": run.tree["prompt"]})
     return {
         "is_parameter": True,
         "frozen": True,
-        "trained": [[case.n_prompt, case.hidden]],
-        "start": model.get_input_embeddings().weight.detach()[tree["init_ids"]],
+        "trained": [[run.case.n_prompt, run.case.hidden]],
+        "start": model.get_input_embeddings().weight.detach()[run.tree["init_ids"]],
         "embedding_kept": True,
-        **run_in_peft(model, tree),
+        **run_in_peft(model, run.tree),
         "grad": model.prompt_encoder["default"].embedding.weight.grad,
     }
 
 
-def logits_are(**mistake) -> Callable[[SoftPrompt, dict, dict], bool]:
+def logits_are(**mistake) -> Callable[[CaseRun[SoftPrompt]], bool]:
     """A hint's condition: the logits are wrong, and are those of the model fed in this way."""
 
-    def holds(case: SoftPrompt, tree: dict, got: dict) -> bool:
-        return not close(got["logits"], fed(case, tree)) and close(got["logits"], fed(case, tree, **mistake))
+    def holds(run: CaseRun[SoftPrompt]) -> bool:
+        return not close(run.got["logits"], fed(run)) and close(run.got["logits"], fed(run, **mistake))
 
     return holds
 
 
-def fed(
-    case: SoftPrompt, tree: dict, mask: str = "right", prompt_first: bool = True, positions: str = ""
-) -> torch.Tensor:
+def fed(run: CaseRun[SoftPrompt], mask: str = "right", prompt_first: bool = True, positions: str = "") -> torch.Tensor:
     """The logits that one mistake leads to. mask: how it was made longer; positions: how they were counted."""
+    case, tree = run.case, run.tree
     model = model_of(case, tree["weights"])
     ids, given = tree["input_ids"], tree["attention_mask"]
     text, prompt = model.get_input_embeddings()(ids), tree["prompt"].expand(len(ids), -1, -1)
@@ -101,38 +100,38 @@ def fed(
     return at_text(logits, given)
 
 
-def loss_is(labels_of: Callable[[SoftPrompt, dict], torch.Tensor]) -> Callable[[SoftPrompt, dict, dict], bool]:
+def loss_is(labels_of: Callable[[CaseRun[SoftPrompt]], torch.Tensor]) -> Callable[[CaseRun[SoftPrompt]], bool]:
     """A hint's condition: the loss follows from the (right) logits and these labels of prompt and text."""
 
-    def holds(case: SoftPrompt, tree: dict, got: dict) -> bool:
-        targets = labels_of(case, tree)[:, 1:]
-        loss = cross_entropy(got["logits"][:, :-1].transpose(1, 2), targets, ignore_index=IGNORED)
-        return close(got["loss"], loss)
+    def holds(run: CaseRun[SoftPrompt]) -> bool:
+        targets = labels_of(run)[:, 1:]
+        loss = cross_entropy(run.got["logits"][:, :-1].transpose(1, 2), targets, ignore_index=IGNORED)
+        return close(run.got["loss"], loss)
 
     return holds
 
 
-def before_text(value: int | str) -> Callable[[SoftPrompt, dict], torch.Tensor]:
+def before_text(value: int | str) -> Callable[[CaseRun[SoftPrompt]], torch.Tensor]:
     """The labels with `value` in front of them, or with the tokens that the prompt started from."""
 
-    def labels(case: SoftPrompt, tree: dict) -> torch.Tensor:
-        ids = tree["init_ids"] if value == "start" else torch.full((case.n_prompt,), value)
-        return torch.cat((ids.expand(case.batch, -1), tree["labels"]), 1)
+    def labels(run: CaseRun[SoftPrompt]) -> torch.Tensor:
+        ids = run.tree["init_ids"] if value == "start" else torch.full((run.case.n_prompt,), value)
+        return torch.cat((ids.expand(run.case.batch, -1), run.tree["labels"]), 1)
 
     return labels
 
 
-def without_first(case: SoftPrompt, tree: dict) -> torch.Tensor:
+def without_first(run: CaseRun[SoftPrompt]) -> torch.Tensor:
     """The labels of a text whose first token nobody predicts."""
-    labels = before_text(IGNORED)(case, tree)
-    labels[:, case.n_prompt] = IGNORED
+    labels = before_text(IGNORED)(run)
+    labels[:, run.case.n_prompt] = IGNORED
     return labels
 
 
-def shifted_twice(case: SoftPrompt, tree: dict) -> torch.Tensor:
+def shifted_twice(run: CaseRun[SoftPrompt]) -> torch.Tensor:
     """The labels moved to the left by one, which the model then does again."""
-    labels = before_text(IGNORED)(case, tree)
-    return torch.cat((labels[:, 1:], torch.full((case.batch, 1), IGNORED)), 1)
+    labels = before_text(IGNORED)(run)
+    return torch.cat((labels[:, 1:], torch.full((run.case.batch, 1), IGNORED)), 1)
 
 
 COUNTED = (
@@ -151,44 +150,44 @@ PROMPT_TUNING = Oracle(
     tolerance=CLOSE,
     diagnose=(
         Hint(
-            lambda case, tree, got: not got["is_parameter"],
+            lambda run: not run.got["is_parameter"],
             "self.prompt is no nn.Parameter, so no optimizer finds it: wrap the tensor in torch.nn.Parameter(...).",
         ),
         Hint(
-            lambda case, tree, got: not got["frozen"],
+            lambda run: not run.got["frozen"],
             "The model itself still trains. Switch requires_grad off for every parameter of the model, its embedding "
             "table included.",
         ),
         Hint(
-            lambda case, tree, got: got["trained"] == [],
+            lambda run: run.got["trained"] == [],
             "Nothing trains: the prompt was frozen together with the model. Freeze the model's parameters, and only "
             "those.",
         ),
         Hint(
-            lambda case, tree, got: len(got["trained"]) > 1,
+            lambda run: len(run.got["trained"]) > 1,
             "Something trains beside the prompt. self.prompt is the only parameter of this module that has a gradient.",
         ),
         Hint(
-            lambda case, tree, got: got["start"].shape != (case.n_prompt, case.hidden),
+            lambda run: run.got["start"].shape != (run.case.n_prompt, run.case.hidden),
             "The prompt is one matrix for all texts, (n_prompt, hidden): no batch axis, which is added with expand in "
             "forward.",
         ),
         Hint(
-            lambda case, tree, got: not close(got["start"], expected(case, tree)["start"]),
+            lambda run: not close(run.got["start"], expected(run)["start"]),
             "The prompt does not start from the embeddings of init_ids: look the rows up in the model's own input "
             "embeddings.",
         ),
         Hint(
-            lambda case, tree, got: not got["embedding_kept"],
+            lambda run: not run.got["embedding_kept"],
             "The model's embedding table was changed, so texts with these tokens read differently. The prompt is a "
             "matrix of its own: a copy in the constructor, and inputs_embeds in forward.",
         ),
         Hint(
-            lambda case, tree, got: not isinstance(got["logits"], torch.Tensor) and got["is_parameter"] is True,
+            lambda run: not isinstance(run.got["logits"], torch.Tensor) and run.got["is_parameter"] is True,
             "forward does not return the model's output. Return what the model returns, which has .loss and .logits.",
         ),
         Hint(
-            lambda case, tree, got: got["logits"].shape[1] == case.length,
+            lambda run: run.got["logits"].shape[1] == run.case.length,
             "The logits of the prompt's positions were cut off. Return the model's output as it is: the last prompt "
             "position predicts the first token of the text.",
         ),
@@ -219,7 +218,7 @@ PROMPT_TUNING = Oracle(
         Hint(logits_are(positions="zeros"), POSITIONS),
         Hint(logits_are(positions="of the mask"), POSITIONS),
         Hint(
-            lambda case, tree, got: got["loss"] is None,
+            lambda run: run.got["loss"] is None,
             "No loss came back: hand the longer labels to the model, which computes it.",
         ),
         Hint(loss_is(before_text("start")), COUNTED),
@@ -234,17 +233,17 @@ PROMPT_TUNING = Oracle(
             "position its own token as its label.",
         ),
         Hint(
-            lambda case, tree, got: got["grad"] is None or not got["grad"].any(),
+            lambda run: run.got["grad"] is None or not run.got["grad"].any(),
             "No gradient reaches the prompt: a .detach(), .data or torch.no_grad() cuts it off on its way to the "
             "model.",
         ),
         Hint(
-            lambda case, tree, got: not close(got["logits"], fed(case, tree)),
+            lambda run: not close(run.got["logits"], fed(run)),
             "The logits are off. The model reads every row of self.prompt, in order and as it is, then the embeddings "
             "of input_ids, with each text's own mask and the positions 0, 1, 2, …",
         ),
         Hint(
-            lambda case, tree, got: not close(got["loss"], expected(case, tree)["loss"]),
+            lambda run: not close(run.got["loss"], expected(run)["loss"]),
             f"The logits are right and the labels are not. They are {IGNORED} for every prompt position and those "
             "given after that; the loss is the model's own.",
         ),

@@ -8,7 +8,7 @@ from labkit.exercises.lab09.allocator import Event, Trace
 from labkit.oracles.lab09 import other_rules
 from labkit.oracles.lab09.other_rules import Row, rounded_requests, rows_of
 from labkit.simdevice import CachingAllocator
-from labkit.spec import Hint, MiB, Observation, Oracle, Tree
+from labkit.spec import CaseRun, Hint, MiB, Oracle, Tree
 
 COLUMNS = ("allocated_bytes", "reserved_bytes", "cudaMallocs", "cudaFrees")
 RTOL = 1e-6
@@ -19,36 +19,36 @@ def true_rows(tree: Tree) -> list[Row]:
     return rows_of(CachingAllocator(), tree["trace"])
 
 
-def driver_ms(case: Trace, tree: Tree, emptied: bool, set_up: bool = True) -> float:
+def driver_ms(run: CaseRun[Trace], emptied: bool, set_up: bool = True) -> float:
     """What the driver takes in the third step, with or without emptying the cache at the end of each."""
-    step = [*tree["step"], *[("empty_cache", 0, 0)] * emptied]
-    rows = rows_of(CachingAllocator(), [*tree["before"] * set_up, *step * N_STEPS])
+    step = [*run.tree["step"], *[("empty_cache", 0, 0)] * emptied]
+    rows = rows_of(CachingAllocator(), [*run.tree["before"] * set_up, *step * N_STEPS])
     before, after = rows[-1 - len(step)], rows[-1]
-    return case.malloc_ms * (after[2] - before[2]) + case.free_ms * (after[3] - before[3])
+    return run.case.malloc_ms * (after[2] - before[2]) + run.case.free_ms * (after[3] - before[3])
 
 
-def true_factor(case: Trace, tree: Tree, set_up: bool = True) -> float:
+def true_factor(run: CaseRun[Trace], set_up: bool = True) -> float:
     """Both kinds of step take step_ms beside what the driver takes. set_up: whether the steps come behind it."""
-    with_ms, without_ms = (case.step_ms + driver_ms(case, tree, emptied, set_up) for emptied in (True, False))
+    with_ms, without_ms = (run.case.step_ms + driver_ms(run, emptied, set_up) for emptied in (True, False))
     return with_ms / without_ms
 
 
-def first_wrong(tree: Tree, got: Tree) -> tuple[int, int] | None:
+def first_wrong(run: CaseRun) -> tuple[int, int] | None:
     """Event and column of the first figure that is wrong."""
-    for at, (mine, true) in enumerate(zip(got["rows"], true_rows(tree), strict=True)):
+    for at, (mine, true) in enumerate(zip(run.got["rows"], true_rows(run.tree), strict=True)):
         for column in range(len(COLUMNS)):
             if mine[column] != true[column]:
                 return at, column
     return None
 
 
-def right_rows(run: Observation) -> str | None:
+def right_rows(run: CaseRun) -> str | None:
     rows, trace = run.got["rows"], run.tree["trace"]
     if len(rows) != len(trace):
         return f"replay_trace returned {len(rows)} rows for {len(trace)} events"
     if any(len(row) != len(COLUMNS) for row in rows):
         return f"each row should have {len(COLUMNS)} numbers: {', '.join(COLUMNS)}"
-    found = first_wrong(run.tree, run.got)
+    found = first_wrong(run)
     if found is None:
         return None
     at, column = found
@@ -58,32 +58,32 @@ def right_rows(run: Observation) -> str | None:
     return f"after event {at} ({event}) {COLUMNS[column]} should be {want:,}, and is {rows[at][column]:,}"
 
 
-def right_factor(run: Observation) -> str | None:
+def right_factor(run: CaseRun) -> str | None:
     if run.case.kind != "mixed":
         return None
-    got, want = run.got["factor"], true_factor(run.case, run.tree)
+    got, want = run.got["factor"], true_factor(run)
     if abs(got - want) <= RTOL * want:
         return None
     return f"slow_down returned {got:.6g}, and the third step with empty_cache takes {want:.6g} times as long"
 
 
-def follows(rules: type[CachingAllocator]) -> Callable[[Trace, Tree, Tree], bool]:
+def follows(rules: type[CachingAllocator]) -> Callable[[CaseRun[Trace]], bool]:
     """Whether the rows are those of other rules as far as the first wrong one."""
 
-    def when(case: Trace, tree: Tree, got: Tree) -> bool:
-        found = first_wrong(tree, got)
+    def when(run: CaseRun[Trace]) -> bool:
+        found = first_wrong(run)
         if found is None:
             return False
         n = found[0] + 1
-        return [tuple(row) for row in got["rows"][:n]] == rows_of(rules(), tree["trace"][:n])
+        return [tuple(row) for row in run.got["rows"][:n]] == rows_of(rules(), run.tree["trace"][:n])
 
     return when
 
 
-def is_all_of(rules: type[CachingAllocator], tree: Tree, got: Tree) -> bool:
+def is_all_of(rules: type[CachingAllocator], run: CaseRun) -> bool:
     """Whether the rows are those of other rules to the end, and wrong somewhere."""
-    rows = [tuple(row) for row in got["rows"]]
-    return first_wrong(tree, got) is not None and rows == rows_of(rules(), tree["trace"])
+    rows = [tuple(row) for row in run.got["rows"]]
+    return first_wrong(run) is not None and rows == rows_of(rules(), run.tree["trace"])
 
 
 GIVES_BACK = "empty_cache gives back, with a cudaFree each, the segments that are one free block."
@@ -97,30 +97,30 @@ def by(rules: Sequence[str], text: str) -> tuple[Hint, ...]:
 def called_the_driver(event: str):
     """Whether an event of this kind is the first at which reserved or the cudaFrees are wrong."""
 
-    def when(case: Trace, tree: Tree, got: Tree) -> bool:
-        at, column = first_wrong(tree, got)
-        return column in (1, 3) and tree["trace"][at][0] == event
+    def when(run: CaseRun[Trace]) -> bool:
+        at, column = first_wrong(run)
+        return column in (1, 3) and run.tree["trace"][at][0] == event
 
     return when
 
 
-def keeps_too_much(tree: Tree, got: Tree) -> bool:
+def keeps_too_much(run: CaseRun) -> bool:
     """Whether, where the rows first go wrong, more is reserved or fewer cudaFrees were counted than should be."""
-    at, _ = first_wrong(tree, got)
-    mine, true = got["rows"][at], true_rows(tree)[at]
+    at, _ = first_wrong(run)
+    mine, true = run.got["rows"][at], true_rows(run.tree)[at]
     return mine[1] > true[1] or (mine[1] == true[1] and mine[3] < true[3])
 
 
-def still_counts_freed(case: Trace, tree: Tree, got: Tree) -> bool:
+def still_counts_freed(run: CaseRun[Trace]) -> bool:
     """Whether the first figure that is wrong is too much allocated after a free."""
-    at, column = first_wrong(tree, got)
-    return column == 0 and tree["trace"][at][0] == "free" and got["rows"][at][0] > true_rows(tree)[at][0]
+    at, column = first_wrong(run)
+    return column == 0 and run.tree["trace"][at][0] == "free" and run.got["rows"][at][0] > true_rows(run.tree)[at][0]
 
 
-def in_millions(case: Trace, tree: Tree, got: Tree) -> bool:
+def in_millions(run: CaseRun[Trace]) -> bool:
     """Whether the first figure that is wrong is a segment of so many times 10^6 bytes."""
-    at, column = first_wrong(tree, got)
-    reserved = got["rows"][at][1]
+    at, column = first_wrong(run)
+    reserved = run.got["rows"][at][1]
     return column == 1 and reserved % 10**6 == 0 and reserved % MiB != 0
 
 
@@ -137,20 +137,21 @@ def requested(trace: Sequence[Event]) -> list[int]:
     return sums
 
 
-def factor_with(case: Trace, tree: Tree, got: Tree, wanted: float) -> bool:
-    return first_wrong(tree, got) is None and abs(got["factor"] - wanted) <= RTOL * abs(wanted)
+def factor_with(run: CaseRun[Trace], wanted: float) -> bool:
+    return first_wrong(run) is None and abs(run.got["factor"] - wanted) <= RTOL * abs(wanted)
 
 
-def only(case: Trace, tree: Tree, column: int, cost_ms: float) -> float:
+def only(run: CaseRun[Trace], column: int, cost_ms: float) -> float:
     """The factor, if only the calls in this column took time."""
-    step = [*tree["step"], ("empty_cache", 0, 0)]
-    rows = rows_of(CachingAllocator(), [*tree["before"], *step * N_STEPS])
-    return (case.step_ms + cost_ms * (rows[-1][column] - rows[-1 - len(step)][column])) / case.step_ms
+    step = [*run.tree["step"], ("empty_cache", 0, 0)]
+    rows = rows_of(CachingAllocator(), [*run.tree["before"], *step * N_STEPS])
+    return (run.case.step_ms + cost_ms * (rows[-1][column] - rows[-1 - len(step)][column])) / run.case.step_ms
 
 
-def per_tensor_factor(case: Trace, tree: Tree) -> float:
+def per_tensor_factor(run: CaseRun[Trace]) -> float:
     """The factor, if the driver were asked for each tensor."""
-    n = sum(kind == "malloc" for kind, _, _ in tree["step"])
+    case = run.case
+    n = sum(kind == "malloc" for kind, _, _ in run.tree["step"])
     return (case.step_ms + n * (case.malloc_ms + case.free_ms)) / case.step_ms
 
 
@@ -159,15 +160,15 @@ ALLOCATOR = Oracle(
     judge=(right_rows, right_factor),
     diagnose=(
         Hint(
-            lambda case, tree, got: (
-                columns_are(got, 0, [row[1] for row in true_rows(tree)])
-                or columns_are(got, 1, [row[0] for row in true_rows(tree)])
+            lambda run: (
+                columns_are(run.got, 0, [row[1] for row in true_rows(run.tree)])
+                or columns_are(run.got, 1, [row[0] for row in true_rows(run.tree)])
             ),
             "Reserved is taken for allocated: allocated counts the blocks that are in use, reserved the segments that "
             "the driver has given.",
         ),
         Hint(
-            lambda case, tree, got: first_wrong(tree, got)[1] == 0 and columns_are(got, 0, requested(tree["trace"])),
+            lambda run: first_wrong(run)[1] == 0 and columns_are(run.got, 0, requested(run.tree["trace"])),
             "Requests are rounded up to multiples of 512 bytes, and allocated counts whole blocks.",
         ),
         *by(["NotRounded"], "Requests are rounded up to multiples of 512 bytes before anything else happens."),
@@ -183,15 +184,13 @@ ALLOCATOR = Oracle(
         *by(["UnroundedSegments"], "From 10 MiB on, a segment is the request rounded up to a multiple of 2 MiB."),
         # Up to the first wrong row, another fit may look as if the rest were at fault.
         Hint(
-            lambda case, tree, got: (
-                is_all_of(other_rules.FirstFit, tree, got) or is_all_of(other_rules.WorstFit, tree, got)
-            ),
+            lambda run: is_all_of(other_rules.FirstFit, run) or is_all_of(other_rules.WorstFit, run),
             BEST_FIT,
         ),
         Hint(
-            lambda case, tree, got: (
-                follows(other_rules.SplitsAlways)(case, tree, got)
-                or (first_wrong(tree, got)[1] == 0 and columns_are(got, 0, rounded_requests(tree["trace"])))
+            lambda run: (
+                follows(other_rules.SplitsAlways)(run)
+                or (first_wrong(run)[1] == 0 and columns_are(run.got, 0, rounded_requests(run.tree["trace"])))
             ),
             "In the large pool a rest of up to 1 MiB is not split off: it stays part of the block, and counts as "
             "allocated.",
@@ -226,7 +225,7 @@ ALLOCATOR = Oracle(
             "free gives nothing back to the driver: the segment stays reserved for requests to come.",
         ),
         Hint(
-            lambda case, tree, got: called_the_driver("empty_cache")(case, tree, got) and keeps_too_much(tree, got),
+            lambda run: called_the_driver("empty_cache")(run) and keeps_too_much(run),
             GIVES_BACK,
         ),
         Hint(
@@ -234,31 +233,30 @@ ALLOCATOR = Oracle(
             "empty_cache gives back whole segments only: one with a single block in use stays, free parts and all.",
         ),
         Hint(
-            lambda case, tree, got: (
-                factor_with(case, tree, got, only(case, tree, 2, case.malloc_ms))
-                or factor_with(case, tree, got, only(case, tree, 3, case.free_ms))
+            lambda run: (
+                factor_with(run, only(run, 2, run.case.malloc_ms)) or factor_with(run, only(run, 3, run.case.free_ms))
             ),
             "A step that empties the cache pays twice: a cudaFree for each segment, and a cudaMalloc to have it again.",
         ),
         Hint(
-            lambda case, tree, got: factor_with(case, tree, got, 1 / true_factor(case, tree)),
+            lambda run: factor_with(run, 1 / true_factor(run)),
             "Upside down: the factor is the time with empty_cache over the time without, 1 or more.",
         ),
         Hint(
-            lambda case, tree, got: factor_with(case, tree, got, true_factor(case, tree) - 1),
+            lambda run: factor_with(run, true_factor(run) - 1),
             "Return the factor itself, 1.25 for a step that takes a quarter longer.",
         ),
         Hint(
-            lambda case, tree, got: factor_with(case, tree, got, true_factor(case, tree, set_up=False)),
+            lambda run: factor_with(run, true_factor(run, set_up=False)),
             "The set-up is missing: its segments have free pieces that the step's tensors use. Replay `before` ahead "
             "of the three steps.",
         ),
         Hint(
-            lambda case, tree, got: factor_with(case, tree, got, per_tensor_factor(case, tree)),
+            lambda run: factor_with(run, per_tensor_factor(run)),
             "The driver is asked for segments, not for tensors: count the cudaMallocs and cudaFrees of your replay.",
         ),
         Hint(
-            lambda case, tree, got: first_wrong(tree, got) is None,
+            lambda run: first_wrong(run) is None,
             "Replay `before` and then three steps, each with empty_cache at its end, and take the calls of the last "
             "one; do the same without empty_cache.",
         ),

@@ -9,7 +9,7 @@ import torch
 
 from labkit.exercises.lab09.bench import LAUNCH_S, Timed, function_of, machine_of
 from labkit.simdevice import SimDevice
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 N_LOGGED = 200
 """Calls of a function that others lengthen; without them every call takes the same."""
@@ -50,11 +50,11 @@ def close(got_ms: float, wanted_ms: float) -> bool:
     return abs(got_ms - wanted_ms) <= RTOL * wanted_ms + 2e3 * LAUNCH_S
 
 
-def asked_in_time(run: Observation) -> str | None:
+def asked_in_time(run: CaseRun) -> str | None:
     return f"a time was asked for too early: {run.got['refused']}" if run.got["refused"] is not None else None
 
 
-def reads_the_time(run: Observation) -> str | None:
+def reads_the_time(run: CaseRun) -> str | None:
     got_ms, wanted_ms = run.got["ms"], true_ms(run.case)
     if isinstance(got_ms, bool) or not isinstance(got_ms, int | float):
         return f"bench should return a number of milliseconds, and returned {type(got_ms).__name__}"
@@ -67,15 +67,15 @@ def near(got_ms: float, wanted_ms: float, rtol: float = 0.04) -> bool:
     return abs(got_ms - wanted_ms) <= rtol * wanted_ms
 
 
-def spoilt_by_first_call(case: Timed, tree: dict, got: dict) -> bool:
+def spoilt_by_first_call(run: CaseRun[Timed]) -> bool:
     """At least half a first call too much, in the reading or in a sum that was divided by the repeats."""
-    return got["ms"] >= true_ms(case) + 0.5 * case.first_call_ms / case.n_repeats
+    return run.got["ms"] >= true_ms(run.case) + 0.5 * run.case.first_call_ms / run.case.n_repeats
 
 
-def is_of_one_call(case: Timed, tree: dict, got: dict) -> bool:
+def is_of_one_call(run: CaseRun[Timed]) -> bool:
     """Whether a single call may have taken this, where others lengthen calls."""
-    calls_ms = logged_ms(case, True)
-    return case.jitter > 0 and 0.96 * calls_ms[0] <= got["ms"] <= 1.04 * calls_ms[-1]
+    calls_ms = logged_ms(run.case, True)
+    return run.case.jitter > 0 and 0.96 * calls_ms[0] <= run.got["ms"] <= 1.04 * calls_ms[-1]
 
 
 BENCH = Oracle(
@@ -83,27 +83,29 @@ BENCH = Oracle(
     judge=(asked_in_time, reads_the_time),
     diagnose=(
         Hint(
-            lambda case, tree, got: got["refused"] is not None,
+            lambda run: run.got["refused"] is not None,
             "Events are marks that the device has yet to pass. Call cuda.synchronize() before elapsed_time.",
         ),
         Hint(
-            lambda case, tree, got: near(1e3 * got["ms"], true_ms(case), 0.1),
+            lambda run: near(1e3 * run.got["ms"], true_ms(run.case), 0.1),
             "That is in seconds: elapsed_time tells milliseconds already, and a clock's seconds times 1000 are some.",
         ),
         Hint(
-            lambda case, tree, got: got["ms"] <= 3e3 * LAUNCH_S * case.n_kernels,
+            lambda run: run.got["ms"] <= 3e3 * LAUNCH_S * run.case.n_kernels,
             "Only the launch was timed: the call returns long before the device is done. Synchronize before the second "
             "reading, or record events.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.n_repeats > 1 and near(got["ms"], case.n_repeats * statistics.mean(logged_ms(case, True)), 0.15)
+            lambda run: (
+                run.case.n_repeats > 1
+                and near(run.got["ms"], run.case.n_repeats * statistics.mean(logged_ms(run.case, True)), 0.15)
             ),
             "That is the time of all repeats together: time each call on its own.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.n_repeats == 1 and got["ms"] > true_ms(case) + case.first_call_ms + 2 * case.one_ms
+            lambda run: (
+                run.case.n_repeats == 1
+                and run.got["ms"] > true_ms(run.case) + run.case.first_call_ms + 2 * run.case.one_ms
             ),
             "More than fn was timed: what overwrites the cache, and the loading of its code. It has to stand before "
             "the first mark.",
@@ -114,12 +116,12 @@ BENCH = Oracle(
             "synchronize, before the first reading.",
         ),
         Hint(
-            lambda case, tree, got: got["ms"] < 0.98 * true_ms(case) and near(got["ms"], warm_ms(case), 0.08),
+            lambda run: run.got["ms"] < 0.98 * true_ms(run.case) and near(run.got["ms"], warm_ms(run.case), 0.08),
             "The data was still in the cache from the call before. Write over a buffer of twice L2_cache_size bytes "
             "before each repeat.",
         ),
         Hint(
-            lambda case, tree, got: near(got["ms"], statistics.mean(logged_ms(case, True))),
+            lambda run: near(run.got["ms"], statistics.mean(logged_ms(run.case, True))),
             "That is the mean, which a few slow calls pull up. Return the median of the repeats.",
         ),
         Hint(
@@ -128,7 +130,7 @@ BENCH = Oracle(
             "n_repeats.",
         ),
         Hint(
-            lambda case, tree, got: got["ms"] > true_ms(case),
+            lambda run: run.got["ms"] > true_ms(run.case),
             "More than fn was timed: the flush, or what is queued from before, must be outside. Record the first event "
             "behind the flush, or synchronize before you read the clock.",
         ),

@@ -9,7 +9,7 @@ from collections import Counter
 from labkit.exercises.lab09.events import LAUNCH_S, MACHINE, STREAM_OF, Jobs, make_jobs
 from labkit.simdevice import Command, SimDevice, Span, from_plain
 from labkit.simdevice.clock import Clock
-from labkit.spec import Hint, Observation, Oracle, Tree
+from labkit.spec import CaseRun, Hint, Oracle, Tree
 
 ATOL_MS = 1.1e3 * LAUNCH_S
 """On an idle stream the first event comes before the launch of what follows it."""
@@ -67,23 +67,23 @@ def n_waits_between(got: Tree) -> int:
     return sum(one.kind == "sync" or one.blocking for one in commands[:last])
 
 
-def n_held_up(case: Jobs, got: Tree) -> int:
+def n_held_up(run: CaseRun[Jobs]) -> int:
     """How many kernels and copies begin later, after the first, than their own streams let them."""
     clock = Clock(MACHINE)
-    for command in issued(got):
+    for command in issued(run.got):
         clock.run(command)
     began_s = [span.start_s for span in clock.spans if span.kind != "host waits"]
-    could_s = [span.start_s for job in logged(case) for span in job]
+    could_s = [span.start_s for job in logged(run.case) for span in job]
     late_s = [began - could for began, could in zip(began_s, could_s, strict=True)]
     # Each launch may come a little later.
     return sum(late - late_s[0] > at * 1e-3 * ATOL_MS for at, late in enumerate(late_s))
 
 
-def asked_in_time(run: Observation) -> str | None:
+def asked_in_time(run: CaseRun) -> str | None:
     return f"a time was asked for too early: {run.got['refused']}" if run.got["refused"] is not None else None
 
 
-def each_once_on_its_stream(run: Observation) -> str | None:
+def each_once_on_its_stream(run: CaseRun) -> str | None:
     got, wanted = work(run.got), wanted_work(run.case)
     if got == wanted:
         return None
@@ -92,17 +92,17 @@ def each_once_on_its_stream(run: Observation) -> str | None:
     return "the jobs did not run on their streams, in the order of the list"
 
 
-def never_waits_between(run: Observation) -> str | None:
+def never_waits_between(run: CaseRun) -> str | None:
     n = n_waits_between(run.got)
     return f"the host waited {n} time{'s' * (n > 1)} before the last job was issued" if n else None
 
 
-def side_by_side(run: Observation) -> str | None:
-    n = n_held_up(run.case, run.got)
+def side_by_side(run: CaseRun) -> str | None:
+    n = n_held_up(run)
     return f"{n} kernels and copies begin later than they could: a stream waited for another" if n else None
 
 
-def reads_the_times(run: Observation) -> str | None:
+def reads_the_times(run: CaseRun) -> str | None:
     got, wanted = run.got["ms"], true_ms(run.case)
     if not isinstance(got, list) or len(got) != len(wanted):
         return f"time_jobs should return a list of {len(wanted)} times in milliseconds"
@@ -118,9 +118,9 @@ def n_records(got: Tree) -> Counter[int]:
     return Counter(one.stream for one in issued(got) if one.kind == "record")
 
 
-def too_few_records(case: Jobs, tree: Tree, got: Tree) -> bool:
+def too_few_records(run: CaseRun[Jobs]) -> bool:
     """Whether a stream has fewer marks than between and around its jobs, and another has more than that."""
-    n_jobs, found = Counter(STREAM_OF[job.kind] for job in case.jobs), n_records(got)
+    n_jobs, found = Counter(STREAM_OF[job.kind] for job in run.case.jobs), n_records(run.got)
     fewer = any(found[stream] <= n for stream, n in n_jobs.items())
     return fewer and any(n > 2 * n_jobs[stream] for stream, n in found.items())
 
@@ -130,69 +130,72 @@ EVENTS = Oracle(
     judge=(asked_in_time, each_once_on_its_stream, never_waits_between, side_by_side, reads_the_times),
     diagnose=(
         Hint(
-            lambda case, tree, got: got["refused"] is not None and any(one.kind == "sync" for one in issued(got)),
+            lambda run: run.got["refused"] is not None and any(one.kind == "sync" for one in issued(run.got)),
             "Waiting for one stream says nothing about the others: call cuda.synchronize(), or wait for every job's "
             "last event.",
         ),
         Hint(
-            lambda case, tree, got: got["refused"] is not None,
+            lambda run: run.got["refused"] is not None,
             "Events are marks that the device has yet to pass. When all jobs are issued, call cuda.synchronize(), and "
             "only then elapsed_time.",
         ),
         Hint(
-            lambda case, tree, got: {stream for _, stream in work(got)} != {stream for _, stream in wanted_work(case)},
+            lambda run: {stream for _, stream in work(run.got)} != {stream for _, stream in wanted_work(run.case)},
             "A job runs on the stream that is current when it is called: call it under `with cuda.stream(stream):`.",
         ),
         Hint(
-            lambda case, tree, got: work(got) != wanted_work(case) and sorted(work(got)) == sorted(wanted_work(case)),
+            lambda run: (
+                work(run.got) != wanted_work(run.case) and sorted(work(run.got)) == sorted(wanted_work(run.case))
+            ),
             "Each job runs on its stream, but not in the order of the list: issue them in one loop over `jobs`.",
         ),
         Hint(
-            lambda case, tree, got: n_waits_between(got) > 0,
+            lambda run: n_waits_between(run.got) > 0,
             "Waiting between the jobs takes away what streams are for. Record all events first, wait once at the end, "
             "then read.",
         ),
         Hint(
-            lambda case, tree, got: work(got) == wanted_work(case) and n_held_up(case, got) > 0,
+            lambda run: work(run.got) == wanted_work(run.case) and n_held_up(run) > 0,
             "The jobs run one after the other: leave out wait_event and wait_stream, so that the streams run side by "
             "side.",
         ),
         Hint(
-            lambda case, tree, got: (
-                bool(off(got["ms"], true_ms(case))) and not off(sorted(got["ms"]), sorted(true_ms(case)))
+            lambda run: (
+                bool(off(run.got["ms"], true_ms(run.case)))
+                and not off(sorted(run.got["ms"]), sorted(true_ms(run.case)))
             ),
             "These are the right times in the wrong order: return them in the order of `jobs`.",
         ),
         Hint(
-            lambda case, tree, got: not off([-ms for ms in got["ms"]], true_ms(case)),
+            lambda run: not off([-ms for ms in run.got["ms"]], true_ms(run.case)),
             "start.elapsed_time(end) is the time from start to end; the other way round it is negative.",
         ),
         Hint(
-            lambda case, tree, got: not off([1e3 * ms for ms in got["ms"]], true_ms(case)),
+            lambda run: not off([1e3 * ms for ms in run.got["ms"]], true_ms(run.case)),
             "elapsed_time tells milliseconds already.",
         ),
         Hint(
-            lambda case, tree, got: not n_records(got),
+            lambda run: not n_records(run.got),
             "No event was recorded, and the host's clock sees the launches alone: record an event before each job and "
             "one behind it, on its stream.",
         ),
         Hint(
-            lambda case, tree, got: (
-                n_records(got).keys() < {stream for _, stream in wanted_work(case)} or too_few_records(case, tree, got)
+            lambda run: (
+                n_records(run.got).keys() < {stream for _, stream in wanted_work(run.case)} or too_few_records(run)
             ),
             "An event marks a place in one stream, and these are not all in the stream of their job. Record both "
             "inside `with cuda.stream(stream):`, or give record the stream.",
         ),
         Hint(
-            lambda case, tree, got: (
-                not off(got["ms"], since_the_start_ms(case), 3 * len(case.jobs) * ATOL_MS)
-                or any(ms > 1.2 * true for ms, true in zip(got["ms"], true_ms(case), strict=True))
+            lambda run: (
+                not off(run.got["ms"], since_the_start_ms(run.case), 3 * len(run.case.jobs) * ATOL_MS)
+                or any(ms > 1.2 * true for ms, true in zip(run.got["ms"], true_ms(run.case), strict=True))
             ),
             "These times contain the jobs before. Each job needs a first event of its own, recorded on its stream "
             "right before it is issued.",
         ),
         Hint(
-            lambda case, tree, got: all(ms < 1.2 * ATOL_MS for ms in got["ms"]),
+            lambda run: all(ms < 1.2 * ATOL_MS for ms in run.got["ms"]),
             "There is nothing between these two events: record one before the job is issued and one behind it.",
         ),
     ),

@@ -14,7 +14,7 @@ from labkit.exercises.lab09.hidden_syncs import IGNORED, MACHINE, Loop
 from labkit.oracles.lab05.programs import Program, program
 from labkit.oracles.lab09.logs import host_waits, own_bounds, own_commands
 from labkit.simdevice import Command, from_plain
-from labkit.spec import Hint, Observation, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 TOO_MUCH = 1e30
@@ -55,28 +55,28 @@ def reference(tree: dict, lr: float, adds_up: bool = False) -> tuple[float, floa
     return sum(losses) / len(losses), n_right / n_labels, n_skipped, weight.detach()
 
 
-def told(case: Loop, got: dict) -> Program:
-    return program(got, MACHINE)
+def told(run: CaseRun[Loop]) -> Program:
+    return program(run.got, MACHINE)
 
 
-def forwards(case: Loop, got: dict) -> list[int]:
+def forwards(run: CaseRun[Loop]) -> list[int]:
     """Where in the list of commands a matrix product reads the weight, which is the first memory of the device."""
-    commands = from_plain(got["commands"])
+    commands = from_plain(run.got["commands"])
     weight = next(one.block for one in commands if one.kind == "alloc" and one.place == "device")
-    span = range(*own_bounds(got))
+    span = range(*own_bounds(run.got))
     return [at for at in span if commands[at].kind == "kernel" and commands[at].flops and weight in commands[at].reads]
 
 
-def waits(case: Loop, got: dict) -> list[Command]:
+def waits(run: CaseRun[Loop]) -> list[Command]:
     """Of the host, before the last step's forward pass is launched."""
-    return host_waits(own_commands(got, until=max(forwards(case, got), default=None)))
+    return host_waits(own_commands(run.got, until=max(forwards(run), default=None)))
 
 
-def kinds_of_waits(case: Loop, got: dict) -> Counter[str]:
-    return Counter(FETCHES.get(one.name, one.name or "synchronize") for one in waits(case, got))
+def kinds_of_waits(run: CaseRun[Loop]) -> Counter[str]:
+    return Counter(FETCHES.get(one.name, one.name or "synchronize") for one in waits(run))
 
 
-def right_metrics(run: Observation) -> str | None:
+def right_metrics(run: CaseRun) -> str | None:
     got, (loss, accuracy, n_skipped, _) = run.got["metrics"], reference(run.tree, run.case.lr)
     if type(got) is not list or len(got) != 3 or any(type(value) not in (int, float) for value in got):
         return "train should return three Python numbers: the mean loss, the accuracy and the number of skipped steps"
@@ -87,25 +87,25 @@ def right_metrics(run: Observation) -> str | None:
     return None
 
 
-def right_weight(run: Observation) -> str | None:
+def right_weight(run: CaseRun) -> str | None:
     found = compare(reference(run.tree, run.case.lr)[3], run.got["weight"], CLOSE)
     return None if found is None else f"wrong weight at the end: expected {found.expected}, got {found.got}"
 
 
-def trained_on_the_device(run: Observation) -> str | None:
-    n_forwards = len(forwards(run.case, run.got))
+def trained_on_the_device(run: CaseRun) -> str | None:
+    n_forwards = len(forwards(run))
     if n_forwards >= run.case.n_steps - len(skipped_in(run.case)):
         return None
     return f"the device saw {n_forwards} forward passes in {run.case.n_steps} steps"
 
 
-def no_races(run: Observation) -> str | None:
-    races = told(run.case, run.got).races
+def no_races(run: CaseRun) -> str | None:
+    races = told(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
-def never_waits(run: Observation) -> str | None:
-    found = kinds_of_waits(run.case, run.got)
+def never_waits(run: CaseRun) -> str | None:
+    found = kinds_of_waits(run)
     if not found:
         return None
     total, listed = found.total(), ", ".join(f"{n} x {name}" for name, n in found.most_common(3))
@@ -114,7 +114,7 @@ def never_waits(run: Observation) -> str | None:
 
 def metric(at: int, wrong: Callable[[Loop, dict, float], bool]):
     """Whether this metric is a number, and wrong in this way."""
-    return lambda case, tree, got: wrong(case, tree, float(got["metrics"][at]))
+    return lambda run: wrong(run, float(run.got["metrics"][at]))
 
 
 def close(value: float, to: float) -> bool:
@@ -125,49 +125,49 @@ def skipped_in(case: Loop) -> set[int]:
     return {*case.empty, *case.overflow, *case.infinite}
 
 
-def n_labels_of(case: Loop, tree: dict) -> tuple[int, int]:
+def n_labels_of(run: CaseRun[Loop]) -> tuple[int, int]:
     """Labels that count, and all of them, in the steps that are not skipped."""
-    kept = [y for step, y in enumerate(tree["ys"]) if step not in skipped_in(case)]
+    kept = [y for step, y in enumerate(run.tree["ys"]) if step not in skipped_in(run.case)]
     return sum(int((y != IGNORED).sum()) for y in kept), sum(y.numel() for y in kept)
 
 
-def mean_over_all_steps(case: Loop, tree: dict, value: float) -> bool:
-    loss, _, n_skipped, _ = reference(tree, case.lr)
-    return n_skipped > 0 and close(value * case.n_steps, loss * (case.n_steps - n_skipped))
+def mean_over_all_steps(run: CaseRun[Loop], value: float) -> bool:
+    loss, _, n_skipped, _ = reference(run.tree, run.case.lr)
+    return n_skipped > 0 and close(value * run.case.n_steps, loss * (run.case.n_steps - n_skipped))
 
 
-def over_ignored_too(case: Loop, tree: dict, value: float) -> bool:
-    right = reference(tree, case.lr)[1]
-    n_labels, n_rows = n_labels_of(case, tree)
-    whole = case.n_steps * case.n_rows
+def over_ignored_too(run: CaseRun[Loop], value: float) -> bool:
+    right = reference(run.tree, run.case.lr)[1]
+    n_labels, n_rows = n_labels_of(run)
+    whole = run.case.n_steps * run.case.n_rows
     return right > 0 and any(close(value * n, right * n_labels) for n in {n_rows, whole} if n != n_labels)
 
 
-def counts_skipped_steps(case: Loop, tree: dict, value: float) -> bool:
+def counts_skipped_steps(run: CaseRun[Loop], value: float) -> bool:
     """Right answers or labels of all steps, an overflowing one's too, in the place of those of the others."""
-    right = reference(tree, case.lr)[1]
+    right = reference(run.tree, run.case.lr)[1]
     if close(value, right):
         return False
-    n_labels = n_labels_of(case, tree)[0]
-    n_all = sum(int((y != IGNORED).sum()) for y in tree["ys"])
+    n_labels = n_labels_of(run)[0]
+    n_all = sum(int((y != IGNORED).sum()) for y in run.tree["ys"])
     most = n_all - n_labels + 1e-3
     divided_by_all = n_all > n_labels and 0 <= value * n_all - right * n_labels <= most
     return divided_by_all or 1 - 1e-3 <= (value - right) * n_labels <= most
 
 
 def waits_by(*names: str):
-    return lambda case, tree, got: any(one.name in names and one.kind == "sync" for one in waits(case, got))
+    return lambda run: any(one.name in names and one.kind == "sync" for one in waits(run))
 
 
 def blocking_copy(to_device: bool):
-    return lambda case, tree, got: any(
-        one.kind == "copy" and one.blocking and (one.place == "device") == to_device for one in waits(case, got)
+    return lambda run: any(
+        one.kind == "copy" and one.blocking and (one.place == "device") == to_device for one in waits(run)
     )
 
 
-def from_pageable(case: Loop, tree: dict, got: dict) -> bool:
+def from_pageable(run: CaseRun[Loop]) -> bool:
     """Whether the host waits for a copy from memory that nobody has pinned: it has no block of its own."""
-    return any(one.kind == "copy" and one.place == "device" and not one.reads for one in waits(case, got))
+    return any(one.kind == "copy" and one.place == "device" and not one.reads for one in waits(run))
 
 
 def from_pinned(commands: Sequence[Command]) -> bool:
@@ -180,37 +180,35 @@ HIDDEN_SYNCS = Oracle(
     judge=(inputs_untouched, right_weight, right_metrics, trained_on_the_device, no_races, never_waits),
     diagnose=(
         Hint(
-            lambda case, tree, got: bool(got["weight"].isnan().any()),
+            lambda run: bool(run.got["weight"].isnan().any()),
             "NaN reached the weight. A factor cannot take it out, and a step with labels can have it too: choose with "
             "torch.where(loss.isfinite(), grad, 0.0).",
         ),
         Hint(
-            lambda case, tree, got: (
-                right_weight(Observation(case, tree, got)) is not None and math.isinf(got["metrics"][0])
-            ),
+            lambda run: right_weight(run) is not None and math.isinf(run.got["metrics"][0]),
             "A loss of inf is not finite either, though nothing is NaN yet: decide by loss.isfinite(), on the device.",
         ),
         Hint(
-            lambda case, tree, got: torch.equal(got["weight"], tree["weight"]),
+            lambda run: torch.equal(run.got["weight"], run.tree["weight"]),
             "The weight is as it was: `weight = ...` makes another tensor. Change it in place, `weight -= ...`.",
         ),
         Hint(
-            lambda case, tree, got: compare(reference(tree, case.lr, adds_up=True)[3], got["weight"], CLOSE) is None,
+            lambda run: compare(reference(run.tree, run.case.lr, adds_up=True)[3], run.got["weight"], CLOSE) is None,
             "Gradients add up in weight.grad: take torch.autograd.grad, or set weight.grad to None in every step.",
         ),
         Hint(
-            lambda case, tree, got: right_weight(Observation(case, tree, got)) is not None,
+            lambda run: right_weight(run) is not None,
             "Each step is weight -= lr * grad, in place and without recording it; a step whose loss is not finite "
             "leaves the weight as it is.",
         ),
         Hint(
-            lambda case, tree, got: (
-                len(got["metrics"]) == 3 and any(isinstance(value, torch.Tensor) for value in got["metrics"])
+            lambda run: (
+                len(run.got["metrics"]) == 3 and any(isinstance(value, torch.Tensor) for value in run.got["metrics"])
             ),
             "Tensors came back. Behind the loop a wait does no harm: fetch the three numbers there with .item().",
         ),
         Hint(
-            metric(0, lambda case, tree, value: not abs(value) < TOO_MUCH),
+            metric(0, lambda run, value: not abs(value) < TOO_MUCH),
             "A loss that is not finite got into the sum, where it stays. Add torch.where(finite, loss, 0.0).",
         ),
         Hint(
@@ -226,21 +224,21 @@ HIDDEN_SYNCS = Oracle(
             "A skipped step counts nowhere: neither its right answers nor its labels are in the accuracy.",
         ),
         Hint(
-            metric(2, lambda case, tree, value: 0 < value == case.n_steps - reference(tree, case.lr)[2]),
+            metric(2, lambda run, value: 0 < value == run.case.n_steps - reference(run.tree, run.case.lr)[2]),
             "That is the number of steps that count. The third number is that of the skipped ones: "
             "len(batches) less these.",
         ),
         Hint(
-            lambda case, tree, got: right_metrics(Observation(case, tree, got)) is not None,
+            lambda run: right_metrics(run) is not None,
             "Keep running sums over the steps that are not skipped: of losses, of steps, of right answers, of labels "
             "that count. Divide at the end.",
         ),
         Hint(
-            lambda case, tree, got: trained_on_the_device(Observation(case, tree, got)) is not None,
+            lambda run: trained_on_the_device(run) is not None,
             "Copy each batch to `device` and run F.linear(x, weight) there.",
         ),
         Hint(
-            lambda case, tree, got: bool(told(case, got).races),
+            lambda run: bool(told(run).races),
             "A non_blocking copy to the host is read before it has arrived. Keep the sums on the device and fetch them "
             "behind the loop.",
         ),
@@ -259,7 +257,7 @@ HIDDEN_SYNCS = Oracle(
             ".cpu() and .to('cpu') wait for the value as .item() does: add up on the device, fetch behind the loop.",
         ),
         Hint(
-            lambda case, tree, got: from_pageable(case, tree, got) and from_pinned(own_commands(got)),
+            lambda run: from_pageable(run) and from_pinned(own_commands(run.got)),
             "Not all that is copied is pinned: x and y need it both. torch.tensor(...) on the device is such a copy "
             "too; torch.zeros(..., device=device) is none.",
         ),
@@ -268,11 +266,11 @@ HIDDEN_SYNCS = Oracle(
             "The host waits for each copy of a batch. x.pin_memory().to(device, non_blocking=True) returns at once.",
         ),
         Hint(
-            lambda case, tree, got: from_pinned(waits(case, got)),
+            lambda run: from_pinned(waits(run)),
             "The batches are pinned, and still the host waits for every copy: give `to` non_blocking=True.",
         ),
         Hint(
-            lambda case, tree, got: bool(waits(case, got)),
+            lambda run: bool(waits(run)),
             "Something makes the host wait: before the loop is over, ask for no value and no size that only the device "
             "knows.",
         ),

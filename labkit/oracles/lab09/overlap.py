@@ -10,7 +10,7 @@ from labkit.exercises.lab09.overlap import Feed, layer, machine_of
 from labkit.oracles.lab05.programs import Program, first_race, program
 from labkit.oracles.lab09.logs import host_waits, own_commands
 from labkit.simdevice import Command, Machine, replay
-from labkit.spec import Hint, Observation, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 MOST_TIME = 1.1
@@ -56,8 +56,8 @@ def best_s(case: Feed) -> float:
     return takes_s(case.n_batches, copy_s, kernels_s, overlapped=True)
 
 
-def told(case: Feed, got: dict) -> Program:
-    return program(got, machine_of(case))
+def told(run: CaseRun[Feed]) -> Program:
+    return program(run.got, machine_of(run.case))
 
 
 def buffers_of(got: dict) -> list[int]:
@@ -66,7 +66,7 @@ def buffers_of(got: dict) -> list[int]:
     return made[-2:]
 
 
-def right_out(run: Observation) -> str | None:
+def right_out(run: CaseRun) -> str | None:
     found = compare(true_out(run.tree), run.got["out"], CLOSE)
     if found is None:
         return None
@@ -74,7 +74,7 @@ def right_out(run: Observation) -> str | None:
     return f"wrong {found.kind}{where}: expected {found.expected}, got {found.got}"
 
 
-def right_speedup(run: Observation) -> str | None:
+def right_speedup(run: CaseRun) -> str | None:
     got, wanted = run.got["speedup"], true_speedup(run.case.asked)
     if type(got) in (int, float) and math.isclose(got, wanted, rel_tol=EXACT_TO):
         return None
@@ -83,32 +83,32 @@ def right_speedup(run: Observation) -> str | None:
     return f"overlap_speedup({n}, {copy_s:g}, {kernels_s:g}) is {wanted:.6g}, and {shown} was returned"
 
 
-def no_races(run: Observation) -> str | None:
-    races = told(run.case, run.got).races
+def no_races(run: CaseRun) -> str | None:
+    races = told(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
-def every_batch_once_into_the_buffers(run: Observation) -> str | None:
-    case, done = run.case, told(run.case, run.got)
+def every_batch_once_into_the_buffers(run: CaseRun) -> str | None:
+    case, done = run.case, told(run)
     flops, wanted = done.flops, case.n_batches * case.batch_flops
     if flops != wanted:
         return f"{flops:,} FLOPs were done where the batches take {wanted:,}"
     copied, wanted = done.copied_bytes(to_device=True), case.n_batches * case.batch_bytes
     if copied != wanted:
         return f"{copied:,} bytes were copied to the device, and the batches have {wanted:,}"
-    if elsewhere(case, run.tree, run.got):
+    if elsewhere(run):
         return "batches were copied to other memory of the device than the two buffers"
     return None
 
 
-def elsewhere(case: Feed, tree: dict, got: dict) -> bool:
-    allowed = set(buffers_of(got))
+def elsewhere(run: CaseRun[Feed]) -> bool:
+    allowed = set(buffers_of(run.got))
     return any(
-        one.kind == "copy" and one.place == "device" and not set(one.writes) <= allowed for one in own_commands(got)
+        one.kind == "copy" and one.place == "device" and not set(one.writes) <= allowed for one in own_commands(run.got)
     )
 
 
-def host_goes_on(run: Observation) -> str | None:
+def host_goes_on(run: CaseRun) -> str | None:
     waits = host_waits(own_commands(run.got))
     if not waits:
         return None
@@ -119,8 +119,8 @@ def host_goes_on(run: Observation) -> str | None:
     return f"the host waits for the device, {' and '.join(kinds)}, before the function returns"
 
 
-def copies_beside_kernels(run: Observation) -> str | None:
-    took_s, best = told(run.case, run.got).duration_s, best_s(run.case)
+def copies_beside_kernels(run: CaseRun) -> str | None:
+    took_s, best = told(run).duration_s, best_s(run.case)
     if took_s <= MOST_TIME * best:
         return None
     return f"it takes {took_s * 1e3:.2f} ms, and {best * 1e3:.2f} ms are enough where copies run beside kernels"
@@ -129,43 +129,43 @@ def copies_beside_kernels(run: Observation) -> str | None:
 def speedup_is(formula: Callable[[int, float, float], float]):
     """Whether the prediction is wrong and follows this formula."""
 
-    def holds(case: Feed, tree: dict, got: dict) -> bool:
-        wrong = right_speedup(Observation(case, tree, got)) is not None
-        return wrong and math.isclose(got["speedup"], formula(*case.asked), rel_tol=EXACT_TO)
+    def holds(run: CaseRun[Feed]) -> bool:
+        wrong = right_speedup(run) is not None
+        return wrong and math.isclose(run.got["speedup"], formula(*run.case.asked), rel_tol=EXACT_TO)
 
     return holds
 
 
 def race(kind: str, second: str = ""):
-    return lambda case, tree, got: first_race(told(case, got).races, kind, second)
+    return lambda run: first_race(told(run).races, kind, second)
 
 
-def too_long(case: Feed, tree: dict, got: dict) -> bool:
-    return told(case, got).duration_s > MOST_TIME * best_s(case)
+def too_long(run: CaseRun[Feed]) -> bool:
+    return told(run).duration_s > MOST_TIME * best_s(run.case)
 
 
-def in_one_stream(case: Feed, tree: dict, got: dict) -> bool:
+def in_one_stream(run: CaseRun[Feed]) -> bool:
     """Whether every copy is in the stream of all the kernels."""
-    streams = {one.stream for one in own_commands(got) if one.kind in ("copy", "kernel")}
-    return len(streams) == 1 and too_long(case, tree, got)
+    streams = {one.stream for one in own_commands(run.got) if one.kind in ("copy", "kernel")}
+    return len(streams) == 1 and too_long(run)
 
 
-def from_pageable(case: Feed, tree: dict, got: dict) -> bool:
+def from_pageable(run: CaseRun[Feed]) -> bool:
     """Whether a blocking copy reads memory that nobody has pinned: it has no block of its own."""
-    return any(one.kind == "copy" and one.blocking and not one.reads for one in own_commands(got))
+    return any(one.kind == "copy" and one.blocking and not one.reads for one in own_commands(run.got))
 
 
-def from_pinned(case: Feed, tree: dict, got: dict) -> bool:
-    return any(one.kind == "copy" and one.blocking and one.reads for one in own_commands(got))
+def from_pinned(run: CaseRun[Feed]) -> bool:
+    return any(one.kind == "copy" and one.blocking and one.reads for one in own_commands(run.got))
 
 
-def one_buffer(case: Feed, tree: dict, got: dict) -> bool:
-    written = {block for one in own_commands(got) if one.kind == "copy" for block in one.writes}
-    return case.n_batches > 1 and len(written) == 1
+def one_buffer(run: CaseRun[Feed]) -> bool:
+    written = {block for one in own_commands(run.got) if one.kind == "copy" for block in one.writes}
+    return run.case.n_batches > 1 and len(written) == 1
 
 
-def wrong_out(case: Feed, tree: dict, got: dict) -> bool:
-    return right_out(Observation(case, tree, got)) is not None
+def wrong_out(run: CaseRun[Feed]) -> bool:
+    return right_out(run) is not None
 
 
 OVERLAP = Oracle(
@@ -199,12 +199,12 @@ OVERLAP = Oracle(
             "the three numbers.",
         ),
         Hint(
-            lambda case, tree, got: right_speedup(Observation(case, tree, got)) is not None,
+            lambda run: right_speedup(run) is not None,
             "Draw three batches, one row for copies and one for kernels. The makespan is the first copy, n − 1 times "
             "the longer of the two, and the last kernels.",
         ),
         Hint(
-            lambda case, tree, got: wrong_out(case, tree, got) and len(got["out"]) != case.n_batches,
+            lambda run: wrong_out(run) and len(run.got["out"]) != run.case.n_batches,
             "Return a list with one result for each batch, in their order.",
         ),
         Hint(
@@ -256,7 +256,7 @@ OVERLAP = Oracle(
             "The memory is pinned, and still the host waits for the copy: give copy_ non_blocking=True.",
         ),
         Hint(
-            lambda case, tree, got: bool(host_waits(own_commands(got))),
+            lambda run: bool(host_waits(own_commands(run.got))),
             "synchronize stops the host. Let one stream wait for the other instead: wait_event and wait_stream return "
             "at once.",
         ),
@@ -266,7 +266,7 @@ OVERLAP = Oracle(
             "cuda.stream(side):`.",
         ),
         Hint(
-            lambda case, tree, got: one_buffer(case, tree, got) and too_long(case, tree, got),
+            lambda run: one_buffer(run) and too_long(run),
             "With one buffer every copy has to wait for the kernels before it. Take turns: buffers[i % 2].",
         ),
         Hint(

@@ -26,7 +26,7 @@ from labkit.oracles.lab09.traces import (
     window_us,
     without_overlap,
 )
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 KEYS = ("kernels", "idle_us", "tensor_core_share")
 EXACT_TO = 1e-6
@@ -38,8 +38,8 @@ def found_work(got: dict) -> list[list]:
     return sorted(got["work"], key=by_time)
 
 
-def right_work(run: Observation) -> str | None:
-    wanted = true_work(run.case, run.tree)
+def right_work(run: CaseRun) -> str | None:
+    wanted = true_work(run)
     if len(run.got["work"]) > MOST_TIMES * len(wanted):
         return f"gpu_work found {len(run.got['work']):,} events, and {len(wanted)} are to be found"
     got = found_work(run.got)
@@ -56,15 +56,15 @@ def _shown(work: list) -> str:
     return f"the {work[0]} {str(work[1])[:44]} at {work[2]:g} µs"
 
 
-def right_form(run: Observation) -> str | None:
+def right_form(run: CaseRun) -> str | None:
     report = run.got["report"]
     if type(report) is not dict or set(report) != set(KEYS):
         return f"gpu_report should return a dict with the keys {', '.join(KEYS)}"
     return None
 
 
-def right_table(run: Observation) -> str | None:
-    rows, wanted = run.got["report"]["kernels"], true_table(run.case, run.tree)
+def right_table(run: CaseRun) -> str | None:
+    rows, wanted = run.got["report"]["kernels"], true_table(run)
     names = [name for name, _, _ in rows]
     if sorted(names) != sorted(wanted):
         odd = sorted(set(names) ^ set(wanted))
@@ -78,21 +78,21 @@ def right_table(run: Observation) -> str | None:
     return None if totals == sorted(totals, reverse=True) else "the rows are not in order: the longest total first"
 
 
-def right_idle(run: Observation) -> str | None:
+def right_idle(run: CaseRun) -> str | None:
     got, wanted = run.got["report"]["idle_us"], idle_us(steady_events(run.case, run.tree))
     if math.isclose(got, wanted, rel_tol=EXACT_TO, abs_tol=1e-3):
         return None
     return f"the device was idle for {wanted:g} µs, and idle_us is {got:g}"
 
 
-def right_share(run: Observation) -> str | None:
-    got, wanted = run.got["report"]["tensor_core_share"], share(run.case, run.tree)
+def right_share(run: CaseRun) -> str | None:
+    got, wanted = run.got["report"]["tensor_core_share"], share(run)
     if math.isclose(got, wanted, rel_tol=EXACT_TO):
         return None
     return f"kernels on tensor cores take {wanted:.4g} of all kernels' time, and tensor_core_share is {got:.4g}"
 
 
-def right_profile(run: Observation) -> str | None:
+def right_profile(run: CaseRun) -> str | None:
     case, own = run.case, run.got["own"]
     asked = f"profile_steps(step, {case.n_unsteady}, {case.n_active})"
     if own["recorded"] is None:
@@ -113,13 +113,13 @@ def has_warm_up(actions: list[str]) -> bool:
     return begins > 0 and actions[begins - 1] == "WARMUP"
 
 
-def wrong(*holds: Callable[[Observation], str | None]):
+def wrong(*holds: Callable[[CaseRun], str | None]):
     """Whether one of these properties fails or cannot be asked."""
 
-    def found(case: Session, tree: dict, got: dict) -> bool:
+    def found(run: CaseRun[Session]) -> bool:
         for one in holds:
             try:
-                if one(Observation(case, tree, got)) is not None:
+                if one(run) is not None:
                     return True
             except Exception:
                 # What cannot be read is wrong too, as for the judge.
@@ -129,50 +129,47 @@ def wrong(*holds: Callable[[Observation], str | None]):
     return found
 
 
-def work_is(chosen: Callable[[Session, dict], list]):
-    return lambda case, tree, got: found_work(got) == sorted(chosen(case, tree), key=by_time) != true_work(case, tree)
+def work_is(chosen: Callable[[CaseRun[Session]], list]):
+    return lambda run: found_work(run.got) == sorted(chosen(run), key=by_time) != true_work(run)
 
 
 def has_categories(*cats: str):
-    return lambda case, tree, got: any(one[0] in cats for one in got["work"])
+    return lambda run: any(one[0] in cats for one in run.got["work"])
 
 
 def lacks(keeps: Callable[[list], bool]):
     """Whether all right work for which this holds is missing, and nothing else."""
 
-    def holds(case: Session, tree: dict, got: dict) -> bool:
-        wanted = true_work(case, tree)
-        return found_work(got) == [one for one in wanted if not keeps(one)] != wanted
+    def holds(run: CaseRun[Session]) -> bool:
+        wanted = true_work(run)
+        return found_work(run.got) == [one for one in wanted if not keeps(one)] != wanted
 
     return holds
 
 
-def main_thread_only(case: Session, tree: dict, got: dict) -> bool:
-    threads = {one.op.thread for one in recording_of(case, tree).work}
+def main_thread_only(run: CaseRun[Session]) -> bool:
+    threads = {one.op.thread for one in recording_of(run.case, run.tree).work}
     return any(
-        found_work(got) == sorted(launched_by(case, tree, thread), key=by_time) != true_work(case, tree)
-        for thread in threads
+        found_work(run.got) == sorted(launched_by(run, thread), key=by_time) != true_work(run) for thread in threads
     )
 
 
 def idle_is(formula: Callable[[list[dict]], float]):
     """Whether the idle time is wrong and follows this formula on the events of the device."""
 
-    def holds(case: Session, tree: dict, got: dict) -> bool:
-        events = steady_events(case, tree)
-        value = got["report"]["idle_us"]
-        return right_idle(Observation(case, tree, got)) is not None and math.isclose(
-            value, formula(events), rel_tol=EXACT_TO, abs_tol=1e-3
-        )
+    def holds(run: CaseRun[Session]) -> bool:
+        events = steady_events(run.case, run.tree)
+        value = run.got["report"]["idle_us"]
+        return right_idle(run) is not None and math.isclose(value, formula(events), rel_tol=EXACT_TO, abs_tol=1e-3)
 
     return holds
 
 
-def share_is(formula: Callable[[Session, dict], float]):
-    def holds(case: Session, tree: dict, got: dict) -> bool:
-        value = got["report"]["tensor_core_share"]
-        off = right_share(Observation(case, tree, got)) is not None
-        return off and math.isclose(value, formula(case, tree), rel_tol=EXACT_TO)
+def share_is(formula: Callable[[CaseRun[Session]], float]):
+    def holds(run: CaseRun[Session]) -> bool:
+        value = run.got["report"]["tensor_core_share"]
+        off = right_share(run) is not None
+        return off and math.isclose(value, formula(run), rel_tol=EXACT_TO)
 
     return holds
 
@@ -185,7 +182,7 @@ PROFILE = Oracle(
     judge=(inputs_untouched, right_work, right_form, right_table, right_idle, right_share, right_profile),
     diagnose=(
         Hint(
-            lambda case, tree, got: has_categories("cuda_runtime", "cuda_driver", "cpu_op")(case, tree, got),
+            lambda run: has_categories("cuda_runtime", "cuda_driver", "cpu_op")(run),
             "Calls of the host are among them. A launch takes microseconds of the host's time whatever the kernel "
             "does: only kernel, gpu_memcpy and gpu_memset ran on the device.",
         ),
@@ -199,7 +196,7 @@ PROFILE = Oracle(
             "The warm-up is still in it. Keep what was launched inside a ProfilerStep#n with n >= first_step.",
         ),
         Hint(
-            work_is(lambda case, tree: launched_from(case, tree, case.n_cold + 1)),
+            work_is(lambda run: launched_from(run, run.case.n_cold + 1)),
             "The first of the steps that count is missing: n >= first_step includes first_step itself.",
         ),
         Hint(
@@ -227,26 +224,25 @@ PROFILE = Oracle(
             "in time hold for all of them.",
         ),
         Hint(
-            lambda case, tree, got: WORK(case, tree, got) and all(type(one) is list for one in got["work"]),
+            lambda run: WORK(run) and all(type(one) is list for one in run.got["work"]),
             "Two look-ups: the ProfilerStep of category user_annotation in whose time a launch lies, and the launch "
             "with the same args['correlation'] as the event of the device.",
         ),
         Hint(WORK, "gpu_work returns a list of the trace's own events, unchanged."),
         Hint(
-            lambda case, tree, got: (
-                TABLE(case, tree, got)
-                and any(name.startswith(("Memcpy", "Memset")) for name, _, _ in got["report"]["kernels"])
+            lambda run: (
+                TABLE(run) and any(name.startswith(("Memcpy", "Memset")) for name, _, _ in run.got["report"]["kernels"])
             ),
             "The table is of kernels: leave copies and memsets to the idle time.",
         ),
         Hint(
-            lambda case, tree, got: (
-                TABLE(case, tree, got)
-                and {(name, n) for name, n, _ in got["report"]["kernels"]}
-                == {(name, n) for name, (n, _) in true_table(case, tree).items()}
+            lambda run: (
+                TABLE(run)
+                and {(name, n) for name, n, _ in run.got["report"]["kernels"]}
+                == {(name, n) for name, (n, _) in true_table(run).items()}
                 and any(
-                    math.isclose(us, true_table(case, tree)[name][1] / n, rel_tol=EXACT_TO)
-                    for name, n, us in got["report"]["kernels"]
+                    math.isclose(us, true_table(run)[name][1] / n, rel_tol=EXACT_TO)
+                    for name, n, us in run.got["report"]["kernels"]
                     if n > 1
                 )
             ),
@@ -289,15 +285,15 @@ PROFILE = Oracle(
             "time.",
         ),
         Hint(
-            share_is(lambda case, tree: share(case, tree, "calls")),
+            share_is(lambda run: share(run, "calls")),
             "That is the share of the calls. Weigh every kernel with its time.",
         ),
         Hint(
-            share_is(lambda case, tree: share(case, tree, "names")),
+            share_is(lambda run: share(run, "names")),
             "That is the share of the names in the table. Weigh every kernel with its time.",
         ),
         Hint(
-            share_is(lambda case, tree: 100 * share(case, tree)),
+            share_is(lambda run: 100 * share(run)),
             "A share is between 0 and 1, not a percentage.",
         ),
         Hint(
@@ -314,24 +310,24 @@ PROFILE = Oracle(
             "kernels.",
         ),
         Hint(
-            lambda case, tree, got: got["own"]["recorded"] == list(range(case.n_unsteady + case.n_active)),
+            lambda run: run.got["own"]["recorded"] == list(range(run.case.n_unsteady + run.case.n_active)),
             "The unsteady steps are recorded too: give `profile` a schedule that begins with them.",
         ),
         Hint(
-            lambda case, tree, got: got["own"]["recorded"] == [] and got["own"]["calls"] > 0,
+            lambda run: run.got["own"]["recorded"] == [] and run.got["own"]["calls"] > 0,
             "Nothing is recorded at the end. Call `prof.step()` behind every step, and let the schedule have repeat=1: "
             "else it begins anew and drops what it has.",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["own"]["recorded"] == list(range(case.n_unsteady, case.n_unsteady + case.n_active))
-                and got["own"]["calls"] == case.n_unsteady + case.n_active
+            lambda run: (
+                run.got["own"]["recorded"] == list(range(run.case.n_unsteady, run.case.n_unsteady + run.case.n_active))
+                and run.got["own"]["calls"] == run.case.n_unsteady + run.case.n_active
             ),
             "Switching the profiler on takes time, which falls into the first recorded step. Take warmup=1 for the "
             "last unsteady step, and wait for those before.",
         ),
         Hint(
-            lambda case, tree, got: got["own"]["recorded"] is None,
+            lambda run: run.got["own"]["recorded"] is None,
             "Return the profiler itself, after its `with` block has ended.",
         ),
         Hint(

@@ -10,31 +10,35 @@ from collections.abc import Sequence
 from labkit.exercises.lab09.profile import ON_DEVICE, Session, identity, recording_of, steady_events
 from labkit.exercises.lab09.traces import COMPUTE, TENSOR_CORE_MARKS, as_events
 from labkit.simdevice import Span, busy_s
+from labkit.spec import CaseRun
 
 
-def true_work(case: Session, tree: dict) -> list[list]:
+def true_work(run: CaseRun[Session]) -> list[list]:
     """By construction: the work of the steps that count. In the order of time."""
-    return sorted(launched_from(case, tree, case.n_cold), key=by_time)
+    return sorted(launched_from(run, run.case.n_cold), key=by_time)
 
 
-def launched_from(case: Session, tree: dict, step: int) -> list[list]:
+def launched_from(run: CaseRun[Session], step: int) -> list[list]:
     """The work of this step and of all behind it."""
-    return [[one.op.cat, one.op.name, one.start_us] for one in recording_of(case, tree).work if one.step >= step]
+    return [
+        [one.op.cat, one.op.name, one.start_us] for one in recording_of(run.case, run.tree).work if one.step >= step
+    ]
 
 
-def of_one_digit(case: Session, tree: dict) -> list[list]:
+def of_one_digit(run: CaseRun[Session]) -> list[list]:
     """The right work, without that of steps whose number has two digits."""
+    case = run.case
     steps = range(case.n_cold, min(10, case.n_cold + case.n_steps))
-    return [[one.op.cat, one.op.name, one.start_us] for one in recording_of(case, tree).work if one.step in steps]
+    return [[one.op.cat, one.op.name, one.start_us] for one in recording_of(case, run.tree).work if one.step in steps]
 
 
 def by_time(work: list) -> tuple:
     return work[2], work[0], work[1]
 
 
-def true_table(case: Session, tree: dict) -> dict[str, tuple[int, float]]:
+def true_table(run: CaseRun[Session]) -> dict[str, tuple[int, float]]:
     """Calls and microseconds by the name of a kernel."""
-    return table([one for one in steady_events(case, tree) if one["cat"] == "kernel"])
+    return table([one for one in steady_events(run.case, run.tree) if one["cat"] == "kernel"])
 
 
 def table(events: Sequence[dict]) -> dict[str, tuple[int, float]]:
@@ -55,27 +59,29 @@ def idle_us(events: Sequence[dict]) -> float:
     return window_us(events) - busy_s(spans, "kernel")
 
 
-def share(case: Session, tree: dict, of: str = "time") -> float:
+def share(run: CaseRun[Session], of: str = "time") -> float:
     """Of tensor cores in the time of kernels, in their calls, or in their names."""
     weight = {"time": lambda row: row[1], "calls": lambda row: row[0], "names": lambda row: 1}[of]
-    rows = true_table(case, tree)
+    rows = true_table(run)
     with_tensor_cores = [row for name, row in rows.items() if any(mark in name for mark in TENSOR_CORE_MARKS)]
     return math.fsum(map(weight, with_tensor_cores)) / math.fsum(map(weight, rows.values()))
 
 
-def on_device(case: Session, tree: dict) -> list[list]:
+def on_device(run: CaseRun[Session]) -> list[list]:
     """All steps."""
-    return [identity(one) for one in as_events(recording_of(case, tree)) if one.get("cat") in ON_DEVICE]
+    return [identity(one) for one in as_events(recording_of(run.case, run.tree)) if one.get("cat") in ON_DEVICE]
 
 
-def after_the_step_began(case: Session, tree: dict) -> list[list]:
+def after_the_step_began(run: CaseRun[Session]) -> list[list]:
     """By the device's own time, not by that of the launch."""
-    begin_us = recording_of(case, tree).steps[case.n_cold][0]
-    return [one for one in on_device(case, tree) if one[2] >= begin_us]
+    begin_us = recording_of(run.case, run.tree).steps[run.case.n_cold][0]
+    return [one for one in on_device(run) if one[2] >= begin_us]
 
 
-def launched_by(case: Session, tree: dict, thread: int) -> list[list]:
-    work = [one for one in recording_of(case, tree).work if one.step >= case.n_cold and one.op.thread == thread]
+def launched_by(run: CaseRun[Session], thread: int) -> list[list]:
+    work = [
+        one for one in recording_of(run.case, run.tree).work if one.step >= run.case.n_cold and one.op.thread == thread
+    ]
     return [[one.op.cat, one.op.name, one.start_us] for one in work]
 
 
@@ -102,10 +108,14 @@ def on_the_main_stream(events: list[dict]) -> list[dict]:
     return [one for one in events if one["args"]["stream"] == COMPUTE]
 
 
-def share_of_window(case: Session, tree: dict) -> float:
-    return share(case, tree) * summed_us(kernels_in(steady_events(case, tree))) / window_us(steady_events(case, tree))
+def share_of_window(run: CaseRun[Session]) -> float:
+    return (
+        share(run)
+        * summed_us(kernels_in(steady_events(run.case, run.tree)))
+        / window_us(steady_events(run.case, run.tree))
+    )
 
 
-def share_of_all_work(case: Session, tree: dict) -> float:
-    events = steady_events(case, tree)
-    return share(case, tree) * summed_us(kernels_in(events)) / summed_us(events)
+def share_of_all_work(run: CaseRun[Session]) -> float:
+    events = steady_events(run.case, run.tree)
+    return share(run) * summed_us(kernels_in(events)) / summed_us(events)

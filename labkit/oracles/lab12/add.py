@@ -7,7 +7,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Vector, dtype_of
 from labkit.oracles.kernels import SAFE, compiled, moved
-from labkit.spec import Budget, Hint, Oracle
+from labkit.spec import Budget, CaseRun, Hint, Oracle
 
 MANY = 200
 """From so many elements on, the last, shorter piece of memory is a small part of all."""
@@ -21,41 +21,41 @@ def is_wide(case: Vector) -> bool:
     return case.n % 1024 == 0
 
 
-def only_the_end(case: Vector, tree: dict, got: dict) -> bool:
+def only_the_end(run: CaseRun[Vector]) -> bool:
     """The elements up to some place are right, and of those behind it many are not."""
-    right = got["out"] == tree["x"] + tree["y"]
+    right = run.got["out"] == run.tree["x"] + run.tree["y"]
     first = int(right.int().argmin())
     return first > 0 and right[first:].double().mean() < 0.5
 
 
-def last_ones_missing(case: Vector, tree: dict, got: dict) -> bool:
+def last_ones_missing(run: CaseRun[Vector]) -> bool:
     """A few elements at the end, and no others, were never stored; new memory holds NaN here."""
-    missing = got["out"].isnan()
+    missing = run.got["out"].isnan()
     n_missing = int(missing.sum())
-    return 0 < n_missing <= FEW < case.n and bool(missing[-n_missing:].all())
+    return 0 < n_missing <= FEW < run.case.n and bool(missing[-n_missing:].all())
 
 
-def rounded_inside(case: Vector, tree: dict, got: dict) -> bool:
+def rounded_inside(run: CaseRun[Vector]) -> bool:
     """Of the right dtype, and off by the rounding of a shorter format and by no more."""
-    out, right = got["out"], tree["x"] + tree["y"]
+    out, right = run.got["out"], run.tree["x"] + run.tree["y"]
     close = torch.allclose(out.double(), right.double(), rtol=2**-7, atol=2**-7)
     return out.dtype == right.dtype and close and not torch.equal(out, right)
 
 
-def nothing_written(case: Vector, tree: dict, got: dict) -> bool:
-    return bool((got["out"] != tree["x"] + tree["y"]).double().mean() > 0.9)
+def nothing_written(run: CaseRun[Vector]) -> bool:
+    return bool((run.got["out"] != run.tree["x"] + run.tree["y"]).double().mean() > 0.9)
 
 
 ADD = Oracle(
     id="12-add",
-    expect=lambda case, tree: {"out": torch.add(tree["x"], tree["y"])},
+    expect=lambda run: {"out": torch.add(run.tree["x"], run.tree["y"])},
     judge=(inputs_untouched,),
     budgets=(
         *SAFE,
-        *moved(load=lambda case, tree: 2 * case.n_bytes, store=lambda case, tree: case.n_bytes, launches=1),
+        *moved(load=lambda run: 2 * run.case.n_bytes, store=lambda run: run.case.n_bytes, launches=1),
         Budget(
             "sector_efficiency",
-            lambda case, tree: 0.9 if case.n >= MANY else 0,
+            lambda run: 0.9 if run.case.n >= MANY else 0,
             "Memory comes in pieces of 32 bytes, and most of each piece goes to waste: give a program neighbouring "
             "elements.",
             "of each sector",
@@ -64,7 +64,7 @@ ADD = Oracle(
         *compiled(),
         Budget(
             "vector_width",
-            lambda case, tree: 2 * dtype_of(case).itemsize if is_wide(case) else 0,
+            lambda run: 2 * dtype_of(run.case).itemsize if is_wide(run.case) else 0,
             "Each thread moves a single element at a time. Give it several: 4 warps are 128 threads, so take a block "
             "of 512 or 1024 neighbouring elements.",
             "bytes at once",

@@ -16,7 +16,7 @@ from labkit.exercises.lab12.bias_gelu_dropout import Dropped
 from labkit.exercises.lab12.shapes import dout_of
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, in_memory_order, keeps_at_most
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 SMALL = 1e-3
@@ -35,17 +35,17 @@ def activated(tree: dict, kind: str = "none") -> Tensor:
     return F.gelu(tree["x"].double() + tree["bias"].double(), approximate=kind)
 
 
-def kept(case: Dropped, tree: dict, out: Tensor) -> tuple[Tensor, Tensor]:
+def kept(run: CaseRun[Dropped], out: Tensor) -> tuple[Tensor, Tensor]:
     """(which elements were kept, which of them can be told), both boolean."""
-    values = activated(tree)
-    added = out.double() - tree["y"].double()
+    values = activated(run.tree)
+    added = out.double() - run.tree["y"].double()
     return added.abs() > values.abs() / 2, values.abs() > SMALL
 
 
 def says(hint: str | None) -> Callable:
     """Give a property its hint."""
 
-    def give(holds: Callable[[Observation], str | None]) -> Callable[[Observation], str | None]:
+    def give(holds: Callable[[CaseRun], str | None]) -> Callable[[CaseRun], str | None]:
         holds.hint = hint
         return holds
 
@@ -53,13 +53,13 @@ def says(hint: str | None) -> Callable:
 
 
 @says(None)
-def values_are_right(run: Observation) -> str | None:
+def values_are_right(run: CaseRun) -> str | None:
     """Each element is y, or y plus the activation divided by 1 - p; the hints look at what it is instead."""
     for name in ("out", "other"):
         out = run.got[name]
         if out.shape != run.tree["x"].shape or out.dtype != run.tree["x"].dtype:
             return f"{name} should have the shape and dtype of x"
-        mask, told = kept(run.case, run.tree, out)
+        mask, told = kept(run, out)
         expected = run.tree["y"].double() + mask * activated(run.tree) / (1 - run.case.p)
         bad = ~torch.isclose(out.double(), expected, **CLOSE) & told
         if bad.any():
@@ -71,8 +71,8 @@ def values_are_right(run: Observation) -> str | None:
 
 
 @says("An element is kept with probability 1 - p: keep where the random number is at least p.")
-def share_is_right(run: Observation) -> str | None:
-    mask, told = kept(run.case, run.tree, run.got["out"])
+def share_is_right(run: CaseRun) -> str | None:
+    mask, told = kept(run, run.got["out"])
     n, p = int(told.sum()), run.case.p
     share = float(mask[told].double().mean())
     if abs(share - (1 - p)) <= SIGMAS * (p * (1 - p) / n) ** 0.5:
@@ -84,9 +84,9 @@ def share_is_right(run: Observation) -> str | None:
     "tl.rand gives the same number for the same seed and offset. Give each element an offset of its own, counted "
     "through the whole matrix and not from the start of its block."
 )
-def mask_does_not_repeat(run: Observation) -> str | None:
+def mask_does_not_repeat(run: CaseRun) -> str | None:
     """Elements at some distance are not kept or dropped together more often than chance has it."""
-    mask, told = (one.reshape(-1) for one in kept(run.case, run.tree, run.got["out"]))
+    mask, told = (one.reshape(-1) for one in kept(run, run.got["out"]))
     share = float(mask[told].double().mean())
     by_chance = share**2 + (1 - share) ** 2
     for shift in sorted({run.case.n_cols, *range(1, 17), *(2**n for n in range(5, 12))}):
@@ -102,18 +102,18 @@ def mask_does_not_repeat(run: Observation) -> str | None:
 
 
 @says("The mask does not follow the seed: hand the seed to the kernel, as the first argument of tl.rand.")
-def follows_the_seed(run: Observation) -> str | None:
-    first, told = kept(run.case, run.tree, run.got["out"])
-    second, _ = kept(run.case, run.tree, run.got["other"])
+def follows_the_seed(run: CaseRun) -> str | None:
+    first, told = kept(run, run.got["out"])
+    second, _ = kept(run, run.got["other"])
     alike = float((first == second)[told].double().mean())
     return f"two seeds gave masks that agree in {alike:.1%} of the elements" if alike > MOST_ALIKE else None
 
 
 @says(None)
-def gradients_are_right(run: Observation) -> str | None:
+def gradients_are_right(run: CaseRun) -> str | None:
     """With the forward pass's own mask; where it cannot be told, the gradient of x may be either."""
     case, tree, got = run.case, run.tree, run.got
-    mask, told = kept(case, tree, got["out"])
+    mask, told = kept(run, got["out"])
     slope = slopes(tree) / (1 - case.p)
     bad = ~torch.isclose(got["dx"].double(), mask * dout_of(case, tree).double() * slope, **CLOSE) & told
     if got["dx"].dtype != tree["x"].dtype or bad.any():
@@ -135,91 +135,94 @@ def is_value(got: dict, values: Tensor) -> Tensor:
     return torch.isclose(out, values.expand(out.shape), rtol=1e-3, atol=1e-4)
 
 
-def is_either(tree: dict, got: dict, kept_values: Tensor) -> Tensor:
+def is_either(run: CaseRun, kept_values: Tensor) -> Tensor:
     """Of each element of out, whether it is what it should be if kept, or y."""
-    return is_value(got, kept_values) | is_value(got, tree["y"].double())
+    return is_value(run.got, kept_values) | is_value(run.got, run.tree["y"].double())
 
 
-def either(tree: dict, got: dict, kept_values: Tensor, dropped: Tensor | None = None) -> bool:
+def either(run: CaseRun, kept_values: Tensor, dropped: Tensor | None = None) -> bool:
     """Nearly every element of out is one of two values, and both occur."""
-    one, other = is_value(got, kept_values), is_value(got, tree["y"].double() if dropped is None else dropped)
+    one, other = (
+        is_value(run.got, kept_values),
+        is_value(run.got, run.tree["y"].double() if dropped is None else dropped),
+    )
     return bool((one | other).double().mean() > 0.99 and one.any() and other.any())
 
 
-def unscaled(case: Dropped, tree: dict, got: dict) -> bool:
+def unscaled(run: CaseRun[Dropped]) -> bool:
     """Divided by nothing, or by p, which is the same as 1 - p at one half."""
-    if values_are_right(Observation(case, tree, got)) is None:
+    if values_are_right(run) is None:
         return False
-    values = activated(tree)
-    return any(either(tree, got, tree["y"].double() + wrong) for wrong in (values, values / case.p))
+    values = activated(run.tree)
+    return any(either(run, run.tree["y"].double() + wrong) for wrong in (values, values / run.case.p))
 
 
-def bias_elsewhere(case: Dropped, tree: dict, got: dict) -> bool:
+def bias_elsewhere(run: CaseRun[Dropped]) -> bool:
     """No bias, or that of the row's number; or the first row has the right ones, and the last one has not."""
+    case, tree = run.case, run.tree
     biases = (torch.zeros(1), tree["bias"][torch.arange(case.n_rows) % case.n_cols][:, None])
     x = tree["x"].double()
-    if any(either(tree, got, tree["y"].double() + F.gelu(x + bias) / (1 - case.p)) for bias in biases):
+    if any(either(run, tree["y"].double() + F.gelu(x + bias) / (1 - case.p)) for bias in biases):
         return True
-    right = is_either(tree, got, tree["y"].double() + activated(tree) / (1 - case.p))
+    right = is_either(run, tree["y"].double() + activated(tree) / (1 - case.p))
     return bool(right[0].all() and right[-1].double().mean() < 0.9)
 
 
-def drops_y_too(case: Dropped, tree: dict, got: dict) -> bool:
-    sums = tree["y"].double() + activated(tree)
-    return any(either(tree, got, one, torch.zeros((), dtype=torch.float64)) for one in (sums / (1 - case.p), sums))
+def drops_y_too(run: CaseRun[Dropped]) -> bool:
+    sums = run.tree["y"].double() + activated(run.tree)
+    return any(either(run, one, torch.zeros((), dtype=torch.float64)) for one in (sums / (1 - run.case.p), sums))
 
 
-def approximate(case: Dropped, tree: dict, got: dict) -> bool:
+def approximate(run: CaseRun[Dropped]) -> bool:
     """Close to the right values, but not right: GELU by tanh is off by up to 5e-4."""
-    right = activated(tree, "tanh") / (1 - case.p)
-    return either(tree, got, tree["y"].double() + right)
+    right = activated(run.tree, "tanh") / (1 - run.case.p)
+    return either(run, run.tree["y"].double() + right)
 
 
-def lacks_y(case: Dropped, tree: dict, got: dict) -> bool:
-    return either(tree, got, activated(tree) / (1 - case.p), torch.zeros((), dtype=torch.float64))
+def lacks_y(run: CaseRun[Dropped]) -> bool:
+    return either(run, activated(run.tree) / (1 - run.case.p), torch.zeros((), dtype=torch.float64))
 
 
-def other_activation(case: Dropped, tree: dict, got: dict) -> bool:
+def other_activation(run: CaseRun[Dropped]) -> bool:
     """x times the sigmoid of 1.702 x, or erf without the root of 2."""
-    at = tree["x"].double() + tree["bias"].double()
+    at = run.tree["x"].double() + run.tree["bias"].double()
     wrong = (at * torch.sigmoid(1.702 * at), at * (1 + torch.erf(at)) / 2)
-    return any(either(tree, got, tree["y"].double() + one / (1 - case.p)) for one in wrong)
+    return any(either(run, run.tree["y"].double() + one / (1 - run.case.p)) for one in wrong)
 
 
-def dropped_before(case: Dropped, tree: dict, got: dict) -> bool:
-    inside = F.gelu((tree["x"].double() + tree["bias"].double()) / (1 - case.p))
-    return either(tree, got, tree["y"].double() + inside)
+def dropped_before(run: CaseRun[Dropped]) -> bool:
+    inside = F.gelu((run.tree["x"].double() + run.tree["bias"].double()) / (1 - run.case.p))
+    return either(run, run.tree["y"].double() + inside)
 
 
-def gradient_is_to_blame(case: Dropped, tree: dict, got: dict) -> bool:
+def gradient_is_to_blame(run: CaseRun[Dropped]) -> bool:
     """Whether the forward pass is right and a gradient is not."""
-    run = Observation(case, tree, got)
     return values_are_right(run) is None and gradients_are_right(run) is not None
 
 
-def other_mask(case: Dropped, tree: dict, got: dict) -> bool:
+def other_mask(run: CaseRun[Dropped]) -> bool:
     """Every element of dx is 0 or what a kept one has, and not where the forward pass had it."""
-    if not gradient_is_to_blame(case, tree, got):
+    if not gradient_is_to_blame(run):
         return False
-    full = dout_of(case, tree).double() * slopes(tree) / (1 - case.p)
-    dx = got["dx"].double()
+    full = dout_of(run.case, run.tree).double() * slopes(run.tree) / (1 - run.case.p)
+    dx = run.got["dx"].double()
     fits = torch.isclose(dx, full, rtol=1e-3, atol=1e-5) | (dx.abs() < 1e-6)
-    mask, told = kept(case, tree, got["out"])
+    mask, told = kept(run, run.got["out"])
     return bool(fits.all() and ((dx.abs() > 1e-6) != mask)[told].double().mean() > 0.05)
 
 
-def dout_as_contiguous(case: Dropped, tree: dict, got: dict) -> bool:
-    mask, told = kept(case, tree, got["out"])
-    if not case.dout_by_columns or not gradient_is_to_blame(case, tree, got):
+def dout_as_contiguous(run: CaseRun[Dropped]) -> bool:
+    mask, told = kept(run, run.got["out"])
+    if not run.case.dout_by_columns or not gradient_is_to_blame(run):
         return False
-    wrong = mask * dout_of(case, in_memory_order(case, tree)).double() * slopes(tree) / (1 - case.p)
-    return torch.allclose(got["dx"].double()[told], wrong[told], **CLOSE)
+    wrong = mask * dout_of(run.case, in_memory_order(run)).double() * slopes(run.tree) / (1 - run.case.p)
+    return torch.allclose(run.got["dx"].double()[told], wrong[told], **CLOSE)
 
 
-def dx_unscaled(case: Dropped, tree: dict, got: dict) -> bool:
-    mask, told = kept(case, tree, got["out"])
-    return gradient_is_to_blame(case, tree, got) and torch.allclose(
-        got["dx"].double()[told], (mask * dout_of(case, tree).double() * slopes(tree))[told], **CLOSE
+def dx_unscaled(run: CaseRun[Dropped]) -> bool:
+    mask, told = kept(run, run.got["out"])
+    return gradient_is_to_blame(run) and torch.allclose(
+        run.got["dx"].double()[told], (mask * dout_of(run.case, run.tree).double() * slopes(run.tree))[told], **CLOSE
     )
 
 
@@ -241,9 +244,9 @@ BIAS_GELU_DROPOUT = Oracle(
         *SAFE,
         # Twice forward: x, y and the bias; backward: x, dout and the bias; dx once more for the gradient of the bias.
         *moved(
-            load=lambda case, tree: 10 * case.n_bytes + case.copied_bytes,
-            store=lambda case, tree: 3 * case.n_bytes + case.copied_bytes + 8 * case.n_cols,
-            atomic=lambda case, tree: case.n_bytes,
+            load=lambda run: 10 * run.case.n_bytes + run.case.copied_bytes,
+            store=lambda run: 3 * run.case.n_bytes + run.case.copied_bytes + 8 * run.case.n_cols,
+            atomic=lambda run: run.case.n_bytes,
             launches=4,
         ),
         *compiled(),

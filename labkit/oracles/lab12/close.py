@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from labkit.exercises.lab12.shapes import Graded, Rows, dtype_of
-from labkit.spec import Observation, Tolerance, Tree
+from labkit.spec import CaseRun, Tolerance, Tree
 
 
-def rounded_once(case: Rows, tree: Tree) -> Tolerance:
+def rounded_once(run: CaseRun[Rows]) -> Tolerance:
     """Computed in float32 and rounded to the dtype at the end; the least subnormals of float16 come on top.
 
     4e-5: the logarithm of a sum of exponentials, added to a maximum of 256 to 512, is rounded by up to 1.5e-5.
     """
-    eps = torch.finfo(dtype_of(case)).eps
+    eps = torch.finfo(dtype_of(run.case)).eps
     return Tolerance(rtol=max(1.01 * eps, 4e-5), atol=max(eps / 1000, 1e-6))
 
 
@@ -26,16 +26,16 @@ def near(case: Rows, got: Tensor, expected: Tensor) -> bool:
     return torch.allclose(got.double(), expected.double(), rtol=rtol, atol=rtol)
 
 
-def in_memory_order(case: Graded, tree: Tree) -> Tree:
+def in_memory_order(run: CaseRun[Graded]) -> Tree:
     """The inputs as a kernel sees them that takes a transposed gradient for a contiguous one."""
-    return {**tree, "dout": tree["dout"].reshape(case.n_rows, case.n_cols).t().contiguous()}
+    return {**run.tree, "dout": run.tree["dout"].reshape(run.case.n_rows, run.case.n_cols).t().contiguous()}
 
 
-def takes_dout_as_contiguous(case: Graded, tree: Tree, got: Tree, name: str, expected: Callable) -> bool:
+def takes_dout_as_contiguous(run: CaseRun[Graded], name: str, expected: Callable) -> bool:
     """Whether the gradient `name` is the one that such a kernel makes."""
-    if not case.dout_by_columns:
+    if not run.case.dout_by_columns:
         return False
-    return near(case, got[name], expected(case, in_memory_order(case, tree))[name])
+    return near(run.case, run.got[name], expected(run.case, in_memory_order(run))[name])
 
 
 DOUT_HINT = (
@@ -64,10 +64,10 @@ def ends_unwritten(got: Tensor, expected: Tensor) -> bool:
     )
 
 
-def keeps_at_most(limit_bytes: Callable[[Rows], int], hint: str) -> Callable[[Observation], str | None]:
+def keeps_at_most(limit_bytes: Callable[[Rows], int], hint: str) -> Callable[[CaseRun], str | None]:
     """The property that ctx holds no more than this beside the inputs."""
 
-    def holds(run: Observation) -> str | None:
+    def holds(run: CaseRun) -> str | None:
         kept, limit = run.got["kept_bytes"], limit_bytes(run.case)
         if kept <= limit:
             return None

@@ -14,135 +14,136 @@ from labkit.exercises.lab12.rmsnorm import Norm
 from labkit.exercises.lab12.shapes import dout_of, dtype_of
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, ends_unwritten, keeps_at_most, near, takes_dout_as_contiguous
-from labkit.spec import Budget, Hint, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 PARTIAL = 4
 """For this many rows, the backward pass may write one partial sum of the weight's gradient."""
 
 
-def expected(case: Norm, tree: dict) -> dict:
+def expected(run: CaseRun[Norm]) -> dict:
     """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
-    x, weight = (tree[name].double().requires_grad_() for name in ("x", "weight"))
+    case = run.case
+    x, weight = (run.tree[name].double().requires_grad_() for name in ("x", "weight"))
     out = F.rms_norm(x, (case.n_cols,), weight, case.eps)
-    dx, dweight = torch.autograd.grad(out, (x, weight), dout_of(case, tree).double())
+    dx, dweight = torch.autograd.grad(out, (x, weight), dout_of(case, run.tree).double())
     tensors = {"out": out.detach(), "dx": dx, "dweight": dweight}
     return {**{name: one.to(dtype_of(case)) for name, one in tensors.items()}, "kept_bytes": 0}
 
 
-def tolerances(case: Norm, tree: dict) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[Norm]) -> dict[str, Tolerance]:
     """float32 inside, rounded once; a gradient is a difference of sums of hundreds, so its error is not relative."""
-    close = Tolerance(rtol=max(1.01 * torch.finfo(dtype_of(case)).eps, 1e-4), atol=1e-4)
+    close = Tolerance(rtol=max(1.01 * torch.finfo(dtype_of(run.case)).eps, 1e-4), atol=1e-4)
     return {"out": close, "dx": close, "dweight": close, "kept_bytes": Tolerance(atol=float("inf"), check_dtype=False)}
 
 
-def parts(case: Norm, tree: dict) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def parts(run: CaseRun[Norm]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """x, weight, dout and 1 / rms of each row, in float64."""
-    x, weight = (tree[name].double() for name in ("x", "weight"))
-    return x, weight, dout_of(case, tree).double(), (x.square().mean(-1, keepdim=True) + case.eps).rsqrt()
+    x, weight = (run.tree[name].double() for name in ("x", "weight"))
+    return x, weight, dout_of(run.case, run.tree).double(), (x.square().mean(-1, keepdim=True) + run.case.eps).rsqrt()
 
 
-def is_rms_plus_eps(case: Norm, tree: dict, got: dict) -> bool:
-    x, weight, _, _ = parts(case, tree)
-    return near(case, got["out"], x / (x.square().mean(-1, keepdim=True).sqrt() + case.eps) * weight)
+def is_rms_plus_eps(run: CaseRun[Norm]) -> bool:
+    x, weight, _, _ = parts(run)
+    return near(run.case, run.got["out"], x / (x.square().mean(-1, keepdim=True).sqrt() + run.case.eps) * weight)
 
 
-def has_no_eps(case: Norm, tree: dict, got: dict) -> bool:
-    x, weight, _, _ = parts(case, tree)
-    return near(case, got["out"], x * x.square().mean(-1, keepdim=True).rsqrt() * weight)
+def has_no_eps(run: CaseRun[Norm]) -> bool:
+    x, weight, _, _ = parts(run)
+    return near(run.case, run.got["out"], x * x.square().mean(-1, keepdim=True).rsqrt() * weight)
 
 
-def is_layer_norm(case: Norm, tree: dict, got: dict) -> bool:
-    x, weight, _, _ = parts(case, tree)
-    return near(case, got["out"], F.layer_norm(x, (case.n_cols,), weight, None, case.eps))
+def is_layer_norm(run: CaseRun[Norm]) -> bool:
+    x, weight, _, _ = parts(run)
+    return near(run.case, run.got["out"], F.layer_norm(x, (run.case.n_cols,), weight, None, run.case.eps))
 
 
-def mean_of_the_block(case: Norm, tree: dict, got: dict) -> bool:
+def mean_of_the_block(run: CaseRun[Norm]) -> bool:
     """What is under the root is too small, by the same factor in every row."""
-    x, weight, _, _ = parts(case, tree)
-    under_root = (x * weight / got["out"].double()).square().median(-1).values - case.eps
+    x, weight, _, _ = parts(run)
+    under_root = (x * weight / run.got["out"].double()).square().median(-1).values - run.case.eps
     factors = under_root / x.square().mean(-1)
     return bool(factors.max() < 0.95 and factors.max() - factors.min() < 0.05)
 
 
-def is_sum_for_mean(case: Norm, tree: dict, got: dict) -> bool:
-    x, weight, _, _ = parts(case, tree)
-    return near(case, got["out"], x * (x.square().sum(-1, keepdim=True) + case.eps).rsqrt() * weight)
+def is_sum_for_mean(run: CaseRun[Norm]) -> bool:
+    x, weight, _, _ = parts(run)
+    return near(run.case, run.got["out"], x * (x.square().sum(-1, keepdim=True) + run.case.eps).rsqrt() * weight)
 
 
-def has_no_root(case: Norm, tree: dict, got: dict) -> bool:
-    x, weight, _, scale = parts(case, tree)
-    return near(case, got["out"], x * scale.square() * weight)
+def has_no_root(run: CaseRun[Norm]) -> bool:
+    x, weight, _, scale = parts(run)
+    return near(run.case, run.got["out"], x * scale.square() * weight)
 
 
-def forward_is_right(case: Norm, tree: dict, got: dict) -> bool:
-    return near(case, got["out"], expected(case, tree)["out"])
+def forward_is_right(run: CaseRun[Norm]) -> bool:
+    return near(run.case, run.got["out"], expected(run)["out"])
 
 
-def through_the_factor_alone(case: Norm, tree: dict, got: dict) -> bool:
-    _, weight, dout, scale = parts(case, tree)
-    return near(case, got["dx"], dout * weight * scale)
+def through_the_factor_alone(run: CaseRun[Norm]) -> bool:
+    _, weight, dout, scale = parts(run)
+    return near(run.case, run.got["dx"], dout * weight * scale)
 
 
-def weight_left_out(case: Norm, tree: dict, got: dict) -> bool:
-    x, _, dout, scale = parts(case, tree)
+def weight_left_out(run: CaseRun[Norm]) -> bool:
+    x, _, dout, scale = parts(run)
     normal = x * scale
-    return near(case, got["dx"], scale * (dout - normal * (dout * normal).mean(-1, keepdim=True)))
+    return near(run.case, run.got["dx"], scale * (dout - normal * (dout * normal).mean(-1, keepdim=True)))
 
 
-def sum_in_dx(case: Norm, tree: dict, got: dict) -> bool:
-    x, weight, dout, scale = parts(case, tree)
+def sum_in_dx(run: CaseRun[Norm]) -> bool:
+    x, weight, dout, scale = parts(run)
     normal, dnormal = x * scale, dout * weight
-    return near(case, got["dx"], scale * (dnormal - normal * (dnormal * normal).sum(-1, keepdim=True)))
+    return near(run.case, run.got["dx"], scale * (dnormal - normal * (dnormal * normal).sum(-1, keepdim=True)))
 
 
-def weight_times_weight(case: Norm, tree: dict, got: dict) -> bool:
-    x, weight, dout, scale = parts(case, tree)
-    return near(case, got["dweight"], (dout * weight * x * scale).sum(0))
+def weight_times_weight(run: CaseRun[Norm]) -> bool:
+    x, weight, dout, scale = parts(run)
+    return near(run.case, run.got["dweight"], (dout * weight * x * scale).sum(0))
 
 
-def is_right(case: Norm, tree: dict, got: dict, name: str) -> bool:
-    return compare(expected(case, tree)[name], got[name], tolerances(case, tree)[name]) is None
+def is_right(run: CaseRun[Norm], name: str) -> bool:
+    return compare(expected(run)[name], run.got[name], tolerances(run)[name]) is None
 
 
-def dweight_alone_is_wrong(case: Norm, tree: dict, got: dict) -> bool:
-    return is_right(case, tree, got, "dx") and not is_right(case, tree, got, "dweight")
+def dweight_alone_is_wrong(run: CaseRun[Norm]) -> bool:
+    return is_right(run, "dx") and not is_right(run, "dweight")
 
 
-def ends_early(case: Norm, tree: dict, got: dict) -> bool:
-    right = expected(case, tree)
-    return any(ends_unwritten(got[name], right[name]) for name in ("out", "dx"))
+def ends_early(run: CaseRun[Norm]) -> bool:
+    right = expected(run)
+    return any(ends_unwritten(run.got[name], right[name]) for name in ("out", "dx"))
 
 
-def squares_overflow(case: Norm, tree: dict, got: dict) -> bool:
+def squares_overflow(run: CaseRun[Norm]) -> bool:
     """float16, and the row alone is 0 or no number whose squares are beyond its range."""
-    last = got["out"][-1].double()
+    last = run.got["out"][-1].double()
     return (
-        case.dtype == "float16"
+        run.case.dtype == "float16"
         and bool((last.nan_to_num(0, 0, 0) == 0).all())
-        and near(case, got["out"][:-1], expected(case, tree)["out"][:-1])
+        and near(run.case, run.got["out"][:-1], expected(run)["out"][:-1])
     )
 
 
-def of_a_later_call(case: Norm, tree: dict, got: dict) -> bool:
+def of_a_later_call(run: CaseRun[Norm]) -> bool:
     """dx is that of the call in between, altogether or by the factor of its rows."""
-    x, weight, dout, _ = parts(case, tree)
-    other, _, _, scale = parts(case, {**tree, "x": tree["other"]})
+    x, weight, dout, _ = parts(run)
+    other, _, _, scale = parts(replace(run, tree={**run.tree, "x": run.tree["other"]}))
 
     def dx_of(rows: Tensor) -> Tensor:
         normal, dnormal = rows * scale, dout * weight
         return scale * (dnormal - normal * (dnormal * normal).mean(-1, keepdim=True))
 
-    return any(near(case, got["dx"][:-1], dx_of(rows)[:-1]) for rows in (x, other))
+    return any(near(run.case, run.got["dx"][:-1], dx_of(rows)[:-1]) for rows in (x, other))
 
 
-def dx_alone_is_wrong(case: Norm, tree: dict, got: dict) -> bool:
-    wrong = not near(case, got["dx"], expected(case, tree)["dx"])
-    return wrong and bool(got["dx"].isfinite().all()) and is_right(case, tree, got, "dweight")
+def dx_alone_is_wrong(run: CaseRun[Norm]) -> bool:
+    wrong = not near(run.case, run.got["dx"], expected(run)["dx"])
+    return wrong and bool(run.got["dx"].isfinite().all()) and is_right(run, "dweight")
 
 
-def weight_by_x(case: Norm, tree: dict, got: dict) -> bool:
-    x, _, dout, _ = parts(case, tree)
-    return near(case, got["dweight"], (dout * x).sum(0))
+def weight_by_x(run: CaseRun[Norm]) -> bool:
+    x, _, dout, _ = parts(run)
+    return near(run.case, run.got["dweight"], (dout * x).sum(0))
 
 
 def partial_bytes(case: Norm) -> int:
@@ -150,19 +151,21 @@ def partial_bytes(case: Norm) -> int:
     return 4 * math.ceil(case.n_rows / PARTIAL) * case.n_cols
 
 
-def load_bytes(case: Norm, tree: dict) -> int:
+def load_bytes(run: CaseRun[Norm]) -> int:
     """x and the weight, twice; then x, dout and the weight, factors of rows, the partial sums, and what they make."""
+    case = run.case
     return 7 * case.n_bytes + case.copied_bytes + 4 * case.n_rows + partial_bytes(case) + 4 * case.n_cols
 
 
-def store_bytes(case: Norm, tree: dict) -> int:
+def store_bytes(run: CaseRun[Norm]) -> int:
     """Two results and dx, the factors of rows, and partial sums; their sum, zeros to begin it with, and its cast."""
+    case = run.case
     return 3 * case.n_bytes + case.copied_bytes + 8 * case.n_rows + partial_bytes(case) + 12 * case.n_cols
 
 
 def moved_at_most() -> tuple[Budget, ...]:
     """Twice forward and once backward."""
-    budgets = moved(load=load_bytes, store=store_bytes, atomic=lambda case, tree: partial_bytes(case), launches=4)
+    budgets = moved(load=load_bytes, store=store_bytes, atomic=lambda run: partial_bytes(run.case), launches=4)
     hint = (
         "More is written than the results, a number for each row, and a partial sum for every 4 rows. What a kernel "
         "fills needs no zeros first: torch.empty."
@@ -199,55 +202,55 @@ RMSNORM = Oracle(
         ),
         Hint(is_layer_norm, "This is layer norm: RMSNorm does not subtract the mean."),
         Hint(
-            lambda case, tree, got: not forward_is_right(case, tree, got) and has_no_eps(case, tree, got),
+            lambda run: not forward_is_right(run) and has_no_eps(run),
             "eps is missing: add it to the mean of the squares, under the root.",
         ),
         Hint(
-            lambda case, tree, got: not forward_is_right(case, tree, got) and is_rms_plus_eps(case, tree, got),
+            lambda run: not forward_is_right(run) and is_rms_plus_eps(run),
             "eps belongs under the root: 1 / sqrt(mean + eps), not 1 / (sqrt(mean) + eps).",
         ),
         Hint(
-            lambda case, tree, got: not forward_is_right(case, tree, got) and mean_of_the_block(case, tree, got),
+            lambda run: not forward_is_right(run) and mean_of_the_block(run),
             "The mean of the squares is too small by the same factor everywhere: divide their sum by n_cols, not by "
             "BLOCK_SIZE.",
         ),
         Hint(is_sum_for_mean, "The squares are added up and not averaged: divide their sum by n_cols."),
         Hint(has_no_root, "The root is missing: the factor of a row is 1 / sqrt(mean + eps)."),
-        Hint(lambda case, tree, got: takes_dout_as_contiguous(case, tree, got, "dx", expected), DOUT_HINT),
+        Hint(lambda run: takes_dout_as_contiguous(run, "dx", expected), DOUT_HINT),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and of_a_later_call(case, tree, got),
+            lambda run: forward_is_right(run) and of_a_later_call(run),
             "dx is that of a later call. Keep tensors on ctx, which each call has for itself, not on the class or in a "
             "global variable.",
         ),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and through_the_factor_alone(case, tree, got),
+            lambda run: forward_is_right(run) and through_the_factor_alone(run),
             "dx has one term too few. Every x of a row is also in the row's root mean square, and through it in all "
             "outputs of the row.",
         ),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and weight_left_out(case, tree, got),
+            lambda run: forward_is_right(run) and weight_left_out(run),
             "dx lacks the weight: what comes back to the normalised row is dout times the weight.",
         ),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and weight_by_x(case, tree, got),
+            lambda run: forward_is_right(run) and weight_by_x(run),
             "The weight multiplies the normalised row, so its gradient sums up dout times x / rms, not dout times x.",
         ),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and sum_in_dx(case, tree, got),
+            lambda run: forward_is_right(run) and sum_in_dx(run),
             "In dx, the sum of g times the normalised row is not divided by n_cols: the formula has its mean.",
         ),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and weight_times_weight(case, tree, got),
+            lambda run: forward_is_right(run) and weight_times_weight(run),
             "The weight's gradient has the weight as a factor: it is the sum of dout times the normalised row, and g "
             "belongs to dx alone.",
         ),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and dweight_alone_is_wrong(case, tree, got),
+            lambda run: forward_is_right(run) and dweight_alone_is_wrong(run),
             "out and dx are right, and dweight is not. Each program adds up dout times the normalised row over all of "
             "its rows, in float32, and stores that in a row of its own; the result is the sum of all of these rows.",
         ),
         Hint(
-            lambda case, tree, got: forward_is_right(case, tree, got) and dx_alone_is_wrong(case, tree, got),
+            lambda run: forward_is_right(run) and dx_alone_is_wrong(run),
             "out and dweight are right, and dx is not. With g = dout * weight it is r * (g - normal * mean), where "
             "mean is that of g * normal over the n_cols elements of the row.",
         ),

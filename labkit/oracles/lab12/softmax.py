@@ -10,66 +10,66 @@ from labkit.exercises.lab12.shapes import Rows
 from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import ends_unwritten, rounded_once
-from labkit.spec import Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 
-def expected(case: Rows, tree: dict) -> dict:
-    x = tree["x"][:, : case.n_cols]
+def expected(run: CaseRun[Rows]) -> dict:
+    x = run.tree["x"][:, : run.case.n_cols]
     return {"out": torch.softmax(x.float(), -1).to(x.dtype), "contiguous": True}
 
 
-def result(case: Rows, got: dict) -> Tensor:
+def result(run: CaseRun[Rows]) -> Tensor:
     """The result in float64. What has another shape is no matrix whose rows could be looked at."""
-    if got["out"].shape != (case.n_rows, case.n_cols):
+    if run.got["out"].shape != (run.case.n_rows, run.case.n_cols):
         raise ValueError("another shape")
-    return got["out"].double()
+    return run.got["out"].double()
 
 
-def right_rows(case: Rows, tree: dict, got: dict) -> Tensor:
+def right_rows(run: CaseRun[Rows]) -> Tensor:
     """Of each row, whether it is right, more or less."""
-    right = expected(case, tree)["out"].double()
-    return torch.isclose(result(case, got), right, rtol=1e-2, atol=1e-3).all(-1)
+    right = expected(run)["out"].double()
+    return torch.isclose(result(run), right, rtol=1e-2, atol=1e-3).all(-1)
 
 
-def no_maximum(case: Rows, tree: dict, got: dict) -> bool:
-    out = result(case, got)
+def no_maximum(run: CaseRun[Rows]) -> bool:
+    out = result(run)
     return bool(out[0].isnan().any() and not out[MASKED_ROW].isnan().any())
 
 
-def fails_far_below(case: Rows, tree: dict, got: dict) -> bool:
+def fails_far_below(run: CaseRun[Rows]) -> bool:
     """0/0 in the row whose exponentials are all 0, and nowhere else."""
-    return bool(result(case, got)[LOW_ROW].isnan().all() and right_rows(case, tree, got).sum() == case.n_rows - 1)
+    return bool(result(run)[LOW_ROW].isnan().all() and right_rows(run).sum() == run.case.n_rows - 1)
 
 
-def columns_unwritten(case: Rows, tree: dict, got: dict) -> bool:
+def columns_unwritten(run: CaseRun[Rows]) -> bool:
     """Nothing was stored from some column on; new memory holds NaN here."""
-    unwritten = result(case, got).isnan()
+    unwritten = result(run).isnan()
     in_all, in_any = unwritten.all(0), unwritten.any(0)
     first = int(in_all.int().argmax())
     return first > 0 and bool(in_all[first:].all() and not in_any[:first].any())
 
 
-def other_rows(case: Rows, tree: dict, got: dict) -> bool:
+def other_rows(run: CaseRun[Rows]) -> bool:
     """The first row is right and the second, in a matrix with gaps, is not."""
-    right = right_rows(case, tree, got)
-    return case.gap > 0 and bool(right[0] and not right[1])
+    right = right_rows(run)
+    return run.case.gap > 0 and bool(right[0] and not right[1])
 
 
-def nearly(case: Rows, tree: dict, got: dict) -> bool:
+def nearly(run: CaseRun[Rows]) -> bool:
     """Off by more than one rounding of the result, and not by much."""
-    right, out = expected(case, tree)["out"].float(), result(case, got).float()
+    right, out = expected(run)["out"].float(), result(run).float()
     close = torch.allclose(out, right, rtol=0.1, atol=1e-3)
-    return case.dtype != "float32" and close and not torch.allclose(out, right, rtol=2e-3, atol=1e-6)
+    return run.case.dtype != "float32" and close and not torch.allclose(out, right, rtol=2e-3, atol=1e-6)
 
 
-def sums_too_large(case: Rows, tree: dict, got: dict) -> bool:
-    return bool((result(case, got).sum(-1) > 1.01).any())
+def sums_too_large(run: CaseRun[Rows]) -> bool:
+    return bool((result(run).sum(-1) > 1.01).any())
 
 
-def sums_too_small(case: Rows, tree: dict, got: dict) -> bool:
+def sums_too_small(run: CaseRun[Rows]) -> bool:
     """Some rows lose a part to lanes behind their end. In others these count for nothing, beside large numbers."""
-    out = result(case, got)
-    return bool((out >= 0).all() and (out.sum(-1) < 0.99).any() and right_rows(case, tree, got).any())
+    out = result(run)
+    return bool((out >= 0).all() and (out.sum(-1) < 0.99).any() and right_rows(run).any())
 
 
 SOFTMAX = Oracle(
@@ -79,8 +79,8 @@ SOFTMAX = Oracle(
     judge=(inputs_untouched,),
     budgets=(
         *SAFE,
-        *moved(load=lambda case, tree: case.n_bytes, store=lambda case, tree: case.n_bytes, launches=1),
-        *compiled(vector_width=lambda case, tree: 8 if case.n_cols % 1024 == 0 else 0),
+        *moved(load=lambda run: run.case.n_bytes, store=lambda run: run.case.n_bytes, launches=1),
+        *compiled(vector_width=lambda run: 8 if run.case.n_cols % 1024 == 0 else 0),
     ),
     diagnose=(
         Hint(
@@ -94,7 +94,7 @@ SOFTMAX = Oracle(
             "may be negative.",
         ),
         Hint(
-            lambda case, tree, got: ends_unwritten(result(case, got), expected(case, tree)["out"]),
+            lambda run: ends_unwritten(result(run), expected(run)["out"]),
             "The last rows are never stored: the grid needs a program for each row, its length rounded up where a "
             "program takes several.",
         ),
@@ -122,7 +122,7 @@ SOFTMAX = Oracle(
             "-float('inf'), whose exp is 0.",
         ),
         Hint(
-            lambda case, tree, got: got["contiguous"] is False,
+            lambda run: run.got["contiguous"] is False,
             "The result is not contiguous: make it with torch.empty(x.shape, ...), which lies in memory row after row.",
         ),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -11,84 +13,84 @@ from labkit.exercises.lab12.shapes import Graded, dout_of, dtype_of
 from labkit.exercises.lab12.swiglu import LARGE
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, keeps_at_most, near, only_the_beginning, takes_dout_as_contiguous
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
-def expected(case: Graded, tree: dict) -> dict:
+def expected(run: CaseRun[Graded]) -> dict:
     """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
-    gate, up = (tree[name].double().requires_grad_() for name in ("gate", "up"))
+    gate, up = (run.tree[name].double().requires_grad_() for name in ("gate", "up"))
     out = F.silu(gate) * up
-    dgate, dup = torch.autograd.grad(out, (gate, up), dout_of(case, tree).double())
+    dgate, dup = torch.autograd.grad(out, (gate, up), dout_of(run.case, run.tree).double())
     tensors = {"out": out.detach(), "dgate": dgate, "dup": dup}
-    return {**{name: one.to(dtype_of(case)) for name, one in tensors.items()}, "kept_bytes": 0}
+    return {**{name: one.to(dtype_of(run.case)) for name, one in tensors.items()}, "kept_bytes": 0}
 
 
-def tolerances(case: Graded, tree: dict) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[Graded]) -> dict[str, Tolerance]:
     """float32 inside, and the activation rounded to the dtype once more, as PyTorch's two operations do."""
-    eps = torch.finfo(dtype_of(case)).eps
+    eps = torch.finfo(dtype_of(run.case)).eps
     close = Tolerance(rtol=max(2 * eps, 2e-5), atol=max(2 * eps, 1e-5))
     kept = Tolerance(atol=float("inf"), check_dtype=False)
     return {"out": close, "dgate": close, "dup": close, "kept_bytes": kept}
 
 
-def parts(case: Graded, tree: dict) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def parts(run: CaseRun[Graded]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """gate, up, dout and sigmoid(gate), in float64."""
-    gate, up = (tree[name].double() for name in ("gate", "up"))
-    return gate, up, dout_of(case, tree).double(), torch.sigmoid(gate)
+    gate, up = (run.tree[name].double() for name in ("gate", "up"))
+    return gate, up, dout_of(run.case, run.tree).double(), torch.sigmoid(gate)
 
 
-def swapped(case: Graded, tree: dict, got: dict) -> bool:
-    gate, up, _, _ = parts(case, tree)
-    return near(case, got["out"], F.silu(up) * gate)
+def swapped(run: CaseRun[Graded]) -> bool:
+    gate, up, _, _ = parts(run)
+    return near(run.case, run.got["out"], F.silu(up) * gate)
 
 
-def sigmoid_alone(case: Graded, tree: dict, got: dict) -> bool:
-    _, up, _, sigmoid = parts(case, tree)
-    return near(case, got["out"], sigmoid * up)
+def sigmoid_alone(run: CaseRun[Graded]) -> bool:
+    _, up, _, sigmoid = parts(run)
+    return near(run.case, run.got["out"], sigmoid * up)
 
 
-def derivative_in_halves(case: Graded, tree: dict, got: dict) -> bool:
-    gate, up, dout, sigmoid = parts(case, tree)
+def derivative_in_halves(run: CaseRun[Graded]) -> bool:
+    gate, up, dout, sigmoid = parts(run)
     halves = (sigmoid, gate * sigmoid * (1 - sigmoid), sigmoid * (1 - sigmoid))
-    return any(near(case, got["dgate"], dout * up * half) for half in halves)
+    return any(near(run.case, run.got["dgate"], dout * up * half) for half in halves)
 
 
-def up_without_activation(case: Graded, tree: dict, got: dict) -> bool:
-    gate, _, dout, sigmoid = parts(case, tree)
-    return any(near(case, got["dup"], dout * wrong) for wrong in (gate, sigmoid))
+def up_without_activation(run: CaseRun[Graded]) -> bool:
+    gate, _, dout, sigmoid = parts(run)
+    return any(near(run.case, run.got["dup"], dout * wrong) for wrong in (gate, sigmoid))
 
 
-def gate_without_up(case: Graded, tree: dict, got: dict) -> bool:
-    gate, _, dout, sigmoid = parts(case, tree)
-    return near(case, got["dgate"], dout * sigmoid * (1 + gate * (1 - sigmoid)))
+def gate_without_up(run: CaseRun[Graded]) -> bool:
+    gate, _, dout, sigmoid = parts(run)
+    return near(run.case, run.got["dgate"], dout * sigmoid * (1 + gate * (1 - sigmoid)))
 
 
-def gradients_swapped(case: Graded, tree: dict, got: dict) -> bool:
-    right = expected(case, tree)
-    return near(case, got["dgate"], right["dup"]) and near(case, got["dup"], right["dgate"])
+def gradients_swapped(run: CaseRun[Graded]) -> bool:
+    right = expected(run)
+    return near(run.case, run.got["dgate"], right["dup"]) and near(run.case, run.got["dup"], right["dgate"])
 
 
-def without_dout(case: Graded, tree: dict, got: dict) -> bool:
-    gate, up, _, sigmoid = parts(case, tree)
+def without_dout(run: CaseRun[Graded]) -> bool:
+    gate, up, _, sigmoid = parts(run)
     dgate = up * sigmoid * (1 + gate * (1 - sigmoid))
-    return near(case, got["dgate"], dgate) or near(case, got["dup"], gate * sigmoid)
+    return near(run.case, run.got["dgate"], dgate) or near(run.case, run.got["dup"], gate * sigmoid)
 
 
-def ends_early(case: Graded, tree: dict, got: dict) -> bool:
-    right = expected(case, tree)
-    return any(only_the_beginning(case, got[name], right[name]) for name in ("out", "dgate", "dup"))
+def ends_early(run: CaseRun[Graded]) -> bool:
+    right = expected(run)
+    return any(only_the_beginning(run.case, run.got[name], right[name]) for name in ("out", "dgate", "dup"))
 
 
-def overflows(case: Graded, tree: dict, got: dict) -> bool:
+def overflows(run: CaseRun[Graded]) -> bool:
     """NaN or infinity where the gate is large, and nowhere else."""
-    large = tree["gate"].double() >= LARGE
-    return any(torch.equal(~got[name].isfinite(), large) for name in ("out", "dgate", "dup"))
+    large = run.tree["gate"].double() >= LARGE
+    return any(torch.equal(~run.got[name].isfinite(), large) for name in ("out", "dgate", "dup"))
 
 
-def of_a_later_call(case: Graded, tree: dict, got: dict) -> bool:
+def of_a_later_call(run: CaseRun[Graded]) -> bool:
     """The gradients are those of the call in between, whose arguments were the other way round."""
-    between = expected(case, {**tree, "gate": tree["up"], "up": tree["gate"]})
-    return all(near(case, got[name], between[name]) for name in ("dgate", "dup"))
+    between = expected(replace(run, tree={**run.tree, "gate": run.tree["up"], "up": run.tree["gate"]}))
+    return all(near(run.case, run.got[name], between[name]) for name in ("dgate", "dup"))
 
 
 SWIGLU = Oracle(
@@ -107,14 +109,14 @@ SWIGLU = Oracle(
         *SAFE,
         *moved(
             # Twice forward: two read and one written; backward: three read and two written.
-            load=lambda case, tree: 7 * case.n_bytes + case.copied_bytes,
-            store=lambda case, tree: 4 * case.n_bytes + case.copied_bytes,
+            load=lambda run: 7 * run.case.n_bytes + run.case.copied_bytes,
+            store=lambda run: 4 * run.case.n_bytes + run.case.copied_bytes,
             launches=3,
         ),
         *compiled(),
     ),
     diagnose=(
-        Hint(lambda case, tree, got: takes_dout_as_contiguous(case, tree, got, "dup", expected), DOUT_HINT),
+        Hint(lambda run: takes_dout_as_contiguous(run, "dup", expected), DOUT_HINT),
         Hint(
             gradients_swapped,
             "dgate and dup are swapped: `backward` returns the gradients in the order of forward's arguments.",

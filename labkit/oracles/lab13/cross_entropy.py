@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from labkit.exercises.lab13.cross_entropy import LOW_ROW, MASKED_ROW, Tokens
 from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
-from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 from labkit.tree import same
 
 PER_TOKEN_BYTES = 64
@@ -25,26 +25,26 @@ SHARE = 1.02
 """For single numbers that each program of the backward pass reads."""
 
 
-def by_torch(case: Tokens, tree: dict) -> tuple[Tensor, Tensor]:
+def by_torch(run: CaseRun[Tokens]) -> tuple[Tensor, Tensor]:
     """Loss and gradient in float64."""
-    logits = tree["logits"].double().requires_grad_()
-    loss = F.cross_entropy(logits, tree["targets"], ignore_index=case.ignore_index)
-    (dlogits,) = torch.autograd.grad(loss, logits, tree["dloss"].double())
+    logits = run.tree["logits"].double().requires_grad_()
+    loss = F.cross_entropy(logits, run.tree["targets"], ignore_index=run.case.ignore_index)
+    (dlogits,) = torch.autograd.grad(loss, logits, run.tree["dloss"].double())
     return loss.detach(), dlogits
 
 
-def expected(case: Tokens, tree: dict) -> dict:
-    loss, dlogits = by_torch(case, tree)
-    return {"loss": loss.float(), "dlogits": dlogits.to(tree["logits"].dtype)}
+def expected(run: CaseRun[Tokens]) -> dict:
+    loss, dlogits = by_torch(run)
+    return {"loss": loss.float(), "dlogits": dlogits.to(run.tree["logits"].dtype)}
 
 
-def tolerances(case: Tokens, tree: dict) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[Tokens]) -> dict[str, Tolerance]:
     """A loss is a difference of numbers near 300 in float32; a gradient may be rounded to the dtype twice."""
-    eps = torch.finfo(tree["logits"].dtype).eps
+    eps = torch.finfo(run.tree["logits"].dtype).eps
     return {"loss": Tolerance(rtol=1e-5, atol=2e-4), "dlogits": Tolerance(rtol=max(2.02 * eps, 2e-4), atol=1e-7)}
 
 
-def gradient_is_in_place(run: Observation) -> str | None:
+def gradient_is_in_place(run: CaseRun) -> str | None:
     if same(run.back["logits"], run.got["dlogits"]):
         return None
     return "the gradient is not where the logits were: it lies in other memory, as large as theirs"
@@ -56,7 +56,7 @@ gradient_is_in_place.hint = (
 )
 
 
-def targets_untouched(run: Observation) -> str | None:
+def targets_untouched(run: CaseRun) -> str | None:
     return None if same(run.tree["targets"], run.back["targets"]) else "the targets were changed"
 
 
@@ -68,14 +68,14 @@ def n_passes(tree: dict) -> int:
     return 2 if float(tree["dloss"]) == 1 else 3
 
 
-def load_bytes(case: Tokens, tree: dict) -> float:
+def load_bytes(run: CaseRun[Tokens]) -> float:
     # The program of each row may count the targets for itself.
-    counts = TARGET_BYTES * case.n_tokens**2
-    return SHARE * n_passes(tree) * case.n_bytes + PER_TOKEN_BYTES * case.n_tokens + counts
+    counts = TARGET_BYTES * run.case.n_tokens**2
+    return SHARE * n_passes(run.tree) * run.case.n_bytes + PER_TOKEN_BYTES * run.case.n_tokens + counts
 
 
-def store_bytes(case: Tokens, tree: dict) -> float:
-    return (n_passes(tree) - 1) * case.n_bytes + PER_TOKEN_BYTES * case.n_tokens
+def store_bytes(run: CaseRun[Tokens]) -> float:
+    return (n_passes(run.tree) - 1) * run.case.n_bytes + PER_TOKEN_BYTES * run.case.n_tokens
 
 
 MOVES_ONCE = (
@@ -86,9 +86,9 @@ MOVES_ONCE = (
 # What follows is asked of wrong values alone.
 
 
-def counted(case: Tokens, tree: dict) -> Tensor:
+def counted(run: CaseRun[Tokens]) -> Tensor:
     """Which rows count, (n_tokens,)."""
-    return tree["targets"] != case.ignore_index
+    return run.tree["targets"] != run.case.ignore_index
 
 
 def near(case: Tokens, got: Tensor, expected: Tensor) -> bool:
@@ -96,141 +96,141 @@ def near(case: Tokens, got: Tensor, expected: Tensor) -> bool:
     return torch.allclose(got.double(), expected.double(), rtol=rtol, atol=1e-6)
 
 
-def scaled(case: Tokens, tree: dict, got: dict, factor: float, rows: Tensor | slice = slice(None)) -> bool:
+def scaled(run: CaseRun[Tokens], factor: float, rows: Tensor | slice = slice(None)) -> bool:
     """Whether the gradient is the right one times a factor, in these rows."""
-    return near(case, got["dlogits"][rows], factor * by_torch(case, tree)[1][rows])
+    return near(run.case, run.got["dlogits"][rows], factor * by_torch(run)[1][rows])
 
 
-def shares(case: Tokens, tree: dict) -> tuple[int, int]:
+def shares(run: CaseRun[Tokens]) -> tuple[int, int]:
     """(tokens that count, all tokens)"""
-    return int(counted(case, tree).sum()), case.n_tokens
+    return int(counted(run).sum()), run.case.n_tokens
 
 
 def is_nan_in(got: dict, row: int) -> bool:
     return bool(got["dlogits"][row].isnan().any())
 
 
-def ignored_keep_logits(case: Tokens, tree: dict, got: dict) -> bool:
+def ignored_keep_logits(run: CaseRun[Tokens]) -> bool:
     """The rows that do not count hold what they held, perhaps multiplied with something."""
-    rows = ~counted(case, tree)
-    ratio = got["dlogits"][rows].double() / tree["logits"][rows].double()
+    rows = ~counted(run)
+    ratio = run.got["dlogits"][rows].double() / run.tree["logits"][rows].double()
     return bool((ratio != 0).all() and torch.allclose(ratio, ratio[0, 0], rtol=0.02))
 
 
-def ignored_take_part(case: Tokens, tree: dict, got: dict) -> bool:
-    return bool((got["dlogits"][~counted(case, tree)] != 0).any())
+def ignored_take_part(run: CaseRun[Tokens]) -> bool:
+    return bool((run.got["dlogits"][~counted(run)] != 0).any())
 
 
-def writes_behind_the_row(case: Tokens, tree: dict, got: dict) -> bool:
+def writes_behind_the_row(run: CaseRun[Tokens]) -> bool:
     """Logits of minus infinity have a gradient: the program of the row before wrote over them."""
-    row = got["dlogits"][MASKED_ROW, : case.masked_before].double() * shares(case, tree)[0] / case.dloss
+    row = run.got["dlogits"][MASKED_ROW, : run.case.masked_before].double() * shares(run)[0] / run.case.dloss
     return bool((row != 0).any() and (row.abs() < 0.5).all())
 
 
-def mean_over_all(case: Tokens, tree: dict, got: dict) -> bool:
-    n_counted, n_all = shares(case, tree)
-    return scaled(case, tree, got, n_counted / n_all)
+def mean_over_all(run: CaseRun[Tokens]) -> bool:
+    n_counted, n_all = shares(run)
+    return scaled(run, n_counted / n_all)
 
 
-def not_divided(case: Tokens, tree: dict, got: dict) -> bool:
-    return scaled(case, tree, got, shares(case, tree)[0])
+def not_divided(run: CaseRun[Tokens]) -> bool:
+    return scaled(run, shares(run)[0])
 
 
-def ignores_dloss(case: Tokens, tree: dict, got: dict) -> bool:
-    return scaled(case, tree, got, 1 / case.dloss)
+def ignores_dloss(run: CaseRun[Tokens]) -> bool:
+    return scaled(run, 1 / run.case.dloss)
 
 
-def divided_twice(case: Tokens, tree: dict, got: dict) -> bool:
-    return scaled(case, tree, got, 1 / shares(case, tree)[0])
+def divided_twice(run: CaseRun[Tokens]) -> bool:
+    return scaled(run, 1 / shares(run)[0])
 
 
-def has_wrong_sign(case: Tokens, tree: dict, got: dict) -> bool:
-    return scaled(case, tree, got, -1)
+def has_wrong_sign(run: CaseRun[Tokens]) -> bool:
+    return scaled(run, -1)
 
 
-def ones(case: Tokens, tree: dict, got: dict) -> Tensor:
+def ones(run: CaseRun[Tokens]) -> Tensor:
     """What was subtracted from the probabilities, (rows that count, vocab), if everything else is right."""
-    rows, factor = counted(case, tree), case.dloss / shares(case, tree)[0]
-    right = by_torch(case, tree)[1]
-    hot = F.one_hot(tree["targets"][rows], case.vocab)
-    return hot - (got["dlogits"][rows].double() - right[rows]) / factor
+    rows, factor = counted(run), run.case.dloss / shares(run)[0]
+    right = by_torch(run)[1]
+    hot = F.one_hot(run.tree["targets"][rows], run.case.vocab)
+    return hot - (run.got["dlogits"][rows].double() - right[rows]) / factor
 
 
-def one_is_elsewhere(case: Tokens, tree: dict, got: dict) -> bool:
+def one_is_elsewhere(run: CaseRun[Tokens]) -> bool:
     """Everything is right but the place of the 1: it is somewhere else, or several times, or nowhere."""
-    found = ones(case, tree, got)
+    found = ones(run)
     is_one = torch.isclose(found, torch.ones_like(found), atol=0.02)
     return bool((is_one | (found.abs() < 0.02)).all())
 
 
-def sums_are_wrong(case: Tokens, tree: dict, got: dict) -> bool:
+def sums_are_wrong(run: CaseRun[Tokens]) -> bool:
     """The gradients of a row do not sum up to 0, so the probabilities do not sum up to 1."""
-    sums = got["dlogits"][counted(case, tree)].double().sum(-1) * shares(case, tree)[0] / case.dloss
+    sums = run.got["dlogits"][counted(run)].double().sum(-1) * shares(run)[0] / run.case.dloss
     return bool((sums.abs() > 0.05).any())
 
 
-def one_is_not_divided(case: Tokens, tree: dict, got: dict) -> bool:
+def one_is_not_divided(run: CaseRun[Tokens]) -> bool:
     """At the target, 1 is subtracted after the division by the number of tokens."""
-    found = ones(case, tree, got)
-    n_counted = shares(case, tree)[0]
+    found = ones(run)
+    n_counted = shares(run)[0]
     is_whole = torch.isclose(found, torch.full_like(found, n_counted), rtol=0.02)
     return n_counted > 1 and bool((is_whole.sum(-1) == 1).all() and (is_whole | (found.abs() < 0.02)).all())
 
 
-def scaled_in_part(case: Tokens, tree: dict, got: dict) -> bool:
+def scaled_in_part(run: CaseRun[Tokens]) -> bool:
     """Some of it is the right gradient, and the rest is what a gradient of 1 would have brought."""
-    right = by_torch(case, tree)[1]
-    rest = ~torch.isclose(got["dlogits"].double(), right, rtol=0.02, atol=1e-6)
-    unscaled = torch.isclose(got["dlogits"].double(), right / case.dloss, rtol=0.02, atol=1e-6)
+    right = by_torch(run)[1]
+    rest = ~torch.isclose(run.got["dlogits"].double(), right, rtol=0.02, atol=1e-6)
+    unscaled = torch.isclose(run.got["dlogits"].double(), right / run.case.dloss, rtol=0.02, atol=1e-6)
     return bool(rest.any() and (~rest & (right != 0)).any() and unscaled[rest].all())
 
 
-def first_row_alone(case: Tokens, tree: dict, got: dict) -> bool:
+def first_row_alone(run: CaseRun[Tokens]) -> bool:
     """The first row is right, and none of the others that count."""
-    later = counted(case, tree)
+    later = counted(run)
     later[0] = False
-    right = by_torch(case, tree)[1]
-    is_right = [near(case, got["dlogits"][row], right[row]) for row in later.nonzero().flatten().tolist()]
-    return scaled(case, tree, got, 1, slice(0, 1)) and not any(is_right)
+    right = by_torch(run)[1]
+    is_right = [near(run.case, run.got["dlogits"][row], right[row]) for row in later.nonzero().flatten().tolist()]
+    return scaled(run, 1, slice(0, 1)) and not any(is_right)
 
 
-def wrong_count(case: Tokens, tree: dict, got: dict) -> bool:
+def wrong_count(run: CaseRun[Tokens]) -> bool:
     """Loss and gradient are right, but for one and the same factor."""
-    loss = by_torch(case, tree)[0]
-    factor = float(got["loss"].double() / loss)
-    return 0 < factor < math.inf and abs(factor - 1) > 1e-3 and scaled(case, tree, got, factor)
+    loss = by_torch(run)[0]
+    factor = float(run.got["loss"].double() / loss)
+    return 0 < factor < math.inf and abs(factor - 1) > 1e-3 and scaled(run, factor)
 
 
-def gradient_is_right(case: Tokens, tree: dict, got: dict) -> bool:
-    return scaled(case, tree, got, 1)
+def gradient_is_right(run: CaseRun[Tokens]) -> bool:
+    return scaled(run, 1)
 
 
-def target_read_too_late(case: Tokens, tree: dict, got: dict) -> bool:
+def target_read_too_late(run: CaseRun[Tokens]) -> bool:
     """The loss holds the gradient at the target in place of the logit there."""
-    rows = counted(case, tree)
-    picked = tree["targets"][rows, None]
-    gradient = (by_torch(case, tree)[1] / case.dloss)[rows].gather(1, picked)
-    late = (tree["logits"][rows].double().logsumexp(-1) - gradient.squeeze(1)).mean()
-    return torch.allclose(got["loss"].double(), late, rtol=1e-3)
+    rows = counted(run)
+    picked = run.tree["targets"][rows, None]
+    gradient = (by_torch(run)[1] / run.case.dloss)[rows].gather(1, picked)
+    late = (run.tree["logits"][rows].double().logsumexp(-1) - gradient.squeeze(1)).mean()
+    return torch.allclose(run.got["loss"].double(), late, rtol=1e-3)
 
 
-def is_sum(case: Tokens, tree: dict, got: dict) -> bool:
-    total = by_torch(case, tree)[0] * shares(case, tree)[0]
-    return torch.allclose(got["loss"].double(), total, rtol=1e-3)
+def is_sum(run: CaseRun[Tokens]) -> bool:
+    total = by_torch(run)[0] * shares(run)[0]
+    return torch.allclose(run.got["loss"].double(), total, rtol=1e-3)
 
 
-def divided_by_rows(case: Tokens, tree: dict, got: dict) -> bool:
+def divided_by_rows(run: CaseRun[Tokens]) -> bool:
     """Divided by the number of all rows, instead of by those that count or after it."""
-    n_counted, n_all = shares(case, tree)
-    mean = by_torch(case, tree)[0]
+    n_counted, n_all = shares(run)
+    mean = by_torch(run)[0]
     wrong = (mean * n_counted / n_all, mean / n_all)
-    return any(torch.allclose(got["loss"].double(), one, rtol=1e-3) for one in wrong)
+    return any(torch.allclose(run.got["loss"].double(), one, rtol=1e-3) for one in wrong)
 
 
-def lacks_the_maximum(case: Tokens, tree: dict, got: dict) -> bool:
+def lacks_the_maximum(run: CaseRun[Tokens]) -> bool:
     """The logarithm of a sum below the row's maximum, without that maximum."""
-    tops = tree["logits"][counted(case, tree)].double().amax(-1)
-    return torch.allclose(got["loss"].double(), by_torch(case, tree)[0] - tops.mean(), rtol=1e-3)
+    tops = run.tree["logits"][counted(run)].double().amax(-1)
+    return torch.allclose(run.got["loss"].double(), by_torch(run)[0] - tops.mean(), rtol=1e-3)
 
 
 CROSS_ENTROPY = Oracle(
@@ -243,23 +243,23 @@ CROSS_ENTROPY = Oracle(
         BY_KERNELS,
         Budget("load_bytes", load_bytes, MOVES_ONCE),
         Budget("store_bytes", store_bytes, MOVES_ONCE),
-        Budget("atomic_bytes", lambda case, tree: PER_TOKEN_BYTES * case.n_tokens, "Atomics on single numbers do."),
+        Budget("atomic_bytes", lambda run: PER_TOKEN_BYTES * run.case.n_tokens, "Atomics on single numbers do."),
         Budget("launches", 3, "Count the targets, go over the rows, scale the gradient: three launches.", "launches"),
         *compiled(),
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: is_nan_in(got, 0),
+            lambda run: is_nan_in(run.got, 0),
             "exp overflows where the logits are large. Subtract the row's maximum first: the factor that this brings "
             "in cancels.",
         ),
         Hint(
-            lambda case, tree, got: is_nan_in(got, MASKED_ROW),
+            lambda run: is_nan_in(run.got, MASKED_ROW),
             "A block of nothing but -inf leaves the running maximum at -inf, and -inf - (-inf) is no number. Where the "
             "maximum is -inf, subtract 0.",
         ),
         Hint(
-            lambda case, tree, got: is_nan_in(got, LOW_ROW),
+            lambda run: is_nan_in(run.got, LOW_ROW),
             "Logits far below 0 give NaN: the running maximum has to start at -inf, not at 0.",
         ),
         Hint(
@@ -279,19 +279,19 @@ CROSS_ENTROPY = Oracle(
             "Rows whose target is ignore_index get a gradient: write zeros over them, and leave them out of the loss.",
         ),
         Hint(
-            lambda case, tree, got: not gradient_is_right(case, tree, got) and mean_over_all(case, tree, got),
+            lambda run: not gradient_is_right(run) and mean_over_all(run),
             "The mean goes over the tokens that count: divide by the number of targets other than ignore_index.",
         ),
         Hint(
-            lambda case, tree, got: not gradient_is_right(case, tree, got) and not_divided(case, tree, got),
+            lambda run: not gradient_is_right(run) and not_divided(run),
             "The loss is a mean, so its gradient is that of one row divided by the number of tokens that count.",
         ),
         Hint(
-            lambda case, tree, got: not gradient_is_right(case, tree, got) and divided_twice(case, tree, got),
+            lambda run: not gradient_is_right(run) and divided_twice(run),
             "The gradient is divided by the number of tokens twice: once in the forward pass is enough.",
         ),
         Hint(
-            lambda case, tree, got: not gradient_is_right(case, tree, got) and ignores_dloss(case, tree, got),
+            lambda run: not gradient_is_right(run) and ignores_dloss(run),
             "backward ignores the gradient that comes in: multiply with it. It is 1 only where nothing follows the "
             "loss.",
         ),
@@ -314,34 +314,34 @@ CROSS_ENTROPY = Oracle(
             "The gradient has the wrong sign: it is the probability, less 1 at the target.",
         ),
         Hint(
-            lambda case, tree, got: not gradient_is_right(case, tree, got) and one_is_elsewhere(case, tree, got),
+            lambda run: not gradient_is_right(run) and one_is_elsewhere(run),
             "The 1 is not subtracted at the target alone. Compare the target with the column counted from the start of "
             "the row, in every block.",
         ),
         Hint(
-            lambda case, tree, got: not gradient_is_right(case, tree, got) and sums_are_wrong(case, tree, got),
+            lambda run: not gradient_is_right(run) and sums_are_wrong(run),
             "The probabilities of a row do not sum up to 1. When the maximum rises, multiply the sum with "
             "exp(old - new), and let lanes behind the end be -inf.",
         ),
         Hint(
-            lambda case, tree, got: gradient_is_right(case, tree, got) and bool(got["loss"].isnan()),
+            lambda run: gradient_is_right(run) and bool(run.got["loss"].isnan()),
             "The gradient is right, and the loss is NaN: a row that does not count has a loss too, and it is 0.",
         ),
         Hint(
-            lambda case, tree, got: gradient_is_right(case, tree, got) and target_read_too_late(case, tree, got),
+            lambda run: gradient_is_right(run) and target_read_too_late(run),
             "The loss holds a gradient in place of a logit: read the target's logit before the row is overwritten.",
         ),
         Hint(
-            lambda case, tree, got: gradient_is_right(case, tree, got) and is_sum(case, tree, got),
+            lambda run: gradient_is_right(run) and is_sum(run),
             "The loss is the sum over the tokens: divide it by the number of those that count.",
         ),
         Hint(
-            lambda case, tree, got: gradient_is_right(case, tree, got) and divided_by_rows(case, tree, got),
+            lambda run: gradient_is_right(run) and divided_by_rows(run),
             "The loss was divided by the number of all rows: `mean` does that. Divide the sum once, by the number of "
             "tokens that count.",
         ),
         Hint(
-            lambda case, tree, got: gradient_is_right(case, tree, got) and lacks_the_maximum(case, tree, got),
+            lambda run: gradient_is_right(run) and lacks_the_maximum(run),
             "The loss lacks the maximum: the sum was taken below it, so the logarithm is top + log(total).",
         ),
     ),

@@ -11,32 +11,32 @@ from torch.nn import functional as F
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.flash_attention import ALIKE, Attention
 from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
-from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 PER_QUERY_BYTES = 8
 """For each query, a maximum and a sum may be kept: a backward pass would need their combination."""
 
 
-def expected(case: Attention, tree: dict) -> dict:
+def expected(run: CaseRun[Attention]) -> dict:
     """By PyTorch in float64, rounded at the end."""
-    q, k, v = (tree[name].double() for name in "qkv")
-    return {"out": F.scaled_dot_product_attention(q, k, v, is_causal=True).to(tree["q"].dtype)}
+    q, k, v = (run.tree[name].double() for name in "qkv")
+    return {"out": F.scaled_dot_product_attention(q, k, v, is_causal=True).to(run.tree["q"].dtype)}
 
 
-def tolerances(case: Attention, tree: dict) -> Tolerance:
+def tolerances(run: CaseRun[Attention]) -> Tolerance:
     """float32: scores near 150 are off by 1e-5 each. float16: the weights are rounded, and the result once more."""
-    if case.dtype == "float32":
+    if run.case.dtype == "float32":
         return Tolerance(rtol=2e-4, atol=2e-4)
-    eps = torch.finfo(tree["q"].dtype).eps
+    eps = torch.finfo(run.tree["q"].dtype).eps
     return Tolerance(rtol=2 * eps, atol=2 * eps)
 
 
-def sums_keep_their_digits(run: Observation) -> str | None:
+def sums_keep_their_digits(run: CaseRun) -> str | None:
     """The queries that weigh all keys alike have no rounded weights, so that only the store rounds their result."""
     if run.case.dtype != "float16":
         return None
     eps = torch.finfo(torch.float16).eps
-    right, got = (out[:, ALIKE].double() for out in (expected(run.case, run.tree)["out"], run.got["out"]))
+    right, got = (out[:, ALIKE].double() for out in (expected(run)["out"], run.got["out"]))
     off = (got - right).abs() - eps * right.abs()
     if off.max() <= eps / 8:
         return None
@@ -55,48 +55,51 @@ def keys_read(case: Attention) -> int:
     return sum(min(math.ceil(end / case.block_n) * case.block_n, case.seq) for end in ends)
 
 
-def load_bytes(case: Attention, tree: dict) -> int:
+def load_bytes(run: CaseRun[Attention]) -> int:
     """The queries once; keys and values as often as there are blocks of queries that see them."""
+    case = run.case
     return case.n_bytes // case.seq * (case.seq + 2 * keys_read(case))
 
 
-def store_bytes(case: Attention, tree: dict) -> int:
-    return case.n_bytes + PER_QUERY_BYTES * case.n_heads * case.seq
+def store_bytes(run: CaseRun[Attention]) -> int:
+    return run.case.n_bytes + PER_QUERY_BYTES * run.case.n_heads * run.case.seq
 
 
 # What follows is asked of wrong values alone.
 
 
-def scores(case: Attention, tree: dict, scale: float | None = None) -> Tensor:
+def scores(run: CaseRun[Attention], scale: float | None = None) -> Tensor:
     """(n_heads, seq, seq) in float64, -inf above the diagonal."""
-    factor = case.d_head**-0.5 if scale is None else scale
-    every = tree["q"].double() @ tree["k"].double().transpose(1, 2) * factor
-    return every.masked_fill(above(case), -float("inf"))
+    factor = run.case.d_head**-0.5 if scale is None else scale
+    every = run.tree["q"].double() @ run.tree["k"].double().transpose(1, 2) * factor
+    return every.masked_fill(above(run.case), -float("inf"))
 
 
 def above(case: Attention, diagonal: int = 1) -> Tensor:
     return torch.ones(case.seq, case.seq, dtype=torch.bool).triu(diagonal)
 
 
-def attended(case: Attention, tree: dict, masked_scores: Tensor) -> Tensor:
-    return masked_scores.softmax(-1) @ tree["v"].double()
+def attended(run: CaseRun[Attention], masked_scores: Tensor) -> Tensor:
+    return masked_scores.softmax(-1) @ run.tree["v"].double()
 
 
-def flops_on_matrix_units(case: Attention, tree: dict) -> int:
+def flops_on_matrix_units(run: CaseRun[Attention]) -> int:
     """Of both products, over the keys that each query sees; float32's in full precision are made elsewhere."""
+    case = run.case
     n_seen = case.seq * (case.seq + 1) // 2
     return 2 * 2 * case.n_heads * n_seen * case.d_head if case.dtype == "float16" else 0
 
 
-def near(case: Attention, got: dict, wrong: Tensor, rows: slice = slice(None)) -> bool:
+def near(run: CaseRun[Attention], wrong: Tensor, rows: slice = slice(None)) -> bool:
     """Whether the result is this (wrong) one, more or less."""
-    rtol = 2e-3 if case.dtype == "float32" else 1e-2
-    return torch.allclose(got["out"][:, rows].double(), wrong[:, rows], rtol=rtol, atol=rtol)
+    rtol = 2e-3 if run.case.dtype == "float32" else 1e-2
+    return torch.allclose(run.got["out"][:, rows].double(), wrong[:, rows], rtol=rtol, atol=rtol)
 
 
-def in_blocks(case: Attention, tree: dict, rescale_out: bool, rescale_total: bool) -> Tensor:
+def in_blocks(run: CaseRun[Attention], rescale_out: bool, rescale_total: bool) -> Tensor:
     """The online softmax over blocks of keys, with or without making up for a maximum that rose."""
-    every, values = scores(case, tree), tree["v"].double()
+    case = run.case
+    every, values = scores(run), run.tree["v"].double()
     top = torch.full_like(every[..., :1], -float("inf"))
     total, out = torch.zeros_like(top), torch.zeros_like(values)
     for start in range(0, case.seq, case.block_n):
@@ -109,107 +112,109 @@ def in_blocks(case: Attention, tree: dict, rescale_out: bool, rescale_total: boo
     return out / total
 
 
-def rescales_too_little(case: Attention, tree: dict, got: dict) -> bool:
+def rescales_too_little(run: CaseRun[Attention]) -> bool:
     ways = ((False, False), (False, True), (True, False))
-    return any(near(case, got, in_blocks(case, tree, *way)) for way in ways)
+    return any(near(run, in_blocks(run, *way)) for way in ways)
 
 
-def never_divides(case: Attention, tree: dict, got: dict) -> bool:
-    every = scores(case, tree)
-    return near(case, got, (every - every.amax(-1, keepdim=True)).exp() @ tree["v"].double())
+def never_divides(run: CaseRun[Attention]) -> bool:
+    every = scores(run)
+    return near(run, (every - every.amax(-1, keepdim=True)).exp() @ run.tree["v"].double())
 
 
-def divides_by_a_part(case: Attention, tree: dict, got: dict) -> bool:
+def divides_by_a_part(run: CaseRun[Attention]) -> bool:
     """Each row is the right one times a factor above 1: the sum that it was divided by is too small."""
-    right = expected(case, tree)["out"].double()
-    ratio = (got["out"].double() * right).sum(-1) / right.square().sum(-1)
-    return near(case, got, ratio[..., None] * right) and bool(ratio.max() > 1.05 and ratio.min() > 0.98)
+    right = expected(run)["out"].double()
+    ratio = (run.got["out"].double() * right).sum(-1) / right.square().sum(-1)
+    return near(run, ratio[..., None] * right) and bool(ratio.max() > 1.05 and ratio.min() > 0.98)
 
 
-def not_masked(case: Attention, tree: dict, got: dict) -> bool:
+def not_masked(run: CaseRun[Attention]) -> bool:
     """In rows of low scores, what lies behind the last key has taken over."""
-    every = tree["q"].double() @ tree["k"].double().transpose(1, 2) * case.d_head**-0.5
-    return near(case, got, attended(case, tree, every), slice(0, None, 2))
+    every = run.tree["q"].double() @ run.tree["k"].double().transpose(1, 2) * run.case.d_head**-0.5
+    return near(run, attended(run, every), slice(0, None, 2))
 
 
-def sees_the_next(case: Attention, tree: dict, got: dict) -> bool:
-    every = tree["q"].double() @ tree["k"].double().transpose(1, 2) * case.d_head**-0.5
+def sees_the_next(run: CaseRun[Attention]) -> bool:
+    case = run.case
+    every = run.tree["q"].double() @ run.tree["k"].double().transpose(1, 2) * case.d_head**-0.5
     # In the last row of a tile, the next key may not be loaded any more.
-    wrong = attended(case, tree, every.masked_fill(above(case, 2), -float("inf")))
-    return near(case, got, wrong, slice(0, min(case.block_m, case.block_n) - 1))
+    wrong = attended(run, every.masked_fill(above(case, 2), -float("inf")))
+    return near(run, wrong, slice(0, min(case.block_m, case.block_n) - 1))
 
 
-def misses_itself(case: Attention, tree: dict, got: dict) -> bool:
-    every = scores(case, tree).masked_fill(above(case, 0), -float("inf"))
-    return near(case, got, attended(case, tree, every), slice(1, None))
+def misses_itself(run: CaseRun[Attention]) -> bool:
+    every = scores(run).masked_fill(above(run.case, 0), -float("inf"))
+    return near(run, attended(run, every), slice(1, None))
 
 
-def scaled_by(case: Attention, tree: dict, got: dict, *scales: float) -> bool:
-    return any(near(case, got, attended(case, tree, scores(case, tree, scale))) for scale in scales)
+def scaled_by(run: CaseRun[Attention], *scales: float) -> bool:
+    return any(near(run, attended(run, scores(run, scale))) for scale in scales)
 
 
-def nearly(case: Attention, tree: dict, got: dict) -> bool:
+def nearly(run: CaseRun[Attention]) -> bool:
     """Right, or off by little."""
-    right = expected(case, tree)["out"]
-    return torch.allclose(got["out"].double(), right.double(), rtol=0.03, atol=0.03)
+    right = expected(run)["out"]
+    return torch.allclose(run.got["out"].double(), right.double(), rtol=0.03, atol=0.03)
 
 
-def rounded_on_the_way(case: Attention, tree: dict, got: dict) -> bool:
+def rounded_on_the_way(run: CaseRun[Attention]) -> bool:
     """Off by little in float32, but by more than float32 explains."""
-    right = expected(case, tree)["out"]
-    is_right = torch.allclose(got["out"], right, rtol=2e-4, atol=2e-4)
-    return case.dtype == "float32" and nearly(case, tree, got) and not is_right
+    right = expected(run)["out"]
+    is_right = torch.allclose(run.got["out"], right, rtol=2e-4, atol=2e-4)
+    return run.case.dtype == "float32" and nearly(run) and not is_right
 
 
-def rounded_to_float16(case: Attention, tree: dict, got: dict) -> bool:
+def rounded_to_float16(run: CaseRun[Attention]) -> bool:
     """Off by little, but by more than the rounding of weights and results explains."""
-    right, out, allowed = expected(case, tree)["out"].double(), got["out"].double(), tolerances(case, tree)
+    right, out, allowed = expected(run)["out"].double(), run.got["out"].double(), tolerances(run)
     is_right = torch.allclose(out, right, rtol=allowed.rtol, atol=allowed.atol)
-    return case.dtype == "float16" and not is_right and torch.allclose(out, right, rtol=0.1, atol=0.3)
+    return run.case.dtype == "float16" and not is_right and torch.allclose(out, right, rtol=0.1, atol=0.3)
 
 
-def wrong_rows(case: Attention, tree: dict, got: dict) -> Tensor:
+def wrong_rows(run: CaseRun[Attention]) -> Tensor:
     """Which queries have a wrong result, (n_heads, seq)."""
-    right = expected(case, tree)["out"].double()
-    return ~torch.isclose(got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
+    right = expected(run)["out"].double()
+    return ~torch.isclose(run.got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
 
 
-def low_rows_alone(case: Attention, tree: dict, got: dict) -> bool:
+def low_rows_alone(run: CaseRun[Attention]) -> bool:
     """Queries whose scores lie far below zero are wrong, and no others."""
-    bad = wrong_rows(case, tree, got)
+    bad = wrong_rows(run)
     return bool(bad.any() and not bad[:, ::2].any())
 
 
-def heads_mixed_up(case: Attention, tree: dict, got: dict) -> bool:
+def heads_mixed_up(run: CaseRun[Attention]) -> bool:
     """Heads behind the first hold the first one's result, what was there before, or hardly a row that is right."""
-    bad = wrong_rows(case, tree, got)
-    if case.n_heads > 1 and not bad[0].any() and bad[1:].double().mean() > 0.5:
+    bad = wrong_rows(run)
+    if run.case.n_heads > 1 and not bad[0].any() and bad[1:].double().mean() > 0.5:
         return True
-    first, later = got["out"][:1], got["out"][1:]
+    first, later = run.got["out"][:1], run.got["out"][1:]
     copies = torch.allclose(later, first.expand_as(later), rtol=1e-2, atol=1e-2)
     unwritten = not first.isnan().all() and (later.isnan().all() or (later == 0).all())
-    return bool(case.n_heads > 1 and (copies or unwritten))
+    return bool(run.case.n_heads > 1 and (copies or unwritten))
 
 
-def last_block_alone(case: Attention, tree: dict, got: dict) -> bool:
+def last_block_alone(run: CaseRun[Attention]) -> bool:
     """Each row is that of the last block of keys of its program; NaN where it sees none of them."""
+    case = run.case
     ends = [min((row // case.block_m + 1) * case.block_m, case.seq) for row in range(case.seq)]
     firsts = torch.tensor([(end - 1) // case.block_n * case.block_n for end in ends])
     before = torch.arange(case.seq)[None, :] < firsts[:, None]
-    wrong = attended(case, tree, scores(case, tree).masked_fill(before, -float("inf")))
-    return torch.allclose(got["out"].double(), wrong, rtol=1e-2, atol=1e-2, equal_nan=True)
+    wrong = attended(run, scores(run).masked_fill(before, -float("inf")))
+    return torch.allclose(run.got["out"].double(), wrong, rtol=1e-2, atol=1e-2, equal_nan=True)
 
 
-def wrong_from(case: Attention, tree: dict, got: dict, first: int) -> bool:
+def wrong_from(run: CaseRun[Attention], first: int) -> bool:
     """The queries before `first` are right in all heads, and a good part of those behind is not."""
-    bad = wrong_rows(case, tree, got)
-    return bool(first < case.seq and not bad[:, :first].any() and bad[:, first:].double().mean() > 0.25)
+    bad = wrong_rows(run)
+    return bool(first < run.case.seq and not bad[:, :first].any() and bad[:, first:].double().mean() > 0.25)
 
 
-def writes_into_the_next_head(case: Attention, tree: dict, got: dict) -> bool:
+def writes_into_the_next_head(run: CaseRun[Attention]) -> bool:
     """The last head is right but for its first queries, and the first head is right."""
-    bad = wrong_rows(case, tree, got)
-    return bool(case.n_heads > 1 and not bad[0].any() and bad[1, 0] and not bad[1, case.block_m :].any())
+    bad = wrong_rows(run)
+    return bool(run.case.n_heads > 1 and not bad[0].any() and bad[1, 0] and not bad[1, run.case.block_m :].any())
 
 
 FLASH_ATTENTION = Oracle(
@@ -246,12 +251,12 @@ FLASH_ATTENTION = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: bool(got["out"][:, 0].isnan().any() and not got["out"][:, 1:].isnan().any()),
+            lambda run: bool(run.got["out"][:, 0].isnan().any() and not run.got["out"][:, 1:].isnan().any()),
             "The first row is NaN: a query sees its own key too. Mask with queries >= keys, not with >.",
         ),
         Hint(
             # Before the NaN below: what is never written may hold anything.
-            lambda case, tree, got: wrong_from(case, tree, got, case.seq // case.block_m * case.block_m),
+            lambda run: wrong_from(run, run.case.seq // run.case.block_m * run.case.block_m),
             "The queries behind the last whole block are wrong, and no others. Round the number of programs up: "
             "triton.cdiv(seq, block_m).",
         ),
@@ -266,12 +271,12 @@ FLASH_ATTENTION = Oracle(
             "become the old one.",
         ),
         Hint(
-            lambda case, tree, got: bool(got["out"].isnan().all()),
+            lambda run: bool(run.got["out"].isnan().all()),
             "All is NaN: exp overflows, as the scores are large. Subtract the row's running maximum first, and rescale "
             "with exp(old - new).",
         ),
         Hint(
-            lambda case, tree, got: low_rows_alone(case, tree, got) and bool(got["out"].isnan().any()),
+            lambda run: low_rows_alone(run) and bool(run.got["out"].isnan().any()),
             "Rows whose scores are far below 0 are NaN: each row's running maximum has to be its own, and to start at "
             "-inf, not at 0.",
         ),
@@ -280,7 +285,7 @@ FLASH_ATTENTION = Oracle(
             "Rows whose scores are far below 0 are wrong: a masked score of 0 is larger than theirs. Mask with -inf.",
         ),
         Hint(
-            lambda case, tree, got: bool(got["out"].isnan().any()),
+            lambda run: bool(run.got["out"].isnan().any()),
             "Rows are NaN: a block in which a row sees no key leaves its maximum at -inf, and -inf - (-inf) is no "
             "number. Begin with block 0, or subtract 0 there.",
         ),
@@ -290,34 +295,32 @@ FLASH_ATTENTION = Oracle(
             "Mask the store, too.",
         ),
         Hint(
-            lambda case, tree, got: not nearly(case, tree, got) and misses_itself(case, tree, got),
+            lambda run: not nearly(run) and misses_itself(run),
             "A query sees its own key too: mask with queries >= keys, not with >.",
         ),
         Hint(
-            lambda case, tree, got: not nearly(case, tree, got) and not_masked(case, tree, got),
+            lambda run: not nearly(run) and not_masked(run),
             "Queries see keys that come after them: where the key's number is larger, the score is -inf.",
         ),
         Hint(
-            lambda case, tree, got: not nearly(case, tree, got) and sees_the_next(case, tree, got),
+            lambda run: not nearly(run) and sees_the_next(run),
             "A query sees the key right after it: the mask is off by one.",
         ),
         Hint(
-            lambda case, tree, got: (
-                not nearly(case, tree, got) and scaled_by(case, tree, got, 1.0, 1 / case.d_head, case.d_head**0.5)
-            ),
+            lambda run: not nearly(run) and scaled_by(run, 1.0, 1 / run.case.d_head, run.case.d_head**0.5),
             "The scores are scaled wrongly: multiply q k^T with 1 / sqrt(d_head), before the maximum is taken.",
         ),
         Hint(
-            lambda case, tree, got: not nearly(case, tree, got) and rescales_too_little(case, tree, got),
+            lambda run: not nearly(run) and rescales_too_little(run),
             "When the maximum of a row rises, what was summed up before is too large: multiply both the sum and the "
             "output with exp(old - new).",
         ),
         Hint(
-            lambda case, tree, got: not nearly(case, tree, got) and never_divides(case, tree, got),
+            lambda run: not nearly(run) and never_divides(run),
             "The output is never divided: after the loop, divide each row by its sum of exponentials.",
         ),
         Hint(
-            lambda case, tree, got: not nearly(case, tree, got) and divides_by_a_part(case, tree, got),
+            lambda run: not nearly(run) and divides_by_a_part(run),
             "The rows are too large by a factor each: divide by the sum over all blocks, not by that of the last one.",
         ),
         Hint(
@@ -326,7 +329,7 @@ FLASH_ATTENTION = Oracle(
             "the weights for `tl.dot` and the result.",
         ),
         Hint(
-            lambda case, tree, got: any(wrong_from(case, tree, got, first) for first in (case.block_m, case.block_n)),
+            lambda run: any(wrong_from(run, first) for first in (run.case.block_m, run.case.block_n)),
             "The first block is right and a later one is not: go over all keys up to the block's last query, and load "
             "those of block j from row j * block_n on.",
         ),

@@ -10,7 +10,7 @@ from itertools import product
 
 from labkit.exercises.lab13.grouped_order import BLOCK_BYTES, Order
 from labkit.meters.traffic.cache import Tile, product_read_bytes
-from labkit.spec import Hint, KiB, Observation, Oracle
+from labkit.spec import CaseRun, Hint, KiB, Oracle
 from labkit.units import in_bytes
 
 SLACK = 1.1
@@ -46,7 +46,7 @@ def given(got: dict) -> list[Tile]:
     return tiles
 
 
-def each_tile_once(run: Observation) -> str | None:
+def each_tile_once(run: CaseRun) -> str | None:
     try:
         tiles = given(run.got)
     except (TypeError, ValueError):
@@ -62,7 +62,7 @@ def each_tile_once(run: Observation) -> str | None:
     return None if len(seen) == len(wanted) else "there are tiles that no program takes"
 
 
-def reads_little(run: Observation) -> str | None:
+def reads_little(run: CaseRun) -> str | None:
     read, limit = read_bytes(run.case, given(run.got)), limit_bytes(run.case)
     if read <= limit:
         return None
@@ -70,7 +70,7 @@ def reads_little(run: Observation) -> str | None:
     return f"this order reads {in_bytes(read)} from memory, where {in_groups}"
 
 
-def makes_no_list(run: Observation) -> str | None:
+def makes_no_list(run: CaseRun) -> str | None:
     held = run.got["held_bytes"]
     return f"one call with 300 x 300 tiles holds {in_bytes(held)} of memory" if held > HELD_BYTES else None
 
@@ -81,34 +81,38 @@ makes_no_list.hint = (
 )
 
 
-def in_order(key: Callable[[Order, Tile], object]) -> Callable[[Order, dict, dict], bool]:
-    return lambda case, tree, got: given(got) == arranged(case, lambda tile: key(case, tile))
+def in_order(key: Callable[[Order, Tile], object]) -> Callable[[CaseRun[Order]], bool]:
+    return lambda run: given(run.got) == arranged(run.case, lambda tile: key(run.case, tile))
 
 
-def wrong_in_last_group(case: Order, tree: dict, got: dict) -> bool:
+def wrong_in_last_group(run: CaseRun[Order]) -> bool:
     """The whole groups of rows are all right, each tile once, and what follows is not."""
-    if sorted(given(got)) == all_tiles(case):
+    case = run.case
+    if sorted(given(run.got)) == all_tiles(case):
         return False
     whole = case.n_tiles_m // case.group * case.group
-    first = given(got)[: whole * case.n_tiles_n]
+    first = given(run.got)[: whole * case.n_tiles_n]
     return whole < case.n_tiles_m and sorted(first) == [tile for tile in all_tiles(case) if tile[0] < whole]
 
 
-def as_low_as_the_last(case: Order, tree: dict, got: dict) -> bool:
+def as_low_as_the_last(run: CaseRun[Order]) -> bool:
     """All groups have the height of the last one, which is lower."""
+    case = run.case
     n_programs, height = case.group * case.n_tiles_n, case.n_tiles_m % case.group
-    firsts_and_rests = [(pid // n_programs * case.group, pid % n_programs) for pid in range(len(given(got)))]
-    return given(got) == [(first + rest % height, rest // height) for first, rest in firsts_and_rests]
+    firsts_and_rests = [(pid // n_programs * case.group, pid % n_programs) for pid in range(len(given(run.got)))]
+    return given(run.got) == [(first + rest % height, rest // height) for first, rest in firsts_and_rests]
 
 
-def in_groups_of_another_height(case: Order, tree: dict, got: dict) -> bool:
-    heights = range(2, case.n_tiles_m)
-    return any(in_order(lambda _, tile, g=height: (tile[0] // g, tile[1]))(case, tree, got) for height in heights)
+def in_groups_of_another_height(run: CaseRun[Order]) -> bool:
+    heights = range(2, run.case.n_tiles_m)
+    return any(in_order(lambda _, tile, g=height: (tile[0] // g, tile[1]))(run) for height in heights)
 
 
-def swapped(case: Order, tree: dict, got: dict) -> bool:
+def swapped(run: CaseRun[Order]) -> bool:
     """Each tile once, as (column, row)."""
-    return sorted((row, col) for col, row in given(got)) == all_tiles(case) and sorted(given(got)) != all_tiles(case)
+    return sorted((row, col) for col, row in given(run.got)) == all_tiles(run.case) and sorted(
+        given(run.got)
+    ) != all_tiles(run.case)
 
 
 GROUPED_ORDER = Oracle(
@@ -145,7 +149,7 @@ GROUPED_ORDER = Oracle(
             "min(group, n_tiles_m - first row).",
         ),
         Hint(
-            lambda case, tree, got: sorted(given(got)) != all_tiles(case),
+            lambda run: sorted(given(run.got)) != all_tiles(run.case),
             "Not every tile is taken once. A group has group * n_tiles_n programs: divide pid by that, and count the "
             "rest within the group.",
         ),

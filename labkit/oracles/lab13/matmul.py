@@ -9,7 +9,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.matmul import Product, factors
 from labkit.interpreter.products import without_low_bits
 from labkit.oracles.kernels import SAFE, compiled, moved
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 SLACK = 1.1
 """Times the derived bytes that may be loaded."""
@@ -23,35 +23,37 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a.double(), b.double())
 
 
-def expected(case: Product, tree: dict) -> dict:
+def expected(run: CaseRun[Product]) -> dict:
     """By PyTorch in float64, rounded at the end."""
-    return {"out": product(*factors(case, tree)).to(getattr(torch, case.dtype))}
+    return {"out": product(*factors(run.case, run.tree)).to(getattr(torch, run.case.dtype))}
 
 
-def tolerances(case: Product, tree: dict) -> Tolerance:
+def tolerances(run: CaseRun[Product]) -> Tolerance:
     """Of sums of normally distributed products: float32 throughout, tf32 operands, or float16 rounded once."""
-    if case.dtype == "float16":
+    if run.case.dtype == "float16":
         return Tolerance(rtol=1e-3, atol=1e-3)
-    if case.precision == "ieee":
+    if run.case.precision == "ieee":
         return Tolerance(rtol=1e-5, atol=5e-5)
     # Ten bits of mantissa, cut off: each product is off by up to 2^-9, in the worst case all to the same side.
-    a, b = factors(case, tree)
+    a, b = factors(run.case, run.tree)
     return Tolerance(rtol=0, atol=float(product(a.abs(), b.abs()).max()) * 2**-9)
 
 
-def loaded_bytes(case: Product, tree: dict) -> float:
+def loaded_bytes(run: CaseRun[Product]) -> float:
     """Each row of tiles of the result reads all of b, each column of tiles all of a."""
+    case = run.case
     rows_of_tiles, cols_of_tiles = -(-case.n_rows // case.tile), -(-case.n_cols // case.tile)
     per_inner = case.n_rows * cols_of_tiles + case.n_cols * rows_of_tiles
     return SLACK * case.n_inner * per_inner * case.itemsize
 
 
-def stored_bytes(case: Product, tree: dict) -> int:
-    return case.n_rows * case.n_cols * case.itemsize
+def stored_bytes(run: CaseRun[Product]) -> int:
+    return run.case.n_rows * run.case.n_cols * run.case.itemsize
 
 
-def flops_on_matrix_units(case: Product, tree: dict) -> int:
+def flops_on_matrix_units(run: CaseRun[Product]) -> int:
     """All of the product's, where there is a matrix instruction for it: exact float32 has none."""
+    case = run.case
     on_them = case.dtype == "float16" or case.precision == "tf32"
     return 2 * case.n_rows * case.n_cols * case.n_inner if on_them else 0
 
@@ -60,73 +62,75 @@ def is_like(got: dict, wrong: Tensor, close: float = 1e-4) -> bool:
     return torch.allclose(got["out"].double(), wrong.double(), rtol=close, atol=close)
 
 
-def in_tf32(case: Product, tree: dict, got: dict) -> bool:
+def in_tf32(run: CaseRun[Product]) -> bool:
     """Off by what cutting the operands to tf32 makes, whatever the hardware does to the lowest bit."""
-    if case.dtype != "float32" or case.precision != "ieee":
+    if run.case.dtype != "float32" or run.case.precision != "ieee":
         return False
-    cut = [torch.from_numpy(without_low_bits(one.contiguous().numpy())) for one in factors(case, tree)]
-    return is_like(got, product(*cut), 1e-3)
+    cut = [torch.from_numpy(without_low_bits(one.contiguous().numpy())) for one in factors(run.case, run.tree)]
+    return is_like(run.got, product(*cut), 1e-3)
 
 
-def rounded_on_the_way(case: Product, tree: dict, got: dict) -> bool:
-    right = expected(case, tree)["out"].double()
-    out = got["out"].double()
-    if got["out"].dtype != torch.float16 or torch.allclose(out, right, rtol=2e-3, atol=2e-3):
+def rounded_on_the_way(run: CaseRun[Product]) -> bool:
+    right = expected(run)["out"].double()
+    out = run.got["out"].double()
+    if run.got["out"].dtype != torch.float16 or torch.allclose(out, right, rtol=2e-3, atol=2e-3):
         return False
     return torch.allclose(out, right, rtol=0.02, atol=0.5)
 
 
-def strides_ignored(case: Product, tree: dict, got: dict) -> bool:
+def strides_ignored(run: CaseRun[Product]) -> bool:
     """One of the two read as if its rows lay one behind the other."""
-    a, b = factors(case, tree)
-    flat_a = tree["a"].reshape(-1)[: a.numel()].view(a.shape)
-    flat_b = tree["b"].reshape(-1)[: b.numel()].view(b.shape)
+    a, b = factors(run.case, run.tree)
+    flat_a = run.tree["a"].reshape(-1)[: a.numel()].view(a.shape)
+    flat_b = run.tree["b"].reshape(-1)[: b.numel()].view(b.shape)
     wrong = [product(x, y) for x, y in ((flat_a, b), (a, flat_b), (flat_a, flat_b))]
     right = product(a, b)
-    return any(not torch.equal(one, right) and is_like(got, one, 1e-2) for one in wrong)
+    return any(not torch.equal(one, right) and is_like(run.got, one, 1e-2) for one in wrong)
 
 
-def overwritten(case: Product, tree: dict, got: dict) -> bool:
+def overwritten(run: CaseRun[Product]) -> bool:
     """Only where lanes behind the end of the row above would write, something is wrong."""
-    wrong = ~torch.isclose(got["out"].double(), expected(case, tree)["out"].double(), rtol=1e-2, atol=1e-2)
-    n_behind = -case.n_cols % case.tile
+    wrong = ~torch.isclose(run.got["out"].double(), expected(run)["out"].double(), rtol=1e-2, atol=1e-2)
+    n_behind = -run.case.n_cols % run.case.tile
     return bool(wrong.any()) and not wrong[0].any() and not wrong[:, n_behind:].any()
 
 
-def rest_not_written(case: Product, tree: dict, got: dict) -> bool:
+def rest_not_written(run: CaseRun[Product]) -> bool:
     """Whole tiles are right, and all that is wrong lies behind them."""
-    wrong = ~torch.isclose(got["out"].double(), expected(case, tree)["out"].double(), rtol=1e-2, atol=1e-2)
+    case = run.case
+    wrong = ~torch.isclose(run.got["out"].double(), expected(run)["out"].double(), rtol=1e-2, atol=1e-2)
     rows, cols = case.n_rows // case.tile * case.tile, case.n_cols // case.tile * case.tile
     return rows * cols > 0 and not wrong[:rows, :cols].any() and bool(wrong[rows:].any() or wrong[:, cols:].any())
 
 
-def axes_swapped(case: Product, tree: dict, got: dict) -> bool:
+def axes_swapped(run: CaseRun[Product]) -> bool:
     """As many rows of tiles are right as there should be columns, and the other way round, and nothing else."""
-    wrong = ~torch.isclose(got["out"].double(), expected(case, tree)["out"].double(), rtol=1e-2, atol=1e-2)
+    case = run.case
+    wrong = ~torch.isclose(run.got["out"].double(), expected(run)["out"].double(), rtol=1e-2, atol=1e-2)
     rows, cols = -(-case.n_cols // case.tile) * case.tile, -(-case.n_rows // case.tile) * case.tile
     missing = torch.cat([wrong[rows:].flatten(), wrong[:rows, cols:].flatten()])
     return missing.numel() > 0 and not wrong[:rows, :cols].any() and missing.double().mean().item() > 0.9
 
 
-def one_step_alone(case: Product, tree: dict, got: dict) -> bool:
+def one_step_alone(run: CaseRun[Product]) -> bool:
     """Only the last step along the inner dimension is there."""
-    a, b = factors(case, tree)
-    starts = {(case.n_inner - 1) // step * step for step in STEPS} - {0}
-    return any(is_like(got, product(a[:, start:], b[start:]), 5e-3) for start in starts)
+    a, b = factors(run.case, run.tree)
+    starts = {(run.case.n_inner - 1) // step * step for step in STEPS} - {0}
+    return any(is_like(run.got, product(a[:, start:], b[start:]), 5e-3) for start in starts)
 
 
-def first_step_again(case: Product, tree: dict, got: dict) -> bool:
+def first_step_again(run: CaseRun[Product]) -> bool:
     """The first step along the inner dimension in place of each one."""
-    a, b = factors(case, tree)
-    steps = [step for step in STEPS if step < case.n_inner]
-    return any(is_like(got, -(-case.n_inner // step) * product(a[:, :step], b[:step]), 5e-3) for step in steps)
+    a, b = factors(run.case, run.tree)
+    steps = [step for step in STEPS if step < run.case.n_inner]
+    return any(is_like(run.got, -(-run.case.n_inner // step) * product(a[:, :step], b[:step]), 5e-3) for step in steps)
 
 
-def rest_left_out(case: Product, tree: dict, got: dict) -> bool:
+def rest_left_out(run: CaseRun[Product]) -> bool:
     """Only whole steps along the inner dimension are summed."""
-    a, b = factors(case, tree)
-    whole = {case.n_inner // step * step for step in STEPS} - {case.n_inner}
-    return any(is_like(got, product(a[:, :n], b[:n]), 5e-3) for n in whole)
+    a, b = factors(run.case, run.tree)
+    whole = {run.case.n_inner // step * step for step in STEPS} - {run.case.n_inner}
+    return any(is_like(run.got, product(a[:, :n], b[:n]), 5e-3) for n in whole)
 
 
 MATMUL = Oracle(
@@ -181,7 +185,7 @@ MATMUL = Oracle(
             "all steps and convert what is stored.",
         ),
         Hint(
-            lambda case, tree, got: bool(got["out"].isnan().any()),
+            lambda run: bool(run.got["out"].isnan().any()),
             "Elements of the result were never stored: element (i, j) of it lies at i * n_cols + j.",
         ),
         Hint(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.online_softmax import Blocks
-from labkit.spec import Budget, Hint, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 BLOCKS_HELD = 8
 """Blocks in float32: the last one and the next, a conversion, a difference, an exponential, and as many of the last."""
@@ -21,28 +21,28 @@ def stats_of(top: Tensor, log_total: Tensor) -> tuple[Tensor, Tensor]:
     return top.float(), total.float()
 
 
-def expected(case: Blocks, tree: dict) -> dict:
+def expected(run: CaseRun[Blocks]) -> dict:
     """By torch.logsumexp and torch.logaddexp in float64."""
-    x = tree["x"].double()
+    x = run.tree["x"].double()
     top, total = stats_of(x.amax(1), torch.logsumexp(x, 1))
-    tops = [tree[f"{side}_top"].double() for side in ("left", "right")]
-    logs = [one + tree[f"{side}_total"].double().log() for one, side in zip(tops, ("left", "right"))]
+    tops = [run.tree[f"{side}_top"].double() for side in ("left", "right")]
+    logs = [one + run.tree[f"{side}_total"].double().log() for one, side in zip(tops, ("left", "right"))]
     merged_top, merged_total = stats_of(torch.maximum(*tops), torch.logaddexp(*logs))
     return {"top": top, "total": total, "merged_top": merged_top, "merged_total": merged_total}
 
 
-def held_bytes(case: Blocks, tree: dict) -> float:
+def held_bytes(run: CaseRun[Blocks]) -> float:
     """So many blocks, and some numbers for each row."""
-    return 4 * case.n_rows * (BLOCKS_HELD * max(case.widths) + 16)
+    return 4 * run.case.n_rows * (BLOCKS_HELD * max(run.case.widths) + 16)
 
 
 def is_like(got: Tensor, wrong: Tensor, where: Tensor | slice = slice(None)) -> bool:
     return torch.allclose(got.double()[where], wrong.double()[where], rtol=1e-3, atol=1e-6)
 
 
-def by_block(case: Blocks, tree: dict) -> list[tuple[Tensor, Tensor]]:
+def by_block(run: CaseRun[Blocks]) -> list[tuple[Tensor, Tensor]]:
     """(top, sum of exponentials below it) of each block alone, in float64; 0 where a block has minus infinity only."""
-    blocks = tree["x"].double().split(case.widths, dim=1)
+    blocks = run.tree["x"].double().split(run.case.widths, dim=1)
     return [(block.amax(1), torch.nan_to_num((block - block.amax(1, True)).exp()).sum(1)) for block in blocks]
 
 
@@ -51,13 +51,13 @@ def seen(tree: dict) -> Tensor:
     return (tree["x"] > -torch.inf).all(1)
 
 
-def running_sum(case: Blocks, tree: dict, factor: Callable[[Tensor], Tensor], of_block: Callable = torch.zeros_like):
+def running_sum(run: CaseRun[Blocks], factor: Callable[[Tensor], Tensor], of_block: Callable = torch.zeros_like):
     """The total if, at every block, the old sum is multiplied by `factor(old top - new top)`.
 
     of_block: of (block's top - new top), the exponent of what the block's own sum is multiplied with.
     """
-    top, total = torch.full((case.n_rows,), -torch.inf, dtype=torch.float64), torch.zeros(case.n_rows).double()
-    for block_top, block_total in by_block(case, tree):
+    top, total = torch.full((run.case.n_rows,), -torch.inf, dtype=torch.float64), torch.zeros(run.case.n_rows).double()
+    for block_top, block_total in by_block(run):
         new = torch.maximum(top, block_top)
         old = torch.where(total > 0, total * factor(top - new), 0.0)
         total = old + block_total * of_block(block_top - new).exp()
@@ -65,63 +65,70 @@ def running_sum(case: Blocks, tree: dict, factor: Callable[[Tensor], Tensor], of
     return total
 
 
-def never_rescales(case: Blocks, tree: dict, got: dict) -> bool:
+def never_rescales(run: CaseRun[Blocks]) -> bool:
     """The old sum stays as it is; the block's exponentials are taken below the block's top, or below the new one."""
-    wrong = [running_sum(case, tree, torch.ones_like, of_block) for of_block in (torch.zeros_like, lambda gap: gap)]
-    return len(case.widths) > 1 and any(is_like(got["total"], one, seen(tree)) for one in wrong)
+    wrong = [running_sum(run, torch.ones_like, of_block) for of_block in (torch.zeros_like, lambda gap: gap)]
+    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, seen(run.tree)) for one in wrong)
 
 
-def wrong_sign(case: Blocks, tree: dict, got: dict) -> bool:
+def wrong_sign(run: CaseRun[Blocks]) -> bool:
     """Of the old sum's factor, or of both."""
     ways = (lambda gap: gap, lambda gap: -gap)
-    wrong = [running_sum(case, tree, lambda gap: torch.exp(-gap), of_block) for of_block in ways]
-    return len(case.widths) > 1 and any(is_like(got["total"], one, seen(tree)) for one in wrong)
+    wrong = [running_sum(run, lambda gap: torch.exp(-gap), of_block) for of_block in ways]
+    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, seen(run.tree)) for one in wrong)
 
 
-def own_sum_not_moved(case: Blocks, tree: dict, got: dict) -> bool:
+def own_sum_not_moved(run: CaseRun[Blocks]) -> bool:
     """The old sum is rescaled; the block's own stays below the block's top, also where that is the smaller one."""
-    return len(case.widths) > 1 and is_like(got["total"], running_sum(case, tree, torch.exp), seen(tree))
+    return len(run.case.widths) > 1 and is_like(run.got["total"], running_sum(run, torch.exp), seen(run.tree))
 
 
-def last_block_only(case: Blocks, tree: dict, got: dict) -> bool:
-    return len(case.widths) > 1 and is_like(got["top"], by_block(case, tree)[-1][0], seen(tree))
+def last_block_only(run: CaseRun[Blocks]) -> bool:
+    return len(run.case.widths) > 1 and is_like(run.got["top"], by_block(run)[-1][0], seen(run.tree))
 
 
-def starts_at_zero(case: Blocks, tree: dict, got: dict) -> bool:
+def starts_at_zero(run: CaseRun[Blocks]) -> bool:
     """No top is below 0, though rows are."""
-    return bool((got["top"] == tree["x"].float().amax(1).clamp(min=0)).all())
+    return bool((run.got["top"] == run.tree["x"].float().amax(1).clamp(min=0)).all())
 
 
-def stats_are_right(case: Blocks, tree: dict, got: dict) -> bool:
-    right = expected(case, tree)
-    return is_like(got["top"], right["top"]) and is_like(got["total"], right["total"])
+def stats_are_right(run: CaseRun[Blocks]) -> bool:
+    right = expected(run)
+    return is_like(run.got["top"], right["top"]) and is_like(run.got["total"], right["total"])
 
 
-def merged_unscaled(case: Blocks, tree: dict, got: dict) -> bool:
+def merged_unscaled(run: CaseRun[Blocks]) -> bool:
     """Neither sum, or only one of the two, was moved to the larger maximum."""
+    tree = run.tree
     top = torch.maximum(tree["left_top"], tree["right_top"])
     some = top > -torch.inf
     left, right = (tree[f"{side}_total"].double()[some] for side in ("left", "right"))
     to_left, to_right = (torch.exp(tree[f"{side}_top"] - top).double()[some] for side in ("left", "right"))
-    got_some = got["merged_total"][some]
+    got_some = run.got["merged_total"][some]
     return any(is_like(got_some, one) for one in (left + right, left * to_left + right, left + right * to_right))
 
 
-def rounded_differences(case: Blocks, tree: dict, got: dict) -> bool:
+def rounded_differences(run: CaseRun[Blocks]) -> bool:
     """Float16 sums that are nearly right, and no others are wrong."""
-    right = expected(case, tree)
-    near = torch.allclose(got["total"], right["total"], rtol=5e-3, atol=1e-6) and is_like(got["top"], right["top"])
-    return case.dtype == "float16" and near and not torch.allclose(got["total"], right["total"], rtol=1e-4, atol=1e-6)
+    right = expected(run)
+    near = torch.allclose(run.got["total"], right["total"], rtol=5e-3, atol=1e-6) and is_like(
+        run.got["top"], right["top"]
+    )
+    return (
+        run.case.dtype == "float16"
+        and near
+        and not torch.allclose(run.got["total"], right["total"], rtol=1e-4, atol=1e-6)
+    )
 
 
-def undefined(name: str) -> Callable[[Blocks, dict, dict], bool]:
-    return lambda case, tree, got: bool(got[name].isnan().any())
+def undefined(name: str) -> Callable[[CaseRun[Blocks]], bool]:
+    return lambda run: bool(run.got[name].isnan().any())
 
 
 ONLINE_SOFTMAX = Oracle(
     id="13-online-softmax",
     expect=expected,
-    tolerance=lambda case, tree: Tolerance(rtol=1e-4, atol=1e-6),
+    tolerance=lambda run: Tolerance(rtol=1e-4, atol=1e-6),
     judge=(inputs_untouched,),
     budgets=(
         Budget(
@@ -137,9 +144,7 @@ ONLINE_SOFTMAX = Oracle(
             "The maximum never goes below 0: it should start at -float('inf'), so that the first element replaces it.",
         ),
         Hint(
-            lambda case, tree, got: (
-                bool(got["top"].isfinite().all()) and bool((expected(case, tree)["top"] == -torch.inf).any())
-            ),
+            lambda run: bool(run.got["top"].isfinite().all()) and bool((expected(run)["top"] == -torch.inf).any()),
             "A row of -inf alone has the maximum -inf: start at -float('inf'), not at the least finite number.",
         ),
         Hint(
@@ -165,13 +170,13 @@ ONLINE_SOFTMAX = Oracle(
             "factor exp(block's maximum - old maximum).",
         ),
         Hint(
-            lambda case, tree, got: stats_are_right(case, tree, got) and merged_unscaled(case, tree, got),
+            lambda run: stats_are_right(run) and merged_unscaled(run),
             "merge_stats adds sums that were taken below different maxima. Bring both to the larger one first: each "
             "times exp(its own maximum - the larger one).",
         ),
         Hint(
             # Behind those that go by rows without any minus infinity.
-            lambda case, tree, got: undefined("total")(case, tree, got) or undefined("merged_total")(case, tree, got),
+            lambda run: undefined("total")(run) or undefined("merged_total")(run),
             "NaN comes from -inf minus -inf, where a row has seen nothing but -inf. Subtract a maximum that is 0 "
             "there: torch.where(top == -float('inf'), 0, top).",
         ),

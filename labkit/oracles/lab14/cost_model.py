@@ -12,7 +12,7 @@ from typing import Any
 
 from labkit.exercises.lab14.cost_model import ALGORITHMS, Links
 from labkit.exercises.lab14.cost_model import COST_MODEL as EXERCISE
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = 1e-9
 """Relative. The simulator adds up the same numbers one by one."""
@@ -29,10 +29,10 @@ MEASURED_US = (
 """Microseconds on the simulator's clock, a row for each public case, in the order of `ALGORITHMS`."""
 
 
-def expect(case: Links, tree: dict) -> dict[str, Any]:
+def expect(run: CaseRun[Links]) -> dict[str, Any]:
     """What was measured in a public case."""
-    row = MEASURED_US[EXERCISE.public.index(case)]
-    return expected(case, {name: 1e-6 * time_us for name, time_us in zip(ALGORITHMS, row, strict=True)})
+    row = MEASURED_US[EXERCISE.public.index(run.case)]
+    return expected(run.case, {name: 1e-6 * time_us for name, time_us in zip(ALGORITHMS, row, strict=True)})
 
 
 def expected(case: Links, times_s: dict[str, float]) -> dict[str, Any]:
@@ -47,18 +47,21 @@ def is_close(a: float, b: float) -> bool:
 
 def takes(name: str, formula: Callable[[int, float, float], float], n_from: int = 3) -> Callable[..., bool]:
     """The answer's time of an algorithm is that of a wrong formula in n, α and Sβ, which is wrong from some n on."""
-    return lambda case, tree, got: (
-        case.n >= n_from and is_close(got["times_s"][name], formula(case.n, case.alpha_s, case.n_bytes * case.beta_s))
+    return lambda run: (
+        run.case.n >= n_from
+        and is_close(
+            run.got["times_s"][name], formula(run.case.n, run.case.alpha_s, run.case.n_bytes * run.case.beta_s)
+        )
     )
 
 
 def any_takes(formula: Callable[[Links, float], float]) -> Callable[..., bool]:
     """The answer's time of some algorithm is a wrong function of the case and of the rounds of a tree's way up."""
-    return lambda case, tree, got: any(
-        is_close(time_s, formula(case, rounds))
-        for time_s in got["times_s"].values()
-        for rounds in {1, 2, case.n - 1, 2 * (case.n - 1), *_levels(case.n)}
-        if case.n > 1
+    return lambda run: any(
+        is_close(time_s, formula(run.case, rounds))
+        for time_s in run.got["times_s"].values()
+        for rounds in {1, 2, run.case.n - 1, 2 * (run.case.n - 1), *_levels(run.case.n)}
+        if run.case.n > 1
     )
 
 
@@ -78,17 +81,18 @@ def is_power_of_two(n: int) -> bool:
     return n & (n - 1) == 0
 
 
-def other_rounds(case: Links, tree: dict, got: dict) -> bool:
+def other_rounds(run: CaseRun[Links]) -> bool:
     """Each time is that of a whole number of the algorithm's messages, and the fastest is the one by these times. So
     what is wrong is a number of rounds."""
+    case = run.case
     chunk_s = case.alpha_s + case.n_bytes / case.n * case.beta_s
-    rounds = [time_s / (chunk_s if name == "ring" else message_s(case)) for name, time_s in got["times_s"].items()]
-    return all(abs(number - round(number)) < 1e-6 for number in rounds) and chosen(case, tree, got, min)
+    rounds = [time_s / (chunk_s if name == "ring" else message_s(case)) for name, time_s in run.got["times_s"].items()]
+    return all(abs(number - round(number)) < 1e-6 for number in rounds) and chosen(run, min)
 
 
-def chosen(case: Links, tree: dict, got: dict, which: Callable) -> bool:
+def chosen(run: CaseRun[Links], which: Callable) -> bool:
     """The name is the one that `which` (min or max) finds by the answer's own times."""
-    return got["fastest"] == which(got["times_s"], key=got["times_s"].__getitem__)
+    return run.got["fastest"] == which(run.got["times_s"], key=run.got["times_s"].__getitem__)
 
 
 COST_MODEL = Oracle(
@@ -97,7 +101,7 @@ COST_MODEL = Oracle(
     tolerance=Tolerance(rtol=CLOSE),
     diagnose=(
         Hint(
-            lambda case, tree, got: None in got["times_s"].values(),
+            lambda run: None in run.got["times_s"].values(),
             "For some algorithm nothing is returned: there are four names, and a time for each.",
         ),
         Hint(
@@ -134,10 +138,10 @@ COST_MODEL = Oracle(
             "Rank 0 exchanges n - 1 messages each way, one after the other, and α is paid for every one of them.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.n > 2
-                and case.alpha_s > 0
-                and any(any_takes(one_alpha(n_chunks))(case, tree, got) for n_chunks in (1, case.n))
+            lambda run: (
+                run.case.n > 2
+                and run.case.alpha_s > 0
+                and any(any_takes(one_alpha(n_chunks))(run) for n_chunks in (1, run.case.n))
             ),
             "α is paid for every message, so in every round, and not once for the whole all-reduce.",
         ),
@@ -158,34 +162,34 @@ COST_MODEL = Oracle(
             "A tree is gone up to add and down again to tell everybody: its height counts twice.",
         ),
         Hint(
-            lambda case, tree, got: (
-                not is_power_of_two(case.n)
-                and is_close(got["times_s"]["tree"], 2 * math.floor(math.log2(case.n)) * message_s(case))
+            lambda run: (
+                not is_power_of_two(run.case.n)
+                and is_close(run.got["times_s"]["tree"], 2 * math.floor(math.log2(run.case.n)) * message_s(run.case))
             ),
             "A tree over a number of ranks that is no power of two has one level more, not less: round log2(n) up.",
         ),
         Hint(
-            lambda case, tree, got: (
-                not is_power_of_two(case.n)
-                and any_takes(lambda case, rounds: rounds * math.log2(case.n) * message_s(case))(case, tree, got)
+            lambda run: (
+                not is_power_of_two(run.case.n)
+                and any_takes(lambda case, rounds: rounds * math.log2(case.n) * message_s(case))(run)
             ),
             "Rounds are whole numbers, and log2(n) is not whole for every n. Which way is it to be rounded?",
         ),
         Hint(
-            lambda case, tree, got: (
-                not is_power_of_two(case.n)
+            lambda run: (
+                not is_power_of_two(run.case.n)
                 and any(
-                    is_close(got["times_s"]["butterfly"], rounds * message_s(case))
-                    for rounds in (math.floor(math.log2(case.n)), math.ceil(math.log2(case.n)))
+                    is_close(run.got["times_s"]["butterfly"], rounds * message_s(run.case))
+                    for rounds in (math.floor(math.log2(run.case.n)), math.ceil(math.log2(run.case.n)))
                 )
             ),
             "Where n is no power of two, some ranks have no partner. They hand their numbers in before the exchanges "
             "and are told the sum after them, each a round.",
         ),
         Hint(
-            lambda case, tree, got: (
-                is_power_of_two(case.n)
-                and is_close(got["times_s"]["butterfly"], (math.log2(case.n) + 2) * message_s(case))
+            lambda run: (
+                is_power_of_two(run.case.n)
+                and is_close(run.got["times_s"]["butterfly"], (math.log2(run.case.n) + 2) * message_s(run.case))
             ),
             "Where n is a power of two every rank has a partner in every round, and nobody is left over: no more "
             "rounds than log2(n).",
@@ -195,14 +199,13 @@ COST_MODEL = Oracle(
             "Both partners add, so after the last exchange every rank has the sum: a butterfly has no way down.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.alpha_s > 0
-                and any_takes(lambda case, rounds: rounds * case.n_bytes * case.beta_s)(case, tree, got)
+            lambda run: (
+                run.case.alpha_s > 0 and any_takes(lambda case, rounds: rounds * case.n_bytes * case.beta_s)(run)
             ),
             "Where is α? Every message costs it before its first byte arrives.",
         ),
         Hint(
-            lambda case, tree, got: max(got["times_s"].values()) > 100 * 2 * case.n * message_s(case),
+            lambda run: max(run.got["times_s"].values()) > 100 * 2 * run.case.n * message_s(run.case),
             "That is far too long. α is in seconds, β in seconds per byte, and the time is asked for in seconds.",
         ),
         Hint(
@@ -211,15 +214,15 @@ COST_MODEL = Oracle(
             "with the rounds in the figure of your own function.",
         ),
         Hint(
-            lambda case, tree, got: chosen(case, tree, got, max),
+            lambda run: chosen(run, max),
             "That is the slowest. The times are right: take the name of the smallest.",
         ),
         Hint(
-            lambda case, tree, got: got["fastest"] not in ALGORITHMS and case.n > 1,
+            lambda run: run.got["fastest"] not in ALGORITHMS and run.case.n > 1,
             'fastest returns one of the four names: "naive", "tree", "butterfly" or "ring".',
         ),
         Hint(
-            lambda case, tree, got: case.n > 1 and not chosen(case, tree, got, min),
+            lambda run: run.case.n > 1 and not chosen(run, min),
             "By the times that your own all_reduce_time returns another one is faster here. There is no size of tensor "
             "from which one always wins: it depends on n, α and β. Compare the four times.",
         ),

@@ -18,23 +18,23 @@ from labkit.oracles.lab14.sums import (
     total,
     xs,
 )
-from labkit.spec import Budget, Hint, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 
-def sum_on_all(case: Group, tree: dict) -> dict:
+def sum_on_all(run: CaseRun[Group]) -> dict:
     """The sum, on every rank."""
-    return {"ranks": [{"out": total(xs(tree))}] * case.n_ranks}
+    return {"ranks": [{"out": total(xs(run.tree))}] * run.case.n_ranks}
 
 
-def near_sum(case: Group, tree: dict) -> Tolerance:
-    return closeness(case.n_ranks, getattr(torch, case.dtype))
+def near_sum(run: CaseRun[Group]) -> Tolerance:
+    return closeness(run.case.n_ranks, getattr(torch, run.case.dtype))
 
 
 def of_wrong_values(hint: Hint) -> Hint:
     """The same, where some value is wrong: the traffic of right values has hints of its own."""
 
-    def when(case: Group, tree: dict, got: dict) -> bool:
-        return not all(have_sum(case, tree, got)) and bool(hint.when(case, tree, got))
+    def when(run: CaseRun[Group]) -> bool:
+        return not all(have_sum(run)) and bool(hint.when(run))
 
     return Hint(when, hint.text)
 
@@ -47,9 +47,9 @@ def oracle(
 ) -> Oracle:
     """The oracle of one way to all-reduce. Its own hints on values come before those for any all-reduce."""
 
-    def limit(name: str) -> Callable[[Group, dict], int]:
+    def limit(name: str) -> Callable[[CaseRun[Group]], int]:
         # A lone rank sends nothing, and can send nothing to itself.
-        return lambda case, tree: max(getattr(cost(algorithm, case), name), 1)
+        return lambda run: max(getattr(cost(algorithm, run.case), name), 1)
 
     return Oracle(
         id=f"14-{algorithm}",
@@ -66,15 +66,16 @@ def oracle(
     )
 
 
-def beyond_the_power_of_two(case: Group, tree: dict, got: dict) -> bool:
+def beyond_the_power_of_two(run: CaseRun[Group]) -> bool:
     """Only ranks from the largest power of two on are missing from a sum, or have none themselves."""
+    case = run.case
     inner = 2 ** (case.n_ranks.bit_length() - 1)
-    found = each_share(case, tree, got)
+    found = each_share(run)
     inside_fine = all(share[:inner] == [1] * inner for share in found[:inner])
     return inner < case.n_ranks and inside_fine and found != [[1] * case.n_ranks] * case.n_ranks
 
 
-def some_have_sum(case: Group, tree: dict, got: dict) -> bool:
+def some_have_sum(run: CaseRun[Group]) -> bool:
     """Rank 0 has the sum, and some others do, and some do not."""
-    first, *others = have_sum(case, tree, got)
+    first, *others = have_sum(run)
     return first and any(others) and not all(others)

@@ -12,7 +12,7 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.hierarchical import OnNodes
 from labkit.oracles.lab14.sums import messages_only
-from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = {"rtol": 1e-5, "atol": 0.0}
 """Nothing cancels in these sums: a dozen float32 roundings stay below 1e-6 of them, in whichever order."""
@@ -25,13 +25,13 @@ def total(tree: dict, ranks: Sequence[int]) -> Tensor:
     return torch.stack([tree["ranks"][rank]["x"].double() for rank in ranks]).sum(0)
 
 
-def expect(case: OnNodes, tree: dict) -> dict[str, Any]:
+def expect(run: CaseRun[OnNodes]) -> dict[str, Any]:
     """The sum over all ranks, on every rank."""
-    out = total(tree, range(case.n_ranks)).to(getattr(torch, case.dtype))
-    return {"ranks": [{"out": out} for _ in range(case.n_ranks)]}
+    out = total(run.tree, range(run.case.n_ranks)).to(getattr(torch, run.case.dtype))
+    return {"ranks": [{"out": out} for _ in range(run.case.n_ranks)]}
 
 
-def same_bits(run: Observation) -> str | None:
+def same_bits(run: CaseRun) -> str | None:
     """All ranks hold the same bits: replicas that differ in the last one drift apart."""
     first, *others = [part["out"] for part in run.got["ranks"]]
     for rank, out in enumerate(others, start=1):
@@ -46,8 +46,9 @@ same_bits.hint = (
 )
 
 
-def least_bytes(case: OnNodes, tree: dict) -> int:
+def least_bytes(run: CaseRun[OnNodes]) -> int:
     """2(N-1)/N S from each of N nodes; S rounded up to equal pieces for all ranks."""
+    case = run.case
     n_nodes, piece = len(case.nodes), math.ceil(case.size / case.n_ranks)
     return 2 * (n_nodes - 1) * len(case.nodes[0]) * piece * getattr(torch, case.dtype).itemsize
 
@@ -57,10 +58,11 @@ def outs(got: dict) -> list[Tensor]:
     return [part["out"].double() for part in got["ranks"]]
 
 
-def is_sum_over(ranks_of: Callable[[OnNodes, int], Sequence[int]]) -> Callable[[OnNodes, dict, dict], bool]:
+def is_sum_over(ranks_of: Callable[[OnNodes, int], Sequence[int]]) -> Callable[[CaseRun[OnNodes]], bool]:
     """Every rank has the sum over the ranks that `ranks_of` names for it."""
-    return lambda case, tree, got: all(
-        torch.allclose(out, total(tree, ranks_of(case, rank)), **CLOSE) for rank, out in enumerate(outs(got))
+    return lambda run: all(
+        torch.allclose(out, total(run.tree, ranks_of(run.case, rank)), **CLOSE)
+        for rank, out in enumerate(outs(run.got))
     )
 
 
@@ -74,48 +76,48 @@ def same_place(case: OnNodes, rank: int) -> list[int]:
     return [ranks[node_of(case, rank).index(rank)] for ranks in case.nodes]
 
 
-def is_right(case: OnNodes, tree: dict, got: dict) -> list[Tensor]:
+def is_right(run: CaseRun[OnNodes]) -> list[Tensor]:
     """Of every rank: which elements are right."""
-    right = total(tree, range(case.n_ranks))
-    return [torch.isclose(out, right, **CLOSE) for out in outs(got)]
+    right = total(run.tree, range(run.case.n_ranks))
+    return [torch.isclose(out, right, **CLOSE) for out in outs(run.got)]
 
 
-def drops_the_rest(case: OnNodes, tree: dict, got: dict) -> bool:
+def drops_the_rest(run: CaseRun[OnNodes]) -> bool:
     """All is right but what is left when the numbers are cut into equal pieces."""
-    n_right = [int((~right).int().argmax()) if not right.all() else case.size for right in is_right(case, tree, got)]
-    return min(n_right) > 0 and 0 < case.size - min(n_right) < case.n_ranks
+    n_right = [int((~right).int().argmax()) if not right.all() else run.case.size for right in is_right(run)]
+    return min(n_right) > 0 and 0 < run.case.size - min(n_right) < run.case.n_ranks
 
 
-def multiple(case: OnNodes, tree: dict, got: dict) -> float:
+def multiple(run: CaseRun[OnNodes]) -> float:
     """By what the sum is multiplied in what came back."""
-    right = total(tree, range(case.n_ranks))
-    factor = float((outs(got)[0] @ right) / (right @ right))
-    return factor if torch.allclose(outs(got)[0], factor * right, **CLOSE) else math.nan
+    right = total(run.tree, range(run.case.n_ranks))
+    factor = float((outs(run.got)[0] @ right) / (right @ right))
+    return factor if torch.allclose(outs(run.got)[0], factor * right, **CLOSE) else math.nan
 
 
-def off_by(case: OnNodes, tree: dict, got: dict) -> Tensor:
+def off_by(run: CaseRun[OnNodes]) -> Tensor:
     """Of every rank: how far each element is from the sum, in units of the sum."""
-    right = total(tree, range(case.n_ranks))
-    return torch.stack(outs(got)) / right - 1
+    right = total(run.tree, range(run.case.n_ranks))
+    return torch.stack(outs(run.got)) / right - 1
 
 
-def rounded(case: OnNodes, tree: dict, got: dict) -> bool:
+def rounded(run: CaseRun[OnNodes]) -> bool:
     """Some elements are wrong, and all are near the sum, as in a dtype of fewer digits."""
-    is_wrong = not all(bool(right.all()) for right in is_right(case, tree, got))
-    return is_wrong and bool((off_by(case, tree, got).abs() < ROUNDED).all())
+    is_wrong = not all(bool(right.all()) for right in is_right(run))
+    return is_wrong and bool((off_by(run).abs() < ROUNDED).all())
 
 
-def counted_twice(case: OnNodes, tree: dict, got: dict) -> bool:
+def counted_twice(run: CaseRun[OnNodes]) -> bool:
     """Some element is more than the sum, although all ranks have numbers of the same sign there."""
-    is_float = getattr(torch, case.dtype).is_floating_point
-    return is_float and bool((off_by(case, tree, got) > ROUNDED).any())
+    is_float = getattr(torch, run.case.dtype).is_floating_point
+    return is_float and bool((off_by(run) > ROUNDED).any())
 
 
-def own_part_only(case: OnNodes, tree: dict, got: dict) -> bool:
+def own_part_only(run: CaseRun[OnNodes]) -> bool:
     """Each rank has the sum in one of the node's parts, the one of its place, and not in the others."""
-    per_node = len(case.nodes[0])
-    parts = [right.tensor_split(per_node) for right in is_right(case, tree, got)]
-    places = [node_of(case, rank).index(rank) for rank in range(case.n_ranks)]
+    per_node = len(run.case.nodes[0])
+    parts = [right.tensor_split(per_node) for right in is_right(run)]
+    places = [node_of(run.case, rank).index(rank) for rank in range(run.case.n_ranks)]
     return per_node > 1 and all(
         bool(part.all()) == (number == place)
         for place, row in zip(places, parts, strict=True)
@@ -137,7 +139,7 @@ HIERARCHICAL = Oracle(
         ),
         Budget(
             "rounds_across",
-            lambda case, tree: 2 * (len(case.nodes) - 1),
+            lambda run: 2 * (len(run.case.nodes) - 1),
             "N - 1 rounds between the nodes add up and N - 1 hand round. Let all parts of the node's sum travel in the "
             "same rounds, not one part after the other.",
             "rounds",
@@ -145,7 +147,7 @@ HIERARCHICAL = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: any(not out.any() for out in outs(got)),
+            lambda run: any(not out.any() for out in outs(run.got)),
             "Zeros came back: was the tensor that was received ever added to what the rank had, or copied into it?",
         ),
         Hint(
@@ -153,24 +155,24 @@ HIERARCHICAL = Oracle(
             "Every rank has what it came with. Is the result written into the tensor that is returned?",
         ),
         Hint(
-            lambda case, tree, got: len(case.nodes) > 1 and is_sum_over(node_of)(case, tree, got),
+            lambda run: len(run.case.nodes) > 1 and is_sum_over(node_of)(run),
             "That is the sum over each rank's own node. What has to travel between the nodes is the piece that the "
             "rank has complete after the reduce-scatter.",
         ),
         Hint(
-            lambda case, tree, got: len(case.nodes[0]) > 1 and is_sum_over(same_place)(case, tree, got),
+            lambda run: len(run.case.nodes[0]) > 1 and is_sum_over(same_place)(run),
             "That is the sum over the ranks in one place of each node: the other ranks of the nodes are missing.",
         ),
         Hint(
-            lambda case, tree, got: len({bool(right.all()) for right in is_right(case, tree, got)}) == 2,
+            lambda run: len({bool(right.all()) for right in is_right(run)}) == 2,
             "Some ranks have the whole sum and others do not: at the end it has to go to all ranks of the node.",
         ),
         Hint(
-            lambda case, tree, got: math.isclose(multiple(case, tree, got), 1 / case.n_ranks, rel_tol=1e-3),
+            lambda run: math.isclose(multiple(run), 1 / run.case.n_ranks, rel_tol=1e-3),
             "That is the mean. Asked for is the sum.",
         ),
         Hint(
-            lambda case, tree, got: multiple(case, tree, got) > 1.5,
+            lambda run: multiple(run) > 1.5,
             "That is a multiple of the sum: something is added up a second time after it was complete.",
         ),
         Hint(
@@ -193,7 +195,7 @@ HIERARCHICAL = Oracle(
             "gather one another's parts.",
         ),
         Hint(
-            lambda case, tree, got: not all(right.all() for right in is_right(case, tree, got)),
+            lambda run: not all(right.all() for right in is_right(run)),
             "Some piece was sent on before it was whole. After a reduce-scatter each rank has exactly one piece "
             "complete: is it the one that travels next, and the one that the all-gather starts with?",
         ),

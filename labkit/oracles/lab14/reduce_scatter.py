@@ -10,12 +10,13 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.reduce_scatter import UNTOUCHED, Parts
 from labkit.oracles.lab14.sums import closeness, messages_only, outs, over_the_wire, replicas_identical, total
-from labkit.spec import EXACT, Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import EXACT, Budget, CaseRun, Hint, Oracle, Tolerance
 
 
-def what_each_gets(case: Parts, tree: dict) -> dict[str, Any]:
+def what_each_gets(run: CaseRun[Parts]) -> dict[str, Any]:
     """By the call: each rank's part of the sum, all parts on all ranks, the sum on all ranks."""
-    ranks = tree["ranks"]
+    case = run.case
+    ranks = run.tree["ranks"]
     if case.call == "reduce_scatter":
         return {"ranks": [{"out": total([one["parts"][rank] for one in ranks])} for rank in range(case.n_ranks)]}
     if case.call == "all_gather":
@@ -23,12 +24,12 @@ def what_each_gets(case: Parts, tree: dict) -> dict[str, Any]:
     return {"ranks": [{"out": total([one["x"] for one in ranks])}] * case.n_ranks}
 
 
-def near(case: Parts, tree: dict) -> Tolerance:
+def near(run: CaseRun[Parts]) -> Tolerance:
     """What was gathered has been copied and has to be exact."""
-    return EXACT if case.call == "all_gather" else closeness(case.n_ranks, getattr(torch, case.dtype))
+    return EXACT if run.case.call == "all_gather" else closeness(run.case.n_ranks, getattr(torch, run.case.dtype))
 
 
-def same_bits(run: Observation) -> str | None:
+def same_bits(run: CaseRun) -> str | None:
     """All ranks of the all-reduce have the same bits."""
     return replicas_identical(run) if run.case.call == "all_reduce" else None
 
@@ -41,8 +42,9 @@ def halves(case: Parts) -> int:
     return 2 if case.call == "all_reduce" else 1
 
 
-def most_bytes(case: Parts, tree: dict) -> int:
+def most_bytes(run: CaseRun[Parts]) -> int:
     """n-1 parts for each pass, at most of the longest kind."""
+    case = run.case
     item_bytes = getattr(torch, case.dtype).itemsize
     return max(halves(case) * (case.n_ranks - 1) * max(case.sizes) * item_bytes, 1)
 
@@ -52,40 +54,44 @@ def all_bytes(case: Parts) -> int:
     return halves(case) * (case.n_ranks - 1) * case.n_bytes
 
 
-def rounds(case: Parts, tree: dict) -> int:
-    return max(halves(case) * (case.n_ranks - 1), 1)
+def rounds(run: CaseRun[Parts]) -> int:
+    return max(halves(run.case) * (run.case.n_ranks - 1), 1)
 
 
-def first_call(name: str, when: Callable[[Parts, dict, dict], Any]) -> Callable[[Parts, dict, dict], Any]:
+def first_call(name: str, when: Callable[[CaseRun[Parts]], Any]) -> Callable[[CaseRun[Parts]], Any]:
     """A hint's condition that asks only where the case makes this call."""
-    return lambda case, tree, got: case.call == name and case.n_ranks > 1 and when(case, tree, got)
+    return lambda run: run.case.call == name and run.case.n_ranks > 1 and when(run)
 
 
-def sums_by_part(case: Parts, tree: dict) -> list[torch.Tensor]:
-    return [one["out"] for one in what_each_gets(case, tree)["ranks"]]
+def sums_by_part(run: CaseRun[Parts]) -> list[torch.Tensor]:
+    return [one["out"] for one in what_each_gets(run)["ranks"]]
 
 
-def another_part(case: Parts, tree: dict, got: dict) -> bool:
+def another_part(run: CaseRun[Parts]) -> bool:
     """Every rank has the sum of a part that is not its own."""
-    right, rtol = sums_by_part(case, tree), near(case, tree).rtol
+    right, rtol = sums_by_part(run), near(run).rtol
 
     def found(out: torch.Tensor) -> set[int]:
         fits = [index for index, part in enumerate(right) if part.shape == out.shape]
         return {index for index in fits if torch.allclose(out.double(), right[index].double(), rtol=rtol, atol=0)}
 
-    places = [found(out) for out in outs(got)]
+    places = [found(out) for out in outs(run.got)]
     return all(places) and all(rank not in place for rank, place in enumerate(places))
 
 
-def own_part(case: Parts, tree: dict, got: dict) -> bool:
+def own_part(run: CaseRun[Parts]) -> bool:
     """Nothing was added: each output is the rank's own part."""
-    return all(torch.equal(out, one["parts"][rank]) for rank, (out, one) in enumerate(zip(outs(got), tree["ranks"])))
+    return all(
+        torch.equal(out, one["parts"][rank]) for rank, (out, one) in enumerate(zip(outs(run.got), run.tree["ranks"]))
+    )
 
 
-def wrong_sum(case: Parts, tree: dict, got: dict) -> bool:
+def wrong_sum(run: CaseRun[Parts]) -> bool:
     """Some rank has not the sum, within its tolerance."""
-    rtol, right = near(case, tree).rtol, what_each_gets(case, tree)["ranks"][0]["out"].double()
-    fine = [out.shape == right.shape and torch.allclose(out.double(), right, rtol=rtol, atol=0) for out in outs(got)]
+    rtol, right = near(run).rtol, what_each_gets(run)["ranks"][0]["out"].double()
+    fine = [
+        out.shape == right.shape and torch.allclose(out.double(), right, rtol=rtol, atol=0) for out in outs(run.got)
+    ]
     return not all(fine)
 
 
@@ -103,27 +109,27 @@ def some_untouched(gathered: list[torch.Tensor]) -> bool:
     return any(len(one) > 0 and untouched([one]) for one in gathered)
 
 
-def added_to_what_was_there(case: Parts, tree: dict, got: dict) -> bool:
+def added_to_what_was_there(run: CaseRun[Parts]) -> bool:
     """Some output is right but for what it held before the call."""
-    pairs = zip(what_each_gets(case, tree)["ranks"], got["ranks"], strict=True)
+    pairs = zip(what_each_gets(run)["ranks"], run.got["ranks"], strict=True)
     both = ((right["out"], one["out"]) for right, one in pairs)
-    if case.call == "all_gather":
+    if run.case.call == "all_gather":
         both = ((right, one) for rights, ones in both for right, one in zip(rights, ones, strict=True))
-    rtol = closeness(case.n_ranks, getattr(torch, case.dtype)).rtol
+    rtol = closeness(run.case.n_ranks, getattr(torch, run.case.dtype)).rtol
     limits = {"rtol": rtol, "atol": abs(UNTOUCHED) * rtol}
     return any(
         len(right) > 0 and torch.allclose(one.double() - UNTOUCHED, right.double(), **limits) for right, one in both
     )
 
 
-def reordered(case: Parts, tree: dict, got: dict) -> bool:
+def reordered(run: CaseRun[Parts]) -> bool:
     """All parts are there, and not in the order of the ranks."""
-    parts = [one["part"] for one in tree["ranks"]]
-    if all(torch.equal(one, part) for gathered in outs(got) for one, part in zip(gathered, parts)):
+    parts = [one["part"] for one in run.tree["ranks"]]
+    if all(torch.equal(one, part) for gathered in outs(run.got) for one, part in zip(gathered, parts)):
         return False
     return all(
         all(any(torch.equal(one, part) for one in gathered) for part in parts) and len(gathered) == len(parts)
-        for gathered in outs(got)
+        for gathered in outs(run.got)
     )
 
 
@@ -141,7 +147,7 @@ REDUCE_SCATTER = Oracle(
         ),
         Budget(
             "bytes_total",
-            lambda case, tree: max(all_bytes(case), 1),
+            lambda run: max(all_bytes(run.case), 1),
             "Each of reduce-scatter and all-gather sends (n-1) times S bytes over all ranks.",
         ),
         Budget(
@@ -154,30 +160,30 @@ REDUCE_SCATTER = Oracle(
     ),
     diagnose=(
         Hint(
-            first_call("reduce_scatter", lambda case, tree, got: untouched(outs(got))),
+            first_call("reduce_scatter", lambda run: untouched(outs(run.got))),
             "`output` is as it was before the call. Write into the tensor itself: output.copy_(...) does, and "
             "output = ... only gives the name to another tensor.",
         ),
         Hint(
-            first_call("all_gather", lambda case, tree, got: all(untouched(out) for out in outs(got))),
+            first_call("all_gather", lambda run: all(untouched(out) for out in outs(run.got))),
             "The tensors of `output_list` are as they were before the call. Write into them, with copy_ (the rank's "
             "own part, before it is sent) or recv; an assignment to output_list[r] puts another tensor there.",
         ),
         Hint(
             first_call(
                 "all_gather",
-                lambda case, tree, got: all(only_own_untouched(r, out) for r, out in enumerate(outs(got))),
+                lambda run: all(only_own_untouched(r, out) for r, out in enumerate(outs(run.got))),
             ),
             "A rank's own part is missing from its list: nobody sends it to itself, so copy it. An assignment to "
             "output_list[r] only puts another tensor there, and what the caller has stays as it was.",
         ),
         Hint(
-            first_call("all_gather", lambda case, tree, got: any(map(some_untouched, outs(got)))),
+            first_call("all_gather", lambda run: any(map(some_untouched, outs(run.got)))),
             "Some of `output_list` is as it was before the call: a rank sent a part on that it did not have yet. In "
             "step k it sends part r - k, which has come in the step before, and receives part r - 1 - k.",
         ),
         Hint(
-            lambda case, tree, got: case.call != "all_reduce" and added_to_what_was_there(case, tree, got),
+            lambda run: run.case.call != "all_reduce" and added_to_what_was_there(run),
             "What the output held before the call was added to the result. The caller may hand over any tensor of the "
             "right size: replace its values with copy_ or recv.",
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.spec import EXACT, Hint, Observation, Tolerance
+from labkit.spec import EXACT, CaseRun, Hint, Tolerance
 
 
 def total(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -25,7 +25,7 @@ def closeness(n: int, dtype: torch.dtype) -> Tolerance:
 
 def outs(run_or_got: Any) -> list[torch.Tensor]:
     """What each rank returned. Raises TypeError for complex numbers, which no hint is about."""
-    got = run_or_got.got if isinstance(run_or_got, Observation) else run_or_got
+    got = run_or_got.got if isinstance(run_or_got, CaseRun) else run_or_got
     found = [rank["out"] for rank in got["ranks"]]
     if any(isinstance(out, torch.Tensor) and out.is_complex() for out in found):
         raise TypeError("complex numbers came back")
@@ -49,7 +49,7 @@ def shares(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> list[int] | No
     return [int(n) for n in found] if bool(((columns @ found - wanted).abs() <= close).all()) else None
 
 
-def replicas_identical(run: Observation) -> str | None:
+def replicas_identical(run: CaseRun) -> str | None:
     """All ranks have the same bits."""
     first, *others = outs(run)
     for rank, other in enumerate(others, start=1):
@@ -64,7 +64,7 @@ replicas_identical.hint = (
 )
 
 
-def messages_only(run: Observation) -> str | None:
+def messages_only(run: CaseRun) -> str | None:
     """No collective was called."""
     n = run.measured.get("collectives", 0)
     return f"a rank called {n:g} collective{'s' * (n != 1)}" if n else None
@@ -75,22 +75,22 @@ messages_only.hint = (
 )
 
 
-Property = Callable[[Observation], str | None]
+Property = Callable[[CaseRun], str | None]
 
 
 def over_the_wire(least_bytes: Callable[[Any], int]) -> tuple[Property, Property]:
     """Properties: the ranks together sent what the values cannot be had without."""
 
-    def too_few(run: Observation) -> str | None:
+    def too_few(run: CaseRun) -> str | None:
         sent, least = run.measured.get("bytes_total", 0), least_bytes(run.case)
         if sent >= least:
             return None
         return f"the ranks sent {sent:g} bytes, and no program can do it with fewer than {least}"
 
-    def something_was_sent(run: Observation) -> str | None:
+    def something_was_sent(run: CaseRun) -> str | None:
         return None if run.measured.get("bytes_total", 0) else too_few(run)
 
-    def all_was_sent(run: Observation) -> str | None:
+    def all_was_sent(run: CaseRun) -> str | None:
         return too_few(run)
 
     something_was_sent.hint = (
@@ -107,30 +107,30 @@ def over_the_wire(least_bytes: Callable[[Any], int]) -> tuple[Property, Property
 PROPERTIES = (inputs_untouched, replicas_identical, messages_only)
 
 
-def each_share(case: Any, tree: dict, got: dict) -> list[list[int]]:
+def each_share(run: CaseRun) -> list[list[int]]:
     """Of each rank's result, how often it has each rank's tensor; raises where one is no combination of them."""
-    found = [shares(xs(tree), out) for out in outs(got)]
+    found = [shares(xs(run.tree), out) for out in outs(run.got)]
     if None in found:
         raise ValueError("some result is no combination of the ranks' tensors")
     return found
 
 
-def have_sum(case: Any, tree: dict, got: dict) -> list[bool]:
+def have_sum(run: CaseRun) -> list[bool]:
     """Of each rank: whether what came back is the sum."""
-    right = total(xs(tree))
-    close = closeness(case.n_ranks, right.dtype)
+    right = total(xs(run.tree))
+    close = closeness(run.case.n_ranks, right.dtype)
     return [
         out.shape == right.shape and torch.allclose(out.double(), right.double(), rtol=close.rtol, atol=close.atol)
-        for out in outs(got)
+        for out in outs(run.got)
     ]
 
 
-def is_mean(case: Any, tree: dict, got: dict) -> bool:
+def is_mean(run: CaseRun) -> bool:
     """Every rank has the sum divided by the number of ranks."""
-    right = total(xs(tree)).double()
-    rtol = closeness(2 * case.n_ranks, xs(tree)[0].dtype).rtol
-    return case.n_ranks > 1 and all(
-        torch.allclose(out.double() * case.n_ranks, right, rtol=rtol, atol=0.0) for out in outs(got)
+    right = total(xs(run.tree)).double()
+    rtol = closeness(2 * run.case.n_ranks, xs(run.tree)[0].dtype).rtol
+    return run.case.n_ranks > 1 and all(
+        torch.allclose(out.double() * run.case.n_ranks, right, rtol=rtol, atol=0.0) for out in outs(run.got)
     )
 
 
@@ -141,29 +141,28 @@ def unit(n: int, rank: int) -> list[int]:
 
 SUM_HINTS = (
     Hint(
-        lambda case, tree, got: case.n_elements and all(bool((out == 0).all()) for out in outs(got)),
+        lambda run: run.case.n_elements and all(bool((out == 0).all()) for out in outs(run.got)),
         "Zeros came back on every rank. A tensor is received in place: make one with torch.empty_like, hand it to "
         "recv, and use it once recv has returned.",
     ),
     Hint(
-        lambda case, tree, got: (
-            case.n_ranks > 1
-            and all(share == unit(case.n_ranks, r) for r, share in enumerate(each_share(case, tree, got)))
+        lambda run: (
+            run.case.n_ranks > 1 and all(share == unit(run.case.n_ranks, r) for r, share in enumerate(each_share(run)))
         ),
         "Every rank returned its own tensor. Add what arrives to a copy of x, and return the copy.",
     ),
     Hint(
-        lambda case, tree, got: any(max(share) > 1 for share in each_share(case, tree, got)),
+        lambda run: any(max(share) > 1 for share in each_share(run)),
         "A rank's tensor is in the sum more than once. Add each message once, and replace a value that is complete "
         "instead of adding to it.",
     ),
     Hint(
-        lambda case, tree, got: have_sum(case, tree, got) == [True] + [False] * (case.n_ranks - 1),
+        lambda run: have_sum(run) == [True] + [False] * (run.case.n_ranks - 1),
         "Rank 0 has the sum and the others do not. It has to get back to all of them.",
     ),
     Hint(is_mean, "That is the mean. Asked for is the sum: divide by nothing."),
     Hint(
-        lambda case, tree, got: any(0 in share for share in each_share(case, tree, got)),
+        lambda run: any(0 in share for share in each_share(run)),
         "Some rank's tensor is missing from the sum. Follow it by hand for this number of ranks: to whom is it sent, "
         "and who adds it?",
     ),

@@ -11,15 +11,16 @@ from torch.nn.utils import clip_grad_norm_
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.amp_clip import LEARNING_RATE, MOMENTUM, Steps, finite
-from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 CALLS_A_STEP = 2
 """Beside one for each shared parameter."""
 
 
-def one_process(case: Steps, tree: dict) -> dict[str, Any]:
+def one_process(run: CaseRun[Steps]) -> dict[str, Any]:
     """One process that holds the shared parameters and the tables of all ranks; PyTorch clips and steps."""
+    case, tree = run.case, run.tree
     shared = [value.clone().requires_grad_() for value in tree["shared"]]
     own = [part["own"].clone().requires_grad_() for part in tree["ranks"]]
     optimizer = torch.optim.SGD([*shared, *own], lr=LEARNING_RATE, momentum=MOMENTUM)
@@ -63,11 +64,12 @@ def squares(tensors: list[Tensor]) -> float:
     return sum(float(tensor.square().sum()) for tensor in tensors)
 
 
-def first_norms(case: Steps, tree: dict) -> dict[str, list[float]]:
+def first_norms(run: CaseRun[Steps]) -> dict[str, list[float]]:
     """What each rank would call the norm of its first step, by mistake; and the right one."""
-    parts = tree["ranks"]
+    case = run.case
+    parts = run.tree["ranks"]
     own = [squares([part["own_grads"][0]]) for part in parts]
-    mean = [mean_of(tree, 0, number) for number in range(len(case.n_shared))]
+    mean = [mean_of(run.tree, 0, number) for number in range(len(case.n_shared))]
     local = [squares(part["shared_grads"][0]) for part in parts]
     n, average = case.n_ranks, squares(mean)
     every = [1.0] * n
@@ -79,7 +81,7 @@ def first_norms(case: Steps, tree: dict) -> dict[str, list[float]]:
         "before the average": [math.sqrt(sum(local) + sum(own)) for _ in every],
         "of its own version": [math.sqrt(one + sum(own)) for one in local],
         "own averaged": [math.sqrt(average + sum(own) / n) for _ in every],
-        "own gradients averaged": [math.sqrt(average + mean_of_tables(tree)) for _ in every],
+        "own gradients averaged": [math.sqrt(average + mean_of_tables(run.tree)) for _ in every],
         "norms added": [sum(math.sqrt(average + one) for one in own) for _ in every],
         "norms added, shared once": [math.sqrt(average) + sum(map(math.sqrt, own)) for _ in every],
         "norms of tables added": [math.sqrt(average + sum(map(math.sqrt, own)) ** 2) for _ in every],
@@ -94,9 +96,9 @@ def first_norms(case: Steps, tree: dict) -> dict[str, list[float]]:
 def norm_is(mistake: str) -> Any:
     """A diagnosis: on every rank the first step's norm is the one that this mistake gives, and a wrong one."""
 
-    def when(case: Steps, tree: dict, got: dict) -> bool:
-        norms = first_norms(case, tree)
-        pairs = list(zip(norms[mistake], norms["right"], [one["norms"][0] for one in got["ranks"]], strict=True))
+    def when(run: CaseRun[Steps]) -> bool:
+        norms = first_norms(run)
+        pairs = list(zip(norms[mistake], norms["right"], [one["norms"][0] for one in run.got["ranks"]], strict=True))
         return all(math.isclose(wrong, one, rel_tol=1e-4) for wrong, _, one in pairs) and any(
             not math.isclose(right, one, rel_tol=1e-3) for _, right, one in pairs
         )
@@ -104,48 +106,47 @@ def norm_is(mistake: str) -> Any:
     return when
 
 
-def times_the_scale(case: Steps, tree: dict, got: dict) -> bool:
-    norms = first_norms(case, tree)["right"]
+def times_the_scale(run: CaseRun[Steps]) -> bool:
+    norms = first_norms(run)["right"]
     return all(
-        math.isclose(right * case.scale, one["norms"][0], rel_tol=1e-4) for right, one in zip(norms, got["ranks"])
+        math.isclose(right * run.case.scale, one["norms"][0], rel_tol=1e-4)
+        for right, one in zip(norms, run.got["ranks"])
     )
 
 
-def same_scales(case: Steps, tree: dict, got: dict) -> bool:
-    return all(one["scales"] == got["ranks"][0]["scales"] for one in got["ranks"])
+def same_scales(run: CaseRun[Steps]) -> bool:
+    return all(one["scales"] == run.got["ranks"][0]["scales"] for one in run.got["ranks"])
 
 
 def spoiled_steps(case: Steps) -> set[int]:
     return {step for step, *_ in case.spoiled}
 
 
-def moved(case: Steps, tree: dict, got: dict, rank: int, step: int) -> bool:
+def moved(run: CaseRun[Steps], rank: int, step: int) -> bool:
     """Whether the rank's parameters changed in this step."""
-    after = got["ranks"][rank]["after"]
-    before = {"shared": tree["shared"], "own": tree["ranks"][rank]["own"]} if step == 0 else after[step - 1]
+    after = run.got["ranks"][rank]["after"]
+    before = {"shared": run.tree["shared"], "own": run.tree["ranks"][rank]["own"]} if step == 0 else after[step - 1]
     return compare(before, after[step]) is not None
 
 
-def stepped_when_spoiled(case: Steps, tree: dict, got: dict) -> list[list[bool]]:
+def stepped_when_spoiled(run: CaseRun[Steps]) -> list[list[bool]]:
     """For each spoiled step: who moved."""
-    return [
-        [moved(case, tree, got, rank, step) for rank in range(case.n_ranks)] for step in sorted(spoiled_steps(case))
-    ]
+    return [[moved(run, rank, step) for rank in range(run.case.n_ranks)] for step in sorted(spoiled_steps(run.case))]
 
 
-def right_norms(case: Steps, tree: dict, got: dict) -> bool:
-    right = one_process(case, tree)["ranks"]
-    return all(compare(a["norms"], b["norms"], CLOSE) is None for a, b in zip(right, got["ranks"], strict=True))
+def right_norms(run: CaseRun[Steps]) -> bool:
+    right = one_process(run)["ranks"]
+    return all(compare(a["norms"], b["norms"], CLOSE) is None for a, b in zip(right, run.got["ranks"], strict=True))
 
 
-def most_bytes(case: Steps, tree: dict) -> float:
+def most_bytes(run: CaseRun[Steps]) -> float:
     """Rings: each shared gradient in n chunks, and two numbers of up to 8 bytes that make a call each."""
-    n = case.n_ranks
-    chunks_bytes = sum(4 * math.ceil(size / n) for size in case.n_shared) + 8 * CALLS_A_STEP
-    return case.n_steps * max(2 * (n - 1) * chunks_bytes, 1)
+    n = run.case.n_ranks
+    chunks_bytes = sum(4 * math.ceil(size / n) for size in run.case.n_shared) + 8 * CALLS_A_STEP
+    return run.case.n_steps * max(2 * (n - 1) * chunks_bytes, 1)
 
 
-def replicas(run: Observation) -> str | None:
+def replicas(run: CaseRun) -> str | None:
     """What all ranks share is the same to the last bit."""
     first, *others = ([step["shared"] for step in got["after"]] for got in run.got["ranks"])
     for rank, shared in enumerate(others, 1):
@@ -157,12 +158,12 @@ def replicas(run: Observation) -> str | None:
 AMP_CLIP = Oracle(
     id="15-amp-clip",
     expect=one_process,
-    tolerance=lambda case, tree: CLOSE,
+    tolerance=lambda run: CLOSE,
     judge=(inputs_untouched, replicas),
     budgets=(
         Budget(
             "collectives",
-            lambda case, tree: case.n_steps * (len(case.n_shared) + CALLS_A_STEP),
+            lambda run: run.case.n_steps * (len(run.case.n_shared) + CALLS_A_STEP),
             "Too many calls. A step needs one for the shared gradients (or one for each), and one number from every "
             "rank: the squares of its own table tell both the norm and whether it is finite.",
             unit="calls",
@@ -176,17 +177,17 @@ AMP_CLIP = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: any(any(who) and not all(who) for who in stepped_when_spoiled(case, tree, got)),
+            lambda run: any(any(who) and not all(who) for who in stepped_when_spoiled(run)),
             "Where one rank found an infinity, it skipped the step and the others took it. Let the ranks decide "
             "together, from one number that has gone through an all-reduce.",
         ),
         Hint(
-            lambda case, tree, got: not same_scales(case, tree, got),
+            lambda run: not same_scales(run),
             "The ranks have different scales from here on: whatever decides about the step decides about the scale, on "
             "all of them.",
         ),
         Hint(
-            lambda case, tree, got: any(any(who) for who in stepped_when_spoiled(case, tree, got)),
+            lambda run: any(any(who) for who in stepped_when_spoiled(run)),
             "A step whose gradient is infinite or NaN was taken, which with momentum moves the parameters even where "
             "the gradient was set to zero. Skip optimizer.step() on all ranks.",
         ),
@@ -195,14 +196,12 @@ AMP_CLIP = Oracle(
             "That is the norm of the scaled gradients. Divide by the scale before you measure and clip.",
         ),
         Hint(
-            lambda case, tree, got: any(norm_is(m)(case, tree, got) for m in ("own scaled", "shared scaled")),
+            lambda run: any(norm_is(m)(run) for m in ("own scaled", "shared scaled")),
             "Some gradients are still multiplied with the scale: divide the shared ones and the own ones by it.",
         ),
         Hint(norm_is("clipped"), "That is the norm after clipping. Return the one from before."),
         Hint(
-            lambda case, tree, got: any(
-                norm_is(mistake)(case, tree, got) for mistake in ("before the average", "of its own version")
-            ),
+            lambda run: any(norm_is(mistake)(run) for mistake in ("before the average", "of its own version")),
             "The norm was taken before the average, of every rank's own version of the shared gradient. Average first.",
         ),
         Hint(
@@ -230,32 +229,28 @@ AMP_CLIP = Oracle(
             "shared ones are averaged.",
         ),
         Hint(
-            lambda case, tree, got: any(
-                norm_is(mistake)(case, tree, got)
+            lambda run: any(
+                norm_is(mistake)(run)
                 for mistake in ("norms added", "norms added, shared once", "norms of tables added")
             ),
             "Norms do not add up, their squares do: sum the squares over the ranks, then take the root.",
         ),
         Hint(norm_is("squared"), "That is the square of the norm: take the root."),
         Hint(
-            lambda case, tree, got: (
-                right_norms(case, tree, got) and any(one["scales"] != case_scales(case) for one in got["ranks"])
-            ),
+            lambda run: right_norms(run) and any(one["scales"] != case_scales(run.case) for one in run.got["ranks"]),
             "The new scale is half the old one after a skipped step, and the old one after any other.",
         ),
         Hint(
-            lambda case, tree, got: (
-                right_norms(case, tree, got) and compare(one_process(case, tree), got, CLOSE) is not None
-            ),
+            lambda run: right_norms(run) and compare(one_process(run), run.got, CLOSE) is not None,
             "The norms are right and the steps are not: divide all gradients by the scale, and multiply them with "
             "max_norm / norm only where the norm is larger than max_norm.",
         ),
         Hint(
-            lambda case, tree, got: any(
+            lambda run: any(
                 norm is not None
-                for one in got["ranks"]
+                for one in run.got["ranks"]
                 for step, norm in enumerate(one["norms"])
-                if step in spoiled_steps(case)
+                if step in spoiled_steps(run.case)
             ),
             "A gradient that was infinite or NaN has a finite norm here: was it replaced by zero?",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ import torch
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.ddp import BLOCK_S, Job, Net, cluster_of
 from labkit.oracles.lab15.one_process import replicas_with, whole_batch
-from labkit.spec import Budget, Hint, Observation, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=1e-4)
 """A few steps in float32, whose sums run in another order."""
@@ -20,9 +21,9 @@ ROOM = 1.5
 """Buckets may be cut otherwise than in the schedule below: what stands out of the backward pass may last so much."""
 
 
-def as_in_one_process(run: Observation) -> str | None:
+def as_in_one_process(run: CaseRun) -> str | None:
     """Parameters and buffers of every rank are those of one process that had the whole batch."""
-    model = whole_batch(run.case, run.tree)
+    model = whole_batch(run)
     buffers = {name: getattr(model, name) for name in BUFFERS}
     wanted = {"parameters": {name: parameter.detach() for name, parameter in model.named_parameters()}, **buffers}
     for rank, got in enumerate(run.got["ranks"]):
@@ -35,7 +36,7 @@ def as_in_one_process(run: Observation) -> str | None:
     return None
 
 
-def identical(run: Observation) -> str | None:
+def identical(run: CaseRun) -> str | None:
     """All ranks hold the same bits."""
     first, *others = (got["parameters"] for got in run.got["ranks"])
     for rank, parameters in enumerate(others, 1):
@@ -82,8 +83,9 @@ def start_s(case: Job) -> float:
     return sum(hops * wire.time_s(n_bytes) for n_bytes in start_bytes(case))
 
 
-def most_seconds(case: Job, tree: dict) -> float:
+def most_seconds(run: CaseRun[Job]) -> float:
     """Where a block is missing on some ranks, its bucket and those behind it may wait for the end."""
+    case = run.case
     step_s = BLOCK_S * case.n_layers + ROOM * after_backward_s(case)
     if case.odd_ranks_skip is not None:
         step_s += sum(reduce_s(case, n_bytes) for n_bytes in bucket_bytes(case))
@@ -100,7 +102,7 @@ def least_seconds(case: Job) -> float:
     return n_bytes / wire.bytes_per_s + case.n_steps * (backward_s + reduce_s(case, 0))
 
 
-def takes_its_time(run: Observation) -> str | None:
+def takes_its_time(run: CaseRun) -> str | None:
     """The clock of the network has seen the backward passes."""
     least_s, seconds = least_seconds(run.case), run.measured["seconds"]
     if seconds < least_s * (1 - 1e-6):
@@ -108,17 +110,18 @@ def takes_its_time(run: Observation) -> str | None:
     return None
 
 
-def most_calls(case: Job, tree: dict) -> int:
+def most_calls(run: CaseRun[Job]) -> int:
     """One broadcast for every tensor at the start, then a call for every full bucket and one for the rest."""
-    return len(start_bytes(case)) + case.n_steps * calls_a_step(case)
+    return len(start_bytes(run.case)) + run.case.n_steps * calls_a_step(run.case)
 
 
 def calls_a_step(case: Job) -> int:
     return max(math.ceil(sum(bucket_bytes(case)) / case.cap_bytes), 1)
 
 
-def most_bytes(case: Job, tree: dict) -> float:
+def most_bytes(run: CaseRun[Job]) -> float:
     """The root of a tree sends every tensor to ⌈log₂ n⌉ others; a ring's chunks are rounded up to whole numbers."""
+    case = run.case
     n = case.n_ranks
     at_start = math.ceil(math.log2(n)) * sum(start_bytes(case))
     chunks = 2 * (n - 1) * (sum(bucket_bytes(case)) / n + 4 * calls_a_step(case))
@@ -130,7 +133,7 @@ def twice(case: Job) -> list[int]:
     return [parameter.nbytes for _, parameter in Net(case, 0).named_parameters(remove_duplicate=False)]
 
 
-def well_filled(run: Observation) -> str | None:
+def well_filled(run: CaseRun) -> str | None:
     """No bucket takes another parameter after it has reached its cap."""
     case = run.case
     most = case.cap_bytes + max(parameter.nbytes for parameter in Net(case, 0).parameters())
@@ -150,51 +153,53 @@ well_filled.hint = (
 def looks_like(mistake: str) -> Any:
     """A diagnosis: every rank ended where this mistake alone would have brought it, and not where it should be."""
 
-    def when(case: Job, tree: dict, got: dict) -> bool:
-        wrong = replicas_with(mistake, case, tree)
-        ranks = zip(wrong, got["ranks"], strict=True)
+    def when(run: CaseRun[Job]) -> bool:
+        wrong = replicas_with(mistake, run)
+        ranks = zip(wrong, run.got["ranks"], strict=True)
         if not all(compare(replica, one["parameters"], CLOSE) is None for replica, one in ranks):
             return False
-        right = [parameter.detach() for parameter in whole_batch(case, tree).parameters()]
+        right = [parameter.detach() for parameter in whole_batch(run).parameters()]
         return any(compare(right, replica, CLOSE) for replica in wrong)
 
     return when
 
 
-def own_counts(case: Job, tree: dict, got: dict) -> bool:
+def own_counts(run: CaseRun[Job]) -> bool:
     """Whether every rank kept the whole number that it was born with, and all the rest is right."""
-    kept = all(torch.equal(one["n_seen"], part["n_seen"]) for one, part in zip(got["ranks"], tree["ranks"]))
-    shared = {"ranks": [{**one, "n_seen": tree["ranks"][0]["n_seen"]} for one in got["ranks"]]}
-    return kept and case.n_ranks > 1 and as_in_one_process(Observation(case, tree, shared)) is None
+    kept = all(torch.equal(one["n_seen"], part["n_seen"]) for one, part in zip(run.got["ranks"], run.tree["ranks"]))
+    shared = {"ranks": [{**one, "n_seen": run.tree["ranks"][0]["n_seen"]} for one in run.got["ranks"]]}
+    return kept and run.case.n_ranks > 1 and as_in_one_process(replace(run, got=shared)) is None
 
 
-def nothing_moved(case: Job, tree: dict, got: dict) -> bool:
+def nothing_moved(run: CaseRun[Job]) -> bool:
     """Whether all ranks have the weights from which rank 0 began."""
-    start = tree["ranks"][0]["parameters"]
-    return all(torch.equal(old, new) for one in got["ranks"] for old, new in zip(start, one["parameters"], strict=True))
+    start = run.tree["ranks"][0]["parameters"]
+    return all(
+        torch.equal(old, new) for one in run.got["ranks"] for old, new in zip(start, one["parameters"], strict=True)
+    )
 
 
-def narrow(case: Job, tree: dict, got: dict) -> bool:
+def narrow(run: CaseRun[Job]) -> bool:
     """Whether all buckets left, each with half of its bytes."""
-    sent = calls(got)["bytes"]
-    return case.n_ranks > 1 and [2 * n_bytes for n_bytes in sent] == case.n_steps * bucket_bytes(case)
+    sent = calls(run.got)["bytes"]
+    return run.case.n_ranks > 1 and [2 * n_bytes for n_bytes in sent] == run.case.n_steps * bucket_bytes(run.case)
 
 
-def stand_still(case: Job, tree: dict, got: dict) -> bool:
+def stand_still(run: CaseRun[Job]) -> bool:
     """Whether weights that should have moved are on all ranks those from which rank 0 began."""
-    start, right = tree["ranks"][0]["parameters"], whole_batch(case, tree).parameters()
+    start, right = run.tree["ranks"][0]["parameters"], whole_batch(run).parameters()
     return any(
-        not torch.equal(old, new) and all(torch.equal(old, one["parameters"][i]) for one in got["ranks"])
+        not torch.equal(old, new) and all(torch.equal(old, one["parameters"][i]) for one in run.got["ranks"])
         for i, (old, new) in enumerate(zip(start, right, strict=True))
     )
 
 
-def skipped_stands_still(case: Job, tree: dict, got: dict) -> bool:
+def skipped_stands_still(run: CaseRun[Job]) -> bool:
     """Whether the block that odd ranks skip kept its first weight on rank 1, and not on rank 0."""
-    names = [name for name, _ in Net(case, 0).named_parameters()]
-    block = names.index(f"blocks.{case.odd_ranks_skip}.weight")
-    first = tree["ranks"][0]["parameters"][block]
-    moved, still = (one["parameters"][block] for one in got["ranks"][:2])
+    names = [name for name, _ in Net(run.case, 0).named_parameters()]
+    block = names.index(f"blocks.{run.case.odd_ranks_skip}.weight")
+    first = run.tree["ranks"][0]["parameters"][block]
+    moved, still = (one["parameters"][block] for one in run.got["ranks"][:2])
     return torch.equal(first, still) and not torch.equal(first, moved)
 
 
@@ -239,7 +244,7 @@ DDP = Oracle(
             "the first step.",
         ),
         Hint(
-            lambda case, tree, got: looks_like("own buffers")(case, tree, got) or own_counts(case, tree, got),
+            lambda run: looks_like("own buffers")(run) or own_counts(run),
             "The parameters are the same everywhere and the buffers are not: broadcast module.buffers() as well, also "
             "those of whole numbers.",
         ),
@@ -257,9 +262,7 @@ DDP = Oracle(
             "The gradients are sums over the ranks: divide by the number of ranks, or reduce with op='avg'.",
         ),
         Hint(
-            lambda case, tree, got: any(
-                looks_like(mistake)(case, tree, got) for mistake in ("never clips", "clips what is left")
-            ),
+            lambda run: any(looks_like(mistake)(run) for mistake in ("never clips", "clips what is left")),
             "Nothing was clipped: clip_grad_norm_ comes after the wait and before the step. What is clipped earlier is "
             "replaced by the average.",
         ),
@@ -273,10 +276,10 @@ DDP = Oracle(
             "complete bucket waits until all buckets before it have left.",
         ),
         Hint(
-            lambda case, tree, got: any(
+            lambda run: any(
                 torch.equal(one["parameters"][0], part["parameters"][0])
-                and not torch.equal(one["parameters"][0], tree["ranks"][0]["parameters"][0])
-                for one, part in zip(got["ranks"], tree["ranks"])
+                and not torch.equal(one["parameters"][0], run.tree["ranks"][0]["parameters"][0])
+                for one, part in zip(run.got["ranks"], run.tree["ranks"])
             ),
             "A layer that nobody calls was never broadcast: send every parameter from rank 0, whether it will get a "
             "gradient or not.",
@@ -296,17 +299,17 @@ DDP = Oracle(
             "The gradients were stretched to max_norm where their norm is smaller. Clipping only makes them shorter.",
         ),
         Hint(
-            lambda case, tree, got: case.n_steps > 1 and sum(calls(got)["bytes"]) == sum(bucket_bytes(case)),
+            lambda run: run.case.n_steps > 1 and sum(calls(run.got)["bytes"]) == sum(bucket_bytes(run.case)),
             "Only the first step's gradients travelled. At the end of a step, finish() sets back the counts of missing "
             "gradients and the number of the next bucket.",
         ),
         Hint(
-            lambda case, tree, got: sum(calls(got)["bytes"]) < case.n_steps * sum(bucket_bytes(case)),
+            lambda run: sum(calls(run.got)["bytes"]) < run.case.n_steps * sum(bucket_bytes(run.case)),
             "Some gradients never travelled: a bucket in which one is missing does not leave by itself. finish() sends "
             "it, with zeros where .grad is None.",
         ),
         Hint(
-            lambda case, tree, got: sum(calls(got)["bytes"]) == case.n_steps * sum(twice(case)),
+            lambda run: sum(calls(run.got)["bytes"]) == run.case.n_steps * sum(twice(run.case)),
             "The weight that two layers share travels twice. It is one parameter: module.parameters() lists it once.",
         ),
         Hint(
@@ -320,24 +323,22 @@ DDP = Oracle(
             "into .grad where it is None, too.",
         ),
         Hint(
-            lambda case, tree, got: len(calls(got)["bytes"]) > case.n_steps * calls_a_step(case),
+            lambda run: len(calls(run.got)["bytes"]) > run.case.n_steps * calls_a_step(run.case),
             "Too many calls: one all-reduce for each bucket and step. Fill a bucket until it reaches its cap, and only "
             "then begin the next.",
         ),
         Hint(
-            lambda case, tree, got: (
-                not any(calls(got)["in_backward"]) and as_in_one_process(Observation(case, tree, got)) is None
-            ),
+            lambda run: not any(calls(run.got)["in_backward"]) and as_in_one_process(run) is None,
             "Every all-reduce starts after the last gradient. Start a bucket's in the hook of the gradient that "
             "completes it; the buckets begin at the last layer, whose gradients come first.",
         ),
         Hint(
-            lambda case, tree, got: late_from_the_second_step_on(case, calls(got)["in_backward"]),
+            lambda run: late_from_the_second_step_on(run.case, calls(run.got)["in_backward"]),
             "In the first step the buckets leave in time, in the next ones only at the end: finish() has to set back "
             "the counts of missing gradients.",
         ),
         Hint(
-            lambda case, tree, got: any(calls(got)["in_backward"]) and not any(calls(got)["hides"]),
+            lambda run: any(calls(run.got)["in_backward"]) and not any(calls(run.got)["hides"]),
             "Each all-reduce is waited for where it starts, so the backward pass stands still. Start it with "
             "async_op=True in the hook, and call wait() after the backward pass.",
         ),

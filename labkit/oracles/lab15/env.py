@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.env import DECOY, PLACE, Launched, variables
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 FIRST_PORT, N_PORTS = 15_000, 10_000
 """A Slurm job's own port: the first one and the job's number modulo so many."""
@@ -26,10 +26,10 @@ def place(case: Launched) -> dict[str, Any]:
     }
 
 
-def missing(case: Launched, tree: dict) -> set[str]:
+def missing(run: CaseRun[Launched]) -> set[str]:
     """The variables that have to be named, because the environment has neither them nor what could replace them."""
-    env = tree["env"]
-    gone = {name for name in PLACE[case.launcher] if name not in env}
+    env = run.tree["env"]
+    gone = {name for name in PLACE[run.case.launcher] if name not in env}
     if "MASTER_ADDR" not in env and "SLURM_JOB_NODELIST" not in env:
         gone.add("MASTER_ADDR")
     if "MASTER_PORT" not in env and "SLURM_JOB_ID" not in env:
@@ -42,9 +42,9 @@ def named(message: str) -> set[str]:
     return set(re.findall(r"[A-Z][A-Z0-9_]{3,}", message))
 
 
-def right_place(run: Observation) -> str | None:
+def right_place(run: CaseRun) -> str | None:
     """The five values, where the environment has all that is needed."""
-    if missing(run.case, run.tree):
+    if missing(run):
         return None
     if run.got["error"]:
         return f"nothing is missing, but the answer raised {run.got['error']}: {run.got['message'][:80]}"
@@ -54,9 +54,9 @@ def right_place(run: Observation) -> str | None:
     return None
 
 
-def names_what_is_missing(run: Observation) -> str | None:
+def names_what_is_missing(run: CaseRun) -> str | None:
     """A ValueError that names each missing variable, and none that is set."""
-    gone = missing(run.case, run.tree)
+    gone = missing(run)
     if not gone:
         return None
     if not run.got["error"]:
@@ -82,16 +82,16 @@ def values(got: dict) -> dict[str, Any]:
 def wrong(name: str, value: Callable[[Launched], object], when: Callable[[Launched], bool] = lambda case: True):
     """A diagnosis where one of the five values is this wrong one."""
 
-    def holds(case: Launched, tree: dict, got: dict) -> bool:
-        found = values(got)[name]
-        return when(case) and found != place(case)[name] and str(found) == str(value(case))
+    def holds(run: CaseRun[Launched]) -> bool:
+        found = values(run.got)[name]
+        return when(run.case) and found != place(run.case)[name] and str(found) == str(value(run.case))
 
     return holds
 
 
-def raised(kind: str) -> Callable[[Launched, dict, dict], bool]:
+def raised(kind: str) -> Callable[[CaseRun[Launched]], bool]:
     """A diagnosis where the answer raised this kind of error."""
-    return lambda case, tree, got: got["error"] == kind
+    return lambda run: run.got["error"] == kind
 
 
 ENV = Oracle(
@@ -99,12 +99,13 @@ ENV = Oracle(
     judge=(inputs_untouched, right_place, names_what_is_missing),
     diagnose=(
         Hint(
-            lambda case, tree, got: str(DECOY) in map(str, values(got).values()),
+            lambda run: str(DECOY) in map(str, values(run.got).values()),
             "That value is in os.environ, not in `env`. Read the mapping that is given, and nothing else.",
         ),
         Hint(
-            lambda case, tree, got: (
-                got["error"] == "KeyError" and bool(missing(case, tree) or named(got["message"]) & _of_others(case))
+            lambda run: (
+                run.got["error"] == "KeyError"
+                and bool(missing(run) or named(run.got["message"]) & _of_others(run.case))
             ),
             "A lookup with [...] stops at the first name that is not there. Find out with `in` which launcher it is, "
             "collect the names of all that is missing, and raise one ValueError with them.",
@@ -115,43 +116,43 @@ ENV = Oracle(
             "that this launcher does not set.",
         ),
         Hint(
-            lambda case, tree, got: bool(missing(case, tree)) and not got["error"],
+            lambda run: bool(missing(run)) and not run.got["error"],
             "A default in place of a missing variable makes every process rank 0, or alone, and the job hangs or "
             "trains as often as there are ranks. Raise a ValueError that names what is missing.",
         ),
         Hint(
-            lambda case, tree, got: bool(missing(case, tree) - named(got["message"])),
+            lambda run: bool(missing(run) - named(run.got["message"])),
             "Collect all names that are missing before raising: whoever starts the job wants to mend it once.",
         ),
         Hint(
-            lambda case, tree, got: any(
-                tree["env"].get(name) == "0" for name in named(got["message"]) & {*PLACE[case.launcher]}
+            lambda run: any(
+                run.tree["env"].get(name) == "0" for name in named(run.got["message"]) & {*PLACE[run.case.launcher]}
             ),
             "A variable that is 0 is set: rank 0 has one. Ask whether the name is in `env`, not whether its number is "
             "true in an `if`.",
         ),
         Hint(
-            lambda case, tree, got: bool(missing(case, tree)),
+            lambda run: bool(missing(run)),
             "Name what is missing, and only that: a list of everything that could be set does not tell what to do.",
         ),
         Hint(
-            lambda case, tree, got: bool(got["error"]) and case.pmi,
+            lambda run: bool(run.got["error"]) and run.case.pmi,
             "PMI_RANK alone does not make it Hydra: `srun --mpi=pmi2` sets it, too. Take the first launcher of which "
             "all three variables are there.",
         ),
         Hint(
-            lambda case, tree, got: bool(named(got["message"]) & _of_others(case)),
+            lambda run: bool(named(run.got["message"]) & _of_others(run.case)),
             "Nothing is missing here: another launcher started this process. Take the first of the table of which all "
             "three variables are there.",
         ),
         Hint(
-            lambda case, tree, got: "SLURM_JOB_ID" in tree["env"] and "MASTER_" in got["message"],
+            lambda run: "SLURM_JOB_ID" in run.tree["env"] and "MASTER_" in run.got["message"],
             "SLURM_JOB_NODELIST and SLURM_JOB_ID replace MASTER_ADDR and MASTER_PORT under every launcher: an mpirun "
             "inside of a Slurm job sees them, too.",
         ),
         Hint(
-            lambda case, tree, got: any(
-                isinstance(values(got)[name], str) and values(got)[name] == str(place(case)[name])
+            lambda run: any(
+                isinstance(values(run.got)[name], str) and values(run.got)[name] == str(place(run.case)[name])
                 for name in ("rank", "local_rank", "world_size", "master_port")
             ),
             "Environment variables are strings: convert ranks, world size and port to int.",
@@ -182,8 +183,9 @@ ENV = Oracle(
             "Those are the ranks of one node. The world size is the number of ranks on all of them.",
         ),
         Hint(
-            lambda case, tree, got: (
-                case.exported and (values(got)["master_addr"], values(got)["master_port"]) != _told(case)
+            lambda run: (
+                run.case.exported
+                and (values(run.got)["master_addr"], values(run.got)["master_port"]) != _told(run.case)
             ),
             "MASTER_ADDR and MASTER_PORT, each where somebody has set it, come before anything that could be worked "
             "out.",
@@ -193,28 +195,30 @@ ENV = Oracle(
             "That is the whole list of nodes. The rendezvous is one host, and the same one for all: the first.",
         ),
         Hint(
-            lambda case, tree, got: (
-                values(got)["master_addr"] != case.first_host and any(c in values(got)["master_addr"] for c in "[],")
+            lambda run: (
+                values(run.got)["master_addr"] != run.case.first_host
+                and any(c in values(run.got)["master_addr"] for c in "[],")
             ),
             "A list is split at its commas, but not at those inside of brackets: node[01-04,7] is node01 to node04 and "
             "node7.",
         ),
         Hint(
-            lambda case, tree, got: (
-                values(got)["master_addr"] != case.first_host
-                and _without_zeros(values(got)["master_addr"]) == _without_zeros(case.first_host)
+            lambda run: (
+                values(run.got)["master_addr"] != run.case.first_host
+                and _without_zeros(values(run.got)["master_addr"]) == _without_zeros(run.case.first_host)
             ),
             "The zeros in front belong to the name: node01 is another host than node1. Keep the number as text.",
         ),
         Hint(
-            lambda case, tree, got: (
-                values(got)["master_addr"] != case.first_host and case.first_host.startswith(values(got)["master_addr"])
+            lambda run: (
+                values(run.got)["master_addr"] != run.case.first_host
+                and run.case.first_host.startswith(values(run.got)["master_addr"])
             ),
             "The end of the name is lost: after the bracket more of it may follow, and without a bracket the number is "
             "a part of it.",
         ),
         Hint(
-            lambda case, tree, got: values(got)["master_addr"] in ("localhost", "127.0.0.1", tree["env"]["HOSTNAME"]),
+            lambda run: values(run.got)["master_addr"] in ("localhost", "127.0.0.1", run.tree["env"]["HOSTNAME"]),
             "Every rank would look for the rendezvous on its own machine. All have to name the same host: the first of "
             "the job's list.",
         ),
@@ -232,11 +236,11 @@ ENV = Oracle(
             "Only the job's number is taken modulo 10000; 15000 is added to what is left.",
         ),
         Hint(
-            lambda case, tree, got: values(got)["master_port"] == place(case)["master_port"] - FIRST_PORT,
+            lambda run: values(run.got)["master_port"] == place(run.case)["master_port"] - FIRST_PORT,
             "Ports below 1024 are not for users, and low ones are often taken: add 15000.",
         ),
         Hint(
-            lambda case, tree, got: values(got)["master_addr"] != place(case)["master_addr"],
+            lambda run: values(run.got)["master_addr"] != place(run.case)["master_addr"],
             "The rendezvous is the *first* host of the list, as it is written there.",
         ),
     ),

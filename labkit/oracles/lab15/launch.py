@@ -15,74 +15,75 @@ import torch
 
 from labkit.exercises.lab15.launch import N_RANKS, Training
 from labkit.oracles.lab15.launch_training import close, course, first_departure, flat
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 
-def began_at_zero(case: Training, tree: dict, got: dict) -> bool:
+def began_at_zero(run: CaseRun[Training]) -> bool:
     """A start went on from step 0 although there was a checkpoint."""
+    case = run.case
     first_saves = (case.kill_steps // case.every * case.every, (case.kill_saves - 1) * case.every)
     at_zero = (
         left["step"] == zero and zero != right
-        for left, zero, right in zip(got["left"], first_saves, case.kept_at, strict=False)
+        for left, zero, right in zip(run.got["left"], first_saves, case.kept_at, strict=False)
     )
-    longest = max((steps for start in got["steps"][1:] for steps in start), default=0)
+    longest = max((steps for start in run.got["steps"][1:] for steps in start), default=0)
     return any(at_zero) or longest > case.n_steps - case.kept_at[0]
 
 
-def kept_other(name: str, wrong: Callable[[Any, dict], bool]) -> Callable[[Training, dict, dict], bool]:
+def kept_other(name: str, wrong: Callable[[CaseRun], bool]) -> Callable[[CaseRun[Training]], bool]:
     """Whether a checkpoint that lay there at a kill is wrong in one of its parts."""
 
-    def when(case: Training, tree: dict, got: dict) -> bool:
-        right = course(case, tree).at
+    def when(run: CaseRun[Training]) -> bool:
+        right = course(run).at
         return any(
             left["state"] == "whole" and wrong(left[name], right[step])
-            for left, step in zip(got["left"], case.kept_at, strict=False)
+            for left, step in zip(run.got["left"], run.case.kept_at, strict=False)
         )
 
     return when
 
 
-def slipped(slip: str, n_steps: int) -> Callable[[Training, dict, dict], bool]:
+def slipped(slip: str, n_steps: int) -> Callable[[CaseRun[Training]], bool]:
     """Whether the `n_steps` losses after the first resumption are those of a training with this slip there."""
 
-    def when(case: Training, tree: dict, got: dict) -> bool:
-        right = course(case, tree)
-        first = case.begun_steps or case.kept_at[0]
-        wrong = course(case, tree, None if case.begun_steps else right.at[first], slip).losses
+    def when(run: CaseRun[Training]) -> bool:
+        right = course(run)
+        first = run.case.begun_steps or run.case.kept_at[0]
+        wrong = course(run, None if run.case.begun_steps else right.at[first], slip).losses
         span = slice(first, first + n_steps)
         expected = torch.tensor(wrong[span], dtype=torch.float64)
         differs = not close(expected, torch.tensor(right.losses[span], dtype=torch.float64))
-        return differs and close(got["losses"][span], expected)
+        return differs and close(run.got["losses"][span], expected)
 
     return when
 
 
-def from_the_start(slip: str) -> Callable[[Training, dict, dict], bool]:
+def from_the_start(slip: str) -> Callable[[CaseRun[Training]], bool]:
     """Whether the losses before the first kill are those of a training with this slip all along."""
 
-    def when(case: Training, tree: dict, got: dict) -> bool:
-        span = slice(case.begun_steps, case.kept_at[0])
-        expected = torch.tensor(course(case, tree, slip=slip).losses[span], dtype=torch.float64)
-        return first_departure(course(case, tree), got) in range(span.start, span.stop) and close(
-            got["losses"][span], expected
+    def when(run: CaseRun[Training]) -> bool:
+        span = slice(run.case.begun_steps, run.case.kept_at[0])
+        expected = torch.tensor(course(run, slip=slip).losses[span], dtype=torch.float64)
+        return first_departure(course(run), run.got) in range(span.start, span.stop) and close(
+            run.got["losses"][span], expected
         )
 
     return when
 
 
-def never_drawn(case: Training, tree: dict, got: dict) -> bool:
+def never_drawn(run: CaseRun[Training]) -> bool:
     """Whether the first checkpoint at a kill holds a generator as it was at the start."""
-    job, begun = tree["job"], tree["begun"]
+    job, begun = run.tree["job"], run.tree["begun"]
     at_start = [torch.Generator().manual_seed(job["seed"] + rank).get_state() for rank in range(N_RANKS)]
-    return any(map(torch.equal, got["left"][0]["generators"], begun["generators"] if begun else at_start))
+    return any(map(torch.equal, run.got["left"][0]["generators"], begun["generators"] if begun else at_start))
 
 
-def went_on_alone(case: Training, tree: dict, got: dict) -> bool:
+def went_on_alone(run: CaseRun[Training]) -> bool:
     """The rank that was not killed took more than the step that was under way, which ended with the other one."""
-    return len(got["left"]) > 0 and got["steps"][0][1 - case.kill_rank] > case.kill_steps + 1
+    return len(run.got["left"]) > 0 and run.got["steps"][0][1 - run.case.kill_rank] > run.case.kill_steps + 1
 
 
-Fault = tuple[Callable[[Training, dict, dict], Any], str, str | None]
+Fault = tuple[Callable[[CaseRun[Training]], Any], str, str | None]
 """Whether a run has it (an exception counts as no), the problem in words, the hint."""
 
 GENERATORS = (
@@ -91,7 +92,7 @@ GENERATORS = (
 )
 CONDUCT: tuple[Fault, ...] = (
     (
-        lambda case, tree, got: set(got["saves"][0]) & set(got["saves"][1]),
+        lambda run: set(run.got["saves"][0]) & set(run.got["saves"][1]),
         "both ranks wrote to the same file",
         "Two processes that write one file at the same time leave a mixture of both. Let rank 0 alone write the "
         "checkpoint, after it has been sent what the others have to add.",
@@ -103,9 +104,9 @@ CONDUCT: tuple[Fault, ...] = (
         "own half of the data. torchrun then starts all ranks again.",
     ),
     (
-        lambda case, tree, got: (
-            "loading state_dict" in str(got["error"])
-            or any(name.startswith("module.") for left in got["left"] for name in left["names"])
+        lambda run: (
+            "loading state_dict" in str(run.got["error"])
+            or any(name.startswith("module.") for left in run.got["left"] for name in left["names"])
         ),
         "'model' in checkpoint.pt is the state dict of the nn.Linear itself, and was taken for another one",
         "DistributedDataParallel puts `module.` before each name: keep, and load, the state dict of the nn.Linear "
@@ -123,32 +124,33 @@ CONDUCT: tuple[Fault, ...] = (
 FAULTS: tuple[Fault, ...] = (
     *CONDUCT[:3],
     (
-        lambda case, tree, got: not got["left"] and got["error"],
+        lambda run: not run.got["left"] and run.got["error"],
         "the script failed before any rank was killed",
         "That line of your script raised the error. What a script prints is not shown here: to see a value, raise an "
         "error with it in the text.",
     ),
     (
-        lambda case, tree, got: got["ended"] is None,
+        lambda run: run.got["ended"] is None,
         "the launch had to be ended, because its ranks did not",
         "Some rank waits for another one for ever. Every rank has to call every collective, also one whose result only "
         "rank 0 wants.",
     ),
     (
-        lambda case, tree, got: not got["left"],
+        lambda run: not run.got["left"],
         "the ranks did not come to the step at which one is killed",
         "Each rank takes every step of the training by step() of its own torch.optim.SGD: the killed rank is counted "
         "there.",
     ),
     (
-        lambda case, tree, got: (
-            got["left"][0]["state"] == "none" or (case.begun_steps and got["left"][0]["step"] == case.begun_steps)
+        lambda run: (
+            run.got["left"][0]["state"] == "none"
+            or (run.case.begun_steps and run.got["left"][0]["step"] == run.case.begun_steps)
         ),
         "no checkpoint.pt had been written when a rank was killed",
         "Nothing was there to go on from: write folder/checkpoint.pt after every job['every'] steps.",
     ),
     (
-        lambda case, tree, got: any(left["state"] == "torn" for left in got["left"]),
+        lambda run: any(left["state"] == "torn" for left in run.got["left"]),
         "a rank was killed while it wrote, and left a checkpoint.pt that cannot be read",
         "The old checkpoint is gone before the new one is whole. Write to another name in the same folder, then "
         "os.replace it onto checkpoint.pt: that happens at once or not at all.",
@@ -166,9 +168,9 @@ FAULTS: tuple[Fault, ...] = (
         "SGD's momentum is part of the training's state: keep optimizer.state_dict() under 'optimizer', and load it.",
     ),
     (
-        lambda case, tree, got: (
-            len(got["left"][0]["generators"]) != N_RANKS
-            or (not case.begun_steps and torch.equal(*got["left"][0]["generators"]))
+        lambda run: (
+            len(run.got["left"][0]["generators"]) != N_RANKS
+            or (not run.case.begun_steps and torch.equal(*run.got["left"][0]["generators"]))
         ),
         "checkpoint.pt did not hold each rank's own generator",
         GENERATORS,
@@ -194,23 +196,23 @@ FAULTS: tuple[Fault, ...] = (
         "The losses so far are part of the state: a restarted process knows only those that the checkpoint tells it.",
     ),
     (
-        lambda case, tree, got: len(got["left"]) == 1 and not got["error"],
+        lambda run: len(run.got["left"]) == 1 and not run.got["error"],
         "after the restart, rank 0 did not come to the save in which it is killed",
         "A restarted script goes on writing checkpoints, by torch.save on rank 0.",
     ),
     (
         # A start that failed by itself, and was followed by one that did not, is what restarts are for.
-        lambda case, tree, got: got["error"] and got["ended"] != 0,
+        lambda run: run.got["error"] and run.got["ended"] != 0,
         "the script failed in a start in which no rank was killed",
         None,
     ),
     (
-        lambda case, tree, got: got["losses"] is None or got["model"] is None,
+        lambda run: run.got["losses"] is None or run.got["model"] is None,
         "there is no result.pt with 'losses' and 'model'",
         "At the end rank 0 saves {'losses': the list of all losses, 'model': model.state_dict()} to folder/result.pt.",
     ),
     (
-        lambda case, tree, got: len(got["losses"]) != case.n_steps,
+        lambda run: len(run.got["losses"]) != run.case.n_steps,
         "the losses are not one for each step of the training",
         "The curve has to hold one loss for each of the n_epochs epochs' steps, those before the kills included.",
     ),
@@ -259,17 +261,17 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
-def undisturbed(run: Observation) -> str | None:
+def undisturbed(run: CaseRun) -> str | None:
     """Curve, model, and the checkpoints at the kills are those of a training that nobody disturbed."""
-    case, tree, got = run.case, run.tree, run.got
+    got = run.got
     try:
-        apart = departure(case, tree, got)
+        apart = departure(run)
     except Exception as error:
         # What came back may be of any kind, and a fault may say why; else it is for a person to look at.
         apart = error
     for when, problem, _ in FAULTS if apart else CONDUCT:
         try:
-            found = bool(when(case, tree, got))
+            found = bool(when(run))
         except Exception:
             found = False
         if found:
@@ -279,17 +281,18 @@ def undisturbed(run: Observation) -> str | None:
     return apart
 
 
-def departure(case: Training, tree: dict, got: dict) -> str | None:
+def departure(run: CaseRun[Training]) -> str | None:
     """Where the numbers leave those of the undisturbed training first: the curve, the model, a checkpoint at a kill."""
-    right = course(case, tree)
+    got = run.got
+    right = course(run)
     step = first_departure(right, got)
     if step is not None:
         return f"the loss of step {step + 1} is {got['losses'][step]:.5g}; undisturbed it is {right.losses[step]:.5g}"
-    if not close(got["model"], flat(right.at[case.n_steps]["model"].values())):
+    if not close(got["model"], flat(right.at[run.case.n_steps]["model"].values())):
         return "the final model is not that of the undisturbed training"
     if len(got["left"]) != 2 or got["ended"] != 0:
         return f"{len(got['left'])} of 2 kills took place, and torchrun ended with {got['ended']}"
-    for left, step in zip(got["left"], case.kept_at, strict=True):
+    for left, step in zip(got["left"], run.case.kept_at, strict=True):
         kept = right.at[step]
         same = (
             (left["state"], left["step"]) == ("whole", step)

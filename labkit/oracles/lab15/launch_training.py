@@ -16,6 +16,7 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import DistributedSampler
 
 from labkit.exercises.lab15.launch import N_RANKS, Training
+from labkit.spec import CaseRun
 
 ATOL, RTOL = 1e-5, 1e-4
 """float32: the two ranks' gradients are averaged in another order than here."""
@@ -29,15 +30,16 @@ class Course:
     at: dict[int, dict[str, Any]]
 
 
-def course(case: Training, tree: dict, begin: dict | None = None, slip: str = "") -> Course:
+def course(run: CaseRun[Training], begin: dict | None = None, slip: str = "") -> Course:
     """The training from the checkpoint `begin` (from the inputs' own, or from nothing, without it) to its end.
 
     slip: "model", "momentum" or "generators" forgotten at the beginning; "rank 0's generator" for all; the "epoch"
     begun again for its first step; the order of epoch 0 there ("set_epoch"), or in every epoch ("never set_epoch");
     "own loss" of rank 0 on the curve; gradients "never averaged".
     """
-    job = tree["job"]
-    begin = begin or tree["begun"] or {"step": 0, "model": job["model"], "losses": []}
+    case = run.case
+    job = run.tree["job"]
+    begin = begin or run.tree["begun"] or {"step": 0, "model": job["model"], "losses": []}
     model = nn.Linear(case.n_features, 1)
     weights = job["model"] if slip == "model" else begin["model"]
     model.load_state_dict({name: value.clone() for name, value in weights.items()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,34 +13,35 @@ from torch.nn import functional as F
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.no_sync import MicroBatches, network
-from labkit.spec import Budget, Hint, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 
 
-def gradients(case: MicroBatches, tree: dict, ranks: Sequence[int], weigh: Any = None) -> list[list[Tensor]]:
+def gradients(run: CaseRun[MicroBatches], ranks: Sequence[int], weigh: Any = None) -> list[list[Tensor]]:
     """The gradient of each step, of one process that has the rows of these ranks.
 
     weigh: (number of rows of a micro-batch, case) -> what its mean loss is multiplied with; the rank's share without.
     """
     weigh = weigh or (lambda n_rows, case: n_rows / sum(case.rows))
     steps = []
-    for step in range(case.n_steps):
-        model = network(case, tree["weights"])
+    for step in range(run.case.n_steps):
+        model = network(run.case, run.tree["weights"])
         for rank in ranks:
-            part = tree["ranks"][rank]
+            part = run.tree["ranks"][rank]
             for x, y in zip(part["x"][step], part["y"][step], strict=True):
-                (F.mse_loss(model(x), y) * weigh(len(x), case) / len(ranks)).backward()
+                (F.mse_loss(model(x), y) * weigh(len(x), run.case) / len(ranks)).backward()
         steps.append([parameter.grad for parameter in model.parameters()])
     return steps
 
 
-def large_batch(case: MicroBatches, tree: dict) -> dict[str, Any]:
+def large_batch(run: CaseRun[MicroBatches]) -> dict[str, Any]:
     """All rows in one batch, and a switch that is off inside and as before outside."""
+    case = run.case
     steps = []
     for step in range(case.n_steps):
-        model = network(case, tree["weights"])
-        x, y = (torch.cat([piece for part in tree["ranks"] for piece in part[name][step]]) for name in "xy")
+        model = network(case, run.tree["weights"])
+        x, y = (torch.cat([piece for part in run.tree["ranks"] for piece in part[name][step]]) for name in "xy")
         F.mse_loss(model(x), y).backward()
         steps.append([parameter.grad for parameter in model.parameters()])
     n_micro = len(case.rows)
@@ -55,9 +57,7 @@ def large_batch(case: MicroBatches, tree: dict) -> dict[str, Any]:
 
 def weighed(weigh: Any) -> Any:
     """A diagnosis: the micro-batches' losses were multiplied with this, which gives other gradients."""
-    return lambda case, tree, got: (
-        not right_gradients(case, tree, got) and came_from(gradients(case, tree, range(case.n_ranks), weigh), got)
-    )
+    return lambda run: not right_gradients(run) and came_from(gradients(run, range(run.case.n_ranks), weigh), run.got)
 
 
 def came_from(steps: list[list[Tensor]], got: dict) -> bool:
@@ -65,14 +65,14 @@ def came_from(steps: list[list[Tensor]], got: dict) -> bool:
     return all(compare(steps, one["grads"], CLOSE) is None for one in got["ranks"])
 
 
-def right_gradients(case: MicroBatches, tree: dict, got: dict) -> bool:
-    return came_from(large_batch(case, tree)["ranks"][0]["grads"], got)
+def right_gradients(run: CaseRun[MicroBatches]) -> bool:
+    return came_from(large_batch(run)["ranks"][0]["grads"], run.got)
 
 
-def a_multiple(case: MicroBatches, tree: dict, got: dict) -> bool:
+def a_multiple(run: CaseRun[MicroBatches]) -> bool:
     """All gradients are wrong by one factor."""
-    right = flat(large_batch(case, tree)["ranks"][0]["grads"])
-    found = flat(first(got)["grads"])
+    right = flat(large_batch(run)["ranks"][0]["grads"])
+    found = flat(first(run.got)["grads"])
     factor = float(found @ right / (right @ right))
     return abs(factor - 1) > 1e-3 and torch.allclose(found, factor * right, atol=1e-4, rtol=1e-3)
 
@@ -82,19 +82,19 @@ def flat(steps: list[list[Tensor]]) -> Tensor:
     return torch.cat([grad.reshape(-1) for grads in steps for grad in grads])
 
 
-def last_only(case: MicroBatches, tree: dict, got: dict) -> bool:
+def last_only(run: CaseRun[MicroBatches]) -> bool:
     """Every rank has the mean of the last micro-batches' gradients, weighed with their rows."""
-    if len(case.rows) < 2:
+    if len(run.case.rows) < 2:
         return False
-    ends = [{"x": [xs[-1:] for xs in part["x"]], "y": [ys[-1:] for ys in part["y"]]} for part in tree["ranks"]]
-    return came_from(gradients(case, {**tree, "ranks": ends}, range(case.n_ranks)), got)
+    ends = [{"x": [xs[-1:] for xs in part["x"]], "y": [ys[-1:] for ys in part["y"]]} for part in run.tree["ranks"]]
+    return came_from(gradients(replace(run, tree={**run.tree, "ranks": ends}), range(run.case.n_ranks)), run.got)
 
 
-def alone(case: MicroBatches, tree: dict, got: dict) -> bool:
+def alone(run: CaseRun[MicroBatches]) -> bool:
     """In the last step each rank has the gradient of its own rows."""
-    return case.n_ranks > 1 and all(
-        compare(gradients(case, tree, [rank])[-1], one["grads"][-1], CLOSE) is None
-        for rank, one in enumerate(got["ranks"])
+    return run.case.n_ranks > 1 and all(
+        compare(gradients(run, [rank])[-1], one["grads"][-1], CLOSE) is None
+        for rank, one in enumerate(run.got["ranks"])
     )
 
 
@@ -109,21 +109,22 @@ def last_steps(case: MicroBatches) -> list[int]:
 NO_SYNC = Oracle(
     id="15-no-sync",
     expect=large_batch,
-    tolerance=lambda case, tree: CLOSE,
+    tolerance=lambda run: CLOSE,
     judge=(inputs_untouched,),
     budgets=(
         Budget(
             "collectives",
-            lambda case, tree: case.n_steps * len(tree["weights"]),
+            lambda run: run.case.n_steps * len(run.tree["weights"]),
             "Gradients travelled in more than one micro-step. Only the last one of a step may talk.",
             unit="calls",
         ),
         Budget(
             "bytes_sent",
-            lambda case, tree: (
-                case.n_steps
+            lambda run: (
+                run.case.n_steps
                 * sum(
-                    2 * (case.n_ranks - 1) * 4 * math.ceil(weight.numel() / case.n_ranks) for weight in tree["weights"]
+                    2 * (run.case.n_ranks - 1) * 4 * math.ceil(weight.numel() / run.case.n_ranks)
+                    for weight in run.tree["weights"]
                 )
                 + 4
             ),
@@ -132,54 +133,54 @@ NO_SYNC = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: any(grad is None for grads in first(got)["grads"] for grad in grads),
+            lambda run: any(grad is None for grads in first(run.got)["grads"] for grad in grads),
             "`.grad` is empty after accumulate, which leaves the gradient there: clearing it is the training loop's.",
         ),
         Hint(
-            lambda case, tree, got: first(got)["most_open"] > 1,
+            lambda run: first(run.got)["most_open"] > 1,
             "Several forward passes were open at once, so the activations of all micro-batches were held. Call "
             "backward for each micro-batch before the next one goes forward.",
         ),
         Hint(
-            lambda case, tree, got: (
-                right_gradients(case, tree, got)
-                and len(case.rows) > 1
-                and first(got)["talked"] == list(range(1, case.n_steps + 1))
+            lambda run: (
+                right_gradients(run)
+                and len(run.case.rows) > 1
+                and first(run.got)["talked"] == list(range(1, run.case.n_steps + 1))
             ),
             "There is one forward pass a step for all rows, which do not fit into memory together. Take one "
             "micro-batch after the other.",
         ),
         Hint(
-            lambda case, tree, got: right_gradients(case, tree, got) and len(first(got)["talked"]) > case.n_steps,
+            lambda run: right_gradients(run) and len(first(run.got)["talked"]) > run.case.n_steps,
             "The values are right and the silence is missing: gradients travelled in more than one micro-step. The "
             "wrapper decides in forward, so forward and backward both belong into no_sync.",
         ),
         Hint(
-            lambda case, tree, got: first(got)["flags"][4] is False and first(got)["flags"][3] is True,
+            lambda run: first(run.got)["flags"][4] is False and first(run.got)["flags"][3] is True,
             "After an error inside, the switch stayed off, and no gradient would ever travel again: put it back in a "
             "`finally`.",
         ),
         Hint(
-            lambda case, tree, got: first(got)["flags"][:3] == [False, False, True],
+            lambda run: first(run.got)["flags"][:3] == [False, False, True],
             "The inner one of two contexts switched the sending on while the outer was still open: put back what was "
             "there before, not True.",
         ),
         Hint(
-            lambda case, tree, got: first(got)["flags"][:2] == [True, True],
+            lambda run: first(run.got)["flags"][:2] == [True, True],
             "no_sync does not switch anything off: set ddp.require_backward_grad_sync to False inside.",
         ),
         Hint(
-            lambda case, tree, got: any(flag is not False for flag in first(got)["flags"][:2]),
+            lambda run: any(flag is not False for flag in first(run.got)["flags"][:2]),
             "Inside the context, and inside of a second one in it, the attribute has to be False: set it, whatever it "
             "was.",
         ),
         Hint(
-            lambda case, tree, got: first(got)["error_came_out"] is not True,
+            lambda run: first(run.got)["error_came_out"] is not True,
             "An error inside of the context disappeared in it. Let it go on: no `except`, no `return` in the "
             "`finally`, nothing true from `__exit__`.",
         ),
         Hint(
-            lambda case, tree, got: first(got)["flags"][3] is not True,
+            lambda run: first(run.got)["flags"][3] is not True,
             "The switch stays off after the context, so no gradient ever travels again: put back what was "
             "there before.",
         ),
@@ -215,7 +216,7 @@ NO_SYNC = Oracle(
             "counts len(x) / all rows of the rank's step.",
         ),
         Hint(
-            lambda case, tree, got: first(got)["talked"] and first(got)["talked"][0] < len(case.rows),
+            lambda run: first(run.got)["talked"] and first(run.got)["talked"][0] < len(run.case.rows),
             "Gradients travelled before the last micro-step, and what was added later stayed at home. The last one "
             "talks, for all that has been accumulated.",
         ),

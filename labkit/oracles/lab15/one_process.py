@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_, clip_grads_with_norm_, get_total_norm
 
 from labkit.exercises.lab15.ddp import LEARNING_RATE, Job, Net, build
+from labkit.spec import CaseRun
 
 Mistake = str
 """None of the names below means that all is well."""
@@ -28,9 +29,10 @@ MISTAKES = (
 )
 
 
-def whole_batch(case: Job, tree: dict) -> Net:
+def whole_batch(run: CaseRun[Job]) -> Net:
     """One model, trained on the mean of all ranks' losses."""
-    parts = tree["ranks"]
+    case = run.case
+    parts = run.tree["ranks"]
     model = build(case, parts[0], 0)
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
     for step in range(case.n_steps):
@@ -44,9 +46,10 @@ def whole_batch(case: Job, tree: dict) -> Net:
     return model
 
 
-def replicas_with(mistake: Mistake, case: Job, tree: dict) -> list[list[Tensor]]:
+def replicas_with(mistake: Mistake, run: CaseRun[Job]) -> list[list[Tensor]]:
     """The parameters of every rank at the end, had all ranks made this mistake and no other."""
-    parts = tree["ranks"]
+    case = run.case
+    parts = run.tree["ranks"]
     models = [build(case, _start(mistake, parts, rank), rank) for rank in range(case.n_ranks)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=LEARNING_RATE) for model in models]
     for step in range(case.n_steps):

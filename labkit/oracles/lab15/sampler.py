@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from torch.utils.data import DistributedSampler
 
 from labkit.exercises.lab15.sampler import Split
-from labkit.spec import Hint, Observation, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 ENOUGH = 20
 """From so many samples on, two shuffles that agree are no accident."""
@@ -31,7 +31,7 @@ def torchs(case: Split) -> list[list[int]]:
     ]
 
 
-def equal_lengths(run: Observation) -> str | None:
+def equal_lengths(run: CaseRun) -> str | None:
     """Every rank gets as many as torch's sampler deals, and len() says so."""
     wanted = len(torchs(run.case)[0])
     for epoch in (*run.got["epochs"], run.got["other"]):
@@ -44,7 +44,7 @@ def equal_lengths(run: Observation) -> str | None:
     return None
 
 
-def complete(run: Observation) -> str | None:
+def complete(run: CaseRun) -> str | None:
     """Each sample comes once. Where ranks are filled up some come again, and with drop_last a few do not come."""
     case = run.case
     wanted = counts(torchs(case))
@@ -62,7 +62,7 @@ def complete(run: Observation) -> str | None:
     return None
 
 
-def shuffled(run: Observation) -> str | None:
+def shuffled(run: CaseRun) -> str | None:
     """The order is not that of the dataset, changes with epoch and seed, and is the same again for the same epoch."""
     case, got = run.case, run.got
     if got["again"] != got["epochs"][-1]:
@@ -86,15 +86,15 @@ def shuffled(run: Observation) -> str | None:
         return "another seed gives the same order"
     if got["other_last"] == got["epochs"][-1]:
         return "another seed gives the same order in epoch 2"
-    if always_left_out(case, got):
-        return f"{_some(sorted(always_left_out(case, got)))} left out in every epoch, and no other"
+    if always_left_out(run):
+        return f"{_some(sorted(always_left_out(run)))} left out in every epoch, and no other"
     return None
 
 
-def always_left_out(case: Split, got: dict) -> set[int]:
+def always_left_out(run: CaseRun[Split]) -> set[int]:
     """The samples that no epoch has, where each leaves out just these and there are many to choose from."""
-    left_out = [set(range(case.n_samples)) - counts(epoch).keys() for epoch in got["epochs"]]
-    choices = math.comb(case.n_samples, len(left_out[0]))
+    left_out = [set(range(run.case.n_samples)) - counts(epoch).keys() for epoch in run.got["epochs"]]
+    choices = math.comb(run.case.n_samples, len(left_out[0]))
     return left_out[0] if choices >= ENOUGH_TO_LEAVE_OUT and all(one == left_out[0] for one in left_out) else set()
 
 
@@ -108,9 +108,9 @@ def _some(indices: list[int]) -> str:
     return f"sample {indices[0]} is" if len(indices) == 1 else f"{len(indices)} samples are"
 
 
-def fails(holds: Callable, when: Callable[[Split, dict], object] = lambda case, got: True) -> Callable[..., bool]:
+def fails(holds: Callable, when: Callable[[CaseRun[Split]], object] = lambda run: True) -> Callable[..., bool]:
     """A diagnosis where a property does not hold."""
-    return lambda case, tree, got: holds(Observation(case, tree, got)) is not None and when(case, got)
+    return lambda run: holds(run) is not None and when(run)
 
 
 def lengths(got: dict) -> set[int]:
@@ -133,17 +133,17 @@ SAMPLER = Oracle(
     judge=(equal_lengths, complete, shuffled),
     diagnose=(
         Hint(
-            fails(equal_lengths, lambda case, got: len(lengths(got)) > 1),
+            fails(equal_lengths, lambda run: len(lengths(run.got)) > 1),
             "Some ranks get more samples than others. The one with a batch more calls an all-reduce that nobody else "
             "comes to, and all wait for ever: fill up, or drop, so that all have the same number.",
         ),
         Hint(
             fails(
                 equal_lengths,
-                lambda case, got: (
-                    not case.drop_last
-                    and case.n_samples % case.world_size > 0
-                    and lengths(got) == {case.n_samples // case.world_size}
+                lambda run: (
+                    not run.case.drop_last
+                    and run.case.n_samples % run.case.world_size > 0
+                    and lengths(run.got) == {run.case.n_samples // run.case.world_size}
                 ),
             ),
             "The rest is dropped, and drop_last is False: repeat some indices from the start until the ranks divide "
@@ -152,78 +152,84 @@ SAMPLER = Oracle(
         Hint(
             fails(
                 equal_lengths,
-                lambda case, got: case.drop_last and lengths(got) == {-(-case.n_samples // case.world_size)},
+                lambda run: run.case.drop_last and lengths(run.got) == {-(-run.case.n_samples // run.case.world_size)},
             ),
             "With drop_last nothing is repeated: leave out the few samples at the end of the shuffled order that do "
             "not go round.",
         ),
         Hint(
-            fails(equal_lengths, lambda case, got: lengths(got) == {case.n_samples} and case.world_size > 1),
+            fails(equal_lengths, lambda run: lengths(run.got) == {run.case.n_samples} and run.case.world_size > 1),
             "Every rank gets the whole dataset: each batch would be seen by all. A rank takes every "
             "world_size-th index.",
         ),
         Hint(
-            fails(equal_lengths, lambda case, got: min(lengths(got)) > len(torchs(case)[0])),
+            fails(equal_lengths, lambda run: min(lengths(run.got)) > len(torchs(run.case)[0])),
             "Every rank gets more samples than it must. Where the ranks divide their number, none has to come again: "
             "round n_samples / world_size up, and add nothing.",
         ),
         Hint(
-            fails(equal_lengths, lambda case, got: len(lengths(got)) == 1 and set(got["lengths"]) != lengths(got)),
+            fails(
+                equal_lengths, lambda run: len(lengths(run.got)) == 1 and set(run.got["lengths"]) != lengths(run.got)
+            ),
             "len() is what one rank yields, not the size of the dataset: the DataLoader and the learning-rate schedule "
             "count their steps by it.",
         ),
         Hint(
             fails(
-                complete, lambda case, got: not set(chain(*map(counts, got["epochs"]))) <= set(range(case.n_samples))
+                complete, lambda run: not set(chain(*map(counts, run.got["epochs"]))) <= set(range(run.case.n_samples))
             ),
             "There is no sample of that number: indices go from 0 to n_samples - 1.",
         ),
         Hint(
             fails(
                 complete,
-                lambda case, got: case.world_size > 1 and n_seen(got) < n_dealt(case),
+                lambda run: run.case.world_size > 1 and n_seen(run.got) < n_dealt(run.case),
             ),
             "Some samples are seen by several ranks and others by none: the ranks do not draw the same permutation, or "
             "their shares of it overlap. Seed a generator with the seed and the epoch, the same on all ranks, and only "
             "then take the rank's share.",
         ),
         Hint(
-            fails(complete, lambda case, got: not case.drop_last and n_seen(got) == n_dealt(case)),
+            fails(complete, lambda run: not run.case.drop_last and n_seen(run.got) == n_dealt(run.case)),
             "All samples are there, but some come again too often: fill up from the start of the order, with each "
             "sample once before any comes a third time.",
         ),
         Hint(
-            fails(shuffled, lambda case, got: bool(got["seeded"])),
+            fails(shuffled, lambda run: bool(run.got["seeded"])),
             "Iterating draws from, or seeds, global random numbers, and then dropout is the same on all ranks. Use "
             "a generator of the sampler's own, for instance a `torch.Generator()`.",
         ),
         Hint(
-            fails(shuffled, lambda case, got: got["again"] != got["epochs"][-1] or got["resumed"] != got["again"]),
+            fails(
+                shuffled,
+                lambda run: run.got["again"] != run.got["epochs"][-1] or run.got["resumed"] != run.got["again"],
+            ),
             "The order depends on what the sampler did before, so a run that resumes from a checkpoint sees another "
             "one. Make and seed the generator anew in __iter__, from the seed and the epoch that set_epoch told last.",
         ),
         Hint(
-            fails(shuffled, lambda case, got: got["elsewhere"] != got["epochs"][-1]),
+            fails(shuffled, lambda run: run.got["elsewhere"] != run.got["epochs"][-1]),
             "hash() of a text is another number in each process, so every rank would draw an order of its own. Make "
             "the generator's seed from numbers, the seed and the epoch.",
         ),
         Hint(
             fails(
-                shuffled, lambda case, got: got["epochs"][0] == got["epochs"][1] and got["epochs"][0] != got["other"]
+                shuffled,
+                lambda run: run.got["epochs"][0] == run.got["epochs"][1] and run.got["epochs"][0] != run.got["other"],
             ),
             "Every epoch has the same order: what set_epoch is told has to go into the generator's seed.",
         ),
         Hint(
-            fails(shuffled, lambda case, got: any(_steps_alike(order) for epoch in got["epochs"] for order in epoch)),
+            fails(shuffled, lambda run: any(_steps_alike(order) for epoch in run.got["epochs"] for order in epoch)),
             "The samples come in the order of the dataset, which is often sorted by label: shuffle with "
             "torch.randperm.",
         ),
         Hint(
-            fails(shuffled, lambda case, got: got["other"] == got["epochs"][0]),
+            fails(shuffled, lambda run: run.got["other"] == run.got["epochs"][0]),
             "The seed makes no difference: it belongs into the generator's seed, together with the epoch.",
         ),
         Hint(
-            fails(shuffled, lambda case, got: got["other_last"] == got["epochs"][-1]),
+            fails(shuffled, lambda run: run.got["other_last"] == run.got["epochs"][-1]),
             "From some epoch on the seed makes no difference: seed and epoch both belong into the generator's seed.",
         ),
         Hint(

@@ -10,18 +10,20 @@ from torch.nn import functional as F
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.sync_bn import EPS, MOMENTUM, Rows
-from labkit.spec import Budget, Hint, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 
-def one_process(case: Rows, tree: dict) -> dict[str, Any]:
+def one_process(run: CaseRun[Rows]) -> dict[str, Any]:
     """All rows in one batch, in float64; each rank's share of the gradient of weight and bias is that of its rows."""
+    tree = run.tree
     x = torch.cat([part["x"] for part in tree["ranks"]]).double().requires_grad_()
     names = ("weight", "bias", "running_mean", "running_var")
     weight, bias, running_mean, running_var = (tree[name].double() for name in names)
     weights, biases = ([value.clone().requires_grad_() for _ in tree["ranks"]] for value in (weight, bias))
     normalized = F.batch_norm(x, running_mean, running_var, None, None, True, MOMENTUM, EPS)
     outs = [
-        rows * one + other for rows, one, other in zip(normalized.split(list(case.rows)), weights, biases, strict=True)
+        rows * one + other
+        for rows, one, other in zip(normalized.split(list(run.case.rows)), weights, biases, strict=True)
     ]
     torch.autograd.backward(outs, [part["grad"].double() for part in tree["ranks"]])
     return {
@@ -34,37 +36,37 @@ def one_process(case: Rows, tree: dict) -> dict[str, Any]:
                 "running_mean": running_mean.float(),
                 "running_var": running_var.float(),
             }
-            for out, x_grad, one, other in zip(outs, x.grad.split(list(case.rows)), weights, biases, strict=True)
+            for out, x_grad, one, other in zip(outs, x.grad.split(list(run.case.rows)), weights, biases, strict=True)
         ]
     }
 
 
-def close(case: Rows, tree: dict) -> Tolerance:
+def close(run: CaseRun[Rows]) -> Tolerance:
     """float32 rounds mean and x alike, and the mean may be thousands of standard deviations."""
-    error = 1e-4 + 5e-6 * abs(case.mean)
+    error = 1e-4 + 5e-6 * abs(run.case.mean)
     return Tolerance(atol=error, rtol=error)
 
 
-def outs_with(case: Rows, tree: dict, mean: Tensor | list[Tensor], var: Tensor | list[Tensor]) -> list[Tensor]:
+def outs_with(run: CaseRun[Rows], mean: Tensor | list[Tensor], var: Tensor | list[Tensor]) -> list[Tensor]:
     """The outputs, had these been the statistics; of each rank, or one for all."""
-    n = case.n_ranks
+    n = run.case.n_ranks
     means, vars_ = (value if isinstance(value, list) else [value] * n for value in (mean, var))
     return [
-        (part["x"] - mean) / (var + EPS).sqrt() * tree["weight"] + tree["bias"]
-        for part, mean, var in zip(tree["ranks"], means, vars_, strict=True)
+        (part["x"] - mean) / (var + EPS).sqrt() * run.tree["weight"] + run.tree["bias"]
+        for part, mean, var in zip(run.tree["ranks"], means, vars_, strict=True)
     ]
 
 
 def out_is(statistics: Any) -> Any:
     """A diagnosis: the outputs are what they would be with these mean and variance, and wrong."""
 
-    def when(case: Rows, tree: dict, got: dict) -> bool:
-        wrong = outs_with(case, tree, *statistics(tree))
-        right = one_process(case, tree)["ranks"]
-        tolerance = close(case, tree)
+    def when(run: CaseRun[Rows]) -> bool:
+        wrong = outs_with(run, *statistics(run.tree))
+        right = one_process(run)["ranks"]
+        tolerance = close(run)
         return all(
-            compare(out, one["out"], tolerance) is None for out, one in zip(wrong, got["ranks"], strict=True)
-        ) and any(compare(good["out"], one["out"], tolerance) for good, one in zip(right, got["ranks"]))
+            compare(out, one["out"], tolerance) is None for out, one in zip(wrong, run.got["ranks"], strict=True)
+        ) and any(compare(good["out"], one["out"], tolerance) for good, one in zip(right, run.got["ranks"]))
 
     return when
 
@@ -118,62 +120,64 @@ def values_of(got: dict, name: str) -> list[Any]:
     return [one[name] for one in got["ranks"]]
 
 
-def only_wrong(case: Rows, tree: dict, got: dict) -> list[str]:
+def only_wrong(run: CaseRun[Rows]) -> list[str]:
     """The names of what is wrong on some rank."""
-    tolerance = close(case, tree)
-    pairs = list(zip(one_process(case, tree)["ranks"], got["ranks"], strict=True))
+    tolerance = close(run)
+    pairs = list(zip(one_process(run)["ranks"], run.got["ranks"], strict=True))
     return [name for name in pairs[0][0] if any(compare(good[name], one[name], tolerance) for good, one in pairs)]
 
 
-def summed(case: Rows, tree: dict, got: dict, name: str) -> bool:
+def summed(run: CaseRun[Rows], name: str) -> bool:
     """Each rank has the sum over all ranks of this gradient."""
-    right = one_process(case, tree)["ranks"]
+    right = one_process(run)["ranks"]
     total = sum(one[name] for one in right)
-    return case.n_ranks > 1 and all(compare(total, one, close(case, tree)) is None for one in values_of(got, name))
+    return run.case.n_ranks > 1 and all(compare(total, one, close(run)) is None for one in values_of(run.got, name))
 
 
-def as_if_constant(case: Rows, tree: dict, got: dict) -> bool:
+def as_if_constant(run: CaseRun[Rows]) -> bool:
     """The gradient of x without what goes through mean and variance."""
-    x = all_rows(tree)
-    factor = tree["weight"] / (var(x) + EPS).sqrt()
+    x = all_rows(run.tree)
+    factor = run.tree["weight"] / (var(x) + EPS).sqrt()
     return all(
-        compare(part["grad"] * factor, one, close(case, tree)) is None
-        for part, one in zip(tree["ranks"], values_of(got, "x_grad"), strict=True)
+        compare(part["grad"] * factor, one, close(run)) is None
+        for part, one in zip(run.tree["ranks"], values_of(run.got, "x_grad"), strict=True)
     )
 
 
-def another_divisor(case: Rows, tree: dict, got: dict) -> bool:
+def another_divisor(run: CaseRun[Rows]) -> bool:
     """What running_var was moved to is the variance of all rows times one factor near 1."""
-    measured = (values_of(got, "running_var")[0] - (1 - MOMENTUM) * tree["running_var"]) / MOMENTUM
-    factor = measured / var(all_rows(tree))
+    measured = (values_of(run.got, "running_var")[0] - (1 - MOMENTUM) * run.tree["running_var"]) / MOMENTUM
+    factor = measured / var(all_rows(run.tree))
     return bool((factor > 0.5).all() and (factor < 2).all() and factor.max() - factor.min() < 0.01)
 
 
-def unmoved_without_rows(case: Rows, tree: dict, got: dict) -> bool:
+def unmoved_without_rows(run: CaseRun[Rows]) -> bool:
     """The running mean is right where there are rows, and as before where there are none."""
-    right, near = one_process(case, tree)["ranks"], close(case, tree)
-    wanted = [one["running_mean"] if n else tree["running_mean"] for n, one in zip(case.rows, right, strict=True)]
-    pairs = zip(wanted, values_of(got, "running_mean"), strict=True)
-    return 0 in case.rows and all(compare(value, found, near) is None for value, found in pairs)
+    right, near = one_process(run)["ranks"], close(run)
+    wanted = [
+        one["running_mean"] if n else run.tree["running_mean"] for n, one in zip(run.case.rows, right, strict=True)
+    ]
+    pairs = zip(wanted, values_of(run.got, "running_mean"), strict=True)
+    return 0 in run.case.rows and all(compare(value, found, near) is None for value, found in pairs)
 
 
-def no_bias(case: Rows, tree: dict, got: dict) -> bool:
+def no_bias(run: CaseRun[Rows]) -> bool:
     """The outputs are right but for the bias."""
-    right = one_process(case, tree)["ranks"]
-    pairs = zip(right, values_of(got, "out"), strict=True)
-    return all(compare(good["out"], out + tree["bias"], close(case, tree)) is None for good, out in pairs)
+    right = one_process(run)["ranks"]
+    pairs = zip(right, values_of(run.got, "out"), strict=True)
+    return all(compare(good["out"], out + run.tree["bias"], close(run)) is None for good, out in pairs)
 
 
-def own_rows_only(case: Rows, tree: dict, got: dict) -> bool:
+def own_rows_only(run: CaseRun[Rows]) -> bool:
     """The gradient of x whose two means were taken over the rank's own rows."""
-    x = all_rows(tree)
+    x = all_rows(run.tree)
     scale = (var(x) + EPS).sqrt()
-    for part, one in zip(tree["ranks"], values_of(got, "x_grad"), strict=True):
-        normalized, grad = (part["x"] - mean(x)) / scale, part["grad"] * tree["weight"]
+    for part, one in zip(run.tree["ranks"], values_of(run.got, "x_grad"), strict=True):
+        normalized, grad = (part["x"] - mean(x)) / scale, part["grad"] * run.tree["weight"]
         wrong = (grad - grad.mean(0) - normalized * (grad * normalized).mean(0)) / scale
-        if compare(wrong, one, close(case, tree)):
+        if compare(wrong, one, close(run)):
             return False
-    return case.n_ranks > 1
+    return run.case.n_ranks > 1
 
 
 SYNC_BN = Oracle(
@@ -191,13 +195,13 @@ SYNC_BN = Oracle(
         Budget(
             "bytes_sent",
             # Gathered statistics go through n - 1 hands, and three numbers a channel are plenty; doubles are fine.
-            lambda case, tree: 2 * 8 * case.n_ranks * (3 * case.n_channels + 1),
+            lambda run: 2 * 8 * run.case.n_ranks * (3 * run.case.n_channels + 1),
             "Too many bytes: what travels are a few numbers for each channel, never the rows.",
         ),
     ),
     diagnose=(
         Hint(
-            lambda case, tree, got: 0 in case.rows and any(bool(out.isnan().any()) for out in values_of(got, "out")),
+            lambda run: 0 in run.case.rows and any(bool(out.isnan().any()) for out in values_of(run.got, "out")),
             "One rank has no rows, and its mean 0/0 spoils everybody's. Sums do not need a case of their own: divide "
             "after they have been added up.",
         ),
@@ -221,7 +225,7 @@ SYNC_BN = Oracle(
             "is lost: add the squares of those distances.",
         ),
         Hint(
-            lambda case, tree, got: out_is(by_squares)(case, tree, got) or out_is(about_the_means)(case, tree, got),
+            lambda run: out_is(by_squares)(run) or out_is(about_the_means)(run),
             "Every rank counted alike, and they have different numbers of rows: the counts have to travel, too.",
         ),
         Hint(
@@ -229,14 +233,13 @@ SYNC_BN = Oracle(
             "The rows are normalized with the biased variance (divided by n). The unbiased one is for running_var.",
         ),
         Hint(
-            lambda case, tree, got: (
-                out_is(eps_outside)(case, tree, got)
-                or out_is(lambda tree: (mean(all_rows(tree)), var(all_rows(tree)) - EPS))(case, tree, got)
+            lambda run: (
+                out_is(eps_outside)(run) or out_is(lambda tree: (mean(all_rows(tree)), var(all_rows(tree)) - EPS))(run)
             ),
             "eps is missing, or stands beside the root: it is added to the variance, under the root.",
         ),
         Hint(
-            lambda case, tree, got: abs(case.mean) > 100 and bool(only_wrong(case, tree, got)),
+            lambda run: abs(run.case.mean) > 100 and bool(only_wrong(run)),
             "Where the mean is large, E[x^2] - E[x]^2 cancels: nearly all digits are gone (lab 02). Let squares of "
             "distances from the rank's own mean travel, or add up in float64.",
         ),
@@ -250,12 +253,12 @@ SYNC_BN = Oracle(
             "ranks, which is the second collective.",
         ),
         Hint(
-            lambda case, tree, got: summed(case, tree, got, "weight_grad") or summed(case, tree, got, "bias_grad"),
+            lambda run: summed(run, "weight_grad") or summed(run, "bias_grad"),
             "The gradient of weight or bias is summed over the ranks already. It stays local, as that of any other "
             "parameter: data parallel training averages it later.",
         ),
         Hint(
-            lambda case, tree, got: set(only_wrong(case, tree, got)) == {"weight_grad", "bias_grad"},
+            lambda run: set(only_wrong(run)) == {"weight_grad", "bias_grad"},
             "The gradient of weight is the sum of grad * x_hat over the own rows, that of bias the sum of grad. "
             "backward returns them in the order of forward's arguments.",
         ),
@@ -264,20 +267,17 @@ SYNC_BN = Oracle(
             "The rank without rows has its old running statistics. It normalizes nothing, but updates them as well.",
         ),
         Hint(
-            lambda case, tree, got: only_wrong(case, tree, got) == ["running_var"] and another_divisor(case, tree, got),
+            lambda run: only_wrong(run) == ["running_var"] and another_divisor(run),
             "running_var follows the unbiased variance, n / (n - 1) times the other, and n counts the rows of all "
             "ranks.",
         ),
         Hint(
-            lambda case, tree, got: (
-                {"running_mean", "running_var"} & set(only_wrong(case, tree, got))
-                and "out" not in only_wrong(case, tree, got)
-            ),
+            lambda run: {"running_mean", "running_var"} & set(only_wrong(run)) and "out" not in only_wrong(run),
             "The running statistics are wrong: running = (1 - momentum) * running + momentum * new, written into the "
             "tensors that were given.",
         ),
         Hint(
-            lambda case, tree, got: only_wrong(case, tree, got) == ["x_grad"],
+            lambda run: only_wrong(run) == ["x_grad"],
             "The outputs are right and the gradient of x is not. With g = grad * weight it is "
             "(g - mean(g) - x_hat * mean(g * x_hat)) / sqrt(var + eps), both means over all rows of all ranks.",
         ),

@@ -7,11 +7,11 @@ from labkit.spec import Budget, Hint, Oracle, Tolerance
 
 DOUBLE = Oracle(
     id="99-double",
-    expect=lambda case, tree: {"out": tree["x"] * 2},
+    expect=lambda run: {"out": run.tree["x"] * 2},
     judge=(inputs_untouched,),
-    diagnose=(Hint(lambda case, tree, got: (got["out"] == tree["x"]).all(), "This is the input itself."),),
+    diagnose=(Hint(lambda run: (run.got["out"] == run.tree["x"]).all(), "This is the input itself."),),
 )
-SLOW = Oracle(id="99-slow", expect=lambda case, tree: {"out": tree["x"]})
+SLOW = Oracle(id="99-slow", expect=lambda run: {"out": run.tree["x"]})
 SHARE = Oracle(
     id="99-share",
     judge=(lambda run: None if "words" in run.got["words"] else "the text lacks its words",),
@@ -19,13 +19,13 @@ SHARE = Oracle(
 )
 MEASURED = Oracle(
     id="99-measured",
-    expect=lambda case, tree: {"out": tree["x"].sum()},
+    expect=lambda run: {"out": run.tree["x"].sum()},
     budgets=(Budget("peak_bytes", 20_000, "A copy of everything is too much."),),
 )
 ALL_REDUCE = Oracle(
     id="99-all-reduce",
-    expect=lambda case, tree: {"ranks": [{"out": tree["x"].sum(0)}] * 3},
+    expect=lambda run: {"ranks": [{"out": run.tree["x"].sum(0)}] * 3},
     judge=(inputs_untouched,),
     tolerance=Tolerance(rtol=1e-5, atol=1e-6),
-    budgets=(Budget("bytes_sent", lambda case, tree: 4 * 4 * -(-case.n // 3), "Send one part at a time."),),
+    budgets=(Budget("bytes_sent", lambda run: 4 * 4 * -(-run.case.n // 3), "Send one part at a time."),),
 )
