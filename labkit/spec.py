@@ -201,15 +201,15 @@ class CaseRun(Observation, Generic[SomeCase]):
     """
 
     expect: Callable[[CaseRun], Tree] | None = None
-    _known: dict[Callable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _known: dict[tuple, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def expected(self) -> Tree:
         """The tree that should have come back, computed once. An exercise without `expect` has none (TypeError)."""
         return self.expect(self)
 
-    def memo(self, work: Callable[[CaseRun], Worked]) -> Worked:
-        """work(run), computed once for this run, however many hints ask for it."""
-        if work not in self._known:
-            self._known[work] = work(self)
-        return self._known[work]
+    def memo(self, work: Callable[..., Worked], *more: Any) -> Worked:
+        """work(run, *more), computed once for this run, however many hints ask for it."""
+        if (work, *more) not in self._known:
+            self._known[work, *more] = work(self, *more)
+        return self._known[work, *more]

@@ -14,7 +14,9 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from labkit.exercises.lab01.arithmetic_intensity import INTENSITY_FUNCTIONS
-from labkit.exercises.lab01.function_calls import NOT_ANSWERED, Call
+from labkit.exercises.lab01.function_calls import Call
+from labkit.oracles.hints import not_written_yet, once
+from labkit.oracles.lab01.function_calls import is_blank
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 PER_ELEMENT = {"add": 1, "softmax": 5, "layernorm": 7}
@@ -48,6 +50,7 @@ def cost_of(operator: str, rows: int, cols: int, n_out: int, itemsize: int) -> t
     return flops, sum(tensor.nbytes for tensor in (*read, written))
 
 
+@once
 def true_result(run: CaseRun[Call]) -> dict[str, object]:
     case = run.case
     if case.function == "peak_flops":
@@ -117,19 +120,12 @@ def moved_otherwise(arguments: tuple) -> list[int]:
     return [itemsize * n for n in sums]
 
 
-def blank(name: str) -> Callable:
-    return lambda run: run.case.function == name and run.got["out"] == NOT_ANSWERED
-
-
 ARITHMETIC_INTENSITY = Oracle(
     id="01-arithmetic-intensity",
     expect=true_result,
     tolerance=Tolerance(rtol=ROUNDING),
     diagnose=(
-        *(
-            Hint(blank(name), f"{name} has not been written yet. What you have written is right so far: carry on.")
-            for name in INTENSITY_FUNCTIONS
-        ),
+        *not_written_yet(INTENSITY_FUNCTIONS, is_blank),
         Hint(
             lambda run: run.case.function != "peak_flops" and not isinstance(run.got["out"], list),
             "Return two values: operator_cost gives (FLOPs, bytes), least_time gives (seconds, bound).",

@@ -15,7 +15,9 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from labkit.exercises.lab01.compute_days import COMPUTE_FUNCTIONS
-from labkit.exercises.lab01.function_calls import NOT_ANSWERED, Call
+from labkit.exercises.lab01.function_calls import Call
+from labkit.oracles.hints import not_written_yet, once
+from labkit.oracles.lab01.function_calls import is_blank
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 WITHIN = 1e-6
@@ -71,6 +73,7 @@ def iteration_flops(batch: int, seq: int, n_layers: int, hidden: int, vocab: int
     return layers + head_flops(batch, seq, hidden, vocab)
 
 
+@once
 def true_estimate(run: CaseRun[Call]) -> dict[str, float]:
     case = run.case
     if case.function == "flops_per_iteration":
@@ -175,19 +178,12 @@ def is_rounded(found: float, right: float) -> bool:
     return found in (math.floor(right), math.ceil(right), *(round(right, digits) for digits in range(4)))
 
 
-def blank(name: str) -> Callable:
-    return lambda run: run.case.function == name and run.got["out"] == NOT_ANSWERED
-
-
 COMPUTE_DAYS = Oracle(
     id="01-compute-days",
     expect=true_estimate,
     tolerance=Tolerance(rtol=WITHIN),
     diagnose=(
-        *(
-            Hint(blank(name), f"{name} has not been written yet. What you have written is right so far: carry on.")
-            for name in COMPUTE_FUNCTIONS
-        ),
+        *not_written_yet(COMPUTE_FUNCTIONS, is_blank),
         Hint(
             flops_are(half),
             "Half of the FLOPs: a multiply-add is two operations, so a product of (m, k) by (k, n) takes 2 m k n.",

@@ -34,7 +34,7 @@ class Line:
 
 def line(when: Callable[[Line], bool]) -> Callable[[CaseRun[Deep]], bool]:
     """A diagnosis of 01-extrapolate."""
-    return lambda run: when(Line(run))
+    return lambda run: when(run.memo(Line))
 
 
 EXTRAPOLATE = Oracle(

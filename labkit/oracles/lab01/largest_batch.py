@@ -67,7 +67,7 @@ class Packed:
 
 def packed(when: Callable[[Packed], object]) -> Callable[[CaseRun[Card]], object]:
     """A diagnosis of 01-largest-batch."""
-    return lambda run: when(Packed(run))
+    return lambda run: when(run.memo(Packed))
 
 
 LARGEST_BATCH = Oracle(

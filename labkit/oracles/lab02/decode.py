@@ -38,7 +38,7 @@ class Decoded:
 
 def decoded(when: Callable[[Decoded], object]) -> Callable[[CaseRun[FormatCase]], object]:
     """A diagnosis of 02-decode."""
-    return lambda run: when(Decoded(run))
+    return lambda run: when(run.memo(Decoded))
 
 
 def keeps_sign_of_zero(run: CaseRun) -> str | None:

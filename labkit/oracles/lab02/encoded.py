@@ -107,4 +107,4 @@ def everywhere(holds: torch.Tensor, where: torch.Tensor) -> bool:
 
 def encoded(when: Callable[[Encoded], object]) -> Callable[[CaseRun[FormatCase]], object]:
     """A diagnosis of 02-encode."""
-    return lambda run: when(Encoded(run))
+    return lambda run: when(run.memo(Encoded))

@@ -103,4 +103,4 @@ class Attempt:
 
 def attempt(when: Callable[[Attempt], object]) -> Callable[[CaseRun[Weights]], object]:
     """A diagnosis of 02-int8-quantize."""
-    return lambda run: when(Attempt(run))
+    return lambda run: when(run.memo(Attempt))

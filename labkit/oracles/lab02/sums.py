@@ -10,6 +10,7 @@ import torch
 
 from labkit.compare import Mismatch, compare
 from labkit.exercises.lab02.sums import NEVER_ENDS, NOT_ANSWERED, SUM_NAMES, Numbers
+from labkit.oracles.hints import not_written_yet, once
 from labkit.oracles.lab02.error_bounds import gamma, shorten
 from labkit.spec import EXACT, CaseRun, Hint, Oracle, Tolerance
 
@@ -19,6 +20,7 @@ def in_order(x: torch.Tensor) -> torch.Tensor:
     return reduce(torch.add, x.unbind())
 
 
+@once
 def true_sums(run: CaseRun[Numbers]) -> dict[str, torch.Tensor]:
     """In-order sums as they are; for the other two the exact sum, or the value that every right answer has."""
     x = run.tree["x"]
@@ -40,6 +42,7 @@ def stored_neumaier(case: Numbers, x: torch.Tensor) -> torch.Tensor | None:
     return 2 * x[0] if case.kind == "ones" and case.n > x[0] + 1 else None
 
 
+@once
 def sum_tolerances(run: CaseRun[Numbers]) -> dict[str, Tolerance]:
     """Higham 2002, (4.4) and (4.6), for in-order and pairwise sums; Ogita, Rump and Oishi 2005 for Neumaier's.
 
@@ -79,6 +82,7 @@ def is_blank(total: object) -> bool:
     return isinstance(total, str) and total == NOT_ANSWERED
 
 
+@once
 def first_wrong(run: CaseRun[Numbers]) -> tuple[str, Mismatch] | None:
     """The first function that is written and wrong on this case; a blank one is not wrong."""
     expected, tolerances = true_sums(run), sum_tolerances(run)
@@ -119,9 +123,9 @@ def all_written(runs: Sequence[CaseRun]) -> str | None:
     return f"right in all cases: {', '.join(right) or 'none'}; not written yet: {', '.join(blank)}"
 
 
-def not_written(name: str) -> Callable[[CaseRun[Numbers]], bool]:
-    """A diagnosis: what is written is right, and `name` is the first that is not."""
-    return lambda run: blank_ones(run.got)[0] == name and not first_wrong(run)
+def is_next(run: CaseRun[Numbers], name: str) -> bool:
+    """Whether what is written is right, and `name` is the first that is not."""
+    return blank_ones(run.got)[0] == name and not first_wrong(run)
 
 
 def wrong_sum(name: str, when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Callable:
@@ -172,13 +176,7 @@ SUMS = Oracle(
             "A function changed its input x in place, which belongs to the caller: sort or overwrite a copy. x[0] is "
             "a view of x, so s = x[0] followed by s += v writes into x as well; s = s + v does not.",
         ),
-        *(
-            Hint(
-                not_written(name),
-                f"{name} has not been written yet. What you have written is right in all cases: carry on.",
-            )
-            for name in SUM_NAMES
-        ),
+        *not_written_yet(SUM_NAMES, is_next, right="in all cases"),
         Hint(
             any_wrong_sum(lambda case, x, total: total is None),
             "The function returned None: is a `return` missing?",

@@ -12,6 +12,7 @@ from torch import nn
 
 from labkit.exercises.lab03.amp_memory import SETTINGS, Stack
 from labkit.meters.memory import fake_tensors, track_memory
+from labkit.oracles.hints import once
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
@@ -56,6 +57,7 @@ def break_even(case: Stack) -> int:
     return copies // saved_by_a_row + 1
 
 
+@once
 def true_memory(run: CaseRun[Stack]) -> dict[str, object]:
     found = {name: measured(run.case.widths, run.case.n_rows, *setting) for name, setting in SETTINGS.items()}
     return {"bytes_after_forward": found, "break_even_rows": break_even(run.case)}
@@ -91,7 +93,7 @@ class Sizes:
 
 def sizes(when: Callable[[Sizes], object]) -> Callable[[CaseRun[Stack]], object]:
     """A diagnosis of 03-amp-memory."""
-    return lambda run: when(Sizes(run))
+    return lambda run: when(run.memo(Sizes))
 
 
 PLAIN, CAST = "inference, float32", "inference, autocast"

@@ -15,6 +15,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.autocast_dtypes import GIVEN, Block, given_in, ops_in
 from labkit.exercises.lab03.autocast_ops import CALLS, SIDE, Op, call
+from labkit.oracles.hints import once
 from labkit.spec import CaseRun, Hint, Oracle
 
 LOW, HIGH, REST = "to the low dtype", "to float32", "as its inputs"
@@ -56,6 +57,7 @@ def rule_of(function: str) -> str:
     return HIGH if dtype_of(function, (torch.float16,) * n_inputs, torch.float16) == torch.float32 else REST
 
 
+@once
 def true_dtypes(run: CaseRun[Block]) -> dict[str, dict[str, str]]:
     dtypes, low = given_in(run.tree), getattr(torch, run.case.low)
     ops = ops_in(run.tree)
@@ -87,7 +89,7 @@ class Culprit:
 
 def culprit(when: Callable[[Culprit], object]) -> Callable[[CaseRun[Block]], object]:
     """A diagnosis of 03-autocast-dtypes."""
-    return lambda run: when(Culprit(run))
+    return lambda run: when(run.memo(Culprit))
 
 
 def first_wrong(run: CaseRun[Block], index: object) -> str | None:

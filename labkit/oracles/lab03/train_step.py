@@ -20,6 +20,7 @@ from labkit.exercises.lab03.train_step import (
     Steps,
     flat,
 )
+from labkit.oracles.hints import once
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = {"float16": 0.01, "bfloat16": 0.05}
@@ -39,6 +40,7 @@ def multiply(parameters: list[torch.nn.Parameter], factor: float) -> None:
         parameter.grad.mul_(factor)
 
 
+@once
 def in_float32(run: CaseRun[Steps], treat: Treat = clip, clear: bool = True, n_updates: int = 1) -> dict[str, object]:
     """PyTorch's own step without autocast and without a scaler; a batch that overflows float16 is left out.
 

@@ -10,12 +10,14 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.checkpoint import FAR_APART, Blocks, plain, run_blocks
+from labkit.oracles.hints import once
 from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 192 * KiB
 """For the state of the generator of each call, small vectors, and the objects of the autograd graph."""
 
 
+@once
 def plain_run(run: CaseRun[Blocks]) -> dict[str, Any]:
     """The same blocks without any checkpoint, by PyTorch's own autograd; each block should have run twice."""
     with torch.random.fork_rng(devices=[]):

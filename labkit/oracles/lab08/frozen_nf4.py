@@ -9,6 +9,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.frozen_nf4 import CHUNK_BYTES, Frozen, dequantizer
+from labkit.oracles.hints import once
 from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 8 * KiB
@@ -21,6 +22,7 @@ def weight_of(tree: dict, layer: int = 0, code_of: int | None = None) -> torch.T
     return dequantizer(code)(tree["packed"][layer], tree["scales"][layer], tree["x"].dtype)
 
 
+@once
 def true_frozen(run: CaseRun[Frozen]) -> dict[str, object]:
     """saved_bytes and n_unpacked are not compared: they have limits, and tell the hints what was kept."""
     x = run.tree["x"].clone().requires_grad_()

@@ -6,12 +6,14 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.inject import RANK, SCALE, Adapted, build, factor, logits_of
+from labkit.oracles.hints import once
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 _MARK = ".default.weight"
 
 
+@once
 def true_adapted(run: CaseRun[Adapted]) -> dict[str, object]:
     """A model with peft's adapters."""
     from peft import LoraConfig, inject_adapter_in_model

@@ -8,12 +8,14 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.p_tuning import PTuning, train
+from labkit.oracles.hints import once
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet
 from labkit.spec import CaseRun, Hint, Oracle
 
 Weights = dict[str, torch.Tensor]
 
 
+@once
 def expected(run: CaseRun[PTuning]) -> dict:
     """What peft says, which trains its prompt network and nothing else."""
     from peft import PromptEncoderConfig

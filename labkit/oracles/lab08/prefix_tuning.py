@@ -9,6 +9,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.prefix_tuning import Prefix, cache_shape
 from labkit.exercises.lab08.prompt_tuning import at_text, model_of
+from labkit.oracles.hints import once
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet, run_in_peft
 from labkit.spec import CaseRun, Hint, Oracle
 
@@ -19,6 +20,7 @@ def true_prefix(run: CaseRun[Prefix]) -> torch.Tensor:
     return weights["embedding.weight"] if run.case.bottleneck is None else through(torch.tanh)(weights)
 
 
+@once
 def expected(run: CaseRun[Prefix]) -> dict:
     """What peft says; of a second call, what the model says behind a cache made by hand."""
     case = run.case

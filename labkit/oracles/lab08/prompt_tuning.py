@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.prompt_tuning import IGNORED, SoftPrompt, at_text, backpropagated, model_of
+from labkit.oracles.hints import once
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
@@ -48,6 +49,7 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and torch.allclose(a, b.to(a.dtype), atol=2e-4, rtol=2e-4)
 
 
+@once
 def expected(run: CaseRun[SoftPrompt]) -> dict:
     """What peft says, and a model that stays as it was."""
     from peft import PromptTuningConfig

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab12.rmsnorm import Norm
 from labkit.exercises.lab12.shapes import dout_of, dtype_of
+from labkit.oracles.hints import once
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, ends_unwritten, keeps_at_most, near, takes_dout_as_contiguous
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
@@ -20,6 +21,7 @@ PARTIAL = 4
 """For this many rows, the backward pass may write one partial sum of the weight's gradient."""
 
 
+@once
 def expected(run: CaseRun[Norm]) -> dict:
     """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
     case = run.case

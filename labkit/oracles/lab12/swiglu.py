@@ -11,11 +11,13 @@ from torch.nn import functional as F
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Graded, dout_of, dtype_of
 from labkit.exercises.lab12.swiglu import LARGE
+from labkit.oracles.hints import once
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, keeps_at_most, near, only_the_beginning, takes_dout_as_contiguous
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
+@once
 def expected(run: CaseRun[Graded]) -> dict:
     """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
     gate, up = (run.tree[name].double().requires_grad_() for name in ("gate", "up"))

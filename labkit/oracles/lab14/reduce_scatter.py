@@ -9,10 +9,12 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.reduce_scatter import UNTOUCHED, Parts
+from labkit.oracles.hints import once
 from labkit.oracles.lab14.sums import closeness, messages_only, outs, over_the_wire, replicas_identical, total
 from labkit.spec import EXACT, Budget, CaseRun, Hint, Oracle, Tolerance
 
 
+@once
 def what_each_gets(run: CaseRun[Parts]) -> dict[str, Any]:
     """By the call: each rank's part of the sum, all parts on all ranks, the sum on all ranks."""
     case = run.case

@@ -11,6 +11,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.amp_clip import LEARNING_RATE, MOMENTUM, Steps, finite
+from labkit.oracles.hints import once
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
@@ -18,6 +19,7 @@ CALLS_A_STEP = 2
 """Beside one for each shared parameter."""
 
 
+@once
 def one_process(run: CaseRun[Steps]) -> dict[str, Any]:
     """One process that holds the shared parameters and the tables of all ranks; PyTorch clips and steps."""
     case, tree = run.case, run.tree
