@@ -23,8 +23,12 @@ export PATH := $(BIN):$(PATH)
 # Kernels, too, come from this environment and not from the user's home.
 export JUPYTER_PREFER_ENV_PATH = 1
 
-# One part of test-all, or several: make test-all PART="answers attacks". tests/selection.py lists them; triton is one more.
+# A part of test-all, or several: make test-all PART="answers attacks" (tests/selection.py lists them; triton is one
+# more), of it one lab (LAB=05), what `make test` has not run (LANE=rest), these files alone (FILES=tests/exercises).
 PART      ?=
+LAB       ?=
+LANE      ?= all
+FILES     ?=
 PYTEST_PARTS = $(filter-out triton,$(PART))
 SHARED = -n $(WORKERS) --dist worksteal
 # The oldest Triton that labkit.interpreter supports is tried beside the newest, which is the environment's own.
@@ -80,8 +84,13 @@ test-all: lint test-old-triton ## everything: every answer, attack and notebook,
 	$(PY) -m pytest --lane all $(SHARED) $(PYTEST_ARGS)
 else
 test-all: $(if $(filter triton,$(PART)),test-old-triton,$(STAMP))
-	$(if $(PYTEST_PARTS),$(PY) -m pytest --lane all $(PYTEST_PARTS:%=--part=%) $(SHARED) $(PYTEST_ARGS))
+	$(if $(PYTEST_PARTS),$(PY) -m pytest --lane $(LANE) $(PYTEST_PARTS:%=--part=%) $(LAB:%=--lab=%) $(SHARED) $(PYTEST_ARGS) $(FILES))
 endif
+
+# The tests that test-all has beyond test, for .ci/lanes.py to choose from.
+build/rest.json: $(STAMP) FORCE
+	@mkdir -p build
+	@$(PY) -m pytest --lane rest --collect-only -qqq --places $@
 
 ifeq ($(shell uname -s),Linux)
 test-old-triton: $(VENV)/triton-$(OLD_TRITON)/.complete ## the quick tests of kernels, with the oldest Triton that is supported

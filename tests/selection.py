@@ -9,7 +9,7 @@ A test says by its marks where it belongs:
     gpu             needs an NVIDIA GPU: `make test-gpu` only, in none of the lanes
 
 `--lane check | test | all | rest` selects one of them (`rest` is what `all` has beyond `test`), `--part` one part of it
-and `--lab` one lab's tests. Without any of these pytest runs whatever it is given.
+and `--lab` one lab's tests ("none": those of no lab). Without any of these pytest runs whatever it is given.
 
 Which tests a machine cannot run is not decided here: a test asks tests/lanes.py for its program.
 """
@@ -105,7 +105,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lanes")
     group.addoption("--lane", choices=LANES, help="check, test or all; rest: what all has beyond test")
     group.addoption("--part", choices=tuple(PARTS), action="append", help="only this part of the lane; may be repeated")
-    group.addoption("--lab", choices=LABS, action="append", help="only the tests of this lab; may be repeated")
+    group.addoption("--lab", choices=(*LABS, "none"), action="append", help="only this lab's tests; may be repeated")
     group.addoption("--places", type=Path, help="write a JSON list of the selected tests, their parts and labs")
 
 
@@ -138,7 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return (
             (lane is None or place.is_in(lane, in_full))
             and (not parts or place.part in parts)
-            and (not labs or place.lab in labs)
+            and (not labs or (place.lab or "none") in labs)
         )
 
     # Asked of every test, also where nothing is left out: a wrong mark is never overlooked.

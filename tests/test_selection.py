@@ -73,6 +73,7 @@ EXPECTED = {
     ("--lane=test", "--part=attacks"): set(),
     ("--lane=all", f"--lab={LABS[0]}"): {"quick_of_a_lab", "answer"},
     ("--lane=all", f"--lab={LABS[1]}"): set(),
+    ("--lane=rest", "--lab=none"): {"attack"},
 }
 
 

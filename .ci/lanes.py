@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Runs `make test`, every solution notebook, and of the rest of `make test-all` what fits into the time.
+
+What the last commits touched comes first. What is left out for lack of time is printed and is no failure; a failing
+test is one, and so is a test whose program is missing (LABS_REQUIRE_LANES=1). Standard library only: it is started
+before there is an environment. Installing programs is .ci/install's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPO))
+
+from tests.changed_labs import lab_of  # noqa: E402
+
+REST = Path("build/rest.json")
+"""Where `make rest.json` writes the tests that test-all has beyond test."""
+
+N_COMMITS = 30
+"""How far back a commit's files are looked at."""
+
+STOP_S = 60.0
+"""How long a command that is over its time may take to end by itself."""
+
+SECONDS = {
+    "answers": 900,
+    "attacks": 500,
+    "browser": 120,
+    "cluster": 200,
+    "determinism": 240,
+    "kernels": 240,
+    "kills": 180,
+    "notebooks": 420,
+    "postgresql": 60,
+    "ranks": 180,
+    "triton": 240,
+}
+"""What each part takes on two cores, about: to know what still fits. A part that is not here is taken for UNKNOWN_S."""
+
+UNKNOWN_S = 300
+ROOMS = {
+    "answers": (
+        "grading/hidden",
+        "labkit/check",
+        "labkit/compare",
+        "labkit/exercises",
+        "labkit/oracles",
+        "labkit/spec",
+    ),
+    "attacks": ("grading/isolation", "grading/rebuild", "grading/supervisor", "grading/verify", "grading/worker"),
+    "browser": ("grading/build", "labkit/figures", "tests/browser"),
+    "cluster": ("grading/executors",),
+    "determinism": ("grading/hidden", "grading/pipeline", "grading/supervisor"),
+    "kernels": ("labkit/interpreter", "labkit/meters", "solutions/kernels", "benchmarks"),
+    "kills": ("grading/executors", "grading/log", "grading/pipeline"),
+    "postgresql": ("grading/gradebook",),
+    "ranks": ("labkit/ranks",),
+    "triton": ("labkit/interpreter", "labkit/meters"),
+}
+"""The folders whose change is a reason to run a part soon."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A piece of test-all that runs alone: a part, of one lab where its tests belong to labs.
+
+    lab: such as "05", "none" for the tests of no lab, "" for the whole part. files: where its tests are.
+    """
+
+    part: str
+    lab: str
+    seconds: float
+    files: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.part if self.lab in ("", "none") else f"{self.part} of lab {self.lab}"
+
+    def command(self) -> list[str]:
+        words = ["make", "test-all", f"PART={self.part}"]
+        if self.lab:
+            words += ["LANE=rest", f"LAB={self.lab}", f"FILES={' '.join(self.files)}"]
+        return words
+
+
+@dataclass
+class Report:
+    """What was run, in how many seconds, and how it ended; and what was not."""
+
+    ran: list[tuple[str, float, str]] = field(default_factory=list)
+    left_out: list[Unit] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        return any(outcome != "passed" for _, _, outcome in self.ran)
+
+    def in_words(self) -> str:
+        lines = [f".ci/run: {outcome:<8} {seconds / 60:5.1f} min  {name}" for name, seconds, outcome in self.ran]
+        if self.left_out:
+            lines.append(".ci/run: left out for lack of time: " + ", ".join(unit.name for unit in self.left_out))
+        else:
+            lines.append(".ci/run: nothing was left out")
+        return "\n".join(lines)
+
+
+def units_of(places: Iterable[dict[str, str]]) -> list[Unit]:
+    """The pieces of these tests (as tests/selection.py writes them), and the oldest Triton's.
+
+    A part's time is shared out by the number of tests.
+    """
+    n_of, files = Counter(), defaultdict(set)
+    for each in places:
+        key = each["part"], each["lab"] or "none"
+        n_of[key] += 1
+        files[key].add(each["test"].partition("::")[0])
+    n_of_part = Counter()
+    for (part, _), n in n_of.items():
+        n_of_part[part] += n
+    units = [
+        Unit(part, lab, SECONDS.get(part, UNKNOWN_S) * n / n_of_part[part], tuple(sorted(files[part, lab])))
+        for (part, lab), n in sorted(n_of.items())
+    ]
+    return [*units, Unit("triton", "", SECONDS["triton"])]
+
+
+def in_order(units: Sequence[Unit], commits: Sequence[Sequence[str]]) -> list[Unit]:
+    """The units that the latest of these commits touched first; of the same age, and untouched, the short ones first.
+
+    commits: the paths that each has changed, the latest commit first.
+    """
+
+    def age(unit: Unit) -> int:
+        touched = (n for n, paths in enumerate(commits) if any(_concerns(path, unit) for path in paths))
+        return next(touched, len(commits))
+
+    return sorted(units, key=lambda unit: (age(unit), unit.seconds, unit.name))
+
+
+def _concerns(path: str, unit: Unit) -> bool:
+    lab = lab_of(path)
+    if lab:
+        # Other labs' tests do not look at it.
+        return lab == unit.lab
+    in_room = any(path == room or path.startswith((f"{room}/", f"{room}.")) for room in ROOMS.get(unit.part, ()))
+    return in_room or path in unit.files
+
+
+def run_all(
+    first: Sequence[tuple[str, list[str]]],
+    rest: Callable[[], list[Unit]],
+    left_s: Callable[[], float],
+    run: Callable[[list[str], float], tuple[int | None, float]],
+) -> Report:
+    """Run what must run, then what fits of the rest.
+
+    first: name and command of each. rest: called when those are done, for the units in their order; it may raise
+    CalledProcessError. left_s: seconds until all must be over. run: a command, within these seconds; its exit code,
+    None where it was stopped, and what it took.
+    """
+    report = Report()
+    for name, command in first:
+        code, seconds = run(command, left_s())
+        report.ran.append((name, seconds, "stopped" if code is None else "failed" if code else "passed"))
+    if left_s() <= 0:
+        return report
+    try:
+        units = rest()
+    except subprocess.CalledProcessError:
+        report.ran.append(("looking for what is left", 0.0, "failed"))
+        return report
+    for unit in units:
+        if unit.seconds > left_s():
+            report.left_out.append(unit)
+            continue
+        code, seconds = run(unit.command(), left_s())
+        if code is None:
+            # It was begun because it was thought to fit: that is nobody's mistake.
+            report.left_out.append(unit)
+        else:
+            report.ran.append((unit.name, seconds, "failed" if code else "passed"))
+    return report
+
+
+def run_command(command: list[str], within_s: float) -> tuple[int | None, float]:
+    """Run it from the repository's root; where it takes too long, end it with all that it started."""
+    print(f".ci/run: {' '.join(command)}", flush=True)
+    begun = time.monotonic()
+    process = subprocess.Popen(command, cwd=REPO, start_new_session=True)
+    try:
+        code: int | None = process.wait(max(within_s, 0.0))
+    except subprocess.TimeoutExpired:
+        code = None
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            os.killpg(process.pid, number)
+            try:
+                process.wait(STOP_S)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+    return code, time.monotonic() - begun
+
+
+def last_commits(repo: Path = REPO, n: int = N_COMMITS) -> list[list[str]]:
+    """The paths that each of the last commits has changed, the latest first; what is not committed before all."""
+    mark = "commit:"
+    log = _git(repo, "log", f"-{n}", f"--format=tformat:{mark}", "--name-only", "-m", "--first-parent")
+    commits = [block.split("\n") for block in log.split(mark)[1:]]
+    commits.insert(0, _git(repo, "diff", "--name-only", "HEAD").split("\n"))
+    return [[path for path in paths if path] for paths in commits]
+
+
+def _git(repo: Path, *arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def rest_units() -> list[Unit]:
+    """What test-all has beyond what has run, in the order of the last commits. Raises where it cannot be collected."""
+    subprocess.run(["make", str(REST)], cwd=REPO, check=True)
+    places = json.loads((REPO / REST).read_text())
+    units = [unit for unit in units_of(places) if unit.part != "notebooks"]
+    return in_order(units, last_commits())
+
+
+def minutes(text: str) -> float:
+    if not re.fullmatch(r"\d+(\.\d+)?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of minutes")
+    return float(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog=".ci/run", description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=minutes, default="75", help="for all of it together (default: 75)")
+    parser.add_argument("--spent", type=float, default=0.0, help="seconds of them that are gone already")
+    args = parser.parse_args(arguments)
+    ends_at = time.monotonic() + 60 * args.minutes - args.spent
+    first = [("make test", ["make", "test"]), ("notebooks", ["make", "test-all", "PART=notebooks"])]
+    report = run_all(first, rest_units, lambda: ends_at - time.monotonic(), run_command)
+    print(report.in_words())
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
