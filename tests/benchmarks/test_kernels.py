@@ -175,8 +175,8 @@ def test_an_unknown_operation_is_refused(capsys: pytest.CaptureFixture) -> None:
     assert "no operation sofmax; there are: add, softmax" in capsys.readouterr().err
 
 
+@pytest.mark.full("kernels")
 @on_a_cpu
-@pytest.mark.slow
 def test_a_dry_run_takes_every_step_of_every_operation(tmp_path: Path) -> None:
     result = kernels.main(["--dry", "--part-limit-s", "280", "--limit-s", "1500"])
     assert result["dry"] and list(result["parts"]) == list(OPS)
@@ -187,8 +187,8 @@ def test_a_dry_run_takes_every_step_of_every_operation(tmp_path: Path) -> None:
     assert "softmax_kernel" in result["parts"]["softmax"]["configs"]
 
 
+@pytest.mark.full("kernels")
 @on_a_cpu
-@pytest.mark.slow
 def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.kernels", "--dry", "--ops", "add,softmax,matmul"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

@@ -87,6 +87,7 @@ def test_a_wrong_answer_gets_its_hint_and_the_right_one_a_green_line(lab: Jupyte
     shoot_in_both_themes(page, box, "student-3-right-box")
 
 
+@pytest.mark.full("browser")
 def test_validate_names_what_is_left(lab: JupyterLab, page: Page) -> None:
     notebook = Notebook.open(page, lab, work_copy(lab, "handed_in"))
     notebook.type_into(notebook.cell("def decode("), solved())

@@ -186,7 +186,7 @@ def has_ended(pid: int) -> bool:
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 @pytest.mark.parametrize(("limit", "seconds"), [("LAUNCH_S", 15.0), ("QUIET_S", 3.0)])
 def test_ranks_that_wait_for_ever_are_ended(
     limit: str, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,7 +23,7 @@ from labkit.tree import part_of
 from tests.exercises.harness import answers_in, solution_of
 
 RANKED = [name for name, one in exercises.everything().items() if one.run.ranks != 1 and name < "90"]
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
+pytestmark = [pytest.mark.full("ranks"), pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
 
 
 def on_gloo(exercise: Exercise, answers: SimpleNamespace, case: Case, index: int) -> Observation:

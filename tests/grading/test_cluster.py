@@ -24,7 +24,7 @@ from grading.supervisor.session import LostUnderStudent
 from tests.grading.clusters import REPOSITORY, Cluster, kill_tree
 from tests.lanes import require
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full("cluster")
 SECRET = "the course key of this test"
 
 

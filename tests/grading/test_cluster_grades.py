@@ -16,7 +16,7 @@ from grading.course import Course
 from tests.grading.clusters import Cluster
 from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full("cluster")
 STUDENTS = [f"student-{number}" for number in range(6)]
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
 

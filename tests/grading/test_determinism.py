@@ -27,7 +27,7 @@ from grading.worker.protocol.steps import RunCode
 from tests.grading import lessons
 from tests.grading.lessons import grade
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full("determinism")
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
 NOISY = "import warnings\nwarnings.warn('mind this')\nprint({1, 2})\n"
 SMALL = {

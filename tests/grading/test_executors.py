@@ -40,7 +40,7 @@ def test_a_process_that_ends_breaks_the_executor_and_the_next_one_works() -> Non
         assert executor.submit(operator.add, 1, 2).result() == 3
 
 
-@pytest.mark.slow
+@pytest.mark.full("kills")
 @pytest.mark.parametrize("ends", [os.getpid, functools.partial(os._exit, 3)])
 def test_what_is_temporary_goes_with_the_pool_however_that_ends(tmp_path, monkeypatch, ends) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

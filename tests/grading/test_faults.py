@@ -17,7 +17,7 @@ from grading.results import read_ungraded
 from tests.grading.lessons import LAB, SOLUTION, make_course, submit
 from tests.grading.test_pipeline import REPOSITORY, WRONG, alive, grades, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full("kills")
 N_STUDENTS = 20
 KILLS = ("grader", "pool", "forker", "grader", "forker", "pool", "grader")
 SEED = 20260302

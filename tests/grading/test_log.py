@@ -91,7 +91,7 @@ def _append_for_ever(root: Path, name: str) -> None:
         log.append("noted", student=name, text="x" * 20_000)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kills")
 def test_processes_killed_while_they_write_lose_no_entry(course: Course) -> None:
     log, context, rng = Log(course), get_context("fork"), random.Random(7)
     for round_ in range(12):

@@ -20,7 +20,7 @@ from grading.nbgrader_api import load_config
 from tests.grading.lessons import LAB, SOLUTION, grade, solved, submit
 from tests.grading.postgres import running_server
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full("postgresql")
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
 ANSWERS = {"ada": SOLUTION, "blank": None, "Ñandú O'Brien %s {x}": WRONG}
 

@@ -25,7 +25,7 @@ def calls(which: str) -> dict[str, int]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_reductions_take_half_of_what_they_took() -> None:
     stock, ours = calls("stock"), calls("ours")
     factors = {kind: stock[kind] / ours[kind] for kind in stock}

@@ -24,7 +24,7 @@ def test_on_the_patched_interpreter(name: str) -> None:
     checks.ALL[name]()
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_the_stock_interpreter_fails_what_we_patched() -> None:
     """The control of the tests above: a check that the stock version passes would guard nothing."""
     command = [sys.executable, "-W", "ignore", str(ROOT / "tests/interpreter/stock.py"), str(ROOT)]

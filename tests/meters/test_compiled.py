@@ -47,7 +47,7 @@ def test_aligned_rows_are_moved_sixteen_bytes_at_a_time(arch: int) -> None:
     assert 0 < aligned.registers <= 255
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_a_row_that_does_not_fit_spills() -> None:
     """32 Ki values over 128 threads are 256 registers for each of them, where a thread has 255."""
     report = report_of_softmax(32768, 32768)
@@ -62,7 +62,7 @@ def test_each_gpu_has_its_matrix_instructions() -> None:
     assert {name.split(".")[0] for name in report_of_matmul(90).matrix_instructions} == {"wgmma"}
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_full_precision_has_no_matrix_instruction() -> None:
     single = {"dtype": torch.float32, "BLOCK_M": 32, "BLOCK_N": 32}
     assert report_of_matmul(80, "ieee", **single).figures()["matrix_instructions"] == 0
@@ -70,7 +70,7 @@ def test_full_precision_has_no_matrix_instruction() -> None:
     assert names and all(".tf32.tf32." in name for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_shared_memory_beyond_the_gpu_s() -> None:
     report = report_of_matmul(90, BLOCK_M=256, BLOCK_N=256, BLOCK_K=128, num_stages=4, num_warps=8)
     assert report.shared_bytes > 232448

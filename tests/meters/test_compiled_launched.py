@@ -136,7 +136,7 @@ def test_reports_are_kept_up_to_a_number_and_arguments_never(monkeypatch) -> Non
     assert kept() is None
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_matrix_instructions_are_added_up_where_they_are_fewest() -> None:
     a = torch.zeros(64, 64, dtype=torch.bfloat16)
     figures = compiled_figures(seen(matmul, a, a), (80, 90))

@@ -32,7 +32,7 @@ STATES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_the_state_of_the_process_does_not_matter(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
     env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))

@@ -289,7 +289,7 @@ def test_an_endless_loop_is_shown() -> None:
     assert "while comm.rank == 1:" in caught.value.stacks or "pass" in caught.value.stacks
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not tell another process's CPU time")
 def test_four_ranks_of_a_warm_pool_are_quick() -> None:
     def used_s() -> float:
@@ -307,7 +307,7 @@ def test_four_ranks_of_a_warm_pool_are_quick() -> None:
     assert min(once() for _ in range(10)) < 0.15
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 def test_nothing_is_left_of_a_run(tmp_path) -> None:
     def fn(comm: Comm) -> list[int]:
         import subprocess
@@ -329,7 +329,7 @@ def test_nothing_is_left_of_a_run(tmp_path) -> None:
         assert len(pids) == 4 and all(map(gone, pids)), how
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 def test_a_server_that_is_gone_is_replaced() -> None:
     gloo(lambda comm: None, 1)
     pid = shared_pool().server_pid
@@ -339,7 +339,7 @@ def test_a_server_that_is_gone_is_replaced() -> None:
     assert shared_pool().server_pid != pid
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 def test_a_server_that_hears_nothing_is_ended_with_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, (ours, theirs) = Pool(), Pipe()
     with ours, theirs, pool.ranks([theirs.fileno()]) as ranks:
@@ -350,7 +350,7 @@ def test_a_server_that_hears_nothing_is_ended_with_its_ranks(monkeypatch: pytest
     assert all(map(gone, pids)) and len(pids) == 2 and pool.server_pid is None
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 def test_a_closed_pool_leaves_nothing_and_starts_again() -> None:
     pool = Pool()
     pool.close()

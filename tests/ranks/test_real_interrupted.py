@@ -81,7 +81,7 @@ def test_an_interrupt_ends_the_ranks_and_the_next_run_works(loops: bool) -> None
     assert gone(pids[0])
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("victim", ["owner", "server"])
 def test_no_rank_outlives_its_owner_or_its_server(victim: str, loops: bool) -> None:

@@ -49,7 +49,7 @@ def until_idle(client) -> None:
         pass
 
 
-@pytest.mark.slow
+@pytest.mark.full("ranks")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_cells_an_interrupt_and_a_restart() -> None:
     pytest.importorskip("ipykernel")

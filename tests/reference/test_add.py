@@ -36,7 +36,7 @@ def test_two_are_read_and_one_is_written() -> None:
     assert moved(traffic, "add_kernel") == {"x_ptr": (x.nbytes, 0), "y_ptr": (x.nbytes, 0), "out_ptr": (0, x.nbytes)}
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 def test_each_access_has_sixteen_bytes(arch) -> None:
     x = draw("cpu", BFLOAT16, 8192)

@@ -68,7 +68,7 @@ def test_keys_are_read_once_for_each_block_of_queries(seq) -> None:
     assert found["lse_ptr"] == (0, 2 * seq * 4)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 def test_wide_loads_feed_matrix_instructions(arch) -> None:
     q, k, v = inputs("cpu", BFLOAT16, 1, 128, 64)
@@ -78,7 +78,7 @@ def test_wide_loads_feed_matrix_instructions(arch) -> None:
     assert all("wgmma" in name if arch == 90 else "mma.sync" in name for name in report.matrix_instructions)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @pytest.mark.parametrize("d_head", [64, 128])
 def test_every_block_that_is_tried_fits_an_h100(d_head) -> None:
     q, k, v = inputs("cpu", BFLOAT16, 1, 64, d_head)

@@ -84,7 +84,7 @@ def test_logits_are_read_twice_and_written_once() -> None:
     assert moved(traffic, "scale_in_place_kernel")["x_ptr"] == (0, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 def test_the_logits_are_moved_sixteen_bytes_at_a_time(arch) -> None:
     logits = draw("cpu", BFLOAT16, 2, 2 * PLAN.block).requires_grad_()

@@ -57,7 +57,7 @@ def test_each_matrix_is_moved_once() -> None:
     assert parts[0] == parts[1] and moved(traffic, "sum_partials_kernel")["part_ptr"] == (sum(parts), 0)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 @pytest.mark.parametrize("n_cols", [1024, 4096, 8192])
 def test_accesses_are_wide(arch, n_cols) -> None:

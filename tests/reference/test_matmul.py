@@ -55,7 +55,7 @@ def test_each_factor_is_read_once_for_each_tile_of_the_other(n_tiles) -> None:
     assert found["c_ptr"] == (0, 2 * size * 64)
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 def test_wide_loads_feed_matrix_instructions(arch) -> None:
     a, b = factors("cpu", BFLOAT16, 128, 128, 128)
@@ -65,7 +65,7 @@ def test_wide_loads_feed_matrix_instructions(arch) -> None:
     assert report.matrix_instructions.total() > 0
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_every_tile_fits_an_h100() -> None:
     a, b = factors("cpu", BFLOAT16, 64, 64, 64)
     (one,) = launched_by(lambda: matmul(a, b))

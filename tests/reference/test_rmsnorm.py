@@ -56,7 +56,7 @@ def test_each_matrix_is_moved_once_and_the_weights_gradient_costs_a_row_for_each
     assert moved(traffic, "sum_partials_kernel") == {"part_ptr": (partials, 0), "out_ptr": (0, weight.nbytes)}
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 @pytest.mark.parametrize("n_cols", [1024, 4096, 8192])
 def test_accesses_are_wide(arch, n_cols) -> None:

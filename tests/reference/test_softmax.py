@@ -51,7 +51,7 @@ def test_forward_moves_two_matrices_and_backward_three(n_cols) -> None:
     assert moved(traffic, "softmax_backward_kernel") == {"dout_ptr": (one, 0), "out_ptr": (one, 0), "dx_ptr": (0, one)}
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 @pytest.mark.parametrize("n_cols", [1024, 8192])
 def test_each_access_has_sixteen_bytes(arch, n_cols) -> None:

@@ -35,7 +35,7 @@ def test_forward_moves_three_matrices_and_backward_five() -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 @archs
 def test_each_access_has_sixteen_bytes(arch) -> None:
     gate, up = (draw("cpu", BFLOAT16, 8192, seed=seed).requires_grad_() for seed in (0, 1))
