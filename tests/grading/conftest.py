@@ -1,4 +1,4 @@
-"""Lab 99 where labs are looked for, and one forking process for all tests of a module."""
+"""Lab 99 where labs are looked for, one forking process for all tests, and grading without a pool."""
 
 from __future__ import annotations
 
@@ -6,9 +6,25 @@ import os
 
 import pytest
 
+import grading.pipeline.stream as streams
+from grading.executors import open_executor
 from grading.isolation.probe import try_tier
 from grading.supervisor import Sandbox
 from tests.grading.fake_labs import copy_into, registered
+from tests.grading.in_process import graded_in_process
+
+
+@pytest.fixture(scope="module")
+def in_process():
+    """For a module whose tests are of grades and not of the pool: see tests/grading/in_process.py."""
+    with graded_in_process():
+        yield
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """For a test among them that is of the pool, or whose submissions nothing confines."""
+    monkeypatch.setattr(streams, "open_executor", open_executor)
 
 
 @pytest.fixture(scope="module")

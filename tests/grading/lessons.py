@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
+import functools
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,15 +57,24 @@ def _cell(grade_id: str, source: str, kind: str = "code", **flags: object) -> No
 
 
 def make_course(root: Path, extra_config: str = "") -> Course:
-    """A released course with the small lab in it."""
-    root.mkdir(parents=True)
-    (root / "nbgrader_config.py").write_text(CONFIG_TEXT.format(course_id="small") + extra_config)
+    """A released course with the small lab in it: made once for each configuration, and copied."""
+    root.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(_pristine(extra_config), root)
+    return Course.at(root)
+
+
+@functools.cache
+def _pristine(extra_config: str) -> Path:
+    home = Path(tempfile.mkdtemp(prefix="pristine-course-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    root = home / "course"
     (root / "source" / LAB).mkdir(parents=True)
+    (root / "nbgrader_config.py").write_text(CONFIG_TEXT.format(course_id="small") + extra_config)
     nbformat.write(solved(), root / "source" / LAB / f"{LAB}.ipynb")
     course = Course.at(root)
     course.make_key()
     release(course, [LAB])
-    return course
+    return root
 
 
 def released(course: Course) -> NotebookNode:

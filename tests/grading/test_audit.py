@@ -18,7 +18,7 @@ from grading.log.grades import last_grades
 from tests.grading.lessons import LAB, cell_of, grade, make_course, submit
 
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ class Tenth(BasePlugin):
         return 0.5
 c.AssignLatePenalties.plugin_class = Tenth
 """
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -97,7 +97,8 @@ def test_names_that_nbgrader_takes_for_patterns_are_refused_before_they_touch_ot
     assert course.autograded(LAB, "a1").stat().st_mtime_ns == before
 
 
-def test_a_killed_process_of_the_pool_costs_nobody_a_grade(course, monkeypatch) -> None:
+@pytest.mark.full("kills")
+def test_a_killed_process_of_the_pool_costs_nobody_a_grade(course, pool, monkeypatch) -> None:
     """One process of the pool is killed while it works; its jobs run again in a new one."""
     for name in ("ada", "bob", "eve"):
         submit(course, name, f"import time\ntime.sleep(1)\n# {name}\n{SOLUTION}")
@@ -269,6 +270,7 @@ def test_the_key_is_the_owners_alone(course) -> None:
     assert (course.root / ".grading" / "course.key").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.full("kills")
 def test_an_interrupted_run_goes_on_where_it_was(course) -> None:
     """Ctrl-C while jobs run: what is finished stays, and the same command completes the rest."""
     for n in range(9):

@@ -28,7 +28,7 @@ slow = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pristine(in_process, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("explained") / "course"
     course = make_course(root)
     submit(course, "ada")

@@ -32,7 +32,7 @@ from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, su
 from tests.grading.test_course import points
 from tests.grading.test_worker import DOUBLE, GOOD, code, exercise, graded
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def check_points(course: Course, student: str) -> float:
 # --- the batch ends with all honest students graded
 
 
-def test_no_submission_keeps_the_others_from_their_grades(course) -> None:
+def test_no_submission_keeps_the_others_from_their_grades(course, pool) -> None:
     submit(course, "honest")
     submit(course, "zoe")
     submit(course, "aaa-kills-the-pool", "import os, signal\nppid = os.getppid()\n" + KILL_GRANDPARENT + SOLUTION)

@@ -161,7 +161,7 @@ def test_a_stopped_stream_finishes_what_runs_and_begins_nothing(monkeypatch) -> 
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory) -> Course:
+def course(in_process, tmp_path_factory) -> Course:
     course = make_course(tmp_path_factory.mktemp("small") / "course")
     for n in range(6):
         submit(course, f"s{n}", f"# {n}\n{SOLUTION if n % 2 else WRONG}")
@@ -187,8 +187,8 @@ def forget(course: Course) -> None:
             gradebook.remove_submission(LAB, sent.student_id)
 
 
-@pytest.mark.slow
-def test_the_grades_are_the_same_for_any_number_of_workers_in_any_order(course) -> None:
+@pytest.mark.full("determinism")
+def test_the_grades_are_the_same_for_any_number_of_workers_in_any_order(course, pool) -> None:
     students = course.students(LAB)
     found = []
     for workers in (1, 2, 4):
@@ -203,7 +203,7 @@ def test_the_grades_are_the_same_for_any_number_of_workers_in_any_order(course) 
 
 
 @pytest.mark.slow
-def test_a_regrade_says_what_changed(tmp_path, capsys) -> None:
+def test_a_regrade_says_what_changed(in_process, tmp_path, capsys) -> None:
     course = make_course(tmp_path / "course")
     for name in ("ada", "bob", "eve"):
         submit(course, name)
@@ -321,7 +321,7 @@ def test_nbgraders_own_command_waits_its_turn_and_isolates_as_configured(course,
     assert read_result(course.result(LAB, key)).isolation == "none"
 
 
-@pytest.mark.slow
+@pytest.mark.full("kills")
 def test_a_second_ctrl_c_stops_at_once_and_leaves_nothing_alive(course, tmp_path) -> None:
     for n in range(12):
         submit(course, f"s{n}", f"import time\ntime.sleep(25)\n# {n}\n{SOLUTION}")

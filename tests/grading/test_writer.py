@@ -21,7 +21,7 @@ from grading.nbgrader_api import load_config, open_api
 from grading.pipeline import grade_lab
 from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 WRONG = "def rms(x, dim): return x.pow(2).mean().sqrt()"
 PENALTY = """
 from nbgrader.plugins import BasePlugin
