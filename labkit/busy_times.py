@@ -7,7 +7,7 @@ from __future__ import annotations
 import bisect
 
 
-class Timeline:
+class BusyTimes:
     """A list of busy times, in order and without overlap. All in seconds."""
 
     def __init__(self) -> None:

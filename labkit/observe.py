@@ -25,8 +25,8 @@ from labkit.device import device, seed_all
 from labkit.limits import OverLimit, time_limit
 from labkit.measures import of_ranks
 from labkit.ranks import Comm, CommError, RankFailed, simulate
+from labkit.ranks.scheduler import Stopped
 from labkit.ranks.traffic import figures
-from labkit.ranks.turns import Stopped
 from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
 from labkit.tree import clone, part_of, plain, without_addresses

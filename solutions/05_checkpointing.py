@@ -29,7 +29,7 @@ from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint
 import labkit.figures
 from labkit import check, has_gpu, measure_step, progress, track_memory, track_ops
 from labkit.meters import measure_memory, measure_saved
-from labkit.simdevice import Machine, traced
+from labkit.simdevice import Machine, run_traced
 from labkit.units import in_bytes
 
 # %% [markdown]
@@ -560,7 +560,7 @@ SLOW = Machine(
 
 
 def copy_and_compute(n_streams: int, pinned: bool, wait: bool = True):
-    """A program for `traced`: three products, a copy beside them, and a product that needs both."""
+    """A program for `run_traced`: three products, a copy beside them, and a product that needs both."""
 
     def prepare(cuda, device):
         weight = torch.randn(SIZE, SIZE).to(device)
@@ -586,9 +586,9 @@ def copy_and_compute(n_streams: int, pinned: bool, wait: bool = True):
 # %% tags=["figure"]
 labkit.figures.gantt(
     {
-        "one stream": traced(copy_and_compute(1, pinned=True), SLOW).spans,
-        "two streams, not pinned": traced(copy_and_compute(2, pinned=False), SLOW).spans,
-        "two streams, pinned": traced(copy_and_compute(2, pinned=True), SLOW).spans,
+        "one stream": run_traced(copy_and_compute(1, pinned=True), SLOW).spans,
+        "two streams, not pinned": run_traced(copy_and_compute(2, pinned=False), SLOW).spans,
+        "two streams, pinned": run_traced(copy_and_compute(2, pinned=True), SLOW).spans,
     }
 )
 
@@ -602,9 +602,9 @@ labkit.figures.gantt(
 # yet. The simulator names the two that collide:
 
 # %%
-for race in traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=True).races:
+for race in run_traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=True).races:
     print(race)
-no_wait = traced(copy_and_compute(2, pinned=True, wait=False), SLOW)
+no_wait = run_traced(copy_and_compute(2, pinned=True, wait=False), SLOW)
 print(f"{no_wait.duration_s * 1e3:.1f} ms")
 
 # %% [markdown]
@@ -725,7 +725,7 @@ check("05-offload", offload_hooks)
 
 # %%
 def training_step(method: str, n_layers: int = 12, width: int = SIZE, n_tokens: int = 4 * SIZE):
-    """A program for `traced`: forward and backward through the layers."""
+    """A program for `run_traced`: forward and backward through the layers."""
 
     def prepare(cuda, device):
         weights = [
@@ -752,7 +752,9 @@ def training_step(method: str, n_layers: int = 12, width: int = SIZE, n_tokens: 
     return prepare
 
 
-steps = {name: traced(training_step(name), SLOW) for name in ("all kept", "save_on_cpu", "yours")}
+steps = {
+    name: run_traced(training_step(name), SLOW) for name in ("all kept", "save_on_cpu", "yours")
+}
 print(f"{'saved activations':18}{'device peak':>12}{'host peak':>12}{'time':>10}")
 for name, step in steps.items():
     host = "" if step.host_bytes is None else in_bytes(step.host_bytes)
@@ -777,7 +779,7 @@ b, rate, link = 4, SLOW.flops_per_s, SLOW.to_host_bytes_per_s
 print(f"b F / BW = {b * rate / link:.0f}")
 for width in (40, 80, 160, 320):
     kept, moved = (
-        traced(training_step(name, width=width, n_tokens=64), SLOW, simulate=True)
+        run_traced(training_step(name, width=width, n_tokens=64), SLOW, simulate=True)
         for name in ("all kept", "yours")
     )
     print(
@@ -910,7 +912,7 @@ for name, rig in RIGS.items():
 
 # %%
 def streamed(n_tokens: int, n_layers: int = 8, n_batches: int = 2):
-    """A program for `traced`: the layers on n_tokens in all, weights from the host."""
+    """A program for `run_traced`: the layers on n_tokens in all, weights from the host."""
 
     def prepare(cuda, device):
         weights = [(torch.randn(SIZE, SIZE) / SIZE**0.5).pin_memory() for _ in range(n_layers)]
@@ -927,7 +929,7 @@ def streamed(n_tokens: int, n_layers: int = 8, n_batches: int = 2):
 
 enough = tokens_to_hide(4, SLOW.flops_per_s, SLOW.to_device_bytes_per_s)
 runs = {
-    f"{n:,} tokens": traced(streamed(n), SLOW)
+    f"{n:,} tokens": run_traced(streamed(n), SLOW)
     for n in ((10, 40, 160) if not has_gpu() else (512, 2048, 8192))
 }
 print(f"enough on the slow device: {enough:.0f} tokens")

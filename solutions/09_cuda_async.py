@@ -43,11 +43,11 @@ from labkit.material.lab09 import load_trace
 from labkit.simdevice import (
     Machine,
     SimDevice,
-    either_device,
-    requests_of_commands,
-    requests_of_profile,
-    traced,
-    watch_timing,
+    alloc_events_of_commands,
+    alloc_events_of_profile,
+    auto_device,
+    probe_timing,
+    run_traced,
 )
 from labkit.units import in_bytes
 
@@ -69,7 +69,7 @@ SMALL = Machine(
     jitter=0.2,
 )
 n = 4096 if has_gpu() else 512
-with either_device(SMALL) as (cuda, device, now_s):
+with auto_device(SMALL) as (cuda, device, now_s):
     a = torch.randn(n, n).to(device)
     a @ a  # not measured: why the first call is special comes below
     cuda.synchronize()
@@ -211,7 +211,7 @@ SLOW = Machine(
     launch_s=3e-5,
 )
 watched = {
-    name: watch_timing(method, one_function, SLOW)
+    name: probe_timing(method, one_function, SLOW)
     for name, method in {
         "clock, not synchronized": clock_alone,
         "clock, synchronized, first call": clock_and_sync,
@@ -234,7 +234,7 @@ labkit.figures.timing_methods(watched, true_ms=0.4)
 # exceed.
 
 # %%
-with either_device(SMALL) as (cuda, device, now_s):
+with auto_device(SMALL) as (cuda, device, now_s):
     a = torch.randn(n, n).to(device)
     by_labkit = labkit.bench(lambda: a @ a, cuda, n_repeats=50)
     by_yours_ms = bench(lambda: a @ a, cuda, device, now_s, n_repeats=50)
@@ -338,7 +338,7 @@ def two_kernels(cuda, device):
     return program
 
 
-kernels_on_two_streams = traced(two_kernels, HALF_MS, simulate=True)
+kernels_on_two_streams = run_traced(two_kernels, HALF_MS, simulate=True)
 total_ms = sum(job_times_ms["two streams"])
 print("times of the two kernels:", ", ".join(f"{ms:.2f} ms" for ms in job_times_ms["two streams"]))
 print(
@@ -473,7 +473,7 @@ def feeder(ratio: float) -> Machine:
 
 
 def feeding(loop: Callable, n_batches: int = 8):
-    """A program for `traced`: the loop on n_batches."""
+    """A program for `run_traced`: the loop on n_batches."""
 
     def prepare(cuda, device):
         weight = torch.randn(WIDTH, WIDTH).to(device)
@@ -485,7 +485,7 @@ def feeding(loop: Callable, n_batches: int = 8):
 
 
 loops = {"one stream": in_one_stream, "yours": double_buffered}
-fed = {name: traced(feeding(loop), feeder(1.0)) for name, loop in loops.items()}
+fed = {name: run_traced(feeding(loop), feeder(1.0)) for name, loop in loops.items()}
 for name, run in fed.items():
     print(f"{name:12}{run.duration_s * 1e3:6.2f} ms, {len(run.races)} races")
 
@@ -503,7 +503,8 @@ ratios = (1 / 16, 1 / 4, 1, 4, 16)
 measured = {}
 for ratio in ratios:
     one, two = (
-        traced(feeding(loop), feeder(ratio), simulate=True).duration_s for loop in loops.values()
+        run_traced(feeding(loop), feeder(ratio), simulate=True).duration_s
+        for loop in loops.values()
     )
     measured[ratio] = one / two
 predicted = {2 ** (e / 4): overlap_speedup(8, 2 ** (e / 4), 1.0) for e in range(-16, 17)}
@@ -530,7 +531,7 @@ labkit.figures.overlap_gain(predicted, measured)
 
 # %%
 def two_products(n_streams: int):
-    """A program for `traced`: four products that do not need each other, on n_streams."""
+    """A program for `run_traced`: four products that do not need each other, on n_streams."""
 
     def prepare(cuda, device):
         x, weight = (torch.randn(ROWS, WIDTH).to(device) for _ in range(2))
@@ -549,7 +550,7 @@ def two_products(n_streams: int):
 
 
 for n_streams in (1, 2):
-    run = traced(two_products(n_streams), feeder(1.0))
+    run = run_traced(two_products(n_streams), feeder(1.0))
     print(f"{n_streams} stream{'s' * (n_streams > 1)}: {run.duration_s * 1e3:.2f} ms")
 
 # %% [markdown]
@@ -668,7 +669,7 @@ check("09-hidden-syncs", train)
 
 # %%
 def training(loop: Callable, n_steps: int = 6):
-    """A program for `traced`: n_steps of the loop, the fourth of them without a label."""
+    """A program for `run_traced`: n_steps of the loop, the fourth of them without a label."""
 
     def prepare(cuda, device):
         gen = torch.Generator().manual_seed(9)
@@ -683,7 +684,7 @@ def training(loop: Callable, n_steps: int = 6):
 
 NARROW = Machine(memory_bytes_per_s=8e9)
 waiting = {
-    name: traced(training(loop), NARROW, simulate=True)
+    name: run_traced(training(loop), NARROW, simulate=True)
     for name, loop in (("with waits", train_with_waits), ("yours", train))
 }
 for name, run in waiting.items():
@@ -980,7 +981,7 @@ def qlora_llama():
 tokens = torch.zeros(1, 512, dtype=torch.int64)
 with warnings.catch_warnings(action="ignore"):
     profile = measure_step(qlora_llama, {"input_ids": tokens, "labels": tokens}, n_steps=1)
-qlora_trace = requests_of_profile(profile)
+qlora_trace = alloc_events_of_profile(profile)
 qlora_rows = replay_trace(qlora_trace)
 qlora_peak, qlora_reserved_peak = (max(row[at] for row in qlora_rows) for at in (0, 1))
 print(f"{len(qlora_trace)} events; at most {qlora_peak / 1e9:.2f} GB allocated", end=", ")
@@ -1025,7 +1026,7 @@ def run_steps(n_steps: int, emptied: bool) -> tuple[list[float], list, int]:
     """(ms of each step, requests, how many of these are the set-up)."""
     with SimDevice(WITH_DRIVER) as sim:
         x = torch.ones(3_000_000).to(sim.device)
-        n_setup = len(requests_of_commands(sim.commands))
+        n_setup = len(alloc_events_of_commands(sim.commands))
         ends_ms = [1e3 * sim.now_s]
         for _ in range(n_steps):
             kept = [x[:size].neg() for size in range(500_000, 2_900_000, 300_000)]
@@ -1034,7 +1035,7 @@ def run_steps(n_steps: int, emptied: bool) -> tuple[list[float], list, int]:
                 sim.empty_cache()
             sim.synchronize()
             ends_ms.append(1e3 * sim.now_s)
-        requests = requests_of_commands(sim.commands)
+        requests = alloc_events_of_commands(sim.commands)
     return [end - start for start, end in itertools.pairwise(ends_ms)], requests, n_setup
 
 

@@ -25,7 +25,7 @@ ROOMS = (
     "tree",
     "formats",
     "units",
-    "timeline",
+    "busy_times",
     "shell",
     "limits",
     "interpreter",

@@ -23,7 +23,7 @@ from grading.worker.wire.tensor_bytes import form_of, pack, unpack
 from labkit.observe import observe_rank
 from labkit.ranks import Comm, CommError
 from labkit.ranks.collectives import Offer
-from labkit.ranks.turns import Stopped
+from labkit.ranks.scheduler import Stopped
 from labkit.spec import Case, Exercise, Observation, Tree
 from labkit.tree import leaves
 

@@ -10,14 +10,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from labkit.figures.canvas import DPI, OTHER, SHADE, LabFigure
-from labkit.simdevice import Span, WatchedTiming
+from labkit.simdevice import Span, TimingProbe
 
 LAUNCH, WAIT, KERNEL, FLUSH = "#009E73", "#b0b7bf", "#0072B2", "#9ecae1"
 HOST_ROW, DEVICE_ROW, BAR = 0, 1, 0.62
 ROWS_IN, FOOT_IN = 0.95, 0.9
 
 
-def timing_methods(watched: Mapping[str, WatchedTiming], true_ms: float) -> Figure:
+def timing_methods(watched: Mapping[str, TimingProbe], true_ms: float) -> Figure:
     """One timeline for each method, by title; what it measured is shaded, from a first mark to a second.
 
     true_ms: what a call takes by the device's own log.
@@ -45,7 +45,7 @@ def timing_methods(watched: Mapping[str, WatchedTiming], true_ms: float) -> Figu
     return figure
 
 
-def _draw(axes: Axes, one: WatchedTiming) -> None:
+def _draw(axes: Axes, one: TimingProbe) -> None:
     start_s = _start_s(one)
 
     def bar(row: int, span: Span, colour: str, **more: float) -> None:
@@ -73,12 +73,12 @@ def _draw(axes: Axes, one: WatchedTiming) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _start_s(one: WatchedTiming) -> float:
+def _start_s(one: TimingProbe) -> float:
     return min(
         (*(span.start_s for span in (*one.spans, *one.launches)), *one.clock_reads_s, *one.events_s), default=0.0
     )
 
 
-def _length_s(one: WatchedTiming) -> float:
+def _length_s(one: TimingProbe) -> float:
     ends_s = (*(span.end_s for span in one.spans), *one.clock_reads_s, *one.events_s)
     return max(ends_s, default=0.0) - _start_s(one)

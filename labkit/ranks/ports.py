@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from labkit.busy_times import BusyTimes
 from labkit.ranks.cluster import Cluster
-from labkit.timeline import Timeline
 
 
 class Ports:
@@ -17,7 +17,7 @@ class Ports:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lanes: dict[tuple[str, int], list[Timeline]] = defaultdict(list)
+        self._lanes: dict[tuple[str, int], list[BusyTimes]] = defaultdict(list)
 
     def place(self, src: int, dst: int, n_bytes: int, ready_s: float) -> tuple[float, float]:
         """When a message that could go at `ready_s` starts and when it has arrived; its ports are busy in between."""
@@ -39,8 +39,8 @@ class Ports:
             next(lane for lane in lanes if lane.next_free(start_s, duration_s) == start_s).take(start_s, duration_s)
         return start_s, start_s + duration_s
 
-    def _group(self, kind: str, number: int, count: int) -> list[Timeline]:
+    def _group(self, kind: str, number: int, count: int) -> list[BusyTimes]:
         lanes = self._lanes[kind, number]
         if not lanes:
-            lanes.extend(Timeline() for _ in range(count))
+            lanes.extend(BusyTimes() for _ in range(count))
         return lanes

@@ -24,7 +24,7 @@ import torch.distributed as dist
 
 from labkit.meters.comm import Call, CommLog, track_comm
 from labkit.ranks.errors import RemoteError
-from labkit.ranks.replay import Step
+from labkit.ranks.resimulation import RankStep
 from labkit.ranks.torch_comm import Note, TorchComm, note_file
 
 MARGIN_S = 60.0
@@ -60,7 +60,7 @@ class Done:
     """A rank's function returned; `result` is pickled. loaded: of WHEN_USED, what this rank has loaded."""
 
     result: bytes
-    steps: list[Step]
+    steps: list[RankStep]
     calls: list[Call]
     loaded: list[str]
 

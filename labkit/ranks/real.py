@@ -27,7 +27,7 @@ from labkit.ranks.comm import Comm
 from labkit.ranks.errors import CommError, RankFailed, RanksHung, RemoteError
 from labkit.ranks.pool import Ranks, shared_pool
 from labkit.ranks.process import Began, Done, Failed, Job, Printed, dumps, error_of
-from labkit.ranks.replay import replay
+from labkit.ranks.resimulation import resimulate
 from labkit.ranks.stacks import last_lines, stacks_of, trace_of, waiting_for
 from labkit.ranks.traffic import Traffic
 
@@ -89,7 +89,7 @@ def run_real(
         done = run.collect()
     for log in logs:
         log.calls.extend(call for one in done for call in one.calls)
-    return [pickle.loads(one.result) for one in done], replay([one.steps for one in done], cluster)
+    return [pickle.loads(one.result) for one in done], resimulate([one.steps for one in done], cluster)
 
 
 def check_possible(world_size: int, backend: str, timeout_s: float) -> None:

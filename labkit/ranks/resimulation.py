@@ -1,6 +1,6 @@
 """What a real rank did, step by step, done again on the simulator: so that both kinds of ranks are counted alike.
 
-The steps hold shapes and dtypes and no values; the tensors of a replay have no memory. The order in which a rank's
+The steps hold shapes and dtypes and no values; its tensors have no memory. The order in which a rank's
 own steps happened is kept, and that of different ranks follows from their messages.
 """
 
@@ -21,7 +21,7 @@ Form = tuple[tuple[int, ...], torch.dtype]
 
 
 @dataclass(frozen=True)
-class Step:
+class RankStep:
     """One thing that a rank did. kind: "send", "recv", "meet", "barrier", "compute", or "wait" for step `number`."""
 
     kind: str
@@ -43,14 +43,14 @@ def without_values(offer: Offer) -> Offer:
     return Offer(offer.name, inputs, outputs, offer.op, offer.src)
 
 
-def replay(steps: Sequence[Sequence[Step]], cluster: Cluster | None = None) -> Traffic:
+def resimulate(steps: Sequence[Sequence[RankStep]], cluster: Cluster | None = None) -> Traffic:
     """The traffic of ranks that took these steps. Raises CommError where they did not fit together, and it went
     unnoticed: a shape that differs at equal size, a message that nobody received.
     """
     return simulate(lambda comm: _again(comm, steps[comm.rank]), len(steps), cluster)[1]
 
 
-def _again(comm: Comm, steps: Sequence[Step]) -> None:
+def _again(comm: Comm, steps: Sequence[RankStep]) -> None:
     waits: dict[int, Callable[[], None]] = {}
     for number, step in enumerate(steps):
         if step.kind == "send":

@@ -20,7 +20,7 @@ class Stopped(BaseException):
     """Ends a rank whose run is over for a reason that lies elsewhere; `except Exception` does not swallow it."""
 
 
-class Turns:
+class Scheduler:
     """Takes turns between `world_size` ranks. Used for one run."""
 
     def __init__(self, world_size: int) -> None:

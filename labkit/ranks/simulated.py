@@ -17,8 +17,8 @@ from labkit.ranks.cluster import Cluster
 from labkit.ranks.collectives import Offer
 from labkit.ranks.comm import Comm
 from labkit.ranks.network import Network
+from labkit.ranks.scheduler import Scheduler
 from labkit.ranks.traffic import Traffic
-from labkit.ranks.turns import Turns
 
 
 def simulate(fn: Callable[[Comm], Any], world_size: int, cluster: Cluster | None = None) -> tuple[list[Any], Traffic]:
@@ -31,15 +31,15 @@ def simulate(fn: Callable[[Comm], Any], world_size: int, cluster: Cluster | None
     if world_size < 1:
         raise ValueError(f"world_size is {world_size}: there must be at least one rank")
     network = Network(world_size, cluster or Cluster())
-    turns = Turns(world_size)
+    scheduler = Scheduler(world_size)
     logs = open_logs()
     results: list[Any] = [None] * world_size
 
     def body(rank: int) -> None:
         with observed(logs):
-            results[rank] = fn(SimulatedComm(network, turns, rank))
+            results[rank] = fn(SimulatedComm(network, scheduler, rank))
 
-    turns.run(body)
+    scheduler.run(body)
     network.check_nothing_left()
     return results, network.traffic()
 
@@ -47,10 +47,10 @@ def simulate(fn: Callable[[Comm], Any], world_size: int, cluster: Cluster | None
 class SimulatedComm(Comm):
     """One rank's end of a network in this process."""
 
-    def __init__(self, network: Network, turns: Turns, rank: int) -> None:
+    def __init__(self, network: Network, scheduler: Scheduler, rank: int) -> None:
         super().__init__(rank, network.world_size)
         self._network = network
-        self._turns = turns
+        self._scheduler = scheduler
 
     @property
     def now_s(self) -> float:
@@ -58,44 +58,44 @@ class SimulatedComm(Comm):
         return self._network.clock_s[self.rank]
 
     def _start_send(self, tensor: torch.Tensor, dst: int) -> Callable[[], None]:
-        self._turns.check()
+        self._scheduler.check()
         number, need = self._network.send(self.rank, dst, tensor)
 
         def finish() -> None:
-            self._turns.wait(self.rank, need)
+            self._scheduler.wait(self.rank, need)
             self._network.sent(self.rank, dst, number)
 
         return finish
 
     def _start_recv(self, tensor: torch.Tensor, src: int) -> Callable[[], None]:
-        self._turns.check()
+        self._scheduler.check()
         number, need = self._network.post_receive(self.rank, src)
 
         def finish() -> None:
-            self._turns.wait(self.rank, need)
+            self._scheduler.wait(self.rank, need)
             tensor.detach().copy_(self._network.deliver(self.rank, src, number, tensor))
 
         return finish
 
     def _barrier(self) -> None:
-        self._turns.check()
+        self._scheduler.check()
         number, needs = self._network.enter_barrier(self.rank)
         for need in needs:
-            self._turns.wait(self.rank, need)
+            self._scheduler.wait(self.rank, need)
         self._network.leave_barrier(self.rank, number)
 
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
-        self._turns.check()
+        self._scheduler.check()
         number, needs = self._network.enter(self.rank, offer)
 
         def finish() -> None:
             for need in needs:
-                self._turns.wait(self.rank, need)
+                self._scheduler.wait(self.rank, need)
             for into, result in zip(offer.outputs, self._network.leave(self.rank, number)):
                 into.detach().copy_(result)
 
         return finish
 
     def _compute(self, seconds: float) -> None:
-        self._turns.check()
+        self._scheduler.check()
         self._network.clock_s[self.rank] += seconds

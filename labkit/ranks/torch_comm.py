@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from labkit.ranks.collectives import Offer
 from labkit.ranks.comm import Comm
-from labkit.ranks.replay import Step, form_of, without_values
+from labkit.ranks.resimulation import RankStep, form_of, without_values
 
 NOTE_BYTES = 128
 
@@ -55,7 +55,7 @@ class TorchComm(Comm):
 
     def __init__(self, device: torch.device, note: Note) -> None:
         super().__init__(dist.get_rank(), dist.get_world_size(), device)
-        self.steps: list[Step] = []
+        self.steps: list[RankStep] = []
         self._note = note
         self._batched = dist.get_backend() == "nccl"
         self._batch = _Batch()
@@ -67,36 +67,36 @@ class TorchComm(Comm):
     def _start_send(self, tensor: torch.Tensor, dst: int) -> Callable[[], None]:
         # A copy, because the sender may go on and change the tensor before it is gone.
         message = tensor.detach().clone(memory_format=torch.contiguous_format)
-        number = self._step(Step("send", dst, form_of(tensor)))
+        number = self._step(RankStep("send", dst, form_of(tensor)))
         wait = self._post(dist.isend, message, dst)
 
         def finish() -> None:
             # The message has to stay alive until it has gone.
             self._wait(wait, f"for rank {dst} to receive", message)
-            self._step(Step("wait", number=number))
+            self._step(RankStep("wait", number=number))
 
         return finish
 
     def _start_recv(self, tensor: torch.Tensor, src: int) -> Callable[[], None]:
         into = torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format)
-        number = self._step(Step("recv", src, form_of(tensor)))
+        number = self._step(RankStep("recv", src, form_of(tensor)))
         wait = self._post(dist.irecv, into, src)
 
         def finish() -> None:
             self._wait(wait, f"for a message from rank {src}")
-            self._step(Step("wait", number=number))
+            self._step(RankStep("wait", number=number))
             tensor.detach().copy_(into)
 
         return finish
 
     def _barrier(self) -> None:
-        self._step(Step("barrier"))
+        self._step(RankStep("barrier"))
         self._issue()
         with self._note.waiting("at a barrier for the others"):
             dist.barrier()
 
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
-        number = self._step(Step("meet", offer=without_values(offer)))
+        number = self._step(RankStep("meet", offer=without_values(offer)))
         self._issue()
         inputs = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in offer.inputs]
         results = [torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format) for tensor in offer.outputs]
@@ -113,16 +113,16 @@ class TorchComm(Comm):
 
         def finish() -> None:
             self._wait(work.wait, f"in {offer.name} for the others")
-            self._step(Step("wait", number=number))
+            self._step(RankStep("wait", number=number))
             for into, result in zip(offer.outputs, results):
                 into.detach().copy_(result / self.world_size if offer.op == "avg" else result)
 
         return finish
 
     def _compute(self, seconds: float) -> None:
-        self._step(Step("compute", seconds=seconds))
+        self._step(RankStep("compute", seconds=seconds))
 
-    def _step(self, step: Step) -> int:
+    def _step(self, step: RankStep) -> int:
         self.steps.append(step)
         return len(self.steps) - 1
 

@@ -4,46 +4,46 @@ It has the names of `torch.cuda`, so a function that takes `cuda` runs on either
 computed at once by the CPU, and only *when* it would have run is simulated.
 """
 
+from labkit.simdevice.alloc_events import alloc_events_of_commands, alloc_events_of_profile
 from labkit.simdevice.allocator import CachingAllocator, Figures, NoRoom, rounded, segment_size
+from labkit.simdevice.auto_device import auto_device
 from labkit.simdevice.commands import Command, as_plain, from_plain
 from labkit.simdevice.device import SimDevice
-from labkit.simdevice.either import either_device
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.races import Race
-from labkit.simdevice.replay import Replay, replay
-from labkit.simdevice.requests import requests_of_commands, requests_of_profile
+from labkit.simdevice.run_traced import TracedRun, run_traced
 from labkit.simdevice.streams import Event, NotReady, Stream
 from labkit.simdevice.syncs import implicit_syncs
+from labkit.simdevice.timeline import DeviceTimeline, timeline_of
+from labkit.simdevice.timing_probe import TimingProbe, probe_timing
 from labkit.simdevice.trace import Span, busy_s, save_trace
-from labkit.simdevice.traced import Traced, traced
-from labkit.simdevice.watched import WatchedTiming, watch_timing
 
 __all__ = [
     "CachingAllocator",
     "Command",
+    "DeviceTimeline",
     "Event",
     "Figures",
     "Machine",
     "NoRoom",
     "NotReady",
     "Race",
-    "Replay",
     "SimDevice",
     "Span",
     "Stream",
-    "Traced",
-    "WatchedTiming",
+    "TimingProbe",
+    "TracedRun",
+    "alloc_events_of_commands",
+    "alloc_events_of_profile",
     "as_plain",
+    "auto_device",
     "busy_s",
-    "either_device",
     "from_plain",
     "implicit_syncs",
-    "replay",
-    "requests_of_commands",
-    "requests_of_profile",
+    "probe_timing",
     "rounded",
+    "run_traced",
     "save_trace",
     "segment_size",
-    "traced",
-    "watch_timing",
+    "timeline_of",
 ]

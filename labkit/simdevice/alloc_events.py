@@ -10,26 +10,26 @@ from collections.abc import Iterable
 from labkit.meters import MemoryProfile
 from labkit.simdevice.commands import Command
 
-Request = tuple[str, int, int]
+AllocEvent = tuple[str, int, int]
 """("malloc", ticket, bytes), ("free", ticket, 0) or ("empty_cache", 0, 0)."""
 
 
-def requests_of_commands(commands: Iterable[Command]) -> list[Request]:
-    """What the commands ask for on the device; requests for nothing are left out."""
-    requests: list[Request] = []
+def alloc_events_of_commands(commands: Iterable[Command]) -> list[AllocEvent]:
+    """What the commands ask for on the device; those of no bytes are left out."""
+    events: list[AllocEvent] = []
     on_device: set[int] = set()
     for one in commands:
         if one.kind == "alloc" and one.place == "device" and one.nbytes:
             on_device.add(one.block)
-            requests.append(("malloc", one.block, one.nbytes))
+            events.append(("malloc", one.block, one.nbytes))
         elif one.kind == "free" and one.block in on_device:
-            requests.append(("free", one.block, 0))
+            events.append(("free", one.block, 0))
         elif one.kind == "empty":
-            requests.append(("empty_cache", 0, 0))
-    return requests
+            events.append(("empty_cache", 0, 0))
+    return events
 
 
-def requests_of_profile(profile: MemoryProfile) -> list[Request]:
+def alloc_events_of_profile(profile: MemoryProfile) -> list[AllocEvent]:
     """What a profiled block asked for; what was there before it comes first. Storages that were resized count as made.
 
     Of what comes and goes at the same operation, what goes comes first: it was let go while the next was prepared.

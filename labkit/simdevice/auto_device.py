@@ -15,7 +15,7 @@ from labkit.simdevice.machine import Machine
 
 
 @contextlib.contextmanager
-def either_device(machine: Machine) -> Iterator[tuple[Any, torch.device, Callable[[], float]]]:
+def auto_device(machine: Machine) -> Iterator[tuple[Any, torch.device, Callable[[], float]]]:
     """(what has the names of torch.cuda, the device, the host's clock in seconds) for the length of a block.
 
     machine: what to simulate where there is no GPU.

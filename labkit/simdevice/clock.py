@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from labkit.busy_times import BusyTimes
 from labkit.simdevice.cache import Cache
 from labkit.simdevice.commands import ALL, Command
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.trace import HOST, Span
-from labkit.timeline import Timeline
 
 
 class Clock:
@@ -28,7 +28,7 @@ class Clock:
         self.launches: list[Span] = []
         self._done_s: dict[int, float] = defaultdict(float)
         self._event_s: dict[int, float] = {}
-        self._engines: dict[str, Timeline] = defaultdict(Timeline)
+        self._engines: dict[str, BusyTimes] = defaultdict(BusyTimes)
         self._cache = Cache(machine.cache_bytes)
         self._loaded: set[str] = set()
         self._n_kernels = 0

@@ -1,6 +1,6 @@
 """What `torch.cuda` tells of memory, by the same names, for a simulated device.
 
-The figures are kept by the replay; nothing is counted here.
+The figures are kept by the timeline; nothing is counted here.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ class MemoryCounters:
     @property
     def allocator(self) -> CachingAllocator | None:
         """The allocator, where the machine has one."""
-        return self._state.replay.ledger.allocator
+        return self._state.timeline.ledger.allocator
 
     def memory_allocated(self, device: object = None) -> int:
         """Bytes of device memory in use: in blocks of the allocator where the machine has one, else by the byte."""
-        return self._state.replay.ledger.in_use_bytes()
+        return self._state.timeline.ledger.in_use_bytes()
 
     def max_memory_allocated(self, device: object = None) -> int:
         """The most bytes of device memory that were in use at once, since the last `reset_peak_memory_stats`."""
-        return self._state.replay.ledger.peak_bytes["device"]
+        return self._state.timeline.ledger.peak_bytes["device"]
 
     def memory_reserved(self, device: object = None) -> int:
         """Bytes of device memory that the allocator has from the driver; what is in use where there is no allocator."""
-        return self._state.replay.ledger.live_bytes[self._held_in]
+        return self._state.timeline.ledger.live_bytes[self._held_in]
 
     def max_memory_reserved(self, device: object = None) -> int:
         """The most bytes that were reserved at once, since the last `reset_peak_memory_stats`."""
-        return self._state.replay.ledger.peak_bytes[self._held_in]
+        return self._state.timeline.ledger.peak_bytes[self._held_in]
 
     def mem_get_info(self, device: object = None) -> tuple[int, int]:
         """Bytes that the driver could still give, and all that the device has."""
-        self._state.replay.ledger.settle()
+        self._state.timeline.ledger.settle()
         return self._state.machine.memory_bytes - self.memory_reserved(), self._state.machine.memory_bytes
 
     def memory_stats(self, device: object = None) -> dict[str, int]:
@@ -55,17 +55,17 @@ class MemoryCounters:
 
     def reset_peak_memory_stats(self, device: object = None) -> None:
         """Forget the peaks so far."""
-        self._state.replay.ledger.reset_peak()
+        self._state.timeline.ledger.reset_peak()
 
     @property
     def host_bytes(self) -> int:
         """Bytes of host memory in use, pinned or not, that were made for or by copies."""
-        return sum(self._state.replay.ledger.live_bytes[place] for place in ("pinned", "pageable"))
+        return sum(self._state.timeline.ledger.live_bytes[place] for place in ("pinned", "pageable"))
 
     @property
     def max_host_bytes(self) -> int:
         """The most pinned and the most pageable bytes of the host that were in use at once, added."""
-        return sum(self._state.replay.ledger.peak_bytes[place] for place in ("pinned", "pageable"))
+        return sum(self._state.timeline.ledger.peak_bytes[place] for place in ("pinned", "pageable"))
 
     @property
     def _held_in(self) -> str:

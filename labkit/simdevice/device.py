@@ -22,7 +22,7 @@ from labkit.simdevice.commands import ALL, Command
 from labkit.simdevice.counters import MemoryCounters
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.methods import methods_of
-from labkit.simdevice.mode import Watch
+from labkit.simdevice.mode import DeviceMode
 from labkit.simdevice.races import Race
 from labkit.simdevice.state import DEVICE, DeviceState
 from labkit.simdevice.streams import Event, Stream, stream_number
@@ -50,7 +50,7 @@ class SimDevice(MemoryCounters):
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             stack.enter_context(methods_of(self._state))
-            stack.enter_context(Watch(self._state))
+            stack.enter_context(DeviceMode(self._state))
             self._active = stack.pop_all()
         return self
 
@@ -135,7 +135,7 @@ class SimDevice(MemoryCounters):
     @property
     def clock(self) -> Clock:
         """The virtual clock."""
-        return self._state.replay.clock
+        return self._state.timeline.clock
 
     @property
     def now_s(self) -> float:
@@ -155,4 +155,4 @@ class SimDevice(MemoryCounters):
     @property
     def races(self) -> tuple[Race, ...]:
         """Missing waits found so far."""
-        return tuple(self._state.replay.races.found)
+        return tuple(self._state.timeline.races.found)

@@ -23,7 +23,7 @@ HOST_INDICES = {"index", "index_put", "index_put_", "_index_put_impl_"}
 """What takes tensors of indices from the host, also for a tensor of the device."""
 
 
-class Watch(Meter):
+class DeviceMode(Meter):
     """The dispatch mode of one simulated device."""
 
     def __init__(self, state: DeviceState) -> None:

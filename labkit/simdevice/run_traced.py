@@ -24,7 +24,7 @@ Prepare = Callable[[Any, torch.device], Callable[[], object]]
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedRun:
     """device_bytes: the peak, with what was there before. host_bytes: the peak, None where nobody counted."""
 
     spans: tuple[Span, ...]
@@ -34,7 +34,7 @@ class Traced:
     races: tuple[Race, ...]
 
 
-def traced(prepare: Prepare, machine: Machine, simulate: bool | None = None) -> Traced:
+def run_traced(prepare: Prepare, machine: Machine, simulate: bool | None = None) -> TracedRun:
     """What `prepare(cuda, device)()` did; making the program is not measured, only running it.
 
     simulate: whether to take the simulated device of that `machine`; None takes it where there is no GPU.
@@ -44,7 +44,7 @@ def traced(prepare: Prepare, machine: Machine, simulate: bool | None = None) -> 
     return _on_simulator(prepare, machine) if simulate else _on_gpu(prepare)
 
 
-def _on_simulator(prepare: Prepare, machine: Machine) -> Traced:
+def _on_simulator(prepare: Prepare, machine: Machine) -> TracedRun:
     with SimDevice(machine) as sim:
         program = prepare(sim, sim.device)
         sim.synchronize()
@@ -55,10 +55,10 @@ def _on_simulator(prepare: Prepare, machine: Machine) -> Traced:
         duration_s = sim.now_s - start_s
         del kept
     spans, races = sim.trace[n_spans:], sim.races[n_races:]
-    return Traced(spans, duration_s, sim.max_memory_allocated(), sim.max_host_bytes, races)
+    return TracedRun(spans, duration_s, sim.max_memory_allocated(), sim.max_host_bytes, races)
 
 
-def _on_gpu(prepare: Prepare) -> Traced:
+def _on_gpu(prepare: Prepare) -> TracedRun:
     program = prepare(torch.cuda, torch.device("cuda"))
     program()  # the first call pays for loading kernels and for pinning memory
     torch.cuda.synchronize()
@@ -70,7 +70,7 @@ def _on_gpu(prepare: Prepare) -> Traced:
     del kept
     spans = spans_of(profile.events())
     duration_s = max((span.end_s for span in spans), default=0.0) - min((span.start_s for span in spans), default=0.0)
-    return Traced(spans, duration_s, torch.cuda.max_memory_allocated(), None, ())
+    return TracedRun(spans, duration_s, torch.cuda.max_memory_allocated(), None, ())
 
 
 def spans_of(events: Iterable[Any]) -> tuple[Span, ...]:

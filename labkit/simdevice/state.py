@@ -10,8 +10,8 @@ import torch
 from labkit.simdevice.allocator import NoRoom
 from labkit.simdevice.commands import Command, Place
 from labkit.simdevice.machine import Machine
-from labkit.simdevice.replay import Replay
 from labkit.simdevice.storages import Storages
+from labkit.simdevice.timeline import DeviceTimeline
 
 DEVICE = torch.device("ipu")
 """A device type that PyTorch knows by name and never touches: what `x.device` says of the simulated device."""
@@ -32,13 +32,13 @@ class DeviceState:
         self.makes_on_device = False
         self.commands: list[Command] = []
         self.storages = Storages(on_free=lambda number: self.issue(Command("free", block=number)))
-        self.replay = Replay(machine)
+        self.timeline = DeviceTimeline(machine)
         self.current_stream = 0
         self._n_events = 0
 
     def issue(self, command: Command) -> None:
         """Take a command from the host."""
-        self.replay.run(command)
+        self.timeline.run(command)
         self.commands.append(command)
 
     def new_event(self) -> int:
@@ -49,8 +49,8 @@ class DeviceState:
     def allocated(self, tensor: torch.Tensor, place: Place) -> None:
         """Know new memory. Raises OutOfMemory where the device has not so much left."""
         nbytes = tensor.untyped_storage().nbytes()
-        if place == "device" and self.replay.ledger.allocator is None:
-            free_bytes = self.machine.memory_bytes - self.replay.ledger.in_use_bytes()
+        if place == "device" and self.timeline.ledger.allocator is None:
+            free_bytes = self.machine.memory_bytes - self.timeline.ledger.in_use_bytes()
             if nbytes > free_bytes:
                 raise OutOfMemory(
                     f"{self.machine.name} is out of memory: {nbytes:,} bytes were asked for, and {free_bytes:,} of "

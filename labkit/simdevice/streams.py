@@ -52,7 +52,7 @@ class Stream:
 
     def query(self) -> bool:
         """Whether the work queued on this stream is done, now, in the host's time."""
-        clock = self._state.replay.clock
+        clock = self._state.timeline.clock
         return clock.done_s(self.number) <= clock.host_s
 
     def __repr__(self) -> str:
@@ -83,14 +83,14 @@ class Event:
 
     def query(self) -> bool:
         """Whether the event has happened, now, in the host's time. True if it was never recorded, as on CUDA."""
-        clock = self._state.replay.clock
+        clock = self._state.timeline.clock
         return (clock.event_s(self._number) or 0.0) <= clock.host_s
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this event to `end_event`. Raises RuntimeError where there is no such time yet."""
         if not (self._enable_timing and end_event._enable_timing):
             raise RuntimeError("both events must be made with enable_timing=True")
-        times_s = [self._state.replay.clock.event_s(event._number) for event in (self, end_event)]
+        times_s = [self._state.timeline.clock.event_s(event._number) for event in (self, end_event)]
         if None in times_s:
             raise RuntimeError("both events must be recorded before the time between them can be asked")
         if not (self.query() and end_event.query()):

@@ -14,7 +14,7 @@ from labkit.simdevice.memory import Ledger
 from labkit.simdevice.races import Races
 
 
-class Replay:
+class DeviceTimeline:
     """clock: spans and the host's time; ledger: bytes; races: what was found. Fed one command at a time."""
 
     def __init__(self, machine: Machine) -> None:
@@ -29,9 +29,9 @@ class Replay:
         self.races.run(command)
 
 
-def replay(commands: Iterable[Command], machine: Machine) -> Replay:
+def timeline_of(commands: Iterable[Command], machine: Machine) -> DeviceTimeline:
     """Run a whole list of commands. Raises KeyError or ValueError where they make no sense together."""
-    result = Replay(machine)
+    result = DeviceTimeline(machine)
     for command in commands:
         result.run(command)
     return result

@@ -1,4 +1,4 @@
-"""Watch a way of timing at work on a simulated device: what it read, and what went on meanwhile."""
+"""What a way of timing does on a simulated device: what it reads, and what the device does meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Measure = Callable[[Callable[[], object], Any, torch.device, Callable[[], float]
 
 
 @dataclass(frozen=True)
-class WatchedTiming:
+class TimingProbe:
     """clock_reads_s: when the host's clock was read; events_s: when the device passed each event, as recorded."""
 
     read_ms: float
@@ -27,9 +27,9 @@ class WatchedTiming:
     events_s: tuple[float, ...]
 
 
-def watch_timing(
+def probe_timing(
     measure: Measure, prepare: Callable[[torch.device], Callable[[], object]], machine: Machine
-) -> WatchedTiming:
+) -> TimingProbe:
     """Let `measure` time the function that `prepare(device)` makes, on a fresh device of that machine."""
     reads_s: list[float] = []
     with SimDevice(machine) as sim:
@@ -47,4 +47,4 @@ def watch_timing(
         sim.synchronize()
         records = [one.event for one in sim.commands[n_commands:] if one.kind == "record"]
         events_s = tuple(sim.clock.event_s(event) for event in records)
-    return WatchedTiming(read_ms, spans, sim.launches[n_launches:], tuple(reads_s), events_s)
+    return TimingProbe(read_ms, spans, sim.launches[n_launches:], tuple(reads_s), events_s)

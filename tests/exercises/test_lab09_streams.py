@@ -15,7 +15,7 @@ from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab09.hidden_syncs import reference
 from labkit.oracles.lab09.overlap import true_speedup
-from labkit.simdevice import Machine, SimDevice, traced
+from labkit.simdevice import Machine, SimDevice, run_traced
 from labkit.spec import Observation
 from tests.exercises.harness import TESTS, answers_in, public_verdict, solution_of
 
@@ -126,7 +126,7 @@ def test_on_a_gpu_the_results_are_right_and_copies_run_beside_kernels() -> None:
 
         return program
 
-    spans = traced(prepare, Machine(), simulate=False).spans
+    spans = run_traced(prepare, Machine(), simulate=False).spans
     for batch, result in zip(batches, results, strict=True):
         assert torch.equal(result, batch.cuda() @ weight.cuda())
     copies = [span for span in spans if span.kind == "to device"]

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from labkit import figures
-from labkit.simdevice import Machine, Span, traced
-from labkit.simdevice.traced import spans_of
+from labkit.simdevice import Machine, Span, run_traced
+from labkit.simdevice.run_traced import spans_of
 
 SLOW = Machine(flops_per_s=2e9, to_device_bytes_per_s=1e8, to_host_bytes_per_s=1e8)
 
@@ -30,7 +30,7 @@ def products(n: int):
 
 
 def test_it_shows_the_trace_that_it_is_given() -> None:
-    traces = {f"{n} products": traced(products(n), SLOW, simulate=True).spans for n in (1, 3)}
+    traces = {f"{n} products": run_traced(products(n), SLOW, simulate=True).spans for n in (1, 3)}
     figure = figures.gantt(traces)
     for axes, (title, spans) in zip(figure.axes, traces.items(), strict=True):
         assert axes.get_title(loc="left").startswith(title)
@@ -41,7 +41,7 @@ def test_it_shows_the_trace_that_it_is_given() -> None:
 
 
 def test_every_text_is_on_the_page() -> None:
-    figure = figures.gantt({f"program {n}": traced(products(n), SLOW, simulate=True).spans for n in (1, 3, 40)})
+    figure = figures.gantt({f"program {n}": run_traced(products(n), SLOW, simulate=True).spans for n in (1, 3, 40)})
     figure.draw_without_rendering()
     page = figure.bbox.padded(2)
     for axes in figure.axes:
@@ -58,7 +58,7 @@ def test_a_single_trace_and_an_empty_one() -> None:
 
 
 def test_a_program_is_measured_without_what_prepares_it() -> None:
-    done = traced(products(2), SLOW, simulate=True)
+    done = run_traced(products(2), SLOW, simulate=True)
     assert [span.name for span in done.spans if span.kind != "host waits"] == ["mm", "mm", "copy to host"]
     assert done.device_bytes == 3 * 64 * 64 * 4 and done.host_bytes == 64 * 64 * 4 and done.races == ()
     assert done.duration_s == pytest.approx(2 * 2 * 64**3 / 2e9 + 64 * 64 * 4 / 1e8, rel=0.1)
@@ -109,7 +109,7 @@ def test_a_gpu_s_default_stream_is_called_so_and_regions_are_no_kernels() -> Non
 
         return program
 
-    spans = traced(prepare, SLOW, simulate=False).spans
+    spans = run_traced(prepare, SLOW, simulate=False).spans
     # A product may take several kernels.
     assert list(dict.fromkeys(span.lane for span in spans)) == ["stream 1", "default stream"]
     assert spans[-1].kind == "to host" and all("region" not in span.name for span in spans)

@@ -7,7 +7,7 @@ import torch
 
 from labkit import figures
 from labkit.figures.overlap import CAUSES, cause_of
-from labkit.simdevice import Machine, Span, traced
+from labkit.simdevice import Machine, Span, run_traced
 
 
 def asking(cuda, device):
@@ -33,7 +33,7 @@ def test_the_gain_is_the_students_formula_and_runs() -> None:
 
 
 def test_every_wait_is_drawn_with_its_cause() -> None:
-    run = traced(asking, Machine(), simulate=True)
+    run = run_traced(asking, Machine(), simulate=True)
     waits = [span for span in run.spans if span.kind == "host waits"]
     assert [cause_of(span) for span in waits] == [".item(), float(), if", "index by a mask", "copy that blocks"]
     figure = figures.host_waits({"mine": run.spans, "none": ()})

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from labkit import figures
-from labkit.simdevice import CachingAllocator, Machine, watch_timing
+from labkit.simdevice import CachingAllocator, Machine, probe_timing
 from labkit.spec import MiB
 
 SLOW = Machine(memory_bytes_per_s=1e9, cache_bytes=2**18, cache_bytes_per_s=4e9, first_call_s=6e-4, launch_s=3e-5)
@@ -34,8 +34,8 @@ def by_events(fn, cuda, device, now_s) -> float:
 
 def test_each_method_has_its_timeline_with_its_reading() -> None:
     watched = {
-        "clock": watch_timing(by_clock, one_function, SLOW),
-        "events": watch_timing(by_events, one_function, SLOW),
+        "clock": probe_timing(by_clock, one_function, SLOW),
+        "events": probe_timing(by_events, one_function, SLOW),
     }
     figure = figures.timing_methods(watched, true_ms=0.4)
     clock, events = figure.axes
@@ -90,7 +90,7 @@ def test_nothing_to_draw_is_said(draw) -> None:
 
 
 def test_every_text_is_on_the_page() -> None:
-    figure = figures.timing_methods({f"method {n}": watch_timing(by_events, one_function, SLOW) for n in range(4)}, 0.4)
+    figure = figures.timing_methods({f"method {n}": probe_timing(by_events, one_function, SLOW) for n in range(4)}, 0.4)
     figure.draw_without_rendering()
     page = figure.bbox.padded(2)
     for axes in figure.axes:

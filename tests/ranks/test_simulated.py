@@ -13,7 +13,7 @@ import torch
 import labkit
 from labkit.limits import OverLimit, time_limit
 from labkit.ranks import UNIT, Comm, CommError, RankFailed, simulate
-from labkit.ranks.turns import Stopped
+from labkit.ranks.scheduler import Stopped
 from tests.ranks.algorithms import ALL, bytes_of, ring, rounds_of
 
 

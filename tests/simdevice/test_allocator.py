@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from labkit.simdevice import CachingAllocator, Machine, NoRoom, SimDevice, as_plain, from_plain, replay
+from labkit.simdevice import CachingAllocator, Machine, NoRoom, SimDevice, as_plain, from_plain, timeline_of
 from labkit.spec import KiB, MiB
 
 
@@ -126,7 +126,7 @@ def test_the_device_pays_for_segments_and_waits_before_one_goes() -> None:
         stats = sim.memory_stats()
     assert (stats["num_device_alloc"], stats["num_device_free"]) == (1, 1)
     assert [span.name for span in sim.trace if span.stream < 0] == ["cudaMalloc", "cudaFree"]
-    again = replay(from_plain(as_plain(sim.commands)), COSTLY)
+    again = timeline_of(from_plain(as_plain(sim.commands)), COSTLY)
     assert again.clock.host_s == sim.now_s
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 import torch
 
-from labkit.simdevice import Machine, SimDevice, as_plain, busy_s, from_plain, replay, save_trace
-from labkit.timeline import Timeline
+from labkit.busy_times import BusyTimes
+from labkit.simdevice import Machine, SimDevice, as_plain, busy_s, from_plain, save_trace, timeline_of
 
 # A kernel on 1000 float32 takes 8 ms, a copy of them 4 ms, and the host 1 ms to launch any.
 MACHINE = Machine(
@@ -128,14 +128,14 @@ def test_reading_a_value_waits_for_it() -> None:
 
 
 def test_an_engine_runs_one_thing_at_a_time_and_fills_gaps() -> None:
-    engine = Timeline()
+    engine = BusyTimes()
     assert [engine.place(*job) for job in ((0, 2), (5, 2), (0, 3), (0, 1), (1, 1))] == [0, 5, 2, 7, 8]
 
 
 def test_the_same_commands_replayed_give_the_same_times(tmp_path) -> None:
     with SimDevice(MACHINE) as sim:
         (torch.zeros(64, 64).to(sim.device) @ torch.ones(64, 64).to(sim.device)).sum().item()
-    again = replay(from_plain(json.loads(json.dumps(as_plain(sim.commands)))), MACHINE)
+    again = timeline_of(from_plain(json.loads(json.dumps(as_plain(sim.commands)))), MACHINE)
     assert tuple(again.clock.spans) == sim.trace and again.clock.host_s == sim.now_s
     assert busy_s(sim.trace, "kernel", "to device") == pytest.approx(
         sim.trace[-1].end_s - 2 * MACHINE.launch_s, abs=3e-3

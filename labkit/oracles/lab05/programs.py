@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from labkit.simdevice import Command, Machine, Race, Span, from_plain, replay
-from labkit.simdevice.replay import Replay
+from labkit.simdevice import Command, Machine, Race, Span, from_plain, timeline_of
+from labkit.simdevice.timeline import DeviceTimeline
 from labkit.spec import Hint
 
 MOST_COMMANDS = 20_000
@@ -67,7 +67,7 @@ def program(got: dict, machine: Machine) -> Program:
     if len(got["commands"]) > MOST_COMMANDS:
         raise ValueError("far more commands than the work takes")
     commands, n_before = from_plain(got["commands"]), got["n_before"]
-    result: Replay = replay(commands[:n_before], machine)
+    result: DeviceTimeline = timeline_of(commands[:n_before], machine)
     start_s, n_spans, n_races = result.clock.host_s, len(result.clock.spans), len(result.races.found)
     sizes = {one.block: one.nbytes for one in commands if one.kind == "alloc"}
     result.ledger.reset_peak()

@@ -9,7 +9,7 @@ from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab09.overlap import Feed, layer, machine_of
 from labkit.oracles.lab05.programs import Program, first_race, program
 from labkit.oracles.lab09.logs import host_waits, own_commands
-from labkit.simdevice import Command, Machine, replay
+from labkit.simdevice import Command, Machine, timeline_of
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
@@ -42,7 +42,7 @@ def takes_s(n_batches: int, copy_s: float, kernels_s: float, overlapped: bool) -
     """On a simulated machine without latencies, whose units take these times."""
     rates = [1 / seconds if seconds else math.inf for seconds in (kernels_s, copy_s)]
     machine = Machine("asked", rates[0], math.inf, rates[1], rates[1], 0.0, 0.0, 0.0)
-    return replay(pipeline(n_batches, overlapped), machine).clock.done_s()
+    return timeline_of(pipeline(n_batches, overlapped), machine).clock.done_s()
 
 
 def true_speedup(asked: tuple[int, float, float]) -> float:
