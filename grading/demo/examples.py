@@ -1,15 +1,20 @@
-"""The answers under `tests/` that are known to be wrong or right: `FOLDER/NN-slug/what_it_does.py`.
+"""The answers under `tests/` that are known to be wrong or right: `FOLDER/NN-slug/what_it_does`, `.py` or `.patch`.
 
 The first line of a wrong one is `# hint: …`, a piece of the hint that the student must read; that of a right one may be
-a comment on what is unusual about it. Neither is part of the answer. Nothing is run here.
+a comment on what is unusual about it. A patch says in its second line what it changes, `# base: solution` or
+`# base: right/name`, an answer of the same exercise. None of these lines is part of the answer. Nothing is run here.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from grading.demo.patches import PatchError, hunks_of, patched
+
 TESTS = Path(__file__).resolve().parents[2] / "tests"
+SOLUTIONS = TESTS.parent / "solutions"
 
 
 @dataclass(frozen=True)
@@ -27,19 +32,58 @@ class Example:
 
 def examples(folder: str, exercise: str) -> tuple[Example, ...]:
     """Those of one exercise in "wrong" or "right", by name."""
-    return tuple(_read(path) for path in sorted((TESTS / folder / exercise).glob("*.py")))
+    paths = sorted((TESTS / folder / exercise).glob("*.p*"), key=lambda path: path.stem)
+    return tuple(_read(path) for path in paths if path.suffix in (".py", ".patch"))
 
 
 def example(folder: str, path: str) -> Example:
     """One of them: example("wrong", "02-sums/sorted_by_value"). Raises FileNotFoundError where there is none."""
-    return _read(TESTS / folder / f"{path}.py")
+    whole = TESTS / folder / f"{path}.py"
+    patch = whole.with_suffix(".patch")
+    return _read(patch if patch.exists() else whole)
+
+
+def cell_of(lab: str, grade_id: str) -> str:
+    """A cell of the course source by its id, `cell_of("02", "02-sums")`: the only place where a solution stands."""
+    (source,) = SOLUTIONS.glob(f"{lab}_*.py")
+    pattern = rf'# %%[^\n]*"grade_id": "{grade_id}"[^\n]*\n(.*?)(?=\n# %%|\Z)'
+    return re.search(pattern, source.read_text(encoding="utf-8"), re.DOTALL)[1]
+
+
+def solution_of(exercise: str) -> str:
+    """The solution of an exercise as a student would type it, without the lines that mark it as one."""
+    lines = cell_of(exercise[:2], exercise).strip("\n").splitlines()
+    return "\n".join(line for line in lines if not line.strip().startswith("### ")) + "\n"
 
 
 def _read(path: Path) -> Example:
-    text = path.read_text(encoding="utf-8")
-    first, _, rest = text.partition("\n")
+    """Raises PatchError, or ValueError where the first line is not as it should be; both name the file."""
+    exercise, first, _, rest = path.parent.name, *path.read_text(encoding="utf-8").partition("\n")
     if path.parents[1].name == "right":
-        return Example(path.parent.name, path.stem, rest if first.startswith("#") else text)
+        return Example(exercise, path.stem, rest if first.startswith("#") else f"{first}\n{rest}")
     if not first.startswith("# hint: "):
         raise ValueError(f"{path}: the first line must be `# hint: …`, a part of the hint that this answer gets")
-    return Example(path.parent.name, path.stem, rest, first.removeprefix("# hint: "))
+    if path.suffix == ".patch":
+        rest = _patched(path, rest)
+    return Example(exercise, path.stem, rest, first.removeprefix("# hint: "))
+
+
+def _patched(path: Path, rest: str) -> str:
+    """The answer that a patch describes, without its first line."""
+    second, _, changes = rest.partition("\n")
+    base = second.removeprefix("# base: ")
+    called = base if base == "solution" else f"{base}.py"
+    try:
+        text = solution_of(path.parent.name) if base == "solution" else _whole(path, base)
+        return patched(text, hunks_of(changes, first=3), called=f"the {called}" if base == "solution" else called)
+    except PatchError as error:
+        raise PatchError(f"{path}: {error}") from None
+
+
+def _whole(path: Path, base: str) -> str:
+    """The answer "right/name" or "wrong/name" of the same exercise, which is no patch itself."""
+    folder, _, name = base.partition("/")
+    found = TESTS / folder / path.parent.name / f"{name}.py"
+    if not found.is_file():
+        raise PatchError(f"line 2: `# base: …` must be solution, or right/NAME of a NAME.py; there is no {base}.py")
+    return _read(found).source

@@ -6,9 +6,9 @@ Trusted answers only: the supervised path has tests of its own.
 from __future__ import annotations
 
 import linecache
-import re
 from pathlib import Path
 
+from grading.demo.examples import cell_of, solution_of
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
 from labkit.check import Verdict, examine, judge
@@ -18,6 +18,7 @@ from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import Observation, Trouble
 
+__all__ = ["TESTS", "answers_in", "hidden_verdict", "public_verdict", "solution_of"]
 TESTS = Path(__file__).resolve().parents[1]
 SECRET = Secret(b"a course key for the tests", "lab", "ada", "first")
 
@@ -28,7 +29,7 @@ def answers_in(exercise_id: str, source: str) -> dict[str, object]:
     if all(answer.kind == "text" for answer in answers):
         return {answer.name: source for answer in answers}
     namespace: dict[str, object] = {"__name__": "__main__"}
-    exec(_cell(exercise_id[:2], f"{exercise_id[:2]}-setup"), namespace)
+    exec(cell_of(exercise_id[:2], f"{exercise_id[:2]}-setup"), namespace)
     # Triton reads a kernel's source where Python keeps that of cells.
     linecache.cache["<answer>"] = (len(source), None, source.splitlines(keepends=True), "<answer>")
     exec(compile(source, "<answer>", "exec"), namespace)
@@ -63,14 +64,3 @@ def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, watch
         if runs[-1].trouble and runs[-1].trouble.kind != "raised":
             break
     return judge(exercise, oracle_of(exercise_id), runs, hidden.expect, n_cases=len(cases))
-
-
-def solution_of(exercise_id: str) -> str:
-    """The solution cell of an exercise, from the course source: the only place where it stands."""
-    return _cell(exercise_id[:2], exercise_id)
-
-
-def _cell(lab: str, grade_id: str) -> str:
-    (source,) = (TESTS.parent / "solutions").glob(f"{lab}_*.py")
-    pattern = rf'# %%[^\n]*"grade_id": "{grade_id}"[^\n]*\n(.*?)(?=\n# %%|\Z)'
-    return re.search(pattern, source.read_text(), re.DOTALL)[1]
