@@ -20,12 +20,12 @@ from benchmarks import _alone
 from benchmarks._meter import MiB, Timed, full_marks, run_ours, run_stock
 from benchmarks._submissions import TRIVIAL, Class, make_course, mixed_class, right_class
 from grading.isolation.probe import try_tier
-from grading.isolation.tiers import BWRAP, KERNEL, NONE, isolates
+from grading.isolation.tiers import BWRAP, KERNEL, LAYERED, NONE, isolates
 from grading.terminal import table
 from labkit import exercises
 
 LABS = {"02": "02", "trivial": TRIVIAL}
-TIERS = (KERNEL.name, BWRAP.name, NONE.name)
+TIERS = (LAYERED.name, KERNEL.name, BWRAP.name, NONE.name)
 STOCK_OF_100 = {"02": 12, "trivial": 100}
 """How many of a hundred stock grades: it takes long over a large lab, and as long over each."""
 

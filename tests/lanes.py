@@ -11,7 +11,15 @@ from typing import NoReturn
 
 import pytest
 
+from grading.isolation.tiers import ISOLATING
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+EVERY_TIER = [
+    pytest.param(tier.name, marks=[pytest.mark.slow] if tier.sandbox_per_submission else []) for tier in ISOLATING
+]
+"""For `parametrize` and for fixtures. What the slow one does the others do too, each a part of it."""
 
 
 def missing(what: str, why: str, fix: str) -> NoReturn:

@@ -1,7 +1,8 @@
-"""The command that starts a worker in a sandbox of bubblewrap's, a fresh one for each submission.
+"""The command that starts a worker in a sandbox of bubblewrap's.
 
-bubblewrap makes the namespaces and the view of the files; what a job gives up beyond that it gives up itself, as in
-the kernel tier. Ranks of one exercise are kept from one another by namespaces within the sandbox.
+bubblewrap makes the sandbox's namespaces and its view of the files; what a job gives up beyond that it gives up itself,
+as in the kernel tier. Within the sandbox, ranks of one exercise and, where the tier has it so, jobs of several
+submissions are kept from one another by namespaces of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from grading.worker.confine.plan import Plan
 
 PROGRAM = "bwrap"
 _ANYBODY = ("CAP_SYS_ADMIN",)
-"""The worker gives ranks namespaces of their own. No job keeps this."""
+"""The worker gives ranks, and jobs where the tier says so, namespaces of their own. No job keeps any of these."""
+_OWN_NETWORKS = ("CAP_NET_ADMIN",)
+"""Where each job has a network of its own, somebody has to switch its loopback interface on."""
 _AS_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN", "CAP_SYS_PTRACE", "CAP_SETPCAP")
 """Root's worker starts jobs under users of their own, ends them and reads their memory figures; no more."""
 
@@ -30,7 +33,8 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
     as_root = os.geteuid() == 0
     args += [] if as_root else ["--unshare-user"]
     args += ["--cap-drop", "ALL"]
-    for capability in (*_ANYBODY, *(_AS_ROOT if as_root else ())):
+    own_networks = _OWN_NETWORKS if plan.tier.own_namespaces_per_job else ()
+    for capability in (*_ANYBODY, *own_networks, *(_AS_ROOT if as_root else ())):
         args += ["--cap-add", capability]
     size = str(plan.limits.disk_bytes)
     args += [

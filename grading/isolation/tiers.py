@@ -13,17 +13,23 @@ from grading.worker.confine.tier import Tier
 AUTO = "auto"
 """What is asked for by one who leaves the choice to us."""
 NONE = Tier("none")
+LAYERED = Tier("layered", in_bubblewrap=True, own_namespaces_per_job=True)
+"""One sandbox for each worker, and in it for each job all that the kernel tier does."""
 BWRAP = Tier("bwrap", in_bubblewrap=True, sandbox_per_submission=True)
 KERNEL = Tier("kernel", enters_namespaces=True, own_namespaces_per_job=True)
-ISOLATING = (BWRAP, KERNEL)
-"""In the order in which "auto" tries them: a program that many rely on, then our own."""
+ISOLATING = (LAYERED, BWRAP, KERNEL)
+"""In the order in which "auto" tries them: those whose outer wall is a program that many rely on, then our own."""
 TIERS = tuple(tier.name for tier in ISOLATING)
 """The names of the tiers that isolate."""
 CHOICES = (AUTO, *TIERS, NONE.name)
 """What may be asked for."""
+_INSTALL = (
+    "install bubblewrap (Debian, Ubuntu: apt install bubblewrap), use Linux 5.13 or newer with Landlock, "
+    "and allow user namespaces if not root"
+)
 FIXES = {
-    BWRAP: "install bubblewrap (Debian, Ubuntu: apt install bubblewrap), use Linux 5.13 or newer with Landlock, "
-    "and allow user namespaces if not root",
+    LAYERED: _INSTALL,
+    BWRAP: _INSTALL,
     KERNEL: "use Linux 5.13 or newer with Landlock, as root or with user namespaces allowed "
     "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)",
 }

@@ -41,7 +41,7 @@ SMALL = {
 }
 WAYS = (handins.perfect, handins.partly_wrong, handins.own_style, handins.partly_wrong)
 
-WORKERS = {"kernel": 2, "bwrap": 4}
+WORKERS = {"layered": 3, "kernel": 2, "bwrap": 4}
 """How many to grade the small class with in each tier; each order is another one."""
 
 

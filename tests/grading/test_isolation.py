@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from grading.errors import UserError
-from grading.isolation import probe, select_tier, selection
+from grading.isolation import bwrap, probe, select_tier, selection
 from grading.isolation.plan import layout
 from grading.isolation.probe import Finding, _try, try_tier
 from grading.isolation.tiers import TIERS
@@ -24,14 +25,14 @@ from grading.worker.protocol.steps import RunCode, step_to_tree
 from grading.worker.seal import Seal
 from grading.worker.wire.frames import Channel, Closed
 from labkit import exercises
-from tests.lanes import require_tier
+from tests.lanes import EVERY_TIER, require_tier
 
 SMALL = Limits(memory_bytes=768 * MiB)
 WITHIN_S = 30.0
 Do = Callable[..., object]
 
 
-@pytest.fixture(scope="module", params=TIERS)
+@pytest.fixture(scope="module", params=EVERY_TIER)
 def server(request) -> Iterator[Sandbox]:
     with Sandbox(require_tier(request.param), preload=("torch", "grading.worker.job"), limits=SMALL) as server:
         yield server
@@ -277,6 +278,18 @@ def test_the_probe_has_teeth() -> None:
     )
 
 
+def test_without_its_inner_wall_the_layered_tier_does_not_work(monkeypatch) -> None:
+    """What makes the namespaces of a job is taken from its worker; the sandbox around it stands as before."""
+    require_tier("layered")
+    probe._working.cache_clear()
+    with monkeypatch.context() as lacking:
+        lacking.setattr(bwrap, "_ANYBODY", ())
+        found = try_tier("layered")
+    reason = r"it could not be set up: .*PermissionError: \[Errno 1\] clone: Operation not permitted"
+    assert not found.works and re.fullmatch(reason, found.reason) and "bubblewrap" in found.fix
+    assert try_tier("layered").works
+
+
 def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
     tried = []
 
@@ -324,17 +337,20 @@ def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
 def test_auto_takes_the_strongest_that_works(monkeypatch) -> None:
     monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, tier == "kernel", "why", "fix"))
     assert select_tier("auto") == "kernel"
-    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, True))
+    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, tier != "layered", "why", "fix"))
     assert select_tier("auto") == "bwrap"
+    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, True))
+    assert select_tier("auto") == "layered"
 
 
 def test_where_nothing_works_grading_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, False, f"no {tier}", f"get {tier}"))
-    for asked in ("auto", "bwrap", "kernel"):
-        with pytest.raises(UserError, match=r"cannot be isolated.*no (bwrap|kernel).*get .*--isolation none"):
+    for asked in ("auto", *TIERS):
+        with pytest.raises(UserError, match=r"cannot be isolated.*no (layered|bwrap|kernel).*get .*--isolation none"):
             select_tier(asked)
     assert select_tier("none") == "none"
-    with pytest.raises(UserError, match='there is no isolation "docker": choose one of: auto, bwrap, kernel, none'):
+    choices = "auto, layered, bwrap, kernel, none"
+    with pytest.raises(UserError, match=f'there is no isolation "docker": choose one of: {choices}'):
         select_tier("docker")
 
 

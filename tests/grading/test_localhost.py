@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from grading.isolation.plan import plan_of
-from grading.isolation.tiers import TIERS, tier_named
+from grading.isolation.tiers import tier_named
 from grading.supervisor.sandbox import Sandbox
 from tests.grading.test_isolation import run_cell
-from tests.lanes import require_tier
+from tests.lanes import EVERY_TIER, require_tier
 
 LOOPBACK = ("loopback",)
 
 
-@pytest.fixture(scope="module", params=TIERS)
+@pytest.fixture(scope="module", params=EVERY_TIER)
 def server(request):
     with Sandbox(require_tier(request.param), preload=("grading.worker.job",)) as server:
         yield server
@@ -71,7 +71,7 @@ dist.destroy_process_group()
     assert said(server, source) == 1
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", EVERY_TIER)
 def test_where_it_is_not_granted_real_ranks_are_refused_in_a_sentence(tier: str) -> None:
     with Sandbox(require_tier(tier), preload=("grading.worker.job",)) as server:
         told = run_cell(server, "from labkit.ranks import run_ranks\nrun_ranks(lambda comm: comm.rank, 2, 'gloo')", ())
@@ -79,7 +79,7 @@ def test_where_it_is_not_granted_real_ranks_are_refused_in_a_sentence(tier: str)
     assert "While a notebook is graded that is as it should be, and costs no points" in told
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", EVERY_TIER)
 def test_the_files_are_ours_and_lie_in_the_workers_tree(tier: str, tmp_path: Path) -> None:
     shown = {place.path: place.source for place in plan_of(tier_named(tier), tmp_path).places if place.source}
     folder = tmp_path.resolve() / "grading" / "worker" / "names"

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from grading.isolation.tiers import TIERS
 from grading.supervisor import Sandbox
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
@@ -61,7 +62,7 @@ METERS["memory"] = blind
 """
 
 
-@pytest.fixture(scope="module", params=["kernel", "bwrap"])
+@pytest.fixture(scope="module", params=TIERS)
 def server(request):
     with ranks_server(require_tier(request.param)) as found:
         yield found
@@ -130,7 +131,7 @@ import json
 from tests.grading import test_ranked_memory as here
 
 told = {}
-for tier in ("kernel", "bwrap"):
+for tier in here.TIERS:
     with here.ranks_server(tier) as server:
         honest = here.result_of(server, here.HONEST)
         stash = here.result_of(server, here.STASH, here.with_line("stash(comm, x)"))

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.isolation.probe import try_tier
+from grading.isolation.tiers import ISOLATING
 from grading.supervisor import Sandbox
 from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.worker.confine.plan import PLAIN
@@ -23,7 +23,7 @@ from labkit.spec import GiB
 from tests.grading.lab98 import oracles
 from tests.grading.lab98.exercises import SUM, Ranks
 from tests.grading.ranks import graded, ranks_server
-from tests.lanes import missing
+from tests.lanes import require_tier
 
 pytestmark = pytest.mark.slow
 
@@ -202,9 +202,7 @@ def get(rank, x, me): return torch.frombuffer(bytearray(os.pread(shared, x.nbyte
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Sandbox]:
-    if not try_tier("kernel").works:
-        missing("isolation by kernel", "ranks are kept apart by it", "python -m grading doctor")
-    with ranks_server("kernel") as found:
+    with ranks_server(require_tier("kernel")) as found:
         yield found
 
 
@@ -413,10 +411,9 @@ def test_memory_of_all_ranks_counts_together() -> None:
     assert rows["problem"].startswith("its processes together used more than"), rows
 
 
-def test_ranks_in_sandboxes_of_their_own() -> None:
-    if not try_tier("bwrap").works:
-        missing("isolation by bwrap", "ranks are kept apart by it", "python -m grading doctor")
-    with ranks_server("bwrap") as found:
+@pytest.mark.parametrize("tier", [tier.name for tier in ISOLATING if tier.in_bubblewrap])
+def test_ranks_within_one_sandbox(tier: str) -> None:
+    with ranks_server(require_tier(tier)) as found:
         assert outcome(found, HONEST) == "passed"
         for cheat in ("files in /tmp", "a helper behind an abstract socket", "a file that all read is locked"):
             assert outcome(found, ON_ONE_MACHINE[cheat] + ZEROS) == "failed"

@@ -14,8 +14,8 @@ class Tier:
 
     in_bubblewrap: the worker is started in a sandbox that bubblewrap makes. enters_namespaces: the worker moves itself
     into namespaces with a view of the files that it lays out. sandbox_per_submission: a worker is ended after one
-    submission. own_namespaces_per_job: each job has processes, temporary space and IPC of its own, and a network where
-    it is granted one; else only ranks and jobs with room for files have.
+    submission. own_namespaces_per_job: each job has processes, temporary space, IPC and a network of its own; else only
+    ranks have, and of space and processes jobs with room for files.
 
     >>> Tier("kernel", enters_namespaces=True, own_namespaces_per_job=True).isolates
     True
