@@ -36,6 +36,8 @@ TARGETS = (
     ("trivial", KERNEL.name, "per_minute", 240.0),
 )
 AIM = ("trivial", KERNEL.name, "times_stock", 20.0)
+BESIDE_KERNEL = 1.3
+"""How many times the kernel tier's time the default tier may take for a submission of the trivial lab."""
 ADDED_S = 0.15
 N_ALONE = 12
 FLAT, LINEAR = 1.2, 1.2
@@ -239,6 +241,11 @@ def _judged(result: dict) -> list[dict]:
         measured = result.get(lab, {}).get(tier, {}).get(figure)
         what = f"lab {lab}, {tier}: {figure} at least {least:g}{' (aim)' * ((lab, tier, figure, least) == AIM)}"
         judged.append(_against(what, measured, lambda value, least=least: value >= least))
+    trivial = result.get("trivial", {})
+    layered_s, kernel_s = (trivial.get(tier.name, {}).get("seconds_each") for tier in (LAYERED, KERNEL))
+    times = round(layered_s / kernel_s, 3) if layered_s and kernel_s else None
+    what = f"lab trivial: {LAYERED.name} takes at most {BESIDE_KERNEL:g} times as long as {KERNEL.name}"
+    judged.append(_against(what, times, lambda value: value <= BESIDE_KERNEL))
     for lab in LABS:
         added = result.get(lab, {}).get("added", NOT_RUN)
         for figure in ("added_wall_s", "added_cpu_s"):

@@ -88,7 +88,7 @@ def _keep(course: Course, labs: str) -> None:
 
 
 def _isolation() -> str:
-    """The strongest that works here; none where none does, for these samples are our own."""
+    """The tier that "auto" takes here; none where none does, for these samples are our own."""
     try:
         tier = select_tier("auto")
     except UserError as error:

@@ -28,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--isolation",
         choices=CHOICES,
         default="auto",
-        help="how students' programs are kept apart from this machine (default: the strongest that works here)",
+        help="how students' programs are kept apart from this machine: layered (a sandbox for each worker and, in it, "
+        "one for each job), bwrap (a fresh sandbox for each submission: slower, for examinations), kernel (without the "
+        "program bwrap), none (default: the first of these that works here, and never none)",
     )
     parser.add_argument("--cluster", metavar="ADDRESS", help="grade on a Dask cluster: its scheduler's address or file")
     parser.set_defaults(run=run)

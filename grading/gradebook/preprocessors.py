@@ -47,7 +47,7 @@ class Rebuild(_CourseStep):
 class Supervise(_CourseStep):
     """Writes the verdicts into the rebuilt notebook's cells, from the stored result or from a run made now."""
 
-    isolation = Unicode("auto", help="The isolation: auto, bwrap, kernel or none.").tag(config=True)
+    isolation = Unicode("auto", help="The isolation: auto, layered, bwrap, kernel or none.").tag(config=True)
     within_grade = Bool(False, help="Set by `python -m grading grade`, which holds the course.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:

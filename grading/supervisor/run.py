@@ -34,7 +34,7 @@ _KERNELS = re.compile(r"triton")
 def run(job: Job, isolation: str) -> dict:
     """The job's result, as `SubmissionResult.to_json` gives it. A fault of ours is tried again once.
 
-    isolation is a tier, or "auto" for the strongest that works on this machine. Raises InfrastructureFault where there
+    isolation is a tier, or "auto" for the first that works on this machine. Raises InfrastructureFault where there
     is no result, also because this machine cannot isolate the job as asked.
     """
     try:

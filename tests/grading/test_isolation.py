@@ -334,7 +334,7 @@ def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
     assert asked["15-launch"] and all(needs <= set(GRANTS) for needs in asked.values())
 
 
-def test_auto_takes_the_strongest_that_works(monkeypatch) -> None:
+def test_auto_takes_the_first_that_works(monkeypatch) -> None:
     monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, tier == "kernel", "why", "fix"))
     assert select_tier("auto") == "kernel"
     monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, tier != "layered", "why", "fix"))
