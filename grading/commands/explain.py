@@ -19,13 +19,13 @@ from grading.explain.cases import UNKNOWN, CaseLook, cases_of, looks_at, run_aga
 from grading.explain.tree_text import lines_of
 from grading.intake.store import archived_path
 from grading.isolation import CHOICES, select_tier
+from grading.isolation.sandbox import InfrastructureFault
 from grading.log import Log
 from grading.log.grades import last_grades
 from grading.rebuild import Unreadable
 from grading.results import read_result
 from grading.submissions import Prepared, prepare
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.sandbox import InfrastructureFault
 from grading.supervisor.verdicts import Job
 from grading.supervisor.witness import Reading
 from grading.terminal import one_line, printable, say

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from grading.hidden import Secret, hidden_of
+from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import CaseSet, Transcript
 from grading.supervisor.kernels import without_compiled
 from grading.supervisor.ranks.schedule import run_all
-from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.verdicts import Job, hidden_cases, public_cases
 from labkit import exercises
 from labkit.check import Verdict, judge

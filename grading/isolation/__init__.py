@@ -1,7 +1,7 @@
-"""Tiers of isolation for students' programs: which there are, which of them works on this machine, and how to ask.
+"""Tiers of isolation for students' programs: which there are, which of them works here, and a worker started in one.
 
 A tier is chosen by a trial on this machine, and a machine on which none works refuses to grade. How a worker is
-confined once it runs is `grading.worker.confine`.
+confined once it runs is `grading.worker.confine`; what it is to run is the supervisor's.
 """
 
 from grading.isolation.selection import select_tier

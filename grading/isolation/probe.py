@@ -49,8 +49,8 @@ def _working(tier: str) -> Finding:
         raise _TierUnavailable(f"it is for Linux, and this is {sys.platform}", "grade on a Linux machine")
     if tier_named(tier).in_bubblewrap and not bwrap.is_installed():
         raise _TierUnavailable("the program bwrap is not installed", fix)
-    # Imported late: the supervisor asks this package how to start what is tried here.
-    from grading.supervisor.sandbox import InfrastructureFault, Sandbox
+    # Imported late: it takes labkit, whose loading takes seconds, and most who ask for this package start nothing.
+    from grading.isolation.sandbox import InfrastructureFault, Sandbox
     from grading.worker.wire.frames import WireError
 
     try:

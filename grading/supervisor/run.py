@@ -17,11 +17,11 @@ from pathlib import Path
 from grading.errors import UserError
 from grading.isolation import select_tier
 from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
+from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.isolation.tiers import tier_named
+from grading.isolation.worker_tree import make_worker_tree
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.verdicts import Job, grade_job
-from grading.supervisor.worker_tree import make_worker_tree
 
 TRIES = 2
 _COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim")

@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, Transcript
 from grading.supervisor.result import CellResult
-from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.witness import MemoryWitness, Reading, probe_readings
 from grading.worker.confine.plan import NO_FILES, PLAIN, with_grants
 from grading.worker.protocol.steps import ServeExercise, Step, exercise_of, step_to_tree

@@ -18,6 +18,7 @@ from pathlib import Path
 import grading
 import labkit
 from grading.hidden import Secret, hidden_of
+from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import UNMEASURED, CaseInputs, CaseSet, Transcript
 from grading.supervisor.kernels import (
     cells_before,
@@ -30,7 +31,6 @@ from grading.supervisor.kernels import (
 from grading.supervisor.packages import versions
 from grading.supervisor.ranks.schedule import Ranked, is_ranked, only_needed, without_ranked
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
-from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.session import run_steps
 from grading.supervisor.witness import Reading, objection, probes_for
 from grading.worker.protocol.steps import RunCode, Step, exercise_of, step_to_tree
@@ -66,7 +66,7 @@ class Job:
         return hashlib.sha256(self.course_key + text).hexdigest()
 
 
-RESULT_BEARING = ("hidden", "rebuild", "supervisor", "worker")
+RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker")
 """The packages of the grader that a result depends on; the others store, write and show it."""
 
 

@@ -16,7 +16,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grading.supervisor.sandbox import Sandbox
+from grading.isolation.sandbox import Sandbox
 from grading.worker.procfs import Memory, gone_is_fine, memory_of, shared_mappings
 from grading.worker.seal import Seal
 from labkit.measures import MEASURES

@@ -17,8 +17,8 @@ from grading.errors import UserError
 from grading.isolation import bwrap, probe, select_tier, selection
 from grading.isolation.plan import layout
 from grading.isolation.probe import Finding, _try, try_tier
+from grading.isolation.sandbox import Ended, Sandbox
 from grading.isolation.tiers import TIERS
-from grading.supervisor.sandbox import Ended, Sandbox
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.procfs import children
 from grading.worker.protocol.steps import RunCode, step_to_tree
@@ -301,7 +301,7 @@ def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
 
     require_tier("kernel")
     probe._working.cache_clear()
-    monkeypatch.setattr("grading.supervisor.sandbox.Sandbox", start)
+    monkeypatch.setattr("grading.isolation.sandbox.Sandbox", start)
     first = try_tier("kernel")
     assert not first.works and first.reason == "it could not be set up: no more processes for now" and first.fix
     assert [try_tier("kernel").works for _ in range(3)] == [True, True, True]
@@ -322,7 +322,7 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = left()
-    for step in ("grading.supervisor.sandbox.plan_of", "grading.supervisor.sandbox.Sandbox._expect"):
+    for step in ("grading.isolation.sandbox.plan_of", "grading.isolation.sandbox.Sandbox._expect"):
         with monkeypatch.context() as failing, pytest.raises(error):
             failing.setattr(step, fail)
             Sandbox(tier, preload=())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from grading.isolation.plan import plan_of
+from grading.isolation.sandbox import Sandbox
 from grading.isolation.tiers import tier_named
-from grading.supervisor.sandbox import Sandbox
 from tests.grading.test_isolation import run_cell
 from tests.lanes import EVERY_TIER, require_tier
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Sandbox
 from grading.supervisor.cases import CaseInputs, CaseSet
 from grading.supervisor.ranks.run import run_routed
-from grading.supervisor.sandbox import InfrastructureFault
 from grading.worker.procfs import descendants
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.measures import MEASURES, RANKS

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from grading.isolation.sandbox import Ended, InfrastructureFault
 from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.cases import CellLimits
-from grading.supervisor.sandbox import Ended, InfrastructureFault
 from grading.supervisor.session import run_steps
 from grading.worker.protocol.steps import RunCode, ServeExercise, Step
 from labkit.device import FORKED_FROM
@@ -391,7 +391,7 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
 def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch) -> None:
     with Sandbox() as server:
         # The worker's first step is to enter its folder.
-        monkeypatch.setattr("grading.supervisor.sandbox.tempfile.mkdtemp", lambda **where: "/dev/null/not/there")
+        monkeypatch.setattr("grading.isolation.sandbox.tempfile.mkdtemp", lambda **where: "/dev/null/not/there")
         with pytest.raises(InfrastructureFault, match=r"ended before it ran anything: NotADirectoryError"):
             run_steps(server, [code("a", "x = 1")], {})
 

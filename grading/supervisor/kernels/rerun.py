@@ -14,10 +14,10 @@ from dataclasses import replace as changed
 
 import torch
 
+from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.kernels.extract import Extracted, Key, extract
 from grading.supervisor.kernels.names import names_of
 from grading.supervisor.kernels.sanitize import NotRerunnable
-from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.session import GRACE_S, START_S, measured_of
 from grading.worker.wire.frames import Channel, Closed, WireError, clean
 from labkit.meters.compiled import ARCHS

@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.cases import CELL_LIMITS, UNMEASURED, CaseInputs, CaseSet, CellLimits, bytes_in
 from grading.supervisor.ranks.router import RankTrouble, Router
-from grading.supervisor.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.session import (
     GRACE_S,
     NO_MORE_CASES,

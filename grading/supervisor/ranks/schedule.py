@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from grading.isolation.sandbox import Sandbox
 from grading.rebuild.dependencies import needed
 from grading.supervisor.cases import CELL_LIMITS, CaseSet, CellLimits, Transcript
 from grading.supervisor.ranks.run import run_routed
-from grading.supervisor.sandbox import Sandbox
 from grading.supervisor.session import run_steps
 from grading.worker.protocol.steps import RunCode, ServeExercise, Step, exercise_of
 from labkit import exercises

@@ -1,7 +1,7 @@
-"""The supervisor's hold on a forking process: start it in its tier, open jobs on it one at a time, kill them, end it.
+"""A hold on a forking process: start it in its tier, open jobs on it one at a time, kill them, end it.
 
 Whether it is meant for one submission or for many is the tier's. What confines a job is made elsewhere
-(`grading.isolation`, `grading.worker.confine`); this class passes the plan on.
+(`plan`, `bwrap`, `grading.worker.confine`); this class passes the plan on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from grading.isolation.plan import plan_of
 from grading.isolation.tiers import NONE, tier_named, worker_command
 from grading.isolation.users import job_user, users_of_ranks
-from grading.supervisor.worker_tree import make_worker_tree, python_command
+from grading.isolation.worker_tree import make_worker_tree, python_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
 from grading.worker.procfs import children, descendants
 from grading.worker.seal import Seal
