@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from grading.isolation.environment import environment
 from grading.isolation.plan import plan_of
 from grading.isolation.tiers import NONE, tier_named, worker_command
 from grading.isolation.users import job_user, users_of_ranks
@@ -26,7 +26,6 @@ from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, i
 from grading.worker.procfs import children, descendants
 from grading.worker.seal import Seal
 from grading.worker.wire.frames import Channel
-from labkit.device import FORKED_FROM
 
 START_S = 120.0
 KILL_S = 10.0
@@ -89,7 +88,7 @@ class Sandbox:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._errors,
-                    env=_environment(Path("/tmp") if self.tier.isolates else self._home),
+                    env=environment(Path("/tmp") if self.tier.isolates else self._home),
                     cwd=self._home,
                     pass_fds=(theirs.fileno(),),
                 )
@@ -220,7 +219,7 @@ class Sandbox:
 
     def _command(self, plan: Plan, control_fd: int, root: Path) -> list[str]:
         worker = python_command(self.tree, control_fd, plan, root)
-        return worker_command(plan, worker, _environment(Path("/tmp")))
+        return worker_command(plan, worker, environment(Path("/tmp")))
 
     def _expect(self, event: str, within_s: float) -> dict:
         deadline = time.monotonic() + within_s
@@ -245,26 +244,3 @@ class Sandbox:
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else "it said nothing"
-
-
-def _environment(home: Path) -> dict[str, str]:
-    """A clean environment: one thread, the same hash seed, and none of the instructor's variables."""
-    return {
-        "PATH": os.defpath,
-        "HOME": str(home),
-        # Nobody by that number is in the sandbox's list of users.
-        "USER": "student",
-        "LOGNAME": "student",
-        "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "PYTHONHASHSEED": "0",
-        **FORKED_FROM,
-        "MPLBACKEND": "Agg",
-        "MPLCONFIGDIR": str(home),
-        "IPYTHONDIR": str(home / "ipython"),
-        # Larger blocks go back to the system when they are freed, so that memory can be read from outside: well below
-        # what a witness lets pass, well above the blocks that an answer which spares memory takes again and again.
-        "MALLOC_MMAP_THRESHOLD_": str(1024 * 1024),
-        "MALLOC_TRIM_THRESHOLD_": str(2048 * 1024),
-    }
