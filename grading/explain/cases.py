@@ -27,8 +27,8 @@ UNKNOWN = object()
 
 
 @dataclass(frozen=True)
-class CaseLook:
-    """One failing case. got is UNKNOWN without a run, expected None where properties say it all.
+class FailingCase:
+    """One failing case, and why it fails. got is UNKNOWN without a run, expected None where properties say it all.
 
     n counts from 1, of n_cases. place: the path and index of the first wrong element, where there is one.
     """
@@ -53,14 +53,14 @@ def cases_of(job: Job, exercise_id: str) -> tuple[CaseSet, CaseSet]:
     return public_cases(exercise), hidden_cases(exercise, secret)
 
 
-def stored_look(exercise: Exercise, verdict: Verdict, cases: CaseSet, is_hidden: bool) -> list[CaseLook]:
-    """The failing case that a stored verdict tells of, with its inputs; nothing where it tells of none."""
-    told = dict(verdict.rows).get("case")
+def stored_failure(exercise: Exercise, verdict: Verdict, cases: CaseSet, is_hidden: bool) -> list[FailingCase]:
+    """The failing case that a stored verdict names, with its inputs; nothing where it names none."""
+    named = dict(verdict.rows).get("case")
     for index, inputs in enumerate(cases.inputs):
-        if verdict.passed or told != describe(inputs.case):
+        if verdict.passed or named != describe(inputs.case):
             continue
         expected = _expected(_as_judged(exercise, Observation(inputs.case, inputs.tree), is_hidden))
-        return [CaseLook(index + 1, len(cases.inputs), told, verdict.rows, None, inputs.tree, expected)]
+        return [FailingCase(index + 1, len(cases.inputs), named, verdict.rows, None, inputs.tree, expected)]
     return []
 
 
@@ -77,10 +77,10 @@ def run_again(
         return shown, run_all(sandbox, steps, hidden)
 
 
-def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_hidden: bool) -> list[CaseLook]:
+def failing_cases(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_hidden: bool) -> list[FailingCase]:
     """Every failing one of the cases that were run, each judged by itself."""
     expect, oracle = _own_expect(exercise, is_hidden), without_compiled(oracle_of(exercise.id))
-    looks = []
+    failing = []
     for index, run in enumerate(runs):
         try:
             verdict = judge(exercise, oracle, [run], expect, n_cases=1)
@@ -93,8 +93,8 @@ def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_h
             verdict, expected, found = Verdict(exercise.id, "suspected", 0.0, "", rows), None, None
         if verdict.passed:
             continue
-        looks.append(
-            CaseLook(
+        failing.append(
+            FailingCase(
                 index + 1,
                 n_cases,
                 describe(run.case) if fields(run.case) else "",
@@ -108,7 +108,7 @@ def looks_at(exercise: Exercise, runs: Sequence[Observation], n_cases: int, is_h
                 run.measured,
             )
         )
-    return looks
+    return failing
 
 
 def _own_expect(exercise: Exercise, is_hidden: bool) -> Callable[[CaseRun], Tree] | None:
