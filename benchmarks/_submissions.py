@@ -18,7 +18,7 @@ import nbformat
 from grading.course import Course
 from grading.demo import handins
 from grading.demo.answers import LabAnswers, answers_of
-from grading.demo.handins import Made
+from grading.demo.handins import DemoSubmission
 from grading.gradebook.setup import config_text, release, set_up
 from grading.verify.stock import CONFIG as STOCK_CONFIG
 from tests.grading import lessons
@@ -35,7 +35,7 @@ class Class:
 
     course: Course
     lab: str
-    made: Mapping[str, Made]
+    made: Mapping[str, DemoSubmission]
 
     @property
     def students(self) -> tuple[str, ...]:
@@ -101,6 +101,6 @@ def right_class(course: Course, lab: str, n: int, own_style: bool = True) -> Cla
     return Class(course, lab, {f"student-{i + 1:04d}": _right(answers, i, own_style) for i in range(n)})
 
 
-def _right(answers: LabAnswers, i: int, own_style: bool) -> Made:
+def _right(answers: LabAnswers, i: int, own_style: bool) -> DemoSubmission:
     way = handins.own_style if own_style and i % 2 else handins.perfect
     return way(answers, Random(f"{SEED} {answers.lab} {i}"))

@@ -1,6 +1,6 @@
 """nbgrader's own Python API on a course, with the course's configuration and a log file in place of a flood.
 
-What nbgrader does is not changed here; only how it is called, and how its failures are told.
+What nbgrader does is not changed here; only how it is called, and how its failures are reported.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def _reason(log: str, trace: str) -> str:
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Unreadable|Fault)\b.*: ", line)]
     errors = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
     last = [line for line in trace.splitlines() if line.strip()][-1:]
-    told = raised[-1:] or [line for line in errors if not line.startswith("Traceback")][-1:] or last
-    return told[0][:300] if told else "no reason was given"
+    reasons = raised[-1:] or [line for line in errors if not line.startswith("Traceback")][-1:] or last
+    return reasons[0][:300] if reasons else "no reason was given"
 
 
 def _log_to(path: Path) -> logging.Logger:

@@ -1,6 +1,6 @@
 """Hold the log against what it speaks of: the gradebook's points, the stored results, the archived submissions.
 
-Points that a person gave in the formgrader are in columns of their own: they are told, and are no fault. Nothing is
+Points that a person gave in the formgrader are in columns of their own: they are shown, and are no fault. Nothing is
 changed, and whether a grade is right is not asked.
 """
 
@@ -24,12 +24,12 @@ from grading.gradebook.reading import open_for_reading
 from grading.intake.store import archived_path
 from grading.log.entry import LogEntry
 
-Who = tuple[str, str]
+LabStudent = tuple[str, str]
 """A lab and a student."""
 
 
 @dataclass
-class Row:
+class GradebookRow:
     """What the gradebook has for one student and lab: points by cell, and the late penalty."""
 
     auto: dict[str, float | None] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class Row:
         return any(points is not None for points in self.auto.values())
 
 
-def read_rows(course: Course) -> dict[Who, Row]:
+def read_rows(course: Course) -> dict[LabStudent, GradebookRow]:
     """Every student's points as they stand in the gradebook; nothing where there is no gradebook yet."""
-    rows: dict[Who, Row] = {}
+    rows: dict[LabStudent, GradebookRow] = {}
     with open_for_reading(course) as gradebook:
         if gradebook is None:
             return rows
@@ -65,7 +65,7 @@ def read_rows(course: Course) -> dict[Who, Row]:
             .join(BaseCell, Grade.cell_id == BaseCell.id)
         )
         for lab, student, cell, auto, manual, extra in query:
-            row = rows.setdefault((lab, student), Row())
+            row = rows.setdefault((lab, student), GradebookRow())
             row.auto[cell] = auto
             row.by_hand |= {} if manual is None else {cell: manual}
             row.extra |= {cell: extra} if extra else {}
@@ -78,11 +78,13 @@ def read_rows(course: Course) -> dict[Who, Row]:
             .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
         )
         for lab, student, penalty in query:
-            rows.setdefault((lab, student), Row()).penalty += penalty or 0.0
+            rows.setdefault((lab, student), GradebookRow()).penalty += penalty or 0.0
     return rows
 
 
-def differences(rows: Mapping[Who, Row], last: Mapping[Who, LogEntry]) -> list[tuple[Who, str]]:
+def differences(
+    rows: Mapping[LabStudent, GradebookRow], last: Mapping[LabStudent, LogEntry]
+) -> list[tuple[LabStudent, str]]:
     """Where the gradebook is not what the log last says, with a sentence each."""
     found = []
     for who in sorted({*rows, *last}):
@@ -97,7 +99,7 @@ def differences(rows: Mapping[Who, Row], last: Mapping[Who, LogEntry]) -> list[t
     return found
 
 
-def _of_one(row: Row, entry: LogEntry) -> list[str]:
+def _of_one(row: GradebookRow, entry: LogEntry) -> list[str]:
     logged = entry.facts.get("points") or {}
     texts = []
     for cell in sorted({*logged, *row.auto}):
@@ -121,13 +123,13 @@ def _points(value: float | None) -> str:
     return "none" if value is None else f"{value:g}"
 
 
-def file_problems(course: Course, entries: Iterable[LogEntry]) -> list[tuple[Who, str]]:
+def file_problems(course: Course, entries: Iterable[LogEntry]) -> list[tuple[LabStudent, str]]:
     """Results and submissions that are gone or are not the bytes that the log names.
 
     entries: those of kind "graded". Of results only each student's last is looked at: a rerun replaces it.
     """
     found, looked_at = [], set()
-    last: dict[Who, LogEntry] = {}
+    last: dict[LabStudent, LogEntry] = {}
     for entry in entries:
         lab, student, digest = (str(entry.facts.get(name)) for name in ("lab", "student", "submission"))
         last[lab, student] = entry

@@ -57,8 +57,8 @@ def _notebooks() -> list[Path]:
     if not wanted:
         raise UserError("solutions/ is missing", "run this from a full checkout")
     if found := differences(wanted) + extras(ROOT / "notebooks", wanted):
-        told = ", ".join(f"{each.path.relative_to(ROOT)} is {each.state}" for each in found)
-        raise UserError(told, "python -m grading build makes what is stale or missing; move away what is extra")
+        reasons = ", ".join(f"{each.path.relative_to(ROOT)} is {each.state}" for each in found)
+        raise UserError(reasons, "python -m grading build makes what is stale or missing; move away what is extra")
     return list(wanted)
 
 

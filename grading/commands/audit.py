@@ -1,7 +1,7 @@
 """`audit DIR`: is the log whole, do the grades equal it, are the files those that it names; and how came a grade?
 
-It looks and tells; it changes nothing. `--head` prints the log's end to be written down elsewhere, and `--expect`
-tells later whether the log still begins with what had been written by then.
+It changes nothing. `--head` prints the log's end to be written down elsewhere, and `--expect`
+says later whether the log still begins with what had been written by then.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from grading.audit.compare import Row, Who, differences, file_problems, read_rows
+from grading.audit.compare import GradebookRow, LabStudent, differences, file_problems, read_rows
 from grading.audit.story import story_of
 from grading.course import Course
 from grading.log import Log, LogEntry
@@ -52,11 +52,16 @@ def _is_asked(entry: LogEntry, lab: str | None, student: str | None) -> bool:
     return _is_of((entry.facts.get("lab", ""), entry.facts.get("student", "")), lab, student)
 
 
-def _is_of(who: Who, lab: str | None, student: str | None) -> bool:
+def _is_of(who: LabStudent, lab: str | None, student: str | None) -> bool:
     return lab in (None, who[0]) and student in (None, who[1])
 
 
-def _report(problems: list[str], found: list[tuple[Who, str]], rows: dict[Who, Row], last: dict[Who, LogEntry]) -> None:
+def _report(
+    problems: list[str],
+    found: list[tuple[LabStudent, str]],
+    rows: dict[LabStudent, GradebookRow],
+    last: dict[LabStudent, LogEntry],
+) -> None:
     for problem in problems:
         say(one_line(f"log: {problem}"))
     for (lab, student), text in found:

@@ -17,7 +17,7 @@ from grading.course import Course
 from grading.errors import UserError
 from grading.intake.archive import open_archive
 from grading.intake.arrived import Arrivals
-from grading.intake.choose import Way
+from grading.intake.choose import ReadingOptions
 from grading.intake.exchange import collect_exchange
 from grading.intake.folder import read_folder
 from grading.intake.platform import PLATFORMS
@@ -50,13 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     lab = course.lab(args.lab)
-    way = Way(args.platform, _pattern(args.pattern), args.roster and read_roster(args.roster), args.times)
+    options = ReadingOptions(
+        args.platform, _pattern(args.pattern), args.roster and read_roster(args.roster), args.times
+    )
     zone = _zone(args.timezone)
     if args.exchange and (args.platform or args.pattern):
         raise UserError("the exchange names submissions in its own way", "leave out --platform and --pattern")
     lock = contextlib.nullcontext() if args.dry_run else course.locked()
     with lock, _arrivals(args, course, lab, zone) as (source, arrivals):
-        intake = take_in(course, lab, arrivals, way, source, force=args.force, dry_run=args.dry_run)
+        intake = take_in(course, lab, arrivals, options, source, force=args.force, dry_run=args.dry_run)
     _show(intake, args.timezone if args.zip else "", args.dry_run)
     if intake.changed and not args.dry_run:
         say(f"next: python -m grading grade {args.folder} {args.lab}")
@@ -91,9 +93,9 @@ def _show(intake: Intake, zone: str, dry_run: bool) -> None:
         say(f"local times in the archive were taken as {zone} (--timezone)")
     if n_timed < len(intake.rows):
         say(f"{len(intake.rows) - n_timed} came without a time of submission: to nbgrader they are not late")
-    told = "would be taken" if dry_run else "taken"
+    taken = "would be taken" if dry_run else "taken"
     unchanged = len(intake.rows) - intake.changed
-    say(f"{intake.changed} {told}, {unchanged} unchanged, {len(intake.refused)} refused ({intake.platform})")
+    say(f"{intake.changed} {taken}, {unchanged} unchanged, {len(intake.refused)} refused ({intake.platform})")
 
 
 def _pattern(text: str | None) -> re.Pattern | None:

@@ -1,6 +1,6 @@
 """The ways in which demo students do their labs: each makes a file from a lab's answers, and says what it earns.
 
-Every function takes (answers, generator) and returns a Made. Which student does which is the roster's business.
+Every function takes (answers, generator) and returns a DemoSubmission. Which student does which, the roster says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SYNTAX_ERROR = "def {name}(x, dim)\n    return x\n"
 
 
 @dataclass(frozen=True)
-class Made:
+class DemoSubmission:
     """A submitted file's text, and the exercises that it earns all points for; None: it cannot be graded.
 
     by_hand: the share of the points that a person gives for a cell that is graded by hand.
@@ -34,15 +34,15 @@ class Made:
     by_hand: Mapping[str, float] = field(default_factory=dict)
 
 
-def perfect(lab: LabAnswers, generator: Random) -> Made:
+def perfect(lab: LabAnswers, generator: Random) -> DemoSubmission:
     return _made(lab, _filled(lab, lab.solved), lab.exercises)
 
 
-def blank(lab: LabAnswers, generator: Random) -> Made:
-    return Made(nbformat.writes(lab.released) + "\n", frozenset())
+def blank(lab: LabAnswers, generator: Random) -> DemoSubmission:
+    return DemoSubmission(nbformat.writes(lab.released) + "\n", frozenset())
 
 
-def partly_wrong(lab: LabAnswers, generator: Random) -> Made:
+def partly_wrong(lab: LabAnswers, generator: Random) -> DemoSubmission:
     """Some exercises solved, some with a typical mistake, a few left out; the same for what a person grades."""
     answers, earned = {}, []
     by_hand = {cell: generator.choice((0.5, 1.0)) for cell in lab.essays if generator.random() < 0.7}
@@ -56,38 +56,38 @@ def partly_wrong(lab: LabAnswers, generator: Random) -> Made:
     return _made(lab, _filled(lab, answers, by_hand), earned, by_hand)
 
 
-def own_style(lab: LabAnswers, generator: Random) -> Made:
-    """Right answers, but other ones than ours."""
+def own_style(lab: LabAnswers, generator: Random) -> DemoSubmission:
+    """Right answers, but other ones than the solutions."""
     known = {exercise: lab.right[exercise] or (lab.solved[exercise],) for exercise in lab.exercises}
     chosen = {exercise: generator.choice(texts) for exercise, texts in known.items()}
     return _made(lab, _filled(lab, chosen), lab.exercises)
 
 
-def noisy(lab: LabAnswers, generator: Random) -> Made:
+def noisy(lab: LabAnswers, generator: Random) -> DemoSubmission:
     """Warnings and messages on stderr in every answer, and in a cell of the student's own."""
     notebook = _filled(lab, {exercise: NOISE + text for exercise, text in lab.solved.items()})
     notebook.cells.insert(1, new_code_cell(NOISE, id="mine"))
     return _made(lab, notebook, lab.exercises)
 
 
-def syntax_error(lab: LabAnswers, generator: Random) -> Made:
+def syntax_error(lab: LabAnswers, generator: Random) -> DemoSubmission:
     return _spoiled(lab, lab.exercises[0], SYNTAX_ERROR.format(name="answer"))
 
 
-def endless_loop(lab: LabAnswers, generator: Random) -> Made:
+def endless_loop(lab: LabAnswers, generator: Random) -> DemoSubmission:
     """One exercise never returns."""
     exercise = _least_used(lab)
     return _spoiled(lab, exercise, "\n\n".join(LOOP.format(name=name) for name in _names(exercise)))
 
 
-def ends_the_process(lab: LabAnswers, generator: Random) -> Made:
+def ends_the_process(lab: LabAnswers, generator: Random) -> DemoSubmission:
     notebook = _filled(lab, lab.solved)
     notebook.cells.insert(1, new_code_cell("import os\nos._exit(0)", id="mine-first"))
     notebook.cells.append(new_code_cell("import sys\nsys.exit(1)", id="mine-last"))
     return _made(lab, notebook, lab.exercises)
 
 
-def duplicated_cell(lab: LabAnswers, generator: Random) -> Made:
+def duplicated_cell(lab: LabAnswers, generator: Random) -> DemoSubmission:
     """An answer cell copied and pasted: the copy keeps nbgrader's name."""
     notebook = _filled(lab, lab.solved)
     position = _position(notebook, lab.exercises[-1])
@@ -97,7 +97,7 @@ def duplicated_cell(lab: LabAnswers, generator: Random) -> Made:
     return _made(lab, notebook, lab.exercises)
 
 
-def renamed_cell(lab: LabAnswers, generator: Random) -> Made:
+def renamed_cell(lab: LabAnswers, generator: Random) -> DemoSubmission:
     """The name of an answer cell was edited: it counts as a cell of the student's own, and still runs."""
     notebook = _filled(lab, lab.solved)
     cell = notebook.cells[_position(notebook, lab.exercises[-1])]
@@ -105,7 +105,7 @@ def renamed_cell(lab: LabAnswers, generator: Random) -> Made:
     return _made(lab, notebook, lab.exercises)
 
 
-def deleted_check(lab: LabAnswers, generator: Random) -> Made:
+def deleted_check(lab: LabAnswers, generator: Random) -> DemoSubmission:
     notebook = _filled(lab, lab.solved)
     checks = {f"{exercise}-check" for exercise in lab.exercises}
     kept = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") not in checks]
@@ -113,21 +113,21 @@ def deleted_check(lab: LabAnswers, generator: Random) -> Made:
     return _made(lab, notebook, lab.exercises)
 
 
-def truncated(lab: LabAnswers, generator: Random) -> Made:
+def truncated(lab: LabAnswers, generator: Random) -> DemoSubmission:
     """The upload broke off."""
     text = nbformat.writes(_filled(lab, lab.solved))
-    return Made(text[: len(text) // 2], None)
+    return DemoSubmission(text[: len(text) // 2], None)
 
 
 def _made(
     lab: LabAnswers, notebook: NotebookNode, earns: Iterable[str], by_hand: Mapping[str, float] | None = None
-) -> Made:
+) -> DemoSubmission:
     """Where nothing else is said, the essays are perfect."""
     by_hand = dict.fromkeys(lab.essays, 1.0) if by_hand is None else by_hand
-    return Made(nbformat.writes(notebook) + "\n", frozenset(earns), by_hand)
+    return DemoSubmission(nbformat.writes(notebook) + "\n", frozenset(earns), by_hand)
 
 
-def _spoiled(lab: LabAnswers, exercise: str, text: str) -> Made:
+def _spoiled(lab: LabAnswers, exercise: str, text: str) -> DemoSubmission:
     earns = [each for each in lab.exercises if each != exercise]
     return _made(lab, _filled(lab, {**lab.solved, exercise: text}), earns)
 

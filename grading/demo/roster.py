@@ -11,9 +11,9 @@ from random import Random
 
 from grading.demo import handins
 from grading.demo.answers import LabAnswers
-from grading.demo.handins import Made
+from grading.demo.handins import DemoSubmission
 
-Way = Callable[[LabAnswers, Random], Made]
+Behaviour = Callable[[LabAnswers, Random], DemoSubmission]
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class DemoStudent:
 
     name: str
     kind: str
-    does: Way
-    in_last: Way | None = None
+    does: Behaviour
+    in_last: Behaviour | None = None
     days_late: int = 0
     skips_last: bool = False
     waits: bool = False

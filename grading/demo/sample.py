@@ -13,7 +13,7 @@ from nbgrader.coursedir import CourseDirectory
 
 from grading.course import Course
 from grading.demo.answers import LabAnswers, answers_of
-from grading.demo.handins import Made
+from grading.demo.handins import DemoSubmission
 from grading.demo.roster import DemoStudent
 from grading.nbgrader_api import load_config
 
@@ -35,7 +35,7 @@ class TenPercentADay(LateSubmissionPlugin):
 c.AssignLatePenalties.plugin_class = TenPercentADay
 """
 
-Expected = dict[tuple[str, str], Made]
+Expected = dict[tuple[str, str], DemoSubmission]
 """What was handed in, by lab and student."""
 
 
@@ -57,7 +57,7 @@ def fill_course(course: Course, students: list[DemoStudent], seed: int = SEED) -
     return expected
 
 
-def _hand_in(course: Course, lab: LabAnswers, student: DemoStudent, made: Made) -> None:
+def _hand_in(course: Course, lab: LabAnswers, student: DemoStudent, made: DemoSubmission) -> None:
     path = course.submitted(lab.lab, student.name)
     path.parent.mkdir(parents=True)
     path.write_text(made.text, encoding="utf-8")

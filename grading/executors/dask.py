@@ -23,7 +23,7 @@ from distributed import Client
 from distributed.comm import connect
 
 from grading.errors import UserError
-from grading.executors.on_worker import Census, Facts, Gate, census, facts, pack, run_packed, unfit
+from grading.executors.on_worker import Census, Facts, WorkerGate, census, facts, pack, run_packed, unfit
 
 CONNECT_S = 20.0
 FIRST_WORKER_S = 60.0
@@ -43,7 +43,7 @@ def open_dask(cluster: str, isolation: str | None = None) -> Iterator[Executor]:
     with _silenced(), _connected(cluster) as client:
         _check_workers(client, cluster, expected, isolation)
         gate = f"grading-gate-{uuid.uuid4().hex}"
-        client.register_plugin(Gate(gate, expected, isolation))
+        client.register_plugin(WorkerGate(gate, expected, isolation))
         executor = ClusterExecutor(client, expected["grader"])
         try:
             yield executor

@@ -67,7 +67,7 @@ def unfit(found: Census, expected: Facts) -> str:
     return found.isolation_trouble
 
 
-class Gate(WorkerPlugin):
+class WorkerGate(WorkerPlugin):
     """Settles a worker in, and closes one that joins later and is unfit: it would take jobs only to hand them on."""
 
     def __init__(self, name: str, expected: Facts, isolation: str | None) -> None:
@@ -89,7 +89,7 @@ def pack(function: Callable[..., object], args: tuple, kwargs: dict) -> bytes:
 
 
 def run_packed(packed: bytes, grader: str, begun_topic: str) -> object:
-    """Run a packed call in this worker, whose grader must be the one with this digest, and tell when it begins.
+    """Run a packed call in this worker, whose grader must be the one with this digest, and send word when it begins.
 
     Raises what the call raises; an InfrastructureFault names this host, and a UserError, which is advice for the
     person at this host, becomes one.

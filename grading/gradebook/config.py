@@ -1,4 +1,4 @@
-"""nbgrader's configuration for a course of ours: the stubs of the build, and our two steps in its autograding.
+"""nbgrader's configuration for a course of these labs: the stubs of the build, and our two steps in its autograding.
 
 Imported by the `nbgrader_config.py` of every course, so that nbgrader's command line, its Python API and the
 formgrader's button all grade the same way.

@@ -1,4 +1,4 @@
-"""Two steps of nbgrader's autograding, ours: rebuild the submission, then write supervised verdicts into it.
+"""Two steps in nbgrader's autograding: rebuild the submission, then write supervised verdicts into it.
 
 Both stand where nbgrader would execute the student's notebook, which never happens in this process.
 """

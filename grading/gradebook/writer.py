@@ -22,8 +22,8 @@ from traitlets.config import Config
 
 from grading.course import Course
 from grading.errors import UserError
+from grading.gradebook.autograding import is_standard_autograding
 from grading.gradebook.drafts import draft_of, make_draft, publish_draft
-from grading.gradebook.ours import is_ours
 from grading.gradebook.outputs import write_results
 from grading.gradebook.provenance import LabBasis, lab_basis
 from grading.gradebook.scores import Scores, scores_of
@@ -69,7 +69,9 @@ class Writer:
         self._require_released()
         # As CheckCellMetadata does of each notebook; what is rebuilt has its metadata from the template alone.
         MetadataValidator().validate_nb(course.template(lab).notebook)
-        self.is_direct = is_ours(api.config) and not api.coursedir.groupshared and self._is_only_notebook()
+        self.is_direct = (
+            is_standard_autograding(api.config) and not api.coursedir.groupshared and self._is_only_notebook()
+        )
         gradebook.db.rollback()
 
     def is_unfinished(self, student: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from grading.errors import UserError
-from grading.intake.arrived import Arrivals, Entry, Refusal, Refused
+from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
 from grading.intake.names import is_clutter, refuse_twins, wrong_with_path
 from grading.rebuild.submission import MAX_BYTES
 
@@ -90,10 +90,10 @@ def _arrivals(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], zone: da
         # A directory holds nothing; but where it claims to lie says what kind of archive this is.
         reason = wrong_with_path(path) or (None if path.endswith("/") else _wrong_with_member(member, path))
         if reason:
-            result.refused.append(Refused(path, reason))
+            result.refused.append(RefusedFile(path, reason))
         elif not path.endswith("/") and not is_clutter(path):
             read = functools.partial(_read, archive, member, allowance)
-            result.entries.append(Entry(path, member.file_size, _time(member, zone), read))
+            result.entries.append(ArrivedFile(path, member.file_size, _time(member, zone), read))
     return result
 
 

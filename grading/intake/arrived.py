@@ -15,7 +15,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArrivedFile:
     """A file as it arrived. `path` has "/" between its parts; `when` is in UTC, None where it is not known.
 
     `read()` gives its bytes, at most as many as a submission may have, and raises Refusal.
@@ -36,7 +36,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedFile:
     """A path that is not taken, and why."""
 
     path: str
@@ -47,5 +47,5 @@ class Refused:
 class Arrivals:
     """All that one folder or archive holds."""
 
-    entries: list[Entry] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    entries: list[ArrivedFile] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from grading.intake.arrived import Arrivals, Entry, Refusal, Refused
+from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
 from grading.intake.names import folded, wrong_with_student
 from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of
 from grading.intake.roster import Roster
@@ -19,7 +19,7 @@ from grading.rebuild import Unreadable
 
 
 @dataclass(frozen=True)
-class Way:
+class ReadingOptions:
     """How to read names and times. `platform` None: guess it. `times`: "auto", "files" or "none"."""
 
     platform: str | None = None
@@ -33,7 +33,7 @@ class Candidate:
     """What counts for a student; `file` is the name they gave it. `when` is in UTC; `attempt` 0: not numbered."""
 
     student: str
-    entry: Entry
+    entry: ArrivedFile
     file: str
     platform: str
     when: datetime.datetime | None
@@ -47,25 +47,25 @@ class Choice:
 
     platform: str
     candidates: list[Candidate] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    passed_over: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
+    passed_over: list[RefusedFile] = field(default_factory=list)
 
 
-def choose(arrivals: Arrivals, lab: str, way: Way) -> Choice:
+def choose(arrivals: Arrivals, lab: str, options: ReadingOptions) -> Choice:
     """One candidate for each student, in the order of their names. Raises UserError where the platform is unclear."""
     notebooks = [entry for entry in arrivals.entries if _is_notebook(entry)]
-    platform = way.platform or ("plain" if way.pattern else guess((entry.path for entry in notebooks), lab))
+    platform = options.platform or ("plain" if options.pattern else guess((entry.path for entry in notebooks), lab))
     choice = Choice(platform, refused=list(arrivals.refused))
-    groups: dict[str, list[tuple[Sender, Entry]]] = defaultdict(list)
+    groups: dict[str, list[tuple[Sender, ArrivedFile]]] = defaultdict(list)
     spelled: dict[str, set[str]] = defaultdict(set)
     stamps = {entry.folder: entry for entry in arrivals.entries if entry.name == TIMESTAMP}
     for entry in arrivals.entries:
         if entry.name == TIMESTAMP:
             continue
         try:
-            sender, student = _whose(entry, lab, platform, way)
+            sender, student = _whose(entry, lab, platform, options)
         except Refusal as error:
-            choice.refused.append(Refused(entry.path, str(error)))
+            choice.refused.append(RefusedFile(entry.path, str(error)))
             continue
         groups[student].append((sender, entry))
         spelled[folded(student)].add(student)
@@ -74,22 +74,26 @@ def choose(arrivals: Arrivals, lab: str, way: Way) -> Choice:
             if len(spelled[folded(student)]) > 1:
                 names = ", ".join(sorted(spelled[folded(student)]))
                 raise Refusal(f"these students' names differ only in case or in how letters are encoded: {names}")
-            choice.candidates.append(_newest(student, groups[student], lab, platform, way, stamps, choice))
+            choice.candidates.append(_newest(student, groups[student], lab, platform, options, stamps, choice))
         except Refusal as error:
-            choice.refused += [Refused(entry.path, str(error)) for _, entry in groups[student]]
+            choice.refused += [RefusedFile(entry.path, str(error)) for _, entry in groups[student]]
     return choice
 
 
-def _is_notebook(entry: Entry) -> bool:
+def _is_notebook(entry: ArrivedFile) -> bool:
     return entry.name.lower().endswith(".ipynb")
 
 
-def _whose(entry: Entry, lab: str, platform: str, way: Way) -> tuple[Sender, str]:
-    sender = sender_by(way.pattern, entry.path) if way.pattern else sender_of(entry.path, platform, lab)
+def _whose(entry: ArrivedFile, lab: str, platform: str, options: ReadingOptions) -> tuple[Sender, str]:
+    sender = sender_by(options.pattern, entry.path) if options.pattern else sender_of(entry.path, platform, lab)
     if sender is None:
-        how = "the pattern does not fit its name" if way.pattern else f"its name does not follow the way of {platform}"
+        how = (
+            "the pattern does not fit its name"
+            if options.pattern
+            else f"its name does not follow the way of {platform}"
+        )
         raise Refusal(f"nobody can tell whose it is: {how} (--platform and --pattern say another)")
-    student = way.roster.student(sender) if way.roster else sender.student
+    student = options.roster.student(sender) if options.roster else sender.student
     if wrong := wrong_with_student(student):
         raise Refusal(f"{wrong}: map it with --roster")
     return sender, student
@@ -97,25 +101,25 @@ def _whose(entry: Entry, lab: str, platform: str, way: Way) -> tuple[Sender, str
 
 def _newest(
     student: str,
-    found: list[tuple[Sender, Entry]],
+    found: list[tuple[Sender, ArrivedFile]],
     lab: str,
     platform: str,
-    way: Way,
-    stamps: dict[str, Entry],
+    options: ReadingOptions,
+    stamps: dict[str, ArrivedFile],
     choice: Choice,
 ) -> Candidate:
     """The newest notebook of one student. Raises Refusal for two people under one id, and where two are as new."""
     people = {sender.person for sender, _ in found}
     if len(people) > 1:
-        told = " and ".join(sorted(" ".join(part for part in person if part) for person in people))
-        raise Refusal(f'two people are "{student}" here: {told}. Tell them apart with --roster')
+        names = " and ".join(sorted(" ".join(part for part in person if part) for person in people))
+        raise Refusal(f'two people are "{student}" here: {names}. Tell them apart with --roster')
     candidates = [
         Candidate(
             student,
             entry,
             sender.file,
             platform,
-            _when(entry, platform, way, stamps),
+            _when(entry, platform, options, stamps),
             sender.attempt,
             sender.late,
         )
@@ -129,8 +133,8 @@ def _newest(
     if len(candidates) > 1 and _rank(candidates[-2], lab) == _rank(best, lab):
         names = ", ".join(candidate.entry.name for candidate in candidates)
         raise Refusal(f"{len(candidates)} notebooks of one student, and nothing tells which is the newest: {names}")
-    older = [Refused(candidate.entry.path, f"{best.entry.name} counts") for candidate in candidates[:-1]]
-    others = [Refused(entry.path, "it is not a notebook") for _, entry in found if not _is_notebook(entry)]
+    older = [RefusedFile(candidate.entry.path, f"{best.entry.name} counts") for candidate in candidates[:-1]]
+    others = [RefusedFile(entry.path, "it is not a notebook") for _, entry in found if not _is_notebook(entry)]
     choice.passed_over += older + others
     return best
 
@@ -141,16 +145,18 @@ def _rank(candidate: Candidate, lab: str) -> tuple:
     return is_lab_name(candidate.file, lab), candidate.attempt, when
 
 
-def _when(entry: Entry, platform: str, way: Way, stamps: dict[str, Entry]) -> datetime.datetime | None:
+def _when(
+    entry: ArrivedFile, platform: str, options: ReadingOptions, stamps: dict[str, ArrivedFile]
+) -> datetime.datetime | None:
     stamp = stamps.get(entry.folder)
-    if stamp and way.times != "none" and entry.folder:
+    if stamp and options.times != "none" and entry.folder:
         return _stamped(stamp)
-    if way.times == "none" or (way.times == "auto" and platform in UNTIMED):
+    if options.times == "none" or (options.times == "auto" and platform in UNTIMED):
         return None
     return entry.when
 
 
-def _stamped(stamp: Entry) -> datetime.datetime:
+def _stamped(stamp: ArrivedFile) -> datetime.datetime:
     """The time in nbgrader's own timestamp.txt. Raises Refusal where it is no time."""
     try:
         if stamp.size_bytes > MOST_BYTES:

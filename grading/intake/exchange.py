@@ -20,7 +20,7 @@ from nbgrader.utils import capture_log, temp_attrs
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import Unreadable, open_plain_file
-from grading.intake.arrived import Arrivals, Refused
+from grading.intake.arrived import Arrivals, RefusedFile
 from grading.intake.folder import read_folder
 from grading.intake.timestamp import TIMESTAMP
 from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
@@ -41,14 +41,14 @@ class StagedCollect(ExchangeCollect):
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
-        self.refused: list[Refused] = []
+        self.refused: list[RefusedFile] = []
 
     def _path_to_record(self, path: str) -> dict:
         try:
             return super()._path_to_record(path)
         except Exception as error:
             # Anybody may make a folder here, by any name.
-            self.refused.append(Refused(os.path.basename(path), f"its name is none that nbgrader gives ({error})"))
+            self.refused.append(RefusedFile(os.path.basename(path), f"its name is none that nbgrader gives ({error})"))
             return {"username": "", "filename": os.path.basename(path), "timestamp": datetime.datetime.min}
 
     def copy_files(self) -> None:
@@ -62,7 +62,7 @@ class StagedCollect(ExchangeCollect):
             _copy_notebook(src, dest, f"{self.coursedir.assignment_id}.ipynb", owner)
         except (NotCopied, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.refused.append(Refused(os.path.basename(src), str(reason)))
+            self.refused.append(RefusedFile(os.path.basename(src), str(reason)))
         else:
             # The time in the folder's name, by which nbgrader chose, not what a file beside it may say.
             (Path(dest) / TIMESTAMP).write_text(f"{record['timestamp']} UTC")

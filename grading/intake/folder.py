@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grading.errors import UserError
 from grading.intake.archive import MAX_MEMBERS
-from grading.intake.arrived import Arrivals, Entry, Refusal, Refused
+from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
 from grading.intake.names import CONTROL, is_clutter, refuse_twins
 from grading.rebuild import Unreadable, read_plain_file
 from grading.rebuild.submission import MAX_BYTES
@@ -33,22 +33,22 @@ def read_folder(folder: Path) -> Arrivals:
             continue
         status = item.stat(follow_symlinks=False)
         if CONTROL.search(path):
-            result.refused.append(Refused(path, "its name has characters that no name should have"))
+            result.refused.append(RefusedFile(path, "its name has characters that no name should have"))
         elif stat.S_ISLNK(status.st_mode):
-            result.refused.append(Refused(path, "it is a link"))
+            result.refused.append(RefusedFile(path, "it is a link"))
         elif not stat.S_ISREG(status.st_mode):
-            result.refused.append(Refused(path, "it is a device or a pipe"))
+            result.refused.append(RefusedFile(path, "it is a device or a pipe"))
         else:
             when = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC)
-            result.entries.append(Entry(path, status.st_size, when, functools.partial(_read, Path(item.path))))
+            result.entries.append(ArrivedFile(path, status.st_size, when, functools.partial(_read, Path(item.path))))
     return refuse_twins(result)
 
 
-def _walk(top: Path, folder: Path, refused: list[Refused]) -> Iterator[os.DirEntry]:
+def _walk(top: Path, folder: Path, refused: list[RefusedFile]) -> Iterator[os.DirEntry]:
     try:
         items = sorted(os.scandir(folder), key=lambda item: item.name)
     except OSError as error:
-        refused.append(Refused(folder.relative_to(top).as_posix(), f"it cannot be read: {error.strerror}"))
+        refused.append(RefusedFile(folder.relative_to(top).as_posix(), f"it cannot be read: {error.strerror}"))
         return
     for item in items:
         if item.is_dir(follow_symlinks=False):

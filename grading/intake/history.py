@@ -35,7 +35,7 @@ def read_history(course: Course, lab: str) -> dict[str, list[Received]]:
     history: dict[str, list[Received]] = defaultdict(list)
     for entry in Log(course).entries():
         if entry.kind == RECEIVED and entry.facts.get("lab") == lab:
-            # A line that somebody changed is the audit's to report; here it tells nothing.
+            # A line that somebody changed is the audit's to report; here it is passed over.
             with contextlib.suppress(KeyError, TypeError, ValueError):
                 history[str(entry.facts["student"])].append(_received(entry.facts))
     return history

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import defaultdict
 
-from grading.intake.arrived import Arrivals, Entry, Refused
+from grading.intake.arrived import Arrivals, ArrivedFile, RefusedFile
 
 MAX_NAME_BYTES = 200
 """Leaves room for the suffixes of temporary files in the 255 bytes that file systems allow."""
@@ -67,7 +67,7 @@ def folded(name: str) -> str:
 
 def refuse_twins(arrivals: Arrivals) -> Arrivals:
     """Without the entries whose path is there twice, or differs from another in case or normalisation alone."""
-    groups: dict[str, list[Entry]] = defaultdict(list)
+    groups: dict[str, list[ArrivedFile]] = defaultdict(list)
     for entry in arrivals.entries:
         groups[folded(entry.path)].append(entry)
     result = Arrivals(refused=list(arrivals.refused))
@@ -76,8 +76,8 @@ def refuse_twins(arrivals: Arrivals) -> Arrivals:
             result.entries += group
         elif len({entry.path for entry in group}) == 1:
             reason = f"it is there {len(group)} times, and nobody can tell which one is meant"
-            result.refused.append(Refused(group[0].path, reason))
+            result.refused.append(RefusedFile(group[0].path, reason))
         else:
             reason = "another name differs from it only in case or in how its letters are encoded"
-            result.refused += [Refused(entry.path, reason) for entry in group]
+            result.refused += [RefusedFile(entry.path, reason) for entry in group]
     return result

@@ -37,8 +37,8 @@ class Roster:
                 raise Refusal(f'the roster has several students for "{key}": {", ".join(sorted(students))}')
             if students:
                 return next(iter(students))
-        told = " ".join(part for part in (sender.name, sender.number) if part)
-        raise Refusal(f'the roster has nobody called "{told}"')
+        wanted = " ".join(part for part in (sender.name, sender.number) if part)
+        raise Refusal(f'the roster has nobody called "{wanted}"')
 
 
 def read_roster(path: Path) -> Roster:

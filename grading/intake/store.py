@@ -1,6 +1,6 @@
 """Archive every submitted notebook under the SHA-256 of its bytes: a later submission never loses an earlier one.
 
-Archived files are read-only and never removed. Who handed what in, and when, is the log's to tell.
+Archived files are read-only and never removed. Who handed what in, and when, is in the log.
 """
 
 from __future__ import annotations

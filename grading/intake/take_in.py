@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from grading.course import Course
 from grading.intake.accept import SECONDS, UNCHANGED, accept, names_in
-from grading.intake.arrived import Arrivals, Refusal, Refused
-from grading.intake.choose import Way, choose
+from grading.intake.arrived import Arrivals, Refusal, RefusedFile
+from grading.intake.choose import ReadingOptions, choose
 from grading.intake.history import read_history
 
 
@@ -20,30 +20,37 @@ class Intake:
 
     platform: str
     rows: list[tuple[str, str, int | str, str, str]] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    passed_over: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
+    passed_over: list[RefusedFile] = field(default_factory=list)
     changed: int = 0
     missing: list[str] = field(default_factory=list)
 
 
 def take_in(
-    course: Course, lab: str, arrivals: Arrivals, way: Way, source: str, *, force: bool = False, dry_run: bool = False
+    course: Course,
+    lab: str,
+    arrivals: Arrivals,
+    options: ReadingOptions,
+    source: str,
+    *,
+    force: bool = False,
+    dry_run: bool = False,
 ) -> Intake:
     """Choose and accept. Raises UserError where the platform is unclear; a refused file is only reported."""
-    choice, history, names = choose(arrivals, lab, way), read_history(course, lab), names_in(course)
+    choice, history, names = choose(arrivals, lab, options), read_history(course, lab), names_in(course)
     intake = Intake(choice.platform, refused=choice.refused, passed_over=choice.passed_over)
     for candidate in choice.candidates:
         student, path = candidate.student, candidate.entry.path
         try:
             done = accept(course, lab, candidate, source, history[student], names, force=force, dry_run=dry_run)
         except Refusal as error:
-            intake.refused.append(Refused(path, str(error)))
+            intake.refused.append(RefusedFile(path, str(error)))
             continue
         intake.changed += done.outcome != UNCHANGED
         when = f"{done.when:{SECONDS}}" if done.when else ""
         late = " (late, says the platform)" if candidate.late else ""
         intake.rows.append((student, path, done.size_bytes, when, f"{done}{late}"))
-    if way.roster:
+    if options.roster:
         came = {candidate.student for candidate in choice.candidates}
-        intake.missing = [student for student in way.roster.students if student not in came]
+        intake.missing = [student for student in options.roster.students if student not in came]
     return intake

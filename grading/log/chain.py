@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from grading.log.entry import FIRST, Damaged, LogEntry, entry_of
-from grading.log.head import Head
+from grading.log.head import LogHead
 
 
-def problems_of(lines: Iterable[bytes], kept: Head | None, unfinished_bytes: int = 0) -> list[str]:
+def problems_of(lines: Iterable[bytes], kept: LogHead | None, unfinished_bytes: int = 0) -> list[str]:
     """Sentences about what is wrong. kept: where the log ended when it was last written, if that is known."""
     problems: list[str] = []
-    last, read, n_lines = Head(0, FIRST), {0: FIRST}, 0
+    last, read, n_lines = LogHead(0, FIRST), {0: FIRST}, 0
     out_of_chain = False
     for n_lines, line in enumerate(lines, start=1):
         try:
@@ -32,7 +32,7 @@ def problems_of(lines: Iterable[bytes], kept: Head | None, unfinished_bytes: int
             lost = f"entries {entry.n} to {entry.facts['last_n']}" if entry.facts["last_n"] >= entry.n else "entries"
             problems.append(f"line {n_lines}: before entry {entry.n} was added, {lost} had gone from the log")
         out_of_chain = False
-        last = Head(entry.n, entry.digest)
+        last = LogHead(entry.n, entry.digest)
         read[entry.n] = entry.digest
     if unfinished_bytes:
         problems.append(f"line {n_lines + 1} is not finished: the next run puts its {unfinished_bytes:,} bytes aside")
@@ -43,7 +43,7 @@ def problems_of(lines: Iterable[bytes], kept: Head | None, unfinished_bytes: int
     return problems
 
 
-def _break(entry: LogEntry, last: Head) -> str:
+def _break(entry: LogEntry, last: LogHead) -> str:
     if entry.n <= last.n:
         return f"entry {entry.n} stands after entry {last.n}: entries were reordered or repeated"
     if entry.n > last.n + 1:
@@ -52,7 +52,7 @@ def _break(entry: LogEntry, last: Head) -> str:
     return f"entry {entry.n} does not follow the entry {last.n} that stands before it: one of them was replaced"
 
 
-def _against_head(read: dict[int, str], last: Head, kept: Head) -> list[str]:
+def _against_head(read: dict[int, str], last: LogHead, kept: LogHead) -> list[str]:
     if last.n < kept.n:
         return [f"the log was cut: it ends with entry {last.n}, and entry {kept.n} had been written"]
     if read.get(kept.n) != kept.digest:

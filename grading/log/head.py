@@ -21,7 +21,7 @@ _HEAD = re.compile(r"([0-9]{1,12})-([0-9a-f]{24})")
 
 
 @dataclass(frozen=True)
-class Head:
+class LogHead:
     """The number and the digest of the last entry; 0 where there is none."""
 
     n: int
@@ -44,17 +44,17 @@ def parse_short(text: str) -> tuple[int, str]:
     return int(found[1]), found[2]
 
 
-def read_head(path: Path, key: bytes) -> Head | None:
+def read_head(path: Path, key: bytes) -> LogHead | None:
     """The head that was kept; None where there is none, or where it was not written with this key."""
     with contextlib.suppress(OSError, ValueError):
         n, digest, signed = path.read_text().split()
-        head = Head(int(n), digest)
+        head = LogHead(int(n), digest)
         if hmac.compare_digest(head.signed(key), signed):
             return head
     return None
 
 
-def write_head(path: Path, head: Head, key: bytes) -> None:
+def write_head(path: Path, head: LogHead, key: bytes) -> None:
     """Keep the head; always of the same length, so that one small write replaces it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:

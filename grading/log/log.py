@@ -20,7 +20,7 @@ from typing import Any
 from grading.course import Course
 from grading.log.chain import problems_of
 from grading.log.entry import FIRST, Damaged, LogEntry, entry_of, line_of
-from grading.log.head import Head, parse_short, read_head, write_head
+from grading.log.head import LogHead, parse_short, read_head, write_head
 
 TAIL_BYTES = 16 * 2**10
 
@@ -73,18 +73,20 @@ class Log:
         """What is wrong with the chain, in sentences, the first broken entry first; nothing where it holds."""
         return problems_of(self.lines(), read_head(self.head_path, self.course.key()), self._unfinished())
 
-    def head(self) -> Head:
+    def head(self) -> LogHead:
         """Where the log ends now."""
-        head = Head(0, FIRST)
+        head = LogHead(0, FIRST)
         for entry in self.entries():
-            head = Head(entry.n, entry.digest)
+            head = LogHead(entry.n, entry.digest)
         return head
 
     def problems_since(self, head: str) -> list[str]:
         """What is wrong with the log as seen from a head that was written down. Raises UserError where it is none."""
         n, digits = parse_short(head)
         key = self.course.key()
-        found = [Head(entry.n, entry.digest) for entry in self.entries() if entry.n == n] if n else [Head(0, FIRST)]
+        found = (
+            [LogHead(entry.n, entry.digest) for entry in self.entries() if entry.n == n] if n else [LogHead(0, FIRST)]
+        )
         short = f"{n}-{digits}"
         if not found:
             return [f"the log has no entry {n}, and it had one when the head {short} was written down"]
@@ -136,7 +138,7 @@ def _open(path: Path, flags: int, lock: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _add(log: int, kind: str, facts: dict[str, Any]) -> Head:
+def _add(log: int, kind: str, facts: dict[str, Any]) -> LogHead:
     """Write one entry after the last, whole or not at all, and see it onto the disk."""
     end, head = os.fstat(log).st_size, _head(log)
     line = line_of(head.n + 1, head.digest, kind, facts)
@@ -147,15 +149,15 @@ def _add(log: int, kind: str, facts: dict[str, Any]) -> Head:
     except BaseException:
         os.ftruncate(log, end)
         raise
-    return Head(head.n + 1, entry_of(line[:-1]).digest)
+    return LogHead(head.n + 1, entry_of(line[:-1]).digest)
 
 
-def _head(log: int) -> Head:
+def _head(log: int) -> LogHead:
     end = os.fstat(log).st_size
     if end == 0:
-        return Head(0, FIRST)
+        return LogHead(0, FIRST)
     last = entry_of(_last_line(log, end))
-    return Head(last.n, last.digest)
+    return LogHead(last.n, last.digest)
 
 
 def _finished(log: int) -> int:

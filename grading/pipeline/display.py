@@ -1,6 +1,6 @@
 """The live display of a run: how many are graded, how fast, how long it will take, and what came out.
 
-Silent where there is no terminal, but for what has to be said.
+Silent where there is no terminal, but for what must be printed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Display:
         self._bar.update(self._task, total=self._n_left)
 
     def say(self, text: str) -> None:
-        """A line that is said on a terminal or not."""
+        """A line that is printed, to a terminal or not."""
         print(text, flush=True)
 
     def close(self) -> None:

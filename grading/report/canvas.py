@@ -36,7 +36,7 @@ _WITH_ID = re.compile(r"(.*?)\s*\(\d+\)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Roster:
+class CanvasRoster:
     """The id columns of an exported gradebook, its students' cells in them, and the headers of its assignments."""
 
     columns: tuple[str, ...]
@@ -61,7 +61,7 @@ class Roster:
         return found[0] if len(found) == 1 else None
 
 
-def read_roster(path: Path) -> Roster:
+def read_roster(path: Path) -> CanvasRoster:
     """Read a gradebook that Canvas exported. Raises UserError where the file is none."""
     try:
         content = path.read_text(encoding="utf-8-sig")
@@ -77,10 +77,10 @@ def read_roster(path: Path) -> Roster:
         raise UserError(f'the roster {path} has no columns "ID", "{LOGIN}" and "Section"', remedy)
     width = header.index("Section") + 1
     students = tuple(tuple((row + [""] * width)[:width]) for row in rows[1:] if _is_student(row, header))
-    return Roster(tuple(header[:width]), students, tuple(name for name in header[width:] if name))
+    return CanvasRoster(tuple(header[:width]), students, tuple(name for name in header[width:] if name))
 
 
-def as_canvas(record: ClassRecord, people: Mapping[str, Person], roster: Roster | None = None) -> Exported:
+def as_canvas(record: ClassRecord, people: Mapping[str, Person], roster: CanvasRoster | None = None) -> Exported:
     """The file's text. Raises UserError where nobody handed in anything, since Canvas refuses a file without grades."""
     labs = with_handins(record)
     if not labs:
@@ -107,12 +107,12 @@ def as_canvas(record: ClassRecord, people: Mapping[str, Person], roster: Roster 
     return Exported(as_rows(rows), tuple(remarks))
 
 
-def _heading(lab: LabRecord, roster: Roster | None) -> str:
+def _heading(lab: LabRecord, roster: CanvasRoster | None) -> str:
     known = roster.column(lab) if roster else None
     return known if known is not None else text(lab.lab)
 
 
-def _from_roster(roster: Roster, student: str) -> list[str] | None:
+def _from_roster(roster: CanvasRoster, student: str) -> list[str] | None:
     cells = roster.find(student)
     if cells is None:
         return None

@@ -11,7 +11,7 @@ from grading.course import Course
 from grading.gradebook.provenance import recorded_basis
 from grading.rebuild import Template, TemplateCell, Unreadable
 from grading.report.marks import mark_of
-from grading.report.points import LabPoints, Submitted, read_points
+from grading.report.points import LabPoints, StudentPoints, read_points
 from grading.report.record import (
     GRADED,
     NOT_GRADED,
@@ -105,7 +105,7 @@ def _blank(
     return Handin(student, lab, state, marks, reason=reason)
 
 
-def _graded(course: Course, lab: str, student: str, gradebook: LabPoints) -> Submitted | None:
+def _graded(course: Course, lab: str, student: str, gradebook: LabPoints) -> StudentPoints | None:
     """The student's points, if this was graded: nbgrader also has rows for a try that failed."""
     found = gradebook.students.get(student)
     if found is None:

@@ -15,7 +15,7 @@ from grading.report.record import LATE, ClassRecord, Handin, Mark
 COLUMNS = ("student", "lab", "exercise", "score", "max_score", "outcome", "hint")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
-Row = tuple[str, str, str, float | None, float, str, str]
+CsvRow = tuple[str, str, str, float | None, float, str, str]
 
 
 def as_csv(record: ClassRecord) -> str:
@@ -28,7 +28,7 @@ def as_csv(record: ClassRecord) -> str:
     return file.getvalue()
 
 
-def rows(record: ClassRecord) -> Iterator[Row]:
+def rows(record: ClassRecord) -> Iterator[CsvRow]:
     """By student, then by lab, then in the notebook's order."""
     handins = sorted(enumerate(record.handins), key=lambda pair: (pair[1].student, pair[0]))
     for _, handin in handins:
@@ -39,7 +39,7 @@ def rows(record: ClassRecord) -> Iterator[Row]:
             yield (handin.student, handin.lab, "late penalty", -lost, 0.0, LATE, "")
 
 
-def _row(handin: Handin, mark: Mark) -> Row:
+def _row(handin: Handin, mark: Mark) -> CsvRow:
     hint = mark.hint or ""
     if mark.on_hidden and not mark.is_full:
         hint = f"(hidden cases) {hint}".strip()

@@ -1,4 +1,4 @@
-"""What every export for a learning platform has in common: which grades count, and what its reader must be told."""
+"""What every export for a learning platform has in common: which grades count, and what its reader must know."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grading.isolation import isolates
 from grading.report.charts import Histogram, histogram_of
-from grading.report.outcomes import LOOKS, look_of
+from grading.report.outcomes import OUTCOME_STYLES, style_of
 from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin, LabRecord, Total
 from grading.report.statistics import ItemStatistics, item_statistics, shares_of
 
@@ -34,7 +34,7 @@ class LabView:
 
 
 @dataclass(frozen=True)
-class Attention:
+class AttentionItem:
     """Something a person has to do. alarm: it concerns somebody's grade now."""
 
     text: str
@@ -59,7 +59,7 @@ def as_page(record: ClassRecord, out: Path) -> str:
             chart=histogram_of(shares_of([total for total in totals if total.complete])),
             n_incomplete=sum(not total.complete for total in totals),
             attention=attention(record),
-            looks=tuple(LOOKS.values()),
+            styles=tuple(OUTCOME_STYLES.values()),
             n_mistakes=N_MISTAKES,
         )
     )
@@ -75,7 +75,7 @@ def _environment(out: Path) -> Environment:
     )
     environment.filters["points"] = lambda value: f"{round(value, 2):g}"
     environment.filters["link"] = lambda path: link(path, out)
-    environment.globals["look_of"] = look_of
+    environment.globals["style_of"] = style_of
     return environment
 
 
@@ -100,7 +100,7 @@ def _by_student(record: ClassRecord, totals: tuple[Total, ...]) -> list[tuple[To
     return [(total, theirs[total.student]) for total in totals]
 
 
-def attention(record: ClassRecord) -> list[Attention]:
+def attention(record: ClassRecord) -> list[AttentionItem]:
     """What a person has to look at: work without a grade first, then the rest, each with the names."""
     found: dict[tuple[str, bool], list[str]] = defaultdict(list)
     for handin in record.handins:
@@ -117,4 +117,4 @@ def attention(record: ClassRecord) -> list[Attention]:
                     handin.student
                 )
     ordered = sorted(found.items(), key=lambda pair: not pair[0][1])
-    return [Attention(text, tuple(who), alarm) for (text, alarm), who in ordered]
+    return [AttentionItem(text, tuple(who), alarm) for (text, alarm), who in ordered]

@@ -5,12 +5,12 @@ Where no result is stored (a lab graded by other means) the outcome is read off 
 
 from __future__ import annotations
 
-from grading.report.points import Points
+from grading.report.points import CellPoints
 from grading.report.record import BY_HAND, NEEDS_GRADING, UNSUPERVISED, Item, Mark
 from grading.supervisor.result import ExerciseResult, SubmissionResult
 
 
-def mark_of(item: Item, points: Points | None, result: SubmissionResult | None) -> Mark:
+def mark_of(item: Item, points: CellPoints | None, result: SubmissionResult | None) -> Mark:
     """The mark of one item; a cell that the gradebook does not have gives no points."""
     if points is None:
         return Mark(item, 0.0, "unanswered")
@@ -19,7 +19,7 @@ def mark_of(item: Item, points: Points | None, result: SubmissionResult | None) 
     return Mark(item, points.score, outcome, hint, on_hidden, by_hand, points.waiting)
 
 
-def _explained(item: Item, points: Points, result: SubmissionResult | None) -> tuple[str, str | None, bool]:
+def _explained(item: Item, points: CellPoints, result: SubmissionResult | None) -> tuple[str, str | None, bool]:
     """Outcome, hint, and whether it was a hidden case that failed."""
     if item.kind == "manual":
         if points.waiting:
@@ -34,7 +34,7 @@ def _explained(item: Item, points: Points, result: SubmissionResult | None) -> t
     return found.outcome, _hint(found), found.failed_hidden
 
 
-def _by_points(item: Item, points: Points) -> str:
+def _by_points(item: Item, points: CellPoints) -> str:
     if points.score >= item.max_score:
         return "passed"
     return "partial" if points.score > 0 else "failed"

@@ -18,7 +18,7 @@ from grading.report.record import (
 
 
 @dataclass(frozen=True)
-class Look:
+class OutcomeStyle:
     """colour is the name of a class in the page's style sheet; meaning is what the key of the page says."""
 
     sign: str
@@ -27,27 +27,27 @@ class Look:
     meaning: str
 
 
-PASSED = Look("✓", "passed", "full", "all points")
-PARTIAL = Look("◐", "partial", "partial", "some of the points")
-FAILED = Look("✗", "failed", "failed", "a wrong answer")
-LOOKS = {
+PASSED = OutcomeStyle("✓", "passed", "full", "all points")
+PARTIAL = OutcomeStyle("◐", "partial", "partial", "some of the points")
+FAILED = OutcomeStyle("✗", "failed", "failed", "a wrong answer")
+OUTCOME_STYLES = {
     "passed": PASSED,
     "partial": PARTIAL,
     "failed": FAILED,
-    "limit": Look("⊘", "limit", "failed", "stopped: too much time or memory, or the process ended"),
-    "unanswered": Look("○", "blank", "blank", "not answered"),
-    "suspected": Look("?", "suspected", "alarm", "measured values do not fit together: a person should look"),
-    NEEDS_GRADING: Look("✎", "to grade", "waiting", "waits for a person"),
-    NOT_HANDED_IN: Look("–", "not in", "none", "nothing was handed in"),
-    NOT_GRADED: Look("…", "no grade", "waiting", "not graded yet"),
-    "unreadable": Look("!", "unreadable", "alarm", "the file is no notebook: ask for a new copy"),
-    "infrastructure": Look("!", "our fault", "alarm", "the grader failed, not the student: grade again"),
+    "limit": OutcomeStyle("⊘", "limit", "failed", "stopped: too much time or memory, or the process ended"),
+    "unanswered": OutcomeStyle("○", "blank", "blank", "not answered"),
+    "suspected": OutcomeStyle("?", "suspected", "alarm", "measured values do not fit together: a person should style"),
+    NEEDS_GRADING: OutcomeStyle("✎", "to grade", "waiting", "waits for a person"),
+    NOT_HANDED_IN: OutcomeStyle("–", "not in", "none", "nothing was handed in"),
+    NOT_GRADED: OutcomeStyle("…", "no grade", "waiting", "not graded yet"),
+    "unreadable": OutcomeStyle("!", "unreadable", "alarm", "the file is no notebook: ask for a new copy"),
+    "infrastructure": OutcomeStyle("!", "our fault", "alarm", "the grader failed, not the student: grade again"),
 }
 
 
-def look_of(mark: Mark) -> Look:
+def style_of(mark: Mark) -> OutcomeStyle:
     """Where a person or a plain test decided, the points say how it went."""
     if mark.outcome not in (UNSUPERVISED, BY_HAND) and not mark.by_hand:
-        return LOOKS.get(mark.outcome, FAILED)
-    look = PASSED if mark.is_full else PARTIAL if mark.score else FAILED
-    return replace(look, word="by hand") if mark.outcome == BY_HAND else look
+        return OUTCOME_STYLES.get(mark.outcome, FAILED)
+    style = PASSED if mark.is_full else PARTIAL if mark.score else FAILED
+    return replace(style, word="by hand") if mark.outcome == BY_HAND else style

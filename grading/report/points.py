@@ -16,7 +16,7 @@ from grading.nbgrader_api import load_config
 
 
 @dataclass(frozen=True)
-class Points:
+class CellPoints:
     """One cell of one student. `is_set` is false where neither the grader nor a person has given points."""
 
     score: float
@@ -26,10 +26,10 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Submitted:
+class StudentPoints:
     """One student's points in one lab, by the cell's name."""
 
-    cells: dict[str, Points]
+    cells: dict[str, CellPoints]
     penalty: float
 
 
@@ -38,7 +38,7 @@ class LabPoints:
     """What the gradebook knows of a lab: the maximum of each cell in order, and each student's points."""
 
     maximum: dict[str, float] = field(default_factory=dict)
-    students: dict[str, Submitted] = field(default_factory=dict)
+    students: dict[str, StudentPoints] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def _maximum(lab: Assignment) -> dict[str, float]:
     return {cell.name: float(cell.max_score) for cell in cells}
 
 
-def _students(lab: Assignment) -> dict[str, Submitted]:
+def _students(lab: Assignment) -> dict[str, StudentPoints]:
     return {submission.student_id: _submitted(submission) for submission in lab.submissions}
 
 
-def _submitted(submission: SubmittedAssignment) -> Submitted:
+def _submitted(submission: SubmittedAssignment) -> StudentPoints:
     cells = {
-        grade.name: Points(
+        grade.name: CellPoints(
             score=float(grade.score),
             is_set=grade.auto_score is not None or grade.manual_score is not None,
             by_hand=grade.manual_score is not None,
@@ -80,4 +80,6 @@ def _submitted(submission: SubmittedAssignment) -> Submitted:
         for notebook in submission.notebooks
         for grade in notebook.grades
     }
-    return Submitted(cells, sum(float(notebook.late_submission_penalty or 0.0) for notebook in submission.notebooks))
+    return StudentPoints(
+        cells, sum(float(notebook.late_submission_penalty or 0.0) for notebook in submission.notebooks)
+    )

@@ -87,8 +87,8 @@ def _kind(mark: Mark) -> str:
 
 def mistakes(marks: Sequence[Mark]) -> tuple[Mistake, ...]:
     """The hints of marks below the maximum, most frequent first, then by text."""
-    told = [mark for mark in marks if mark.hint and not mark.is_full]
-    counts = Counter(mark.hint for mark in told)
-    hidden = Counter(mark.hint for mark in told if mark.on_hidden)
+    hinted = [mark for mark in marks if mark.hint and not mark.is_full]
+    counts = Counter(mark.hint for mark in hinted)
+    hidden = Counter(mark.hint for mark in hinted if mark.on_hidden)
     ordered = sorted(counts, key=lambda hint: (-counts[hint], hint))
     return tuple(Mistake(hint, counts[hint], hidden[hint]) for hint in ordered)

@@ -128,8 +128,8 @@ def _read(path: Path) -> Attack:
     strange = [name for name in found if name.isupper() and name not in _NAMES]
     if strange:
         raise UserError(f"{path} declares {strange[0]}, which means nothing", f"known are: {', '.join(_NAMES)}")
-    said = {_NAMES[name]: value for name, value in found.items() if name in _NAMES}
-    return Attack(**{**said, "name": path.stem, "tries": tries})
+    declared = {_NAMES[name]: value for name, value in found.items() if name in _NAMES}
+    return Attack(**{**declared, "name": path.stem, "tries": tries})
 
 
 def filled(text: str, places: Places) -> str:

@@ -17,7 +17,7 @@ from grading.report.formats import FORMATS
 from grading.results import read_ungraded
 from grading.supervisor import SubmissionResult
 from grading.verify.attacks import Attack
-from grading.verify.classroom import COMPANION, REPO, Classroom, Handin, open_classroom
+from grading.verify.classroom import COMPANION, REPO, Classroom, ClassroomSubmission, open_classroom
 from grading.verify.probes import grades, leftovers, listeners, outputs, pages, trees
 
 LIMIT_S = 900.0
@@ -30,7 +30,7 @@ MOST_PROCESSES, MOST_BYTES = 400, 5 * 2**30
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackOutcome:
     """How one attack ended under one tier. points is the share of its exercise; damage is empty when all is well.
 
     said: the last line of its output, which shows what stopped it.
@@ -53,13 +53,13 @@ class Batch:
     """One tier's outcomes, the batch's own first, and what the whole of it took."""
 
     tier: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[AttackOutcome, ...]
     wall_s: float
     most_processes: int
     memory_bytes: int
 
     @property
-    def breaches(self) -> list[Outcome]:
+    def breaches(self) -> list[AttackOutcome]:
         return [outcome for outcome in self.outcomes if outcome.is_breach]
 
 
@@ -73,7 +73,7 @@ def run_batch(attacks: Sequence[Attack], tier: str, root: Path, workers: int = 2
         guarded = [room.course.root / name for name in ("release", "source", "submitted", "nbgrader_config.py")]
         guarded += [room.course.root / ".grading" / "course.key", room.home / ".ssh", room.home / ".bashrc"]
         own, stamps = trees.digests(guarded), trees.stamps(shared)
-        watched = [_grade(room, lab, tier, workers) for lab in dict.fromkeys(item.lab for item in room.handins)]
+        reports = [_grade(room, lab, tier, workers) for lab in dict.fromkeys(item.lab for item in room.handins)]
         for text in trees.changes(own, trees.digests(guarded)):
             _charge(damage, attacks, "files", text)
         for text, content in trees.carrying(stamps, trees.stamps(shared), room.token):
@@ -84,23 +84,23 @@ def run_batch(attacks: Sequence[Attack], tier: str, root: Path, workers: int = 2
         _charge(damage, attacks, "leftovers", text, text)
     for probe, text, content in _published(room):
         _charge(damage, attacks, probe, text, content)
-    _charge_watched(damage, attacks, watched, workers)
+    _charge_reports(damage, attacks, reports, workers)
     outcomes = _outcomes(room, attacks, damage)
-    batch = Outcome(BATCH, "", 0.0, tuple(damage.pop(BATCH, [])))
+    batch = AttackOutcome(BATCH, "", 0.0, tuple(damage.pop(BATCH, [])))
     return Batch(
         tier,
         (batch, *outcomes),
-        sum(report["wall_s"] for report in watched),
-        max(report["most_processes"] for report in watched),
-        max(report["memory_bytes"] for report in watched),
+        sum(report["wall_s"] for report in reports),
+        max(report["most_processes"] for report in reports),
+        max(report["memory_bytes"] for report in reports),
     )
 
 
-def _charge_watched(
-    damage: dict[str, list[str]], attacks: Sequence[Attack], watched: Sequence[dict], workers: int
+def _charge_reports(
+    damage: dict[str, list[str]], attacks: Sequence[Attack], reports: Sequence[dict], workers: int
 ) -> None:
     """What the launcher saw of each command that graded."""
-    for report in watched:
+    for report in reports:
         for text in report["survivors"]:
             _charge(damage, attacks, "processes", f"still alive: {text}", text)
         if report["most_processes"] > workers * MOST_PROCESSES:
@@ -123,7 +123,7 @@ def _charge(damage: dict[str, list[str]], attacks: Sequence[Attack], probe: str,
 
 def _grade(room: Classroom, lab: str, tier: str, workers: int) -> dict:
     """`python -m grading grade`, as an instructor would type it, in an environment that holds a secret."""
-    report = room.root / f"watched-{lab}.json"
+    report = room.root / f"report-{lab}.json"
     command = [sys.executable, "-m", "grading", "grade", str(room.course.root), lab, "--workers", str(workers)]
     command += ["--isolation", tier]
     launcher = [sys.executable, "-m", "grading.verify.launcher", str(report), str(LIMIT_S), *command]
@@ -161,9 +161,9 @@ def _environment(room: Classroom) -> dict[str, str]:
     return {**kept, **room.environment}
 
 
-def _outcomes(room: Classroom, attacks: Sequence[Attack], damage: dict[str, list[str]]) -> list[Outcome]:
+def _outcomes(room: Classroom, attacks: Sequence[Attack], damage: dict[str, list[str]]) -> list[AttackOutcome]:
     course = room.course
-    found: dict[str, list[Outcome]] = defaultdict(list)
+    found: dict[str, list[AttackOutcome]] = defaultdict(list)
     _make_pages(room)
     for lab in dict.fromkeys(item.lab for item in room.handins):
         results, scores = outputs.results_of(course, lab), grades.scores(course, lab)
@@ -188,12 +188,12 @@ def _outcomes(room: Classroom, attacks: Sequence[Attack], damage: dict[str, list
 
 def _outcome(
     room: Classroom,
-    handin: Handin,
+    handin: ClassroomSubmission,
     result: SubmissionResult | None,
     got: dict[str, float],
     full: dict[str, float],
     reason: dict[str, str] | None,
-) -> Outcome:
+) -> AttackOutcome:
     """What one submission came to."""
     attack, check = handin.attack, f"{handin.attack.exercise}-check"
     points = got.get(check, 0.0) / full[check]
@@ -220,7 +220,7 @@ def _outcome(
         wrong.append(f"it earned {points:g} of its points, not {attack.least:g} to {attack.earns:g}")
     if wall_s is not None and wall_s > attack.within_s:
         wrong.append(f"it took {wall_s:.0f} s, more than {attack.within_s:g}")
-    return Outcome(attack.name, outcome, points, tuple(wrong), wall_s, said)
+    return AttackOutcome(attack.name, outcome, points, tuple(wrong), wall_s, said)
 
 
 def _last_words(result: SubmissionResult, exercise: str) -> str:
@@ -229,7 +229,7 @@ def _last_words(result: SubmissionResult, exercise: str) -> str:
     return (errors or rows or [result.exercises[exercise].deciding.headline])[0].splitlines()[0][:120]
 
 
-def _wrong_page(room: Classroom, handin: Handin) -> list[str]:
+def _wrong_page(room: Classroom, handin: ClassroomSubmission) -> list[str]:
     page = room.course.feedback(handin.lab, handin.student)
     if not page.is_file():
         return []
@@ -245,11 +245,11 @@ def _make_pages(room: Classroom) -> None:
             api.generate_feedback(handin.lab, handin.student, force=True)
 
 
-def _together(attack: Attack, parts: Sequence[Outcome], charged: Sequence[str]) -> Outcome:
+def _together(attack: Attack, parts: Sequence[AttackOutcome], charged: Sequence[str]) -> AttackOutcome:
     """The two halves of a pair as one, and with them what the batch's probes found."""
     worst = max(parts, key=lambda part: (part.is_breach, part.points))
     damage = tuple(dict.fromkeys([*(text for part in parts for text in part.damage), *charged]))
-    return Outcome(attack.name, worst.outcome, worst.points, damage, worst.wall_s, worst.said)
+    return AttackOutcome(attack.name, worst.outcome, worst.points, damage, worst.wall_s, worst.said)
 
 
-__all__ = ["BATCH", "Batch", "Outcome", "run_batch"]
+__all__ = ["BATCH", "AttackOutcome", "Batch", "run_batch"]

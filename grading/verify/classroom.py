@@ -34,7 +34,7 @@ COMPANION = {"02": "02-format-table"}
 
 
 @dataclass(frozen=True)
-class Handin:
+class ClassroomSubmission:
     """One submission: by which attack (None: an honest one), by which student, and the token it may leave behind."""
 
     attack: Attack | None
@@ -52,7 +52,7 @@ class Classroom:
 
     root: Path
     course: Course
-    handins: tuple[Handin, ...]
+    handins: tuple[ClassroomSubmission, ...]
     canaries: Mapping[str, str]
     token: str
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -136,15 +136,15 @@ def _cell(notebook: NotebookNode, grade_id: str) -> int:
     return [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells].index(grade_id)
 
 
-def _hand_in_honest(course: Course, lab: str, student: str, canary: str) -> Handin:
+def _hand_in_honest(course: Course, lab: str, student: str, canary: str) -> ClassroomSubmission:
     notebook = _released(course, lab)
     for name, text in _solved(course, lab).items():
         notebook.cells[_cell(notebook, name)].source = f"# {canary}\n{text}"
     _write(course, lab, student, notebook)
-    return Handin(None, lab, student, "")
+    return ClassroomSubmission(None, lab, student, "")
 
 
-def _hand_in(course: Course, attack: Attack, student: str, places: Places) -> Handin:
+def _hand_in(course: Course, attack: Attack, student: str, places: Places) -> ClassroomSubmission:
     lab = course.lab(attack.lab)
     solved = _solved(course, lab)
     right, wrong = solved[attack.exercise], known("wrong", attack.exercise)[0]
@@ -170,7 +170,7 @@ def _hand_in(course: Course, attack: Attack, student: str, places: Places) -> Ha
     path = _write(course, lab, student, notebook)
     if attack.folder:
         attack.folder(path.parent, {**places, "RIGHT": right, "WRONG": wrong})
-    return Handin(attack, lab, student, token)
+    return ClassroomSubmission(attack, lab, student, token)
 
 
 def _added(source: str, name: str) -> NotebookNode:

@@ -1,7 +1,7 @@
-"""Runs in the sandbox: copy the course, let stock nbgrader grade the attacker and then an honest student, and tell.
+"""Runs in the sandbox: copy the course, let stock nbgrader grade the attacker and then an honest student, and report.
 
-Imports nothing of ours. The last line of its output is JSON: {"attacker": {cell: [score, most]} or null, "honest":
-the same, "text": all outputs in the attacker's graded notebook}.
+Imports nothing of this repository. The last line of its output is JSON: {"attacker": {cell: [score, most]} or null,
+"honest": the same, "text": all outputs in the attacker's graded notebook}.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def main(template: str, root: str, lab: str, attacker: str, honest: str) -> None
         except subprocess.TimeoutExpired:
             continue
     text = _outputs(course / "autograded" / attacker / lab)
-    told = {"attacker": _scores(course, lab, attacker), "honest": _scores(course, lab, honest), "text": text}
-    sys.stdout.write("\n" + json.dumps(told) + "\n")
+    report = {"attacker": _scores(course, lab, attacker), "honest": _scores(course, lab, honest), "text": text}
+    sys.stdout.write("\n" + json.dumps(report) + "\n")
 
 
 def _outputs(folder: Path) -> str:

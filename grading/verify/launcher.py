@@ -25,7 +25,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True)
-class Watched:
+class CommandReport:
     """exit_code is None where the command had to be ended, and stopped_for says why.
 
     memory_bytes is how much less memory the machine had available at worst, other people's use included.
@@ -39,7 +39,7 @@ class Watched:
     survivors: tuple[str, ...]
 
 
-def watch(command: list[str], limit_s: float) -> Watched:
+def watch(command: list[str], limit_s: float) -> CommandReport:
     """Run the command to its end, then see what is still there GONE_WITHIN_S later, and end that too."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
@@ -59,7 +59,7 @@ def watch(command: list[str], limit_s: float) -> Watched:
         time.sleep(GONE_WITHIN_S)
     survivors = tuple(_described(each) for each in _descendants() if each.is_running() and not _is_dead(each))
     _end_all()
-    return Watched(None if stopped_for else code, stopped_for, wall_s, most, free_bytes - least_bytes, survivors)
+    return CommandReport(None if stopped_for else code, stopped_for, wall_s, most, free_bytes - least_bytes, survivors)
 
 
 def _danger(n_processes: int, free_bytes: int, wall_s: float, limit_s: float) -> str | None:

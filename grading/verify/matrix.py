@@ -13,7 +13,7 @@ import torch
 
 from grading.terminal import table
 from grading.verify.attacks import NOT_YET, Attack
-from grading.verify.batch import BATCH, Batch, Outcome
+from grading.verify.batch import BATCH, AttackOutcome, Batch
 
 STOCK = "stock"
 
@@ -28,7 +28,7 @@ class Matrix:
     stock: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def breaches(self) -> list[tuple[str, Outcome]]:
+    def breaches(self) -> list[tuple[str, AttackOutcome]]:
         return [(tier, outcome) for tier, batch in self.batches.items() for outcome in batch.breaches]
 
     def to_json(self) -> dict:
@@ -66,8 +66,8 @@ def as_text(matrix: Matrix) -> str:
     return "\n".join(parts)
 
 
-def _cell(outcome: Outcome | None) -> str:
+def _cell(outcome: AttackOutcome | None) -> str:
     if outcome is None:
         return "not run"
-    told = f"{outcome.outcome} {outcome.points:g}" if outcome.outcome else "graded"
-    return f"BREACH ({told}, {len(outcome.damage)})" if outcome.is_breach else told
+    text = f"{outcome.outcome} {outcome.points:g}" if outcome.outcome else "graded"
+    return f"BREACH ({text}, {len(outcome.damage)})" if outcome.is_breach else text

@@ -50,8 +50,8 @@ def run_stock(attacks: Sequence[Attack], at_a_time: int = 2) -> dict[str, str]:
         room.course.config.write_text(CONFIG.format(root=str(room.course.root)))
         subprocess.run(["chmod", "-R", "a+rX", str(root)], check=True)
         with ThreadPoolExecutor(at_a_time) as pool:
-            told = pool.map(lambda attack: _tried(room, attack), tried)
-            return dict(zip((attack.name for attack in tried), told, strict=True))
+            outcomes = pool.map(lambda attack: _tried(room, attack), tried)
+            return dict(zip((attack.name for attack in tried), outcomes, strict=True))
 
 
 def _tried(room: Classroom, attack: Attack) -> str:

@@ -16,7 +16,7 @@ from grading.build import build
 from grading.demo import answers, examples, handins
 from grading.demo.answers import LabAnswers
 from grading.demo.folder import MARKER, claim
-from grading.demo.handins import Made
+from grading.demo.handins import DemoSubmission
 from grading.demo.roster import FULL, roster
 from grading.demo.verify import surprises
 from grading.errors import UserError
@@ -161,12 +161,15 @@ def _handin(score: float | None, state: str = "graded", penalty: float = 0.0) ->
     ],
 )
 def test_the_self_check_has_teeth(handin: Handin, earns: frozenset[str] | None, said: str | None) -> None:
-    found = surprises(_record(handin), roster(2), {("00", "ada.lovelace"): Made("", earns)})
+    found = surprises(_record(handin), roster(2), {("00", "ada.lovelace"): DemoSubmission("", earns)})
     assert (found == []) if said is None else (len(found) == 1 and said in found[0])
 
 
 def test_the_self_check_misses_nobody() -> None:
-    expected = {("00", "ada.lovelace"): Made("", frozenset({"00-x"})), ("02", "ada.lovelace"): Made("", frozenset())}
+    expected = {
+        ("00", "ada.lovelace"): DemoSubmission("", frozenset({"00-x"})),
+        ("02", "ada.lovelace"): DemoSubmission("", frozenset()),
+    }
     assert surprises(_record(_handin(2.0)), roster(2), expected) == ["02, ada.lovelace: is not in the record"]
     late = replace(roster(2)[0], days_late=2)
     assert "penalty of 0" in surprises(_record(_handin(2.0)), [late], {k: expected[k] for k in list(expected)[:1]})[0]

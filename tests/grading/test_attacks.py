@@ -18,7 +18,7 @@ from grading.errors import UserError
 from grading.isolation import select_tier
 from grading.isolation.tiers import TIERS
 from grading.verify.attacks import NOT_YET, Attack, filled, load
-from grading.verify.batch import BATCH, Batch, Outcome
+from grading.verify.batch import BATCH, AttackOutcome, Batch
 from grading.verify.launcher import watch
 from grading.verify.matrix import Matrix, as_text
 from grading.verify.probes import leftovers, listeners, outputs, pages, trees
@@ -177,13 +177,13 @@ def test_formulas_and_escapes_are_found(tmp_path) -> None:
 # --- the matrix
 
 
-def batch(*outcomes: Outcome) -> Batch:
-    return Batch("kernel", (Outcome(BATCH, "", 0.0, ()), *outcomes), 1.0, 2, 3)
+def batch(*outcomes: AttackOutcome) -> Batch:
+    return Batch("kernel", (AttackOutcome(BATCH, "", 0.0, ()), *outcomes), 1.0, 2, 3)
 
 
 def test_what_was_not_run_is_never_shown_as_passed() -> None:
     attacks = (Attack("a", "tries"), Attack("b", "tries"))
-    matrix = Matrix(attacks, {"kernel": batch(Outcome("a", "failed", 0.0, ()))}, {"bwrap": "bwrap is missing"})
+    matrix = Matrix(attacks, {"kernel": batch(AttackOutcome("a", "failed", 0.0, ()))}, {"bwrap": "bwrap is missing"})
     text = as_text(matrix)
     assert "not run: bwrap: bwrap is missing" in text
     assert text.splitlines()[3].split() == ["b", "not", "run"]
@@ -191,7 +191,7 @@ def test_what_was_not_run_is_never_shown_as_passed() -> None:
 
 
 def test_a_breach_is_said_in_words() -> None:
-    matrix = Matrix((Attack("a", "tries"),), {"kernel": batch(Outcome("a", "passed", 1.0, ("it earned 1",)))})
+    matrix = Matrix((Attack("a", "tries"),), {"kernel": batch(AttackOutcome("a", "passed", 1.0, ("it earned 1",)))})
     assert "BREACH (passed 1, 1)" in as_text(matrix)
     assert "BREACH kernel: a: it earned 1" in as_text(matrix)
     assert [outcome.attack for _, outcome in matrix.breaches] == ["a"]

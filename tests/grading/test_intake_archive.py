@@ -22,7 +22,7 @@ from grading.errors import UserError
 from grading.intake import archive as archive_module
 from grading.intake.archive import MAX_MEMBERS, Allowance, open_archive
 from grading.intake.arrived import Refusal
-from grading.intake.choose import Way
+from grading.intake.choose import ReadingOptions
 from grading.intake.names import wrong_with_student
 from grading.intake.take_in import take_in
 from grading.submissions import NOT_A_NAME
@@ -287,7 +287,7 @@ def test_whatever_the_archive_nothing_is_written_elsewhere_and_nothing_but_user_
         path.write_bytes(data)
         before = tree(top)
         with contextlib.suppress(UserError), open_archive(path, UTC) as arrivals:
-            take_in(course, LAB, arrivals, Way(), "a.zip")
+            take_in(course, LAB, arrivals, ReadingOptions(), "a.zip")
         written = set(tree(top)) - set(before)
         assert {name: tree(top)[name] for name in before} == before
         for name in written:

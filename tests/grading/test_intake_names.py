@@ -7,8 +7,8 @@ import datetime
 import pytest
 
 from grading.errors import UserError
-from grading.intake.arrived import Arrivals, Entry
-from grading.intake.choose import Choice, Way, choose
+from grading.intake.arrived import Arrivals, ArrivedFile
+from grading.intake.choose import Choice, ReadingOptions, choose
 from grading.intake.platform import Sender, guess, sender_of
 
 LAB = "02_float_formats"
@@ -16,10 +16,10 @@ NOON = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
 MINUTE = datetime.timedelta(minutes=1)
 
 
-def choice_of(*paths: str, way: Way | None = None, step: datetime.timedelta = MINUTE) -> Choice:
+def choice_of(*paths: str, options: ReadingOptions | None = None, step: datetime.timedelta = MINUTE) -> Choice:
     """What is chosen among these paths, each a step newer than the one before."""
-    entries = [Entry(path, 10, NOON + n * step, bytes) for n, path in enumerate(paths)]
-    return choose(Arrivals(entries), LAB, way or Way())
+    entries = [ArrivedFile(path, 10, NOON + n * step, bytes) for n, path in enumerate(paths)]
+    return choose(Arrivals(entries), LAB, options or ReadingOptions())
 
 
 def chosen(choice: Choice) -> dict[str, str]:
@@ -128,6 +128,6 @@ def test_students_whose_names_differ_only_in_case_are_refused() -> None:
 def test_times_are_believed_where_the_platform_writes_them_or_one_says_so() -> None:
     moodle = "Ada_1_assignsubmission_file_/x.ipynb"
     assert choice_of(moodle).candidates[0].when is None
-    assert choice_of(moodle, way=Way(times="files")).candidates[0].when == NOON
+    assert choice_of(moodle, options=ReadingOptions(times="files")).candidates[0].when == NOON
     assert choice_of(f"ada/{LAB}.ipynb").candidates[0].when == NOON
-    assert choice_of(f"ada/{LAB}.ipynb", way=Way(times="none")).candidates[0].when is None
+    assert choice_of(f"ada/{LAB}.ipynb", options=ReadingOptions(times="none")).candidates[0].when is None

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 import grading.gradebook.session as session
 from grading.course import Course
 from grading.errors import UserError
-from grading.gradebook.ours import is_ours
+from grading.gradebook.autograding import is_standard_autograding
 from grading.gradebook.setup import release
 from grading.log import Log
 from grading.nbgrader_api import load_config, open_api
@@ -188,10 +188,10 @@ def test_a_regrade_after_points_given_by_hand(graded, tmp_path) -> None:
 )
 def test_settings_that_change_autograding_are_seen(graded, tmp_path, change) -> None:
     course = copy_of(graded, tmp_path / "course")
-    assert is_ours(load_config(course))
+    assert is_standard_autograding(load_config(course))
     with course.config.open("a") as file:
         file.write(f"\n{change}\n")
-    assert not is_ours(load_config(course))
+    assert not is_standard_autograding(load_config(course))
 
 
 def test_an_instructors_own_step_is_not_left_out(graded, tmp_path) -> None:

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from grading.__main__ import main
 from grading.course import Course
 from grading.errors import UserError
-from grading.report.canvas import Roster, as_canvas, read_roster
+from grading.report.canvas import CanvasRoster, as_canvas, read_roster
 from grading.report.csv_table import FORMULA_STARTS
 from grading.report.moodle import as_moodle
 from grading.report.people import Person, read_people
@@ -126,7 +126,7 @@ def test_a_roster_with_semicolons_and_few_columns(tmp_path: Path) -> None:
     path = tmp_path / "roster.csv"
     path.write_text("Student;ID;SIS Login ID;Section;02_floats (7)\nPoints Possible;;;;4\nÅda;11;ada;A;2,5\n")
     roster = read_roster(path)
-    assert roster == Roster(
+    assert roster == CanvasRoster(
         ("Student", "ID", "SIS Login ID", "Section"), (("Åda", "11", "ada", "A"),), ("02_floats (7)",)
     )
     assert read(as_canvas(record_of(handin("ada")), {}, roster).text)[2] == ["Åda", "11", "ada", "A", "1"]

@@ -53,10 +53,10 @@ def said_by(result: SubmissionResult) -> Iterator[str]:
     for exercise in result.exercises.values():
         verdicts = [exercise.public, *([exercise.hidden] if exercise.hidden else [])]
         texts += [value for verdict in verdicts for _, value in verdict.rows]
-    said = [line.partition(MARK)[2].strip()[:100] for text in texts for line in text.splitlines() if MARK in line]
-    yield from said[:MOST_SAID]
-    if len(said) > MOST_SAID:
-        yield f"and {len(said) - MOST_SAID} more"
+    lines = [line.partition(MARK)[2].strip()[:100] for text in texts for line in text.splitlines() if MARK in line]
+    yield from lines[:MOST_SAID]
+    if len(lines) > MOST_SAID:
+        yield f"and {len(lines) - MOST_SAID} more"
 
 
 def too_much(kept: Mapping[str, str]) -> Iterator[str]:

@@ -28,7 +28,7 @@ _HEEDED = {
 """What the writer heeds, whatever it is set to."""
 
 
-def is_ours(config: Config) -> bool:
+def is_standard_autograding(config: Config) -> bool:
     """Whether nothing that bears on autograding differs from a fresh course's, but for what the writer heeds."""
     folder = config.CourseDirectory
     plain = course_config(str(folder.root) if "root" in folder else "", "")
