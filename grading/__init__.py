@@ -1,1 +1,52 @@
-"""The instructor's side: build notebooks, grade submissions, report. Students do not have this package."""
+"""The instructor's side: build notebooks, grade submissions, report. Students do not have this package.
+
+Its rooms, in the order of a submission's journey. After "<" stand the rooms that a room imports: only ones above it,
+and no others (tests/test_architecture.py reads this drawing).
+
+    errors          the one error that a person can do something about
+    terminal        text for a terminal: lines, tables, what a student wrote made harmless
+    files           read a file that a student laid out, safely; write one whole or not at all
+                    < errors
+    worker          the untrusted side: runs the student's code in a box, and returns plain trees
+    build           the course's sources -> the notebooks, solved and released
+                    < errors
+    rebuild         the text of a submitted notebook -> the course's own notebook with the answers in it
+                    < build files worker
+    course          a course's folder: where everything lies, the secret key, the lock
+                    < errors rebuild
+    log             the hash-chained log: what was received, who was graded with what, when and why
+                    < course errors
+    nbgrader_api    nbgrader's own Python API on a course
+                    < course errors
+    intake          what arrives -> submitted/STUDENT/LAB/, and the archive that keeps every notebook
+                    < course errors files log nbgrader_api rebuild
+    hidden          hidden cases, drawn from the course's secret
+    isolation       tiers of isolation, which of them works on this machine, a sandbox opened in one
+                    < errors worker
+    supervisor      the trusted side: runs a job in a sandbox, judges what comes back -> a result
+                    < errors hidden isolation rebuild worker
+    submissions     a file under submitted/ -> a prepared submission, with its job
+                    < course intake rebuild supervisor
+    results         stored results, and who got no grade
+                    < course files isolation supervisor
+    executors       where jobs run: processes of this machine, or a cluster
+                    < errors isolation supervisor worker
+    gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
+                    < build course errors intake isolation nbgrader_api rebuild results submissions supervisor terminal
+    pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight
+                    < course errors executors gradebook intake isolation log rebuild results submissions supervisor
+    audit           the log against the gradebook and the files; how a grade came about
+                    < course gradebook intake log terminal
+    report          the gradebook and the results -> a record of the class: page, CSV, exports
+                    < course errors gradebook isolation nbgrader_api rebuild results submissions supervisor
+    explain         a second look at one student's work, case by case
+                    < course errors hidden intake isolation log rebuild submissions supervisor terminal worker
+    demo            a sample class that checks its own grades
+                    < course errors nbgrader_api report
+    verify          the attack matrix
+                    < course demo errors gradebook hidden nbgrader_api report results supervisor terminal
+    commands        the command line
+                    < all above
+    __main__        `python -m grading`
+                    < errors
+"""

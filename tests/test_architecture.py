@@ -1,4 +1,5 @@
-"""The rooms of labkit import only downwards, nothing a student runs can reach the instructor's side, and so on.
+"""The rooms of labkit and grading import only downwards, nothing a student runs
+can reach the instructor's side, and so on.
 
 Read from the syntax trees, imports inside functions included: what is not imported cannot be checked by importing.
 """
@@ -94,10 +95,10 @@ def is_module(name: str) -> bool:
     return path.with_suffix(".py").exists() or path.is_dir()
 
 
-def room_of(name: str) -> str | None:
-    """The room of "labkit.check.text"; None for labkit itself and for any other package."""
+def room_of(name: str, package: str = "labkit") -> str | None:
+    """The room of "labkit.check.text"; None for the package itself and for any other."""
     parts = name.split(".")
-    return parts[1] if parts[0] == "labkit" and len(parts) > 1 else None
+    return parts[1] if parts[0] == package and len(parts) > 1 else None
 
 
 def problems(path: Path, forbidden) -> list[str]:
@@ -145,6 +146,73 @@ def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
 
     groups = {frozenset(other for other in reached(one) if one in reached(other)) for one in imported}
     return sorted(sorted(group) for group in groups if group)
+
+
+def drawn_rooms(drawing: str) -> dict[str, set[str]]:
+    """The rooms of a drawing (`grading/__init__.py`) from the top down, each with the rooms that it says it imports."""
+    drawn: dict[str, set[str]] = {}
+    for line in drawing.splitlines():
+        if found := re.fullmatch(r" {4}(\w+) {2,}\S.*", line):
+            drawn[found[1]] = set()
+        elif found := re.fullmatch(r" {8,}< (.*)", line):
+            *above, room = drawn
+            drawn[room] = set(above) if found[1] == "all above" else set(found[1].split())
+    return drawn
+
+
+def room_problems(drawn: Mapping[str, set[str]], found: Mapping[str, set[str]]) -> list[str]:
+    """Where rooms are not as drawn, and where the drawing points down. found: by room, the rooms that it imports."""
+    told, above = [], set()
+    for room, imported in drawn.items():
+        told += [f"{room} imports {other}, which does not stand above it" for other in sorted(imported - above)]
+        above.add(room)
+    told += [f"{room} is not drawn" for room in sorted(found.keys() - drawn.keys())]
+    told += [f"{room} is drawn and is not there" for room in sorted(drawn.keys() - found.keys())]
+    for room in sorted(found.keys() & drawn.keys()):
+        told += [f"{room} imports {other}, and is not drawn so" for other in sorted(found[room] - drawn[room])]
+    return told
+
+
+def grading_rooms() -> dict[str, set[str]]:
+    """By room of grading, the other rooms that its modules import."""
+    found: dict[str, set[str]] = {}
+    for path in modules("grading"):
+        if room := room_of(dotted(path), "grading"):
+            others = {room_of(one.name, "grading") for one in imports(path)} - {room, None}
+            found.setdefault(room, set()).update(others)
+    return found
+
+
+def test_the_rooms_of_grading_are_as_they_are_drawn() -> None:
+    drawing = ast.get_docstring(ast.parse((ROOT / "grading/__init__.py").read_text(encoding="utf-8")))
+    drawn, found = drawn_rooms(drawing), grading_rooms()
+    assert room_problems(drawn, found) == [], "grading/__init__.py draws the rooms of grading"
+    stale = {room: drawn[room] - found[room] for room in drawn if room != "commands" and drawn[room] - found[room]}
+    assert stale == {}, "what a room no longer imports goes from the drawing"
+
+
+def test_rooms_that_are_not_as_drawn_are_found() -> None:
+    """The control: an import that is not drawn, a room that is not, one that is gone, an arrow that points down."""
+    drawing = """The rooms.
+
+    low       is below
+    middle    is between
+              < low
+    high      is on top
+              < all above
+"""
+    drawn = drawn_rooms(drawing)
+    assert drawn == {"low": set(), "middle": {"low"}, "high": {"low", "middle"}}
+    assert room_problems(drawn, {"low": set(), "middle": set(), "high": {"low"}}) == []
+    found = {"low": {"high"}, "middle": {"low"}, "new": {"low"}}
+    assert room_problems(drawn, found) == [
+        "new is not drawn",
+        "high is drawn and is not there",
+        "low imports high, and is not drawn so",
+    ]
+    assert room_problems({"a": {"b"}, "b": set()}, {"a": set(), "b": set()}) == [
+        "a imports b, which does not stand above it"
+    ]
 
 
 def test_labkit_knows_nothing_of_the_instructor_s_side() -> None:
