@@ -1,4 +1,4 @@
-"""What a worker is told about its confinement, as plain data that fits on a command line.
+"""How a worker is to confine itself and its jobs, as plain data that fits on a command line.
 
 Made by the supervisor, obeyed by the forking process; it holds no secret.
 """
@@ -79,7 +79,15 @@ def is_apart(tier: Tier, grants: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Plan:
-    """preload: modules to have loaded before the first job. places: in the order in which they are laid out."""
+    """preload: modules to have loaded before the first job. places: in the order in which they are laid out.
+
+    As JSON, shortened:
+
+        {"tier": {"name": "layered", "in_bubblewrap": true, "own_namespaces_per_job": true, ...},
+         "preload": ["torch", "grading.worker.job"],
+         "places": [{"how": "bind", "path": "/usr", "source": null}, ...],
+         "limits": {"memory_bytes": 4294967296, "file_bytes": 33554432, "n_tasks": 64, ...}}
+    """
 
     tier: Tier
     preload: tuple[str, ...] = ()
