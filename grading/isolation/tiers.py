@@ -23,16 +23,12 @@ TIERS = tuple(tier.name for tier in ISOLATING)
 """The names of the tiers that isolate."""
 CHOICES = (AUTO, *TIERS, NONE.name)
 """What may be asked for."""
-_INSTALL = (
-    "install bubblewrap (Debian, Ubuntu: apt install bubblewrap), use Linux 5.13 or newer with Landlock, "
-    "and allow user namespaces if not root"
+_KERNEL = (
+    "use Linux 5.13 or newer with Landlock, as root or with user namespaces allowed "
+    "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)"
 )
-FIXES = {
-    LAYERED: _INSTALL,
-    BWRAP: _INSTALL,
-    KERNEL: "use Linux 5.13 or newer with Landlock, as root or with user namespaces allowed "
-    "(sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0)",
-}
+_BUBBLEWRAP = f"install bubblewrap (Debian, Ubuntu: apt install bubblewrap), and {_KERNEL}"
+FIXES = {LAYERED: _BUBBLEWRAP, BWRAP: _BUBBLEWRAP, KERNEL: _KERNEL}
 """What to do where a tier does not work."""
 
 _BY_NAME = {tier.name: tier for tier in (*ISOLATING, NONE)}
