@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from grading.isolation.tiers import ISOLATING
+from grading.isolation.tiers import ISOLATING, KERNEL
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -20,6 +20,14 @@ EVERY_TIER = [
     pytest.param(tier.name, marks=[pytest.mark.slow] if tier.sandbox_per_submission else []) for tier in ISOLATING
 ]
 """For `parametrize` and for fixtures. What the slow one does the others do too, each a part of it."""
+
+QUICK_TIER = KERNEL.name
+"""The tier that `make test` tries in full: what it holds, it holds without a second wall around it."""
+
+MOSTLY_LATER = [
+    pytest.param(tier.name, marks=[] if tier is KERNEL else [pytest.mark.full("attacks")]) for tier in ISOLATING
+]
+"""For what takes long: every tier, all but QUICK_TIER in `make test-all` only."""
 
 
 def missing(what: str, why: str, fix: str) -> NoReturn:

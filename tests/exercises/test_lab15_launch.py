@@ -15,7 +15,6 @@ import torch
 
 from grading.build.syntax import parse, raises_anywhere
 from grading.hidden import Secret, hidden_of
-from grading.isolation.tiers import TIERS
 from grading.supervisor import Job, Sandbox, grade_job
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check import judge
@@ -27,7 +26,7 @@ from labkit.oracles import oracle_of
 from labkit.oracles.lab15.launch_training import course, flat
 from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
-from tests.lanes import require_tier
+from tests.lanes import MOSTLY_LATER, require_tier
 
 CASE = Training()
 
@@ -84,7 +83,7 @@ def test_hidden_trainings_pass_their_own_judge_whatever_the_secret() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", MOSTLY_LATER)
 def test_the_solution_passes_in_the_sandbox(tier: str) -> None:
     """Loopback, files and processes are granted: torchrun, its ranks and gloo find all that they need in there."""
     magic, _, text = solution_of("15-launch").partition("\n")

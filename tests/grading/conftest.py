@@ -9,9 +9,9 @@ import pytest
 import grading.pipeline.stream as streams
 from grading.executors import open_executor
 from grading.isolation.probe import try_tier
-from grading.supervisor import Sandbox
-from tests.grading.fake_labs import copy_into, registered
+from tests.grading.fake_labs import registered
 from tests.grading.in_process import graded_in_process
+from tests.grading.shared_sandboxes import shared_sandbox
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,4 @@ def lab99():
 @pytest.fixture(scope="module")
 def sandbox(lab99):
     best = "kernel" if try_tier("kernel").works else "none"
-    with Sandbox(os.environ.get("LABS_ISOLATION", best)) as server:
-        copy_into(server.tree, "99")
-        yield server
+    return shared_sandbox(os.environ.get("LABS_ISOLATION", best))

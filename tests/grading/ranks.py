@@ -11,6 +11,7 @@ from grading.supervisor import Job, Sandbox, SubmissionResult, grade_job
 from grading.worker.confine.plan import PLAIN, Limits
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from tests.grading.fake_labs import copy_into, registered
+from tests.grading.shared_sandboxes import shared_sandbox
 
 PRELOAD = ("torch", "grading.worker.job")
 
@@ -20,9 +21,13 @@ def ranks_server(tier: str | None = None, limits: Limits = PLAIN) -> Iterator[Sa
     """A forking process of this tier, or of the strongest that is not slow to start, that knows lab 98."""
     best = "kernel" if try_tier("kernel").works else "none"
     tier = tier or os.environ.get("LABS_ISOLATION", best)
-    with registered("98"), Sandbox(tier, preload=PRELOAD, limits=limits) as server:
-        copy_into(server.tree, "98")
-        yield server
+    with registered("98"):
+        if limits == PLAIN:
+            yield shared_sandbox(tier, PRELOAD)
+        else:
+            with Sandbox(tier, preload=PRELOAD, limits=limits) as server:
+                copy_into(server.tree, "98")
+                yield server
 
 
 def graded(server: Sandbox, *cells: str, name: str = "98-sum") -> SubmissionResult:

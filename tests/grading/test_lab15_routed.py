@@ -9,11 +9,12 @@ import pytest
 from grading.demo.examples import Example, example, examples
 from grading.isolation.plan import FULL
 from grading.isolation.probe import try_tier
-from grading.supervisor import Job, Sandbox, grade_job
+from grading.supervisor import Job, grade_job
 from grading.supervisor.result import ExerciseResult
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text
 from tests.exercises.harness import solution_of
+from tests.grading.shared_sandboxes import shared_sandbox
 
 IDS = ("15-ddp", "15-no-sync", "15-amp-clip", "15-sync-bn")
 RIGHT = [right for name in IDS for right in examples("right", name)]
@@ -49,8 +50,7 @@ pytestmark = pytest.mark.slow
 def server():
     # With what the grader preloads for a lab that has optimizers: every rank would load it anew.
     best = "kernel" if try_tier("kernel").works else "none"
-    with Sandbox(os.environ.get("LABS_ISOLATION", best), preload=FULL) as found:
-        yield found
+    return shared_sandbox(os.environ.get("LABS_ISOLATION", best), FULL)
 
 
 def graded(server, exercise_id: str, source: str) -> ExerciseResult:

@@ -17,7 +17,7 @@ from labkit.check.text import as_text
 from labkit.spec import MiB
 from tests.grading.ranks import graded, ranks_server
 from tests.grading.test_unprivileged import ROOT, as_user
-from tests.lanes import require_tier
+from tests.lanes import MOSTLY_LATER, require_tier
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ METERS["memory"] = blind
 """
 
 
-@pytest.fixture(scope="module", params=TIERS)
+@pytest.fixture(scope="module", params=MOSTLY_LATER)
 def server(request):
     with ranks_server(require_tier(request.param)) as found:
         yield found

@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
 
 from grading.isolation.plan import KERNELS, LIGHT
-from grading.isolation.probe import try_tier
 from grading.supervisor import Job, Sandbox
 from grading.supervisor.kernels import judge_rerun
 from grading.supervisor.kernels.rerun import Rerun
@@ -19,13 +18,14 @@ from labkit import exercises
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
 from labkit.spec import Observation
-from tests.grading.fake_labs import copy_into, registered
+from tests.grading.fake_labs import registered
 from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, PRODUCT, SILU, SOFTMAX, TOTAL, TOTAL_WITH_SUM
 from tests.grading.lab97.cheats import CHEATS, Cheat
+from tests.grading.shared_sandboxes import shared_sandbox
 from tests.grading.test_worker import code, count_cpu, exercise, graded
-from tests.lanes import EVERY_TIER
+from tests.lanes import MOSTLY_LATER, require_tier
 
-TIERS = [os.environ["LABS_ISOLATION"]] if "LABS_ISOLATION" in os.environ else EVERY_TIER
+ASKED = os.environ.get("LABS_ISOLATION")
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +34,10 @@ def lab97():
         yield
 
 
-@pytest.fixture(scope="module", params=TIERS)
+@pytest.fixture(scope="module", params=[ASKED] if ASKED else MOSTLY_LATER)
 def sandbox(lab97, request):
-    if request.param != "none" and not try_tier(request.param).works:
-        pytest.skip(f"tier {request.param} does not work on this machine")
-    with Sandbox(request.param, preload=(*LIGHT, *KERNELS)) as server:
-        copy_into(server.tree, "97")
-        yield server
+    tier = request.param if request.param == "none" else require_tier(request.param)
+    return shared_sandbox(tier, (*LIGHT, *KERNELS))
 
 
 def found(sandbox: Sandbox, name: str, *cells: str) -> ExerciseResult:

@@ -1,0 +1,51 @@
+"""Sandboxes that the tests of a process share, from module to module: each takes seconds of CPU time to start.
+
+A sandbox runs one job at a time, in a folder that is new for each, so tests leave nothing to one another. One that a
+test has broken is replaced before the next module has it. Tests that are of a sandbox's own beginning, limits or end
+start one themselves.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+from collections.abc import Sequence
+
+from grading.isolation.plan import FULL
+from grading.supervisor import Sandbox
+from grading.supervisor.sandbox import InfrastructureFault
+from tests.grading.fake_labs import copy_into
+
+FAKE_LABS = ("97", "98", "99")
+
+
+def shared_sandbox(tier: str, preload: Sequence[str] = FULL) -> Sandbox:
+    """The one of this tier that has these modules loaded and knows labs 97 to 99. Nobody but this module closes it."""
+    kept, key = _kept(), (tier, tuple(preload))
+    if key in kept and not _answers(kept[key]):
+        kept.pop(key).close()
+    if key not in kept:
+        kept[key] = Sandbox(tier, preload=key[1])
+        for lab in FAKE_LABS:
+            copy_into(kept[key].tree, lab)
+    return kept[key]
+
+
+def _answers(sandbox: Sandbox) -> bool:
+    try:
+        sandbox.open_job().close()
+        sandbox.kill_job()
+    except InfrastructureFault:
+        return False
+    return True
+
+
+@functools.cache
+def _kept() -> dict[tuple[str, tuple[str, ...]], Sandbox]:
+    atexit.register(_close_all)
+    return {}
+
+
+def _close_all() -> None:
+    while _kept():
+        _kept().popitem()[1].close()
