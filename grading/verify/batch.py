@@ -172,10 +172,14 @@ def _outcomes(room: Classroom, attacks: Sequence[Attack], damage: dict[str, list
         for handin in (item for item in room.handins if item.lab == lab):
             got = scores.get(handin.student, {})
             if handin.attack is None:
+                earned = {
+                    cell: points if cell.removesuffix("-check") in handin.solved else 0.0
+                    for cell, points in full.items()
+                }
                 damage[BATCH] += [
                     f"{handin.student} got {got.get(cell, 0):g} of {points:g} points for {cell}"
-                    for cell, points in full.items()
-                    if got.get(cell) != points
+                    for cell, points in earned.items()
+                    if got.get(cell, 0.0) != points
                 ]
                 continue
             result = results.get(handin.student)

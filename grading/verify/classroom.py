@@ -28,6 +28,9 @@ from grading.verify.attacks import GUARD, Attack, Places, filled
 from grading.verify.probes.leftovers import IPC_KEY_BASE
 
 HONEST = ("aaa-first", "mmm-middle", "zzz-last")
+THOROUGH = "mmm-middle"
+"""The one of them who solves the whole lab; the others hand in what is attacked and one exercise more."""
+
 REPO = SOLUTIONS.parent
 COMPANION = {"02": "02-format-table"}
 """An exercise that every attack on this lab answers honestly: it must be graded whatever happens beside it."""
@@ -35,12 +38,16 @@ COMPANION = {"02": "02-format-table"}
 
 @dataclass(frozen=True)
 class ClassroomSubmission:
-    """One submission: by which attack (None: an honest one), by which student, and the token it may leave behind."""
+    """One submission: by which attack (None: an honest one), by which student, and the token it may leave behind.
+
+    solved: the exercises that an honest one has right; it leaves the others blank.
+    """
 
     attack: Attack | None
     lab: str
     student: str
     token: str
+    solved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,9 @@ def open_classroom(root: Path, attacks: Sequence[Attack], listening: Places) -> 
             gradebook.update_or_create_student(student, email=canaries["the gradebook"])
     handins = []
     for lab in labs:
-        handins += [_hand_in_honest(course, lab, student, canaries["a classmate's answer"]) for student in HONEST]
+        attacked = {attack.exercise for attack in attacks if course.lab(attack.lab) == lab}
+        canary = canaries["a classmate's answer"]
+        handins += [_hand_in_honest(course, lab, student, attacked, canary) for student in HONEST]
     places = {"COURSE": str(course.root), "REPO": str(REPO), "HOME": str(root / "home"), **listening}
     places["GUARD"] = GUARD
     for number, attack in enumerate(attacks):
@@ -136,12 +145,15 @@ def _cell(notebook: NotebookNode, grade_id: str) -> int:
     return [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells].index(grade_id)
 
 
-def _hand_in_honest(course: Course, lab: str, student: str, canary: str) -> ClassroomSubmission:
-    notebook = _released(course, lab)
-    for name, text in _solved(course, lab).items():
+def _hand_in_honest(course: Course, lab: str, student: str, attacked: set[str], canary: str) -> ClassroomSubmission:
+    notebook, solved = _released(course, lab), _solved(course, lab)
+    if student != THOROUGH:
+        beside = COMPANION.get(lab[:2]) or next((name for name in solved if name not in attacked), None)
+        solved = {name: text for name, text in solved.items() if name in {*attacked, beside}}
+    for name, text in solved.items():
         notebook.cells[_cell(notebook, name)].source = f"# {canary}\n{text}"
     _write(course, lab, student, notebook)
-    return ClassroomSubmission(None, lab, student, "")
+    return ClassroomSubmission(None, lab, student, "", frozenset(solved))
 
 
 def _hand_in(course: Course, attack: Attack, student: str, places: Places) -> ClassroomSubmission:

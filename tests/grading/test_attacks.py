@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from grading.verify.launcher import watch
 from grading.verify.matrix import Matrix, as_text
 from grading.verify.probes import leftovers, listeners, outputs, pages, trees
 from grading.verify.stock import in_words, run_stock
-from tests.lanes import missing
+from tests.lanes import MOSTLY_LATER, QUICK_TIER, missing
 
 N_ROWS = 46
 ATTACKS = load()
@@ -211,17 +212,47 @@ def test_the_matrix_fails_where_nothing_holds_a_submission(tmp_path, capsys) -> 
     assert found[BATCH] == []
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(2400)
-@pytest.mark.parametrize("tier", TIERS)
-def test_no_attack_gets_through(tier: str) -> None:
+def held(attacks: Sequence[Attack], tier: str) -> None:
+    """Every one of these attacks is tried, and does no harm."""
     try:
         select_tier(tier)
     except UserError as error:
         missing(f"isolation by {tier}", str(error), "python -m grading doctor")
-    matrix = verify(tuple(ATTACKS), (tier,), workers=2)
-    assert len(matrix.batches[tier].outcomes) == len(ATTACKS) + 1
+    matrix = verify(tuple(attacks), (tier,), workers=2)
+    assert len(matrix.batches[tier].outcomes) == len(attacks) + 1
     assert not matrix.breaches, as_text(matrix)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize(
+    "tier",
+    MOSTLY_LATER,
+)
+def test_no_attack_gets_through(tier: str) -> None:
+    held(ATTACKS, tier)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != QUICK_TIER])
+def test_no_kind_of_attack_gets_through(tier: str) -> None:
+    """One of each row, where all of them on each tier would take too long for every day."""
+    held(one_of_each_row(ATTACKS), tier)
+
+
+def one_of_each_row(attacks: Sequence[Attack]) -> list[Attack]:
+    """The first that is over soonest: an attack that waits for its limit takes that long."""
+    found: dict[int | None, Attack] = {}
+    for attack in attacks:
+        if attack.row not in found or attack.within_s < found[attack.row].within_s:
+            found[attack.row] = attack
+    return list(found.values())
+
+
+def test_one_of_each_row_is_one_of_each_row() -> None:
+    sample = one_of_each_row(ATTACKS)
+    assert len(sample) == len({attack.row for attack in ATTACKS}) >= N_ROWS
 
 
 # --- the control
@@ -231,7 +262,7 @@ def test_the_stored_control_is_of_this_corpus() -> None:
     assert set(stored_stock()) == {attack.name for attack in ATTACKS if attack.row is not None and attack.on_stock}
 
 
-@pytest.mark.slow
+@pytest.mark.full("attacks")
 def test_stock_nbgrader_does_what_is_stored_stock() -> None:
     if shutil.which("bwrap") is None:
         missing("bubblewrap", "stock nbgrader is tried in a sandbox only", "sudo apt install bubblewrap")
