@@ -21,13 +21,13 @@ EVERY_TIER = [
 ]
 """For `parametrize` and for fixtures. What the slow one does the others do too, each a part of it."""
 
-QUICK_TIER = KERNEL.name
-"""The tier that `make test` tries in full: what it holds, it holds without a second wall around it."""
-
 MOSTLY_LATER = [
     pytest.param(tier.name, marks=[] if tier is KERNEL else [pytest.mark.full("attacks")]) for tier in ISOLATING
 ]
-"""For what takes long: every tier, all but QUICK_TIER in `make test-all` only."""
+"""For what takes long: the kernel tier, which holds what it holds without a second wall around it, and in `make
+test-all` the others."""
+
+DEFAULT_TIER = ISOLATING[0].name
 
 
 def missing(what: str, why: str, fix: str) -> NoReturn:

@@ -12,8 +12,8 @@ import functools
 from collections.abc import Sequence
 
 from grading.isolation.plan import FULL
+from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Sandbox
-from grading.supervisor.sandbox import InfrastructureFault
 from tests.grading.fake_labs import copy_into
 
 FAKE_LABS = ("97", "98", "99")

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from grading.isolation.tiers import TIERS
 from grading.supervisor import Sandbox
 from grading.supervisor.result import ExerciseResult
 from labkit.check.text import as_text
@@ -128,10 +127,11 @@ def test_cpu_time_of_one_rank_is_limited_from_outside(server) -> None:
 
 WITHOUT_ROOT = """
 import json
+from grading.isolation.tiers import TIERS
 from tests.grading import test_ranked_memory as here
 
 told = {}
-for tier in here.TIERS:
+for tier in TIERS:
     with here.ranks_server(tier) as server:
         honest = here.result_of(server, here.HONEST)
         stash = here.result_of(server, here.STASH, here.with_line("stash(comm, x)"))
