@@ -42,7 +42,7 @@ and no others (tests/test_architecture.py reads this drawing).
     explain         a second look at one student's work, case by case
                     < course errors hidden intake isolation log rebuild submissions supervisor terminal worker
     demo            a sample class that checks its own grades
-                    < course errors nbgrader_api report
+                    < course errors intake nbgrader_api report
     verify          the attack matrix
                     < course demo errors gradebook hidden nbgrader_api report results supervisor terminal
     commands        the command line

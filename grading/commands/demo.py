@@ -19,7 +19,7 @@ from grading.demo.by_hand import grade_by_hand
 from grading.demo.folder import COURSE, GRADES, PAGE, claim
 from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
 from grading.demo.sample import fill_course
-from grading.demo.verify import surprises
+from grading.demo.self_check import unexpected_grades
 from grading.errors import UserError
 from grading.files import write_output
 from grading.gradebook.feedback import make_feedback
@@ -27,8 +27,8 @@ from grading.gradebook.setup import release, set_up
 from grading.isolation import select_tier
 from grading.isolation.tiers import NONE
 from grading.pipeline import grade_lab
-from grading.report.collect import collect
 from grading.report.csv_table import as_csv
+from grading.report.gather import gather_record
 from grading.report.html import as_page
 from grading.report.record import NEEDS_GRADING, NOT_HANDED_IN, ClassRecord, Handin, LabRecord
 from grading.terminal import say, table
@@ -64,11 +64,11 @@ def run(args: argparse.Namespace) -> int:
     for lab in course.labs():
         with _timed(f"{lab} feedback pages made"):
             make_feedback(course, lab)
-    record = collect(course)
+    record = gather_record(course)
     write_output(out / GRADES, as_csv(record))
     write_output(out / PAGE, as_page(record, out / PAGE))
     show(record, students)
-    found = surprises(record, students, expected)
+    found = unexpected_grades(record, students, expected)
     for line in found:
         say(f"NOT AS EXPECTED  {line}")
     say(_where_to_look(out, args.out))

@@ -11,9 +11,9 @@ from pathlib import Path
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import write_output
-from grading.report.collect import collect
 from grading.report.exported import only_labs
 from grading.report.formats import FORMATS, ExportOptions
+from grading.report.gather import gather_record
 from grading.report.moodle import ID_FIELDS
 from grading.terminal import one_line, say
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, option) and args.format != name:
             flag = f"--{option.replace('_', '-')}"
             raise UserError(f"{flag} is for --format {name}", f"leave it out with --format {args.format}")
-    record = collect(course)
+    record = gather_record(course)
     if args.lab:
         record = only_labs(record, [course.lab(name) for name in args.lab])
     name = "grades.csv" if args.format == "csv" else f"grades-{args.format}.csv"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from grading.course import Course
 from grading.files import write_output
-from grading.report.collect import collect
+from grading.report.gather import gather_record
 from grading.report.html import as_page
 from grading.terminal import say
 
@@ -21,6 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     out = args.out or course.root / "report.html"
-    write_output(out, as_page(collect(course), out))
+    write_output(out, as_page(gather_record(course), out))
     say(f"wrote {out}")
     return 0

@@ -15,6 +15,7 @@ from grading.course import Course
 from grading.demo.answers import LabAnswers, answers_of
 from grading.demo.handins import DemoSubmission
 from grading.demo.roster import DemoStudent
+from grading.intake.timestamp import TIMESTAMP
 from grading.nbgrader_api import load_config
 
 SEED = 2026
@@ -62,7 +63,7 @@ def _hand_in(course: Course, lab: LabAnswers, student: DemoStudent, made: DemoSu
     path.parent.mkdir(parents=True)
     path.write_text(made.text, encoding="utf-8")
     when = DUE + timedelta(days=student.days_late, hours=-1)
-    (path.parent / "timestamp.txt").write_text(f"{when:%Y-%m-%d %H:%M:%S} UTC", encoding="utf-8")
+    (path.parent / TIMESTAMP).write_text(f"{when:%Y-%m-%d %H:%M:%S} UTC", encoding="utf-8")
 
 
 def _add_due_dates(course: Course, labs: list[str]) -> None:

@@ -196,12 +196,12 @@ class ClusterExecutor(Executor):
         try:
             result = remote.result()
         except BaseException as error:
-            future.set_exception(_as_ours(error))
+            future.set_exception(_as_broken(error))
         else:
             future.set_result(result)
 
 
-def _as_ours(error: BaseException) -> BaseException:
+def _as_broken(error: BaseException) -> BaseException:
     if isinstance(error, distributed.KilledWorker):
         return BrokenExecutor(f"the workers that ran it were lost, {error.allowed_failures + 1} of them")
     if isinstance(error, distributed.CancelledError):

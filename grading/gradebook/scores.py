@@ -13,7 +13,10 @@ from nbgrader import utils
 
 @dataclass(frozen=True)
 class Scores:
-    """By cell id: points, None where a person has to give them; and nbgrader's own remark on each answer cell."""
+    """By cell id: points, None where a person has to give them; and nbgrader's own remark on each answer cell.
+
+    Scores(points={"02-decode-check": 2.0, "02-open": None}, comments={"02-decode": None, "02-open": "No response."})
+    """
 
     points: dict[str, float | None]
     comments: dict[str, str | None]

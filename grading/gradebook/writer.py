@@ -36,7 +36,11 @@ from grading.supervisor.result import SubmissionResult
 
 @dataclass(frozen=True)
 class GradedSubmission:
-    """A submission with its result and the basis of its grade, ready to be written."""
+    """A submission with its result and the basis of its grade, ready to be written.
+
+    GradedSubmission(Prepared(…), SubmissionResult("5f3c…", "02_float_formats", "ada", exercises={…}, …),
+                     basis={"submission": "9c1e…", "lab": "0c4f…", "due date": "2026-03-02 12:00:00", …})
+    """
 
     prepared: Prepared
     result: SubmissionResult

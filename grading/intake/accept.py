@@ -10,7 +10,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,8 +22,7 @@ from grading.intake.names import folded
 from grading.intake.store import archive_bytes
 from grading.intake.swap import swap_folder
 from grading.intake.timestamp import TIMESTAMP, read_time
-from grading.rebuild import read_submission
-from grading.rebuild.submission import MAX_BYTES
+from grading.rebuild.submission import MAX_BYTES, parse_submission
 
 NEW, REPLACES, RETIMED, UNCHANGED = "new", "replaces", "new time", "unchanged"
 SHORT = 12
@@ -123,14 +121,11 @@ def _refuse_place(course: Course, lab: str, student: str, names: dict[str, str])
 
 
 def _refuse_non_notebook(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        # The file's name is what the message begins with.
-        path = Path(folder).resolve() / "it"
-        path.write_bytes(data)
-        try:
-            read_submission(path)
-        except Unreadable as error:
-            raise Refusal(str(error)) from error
+    try:
+        # The name is what the message begins with.
+        parse_submission(data, "it")
+    except Unreadable as error:
+        raise Refusal(str(error)) from error
 
 
 def _there(course: Course, lab: str, student: str) -> bytes | None:

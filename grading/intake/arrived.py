@@ -19,6 +19,8 @@ class ArrivedFile:
     """A file as it arrived. `path` has "/" between its parts; `when` is in UTC, None where it is not known.
 
     `read()` gives its bytes, at most as many as a submission may have, and raises Refusal.
+
+        ArrivedFile("Ada Lovelace_4711_assignsubmission_file_/02_float_formats.ipynb", 18_233, when=None, read=…)
     """
 
     path: str

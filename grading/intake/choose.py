@@ -30,7 +30,10 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What counts for a student; `file` is the name they gave it. `when` is in UTC; `attempt` 0: not numbered."""
+    """What counts for a student; `file` is the name they gave it. `when` is in UTC; `attempt` 0: not numbered.
+
+    Candidate("Ada Lovelace", ArrivedFile(…), "02_float_formats.ipynb", "moodle", when=None, attempt=0, late=False)
+    """
 
     student: str
     entry: ArrivedFile

@@ -19,7 +19,10 @@ RECEIVED = "received"
 
 @dataclass(frozen=True)
 class Received:
-    """One notebook that came in. `digest` is the SHA-256 of its bytes; `when` is in UTC, None where not known."""
+    """One notebook that came in. `digest` is the SHA-256 of its bytes; `when` is in UTC, None where not known.
+
+    Received("9c1e…", "ada_02_float_formats.ipynb", "hand_in.zip", "plain", when=datetime(2026, 3, 1, tzinfo=UTC))
+    """
 
     digest: str
     file: str

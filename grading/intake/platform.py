@@ -32,7 +32,10 @@ UNTIMED = ("moodle", "canvas")
 @dataclass(frozen=True)
 class Sender:
     """Who a path says that it is from. `number` and `attempt` are the platform's own; `student` is the id to use
-    where no roster says better; `file` is the name that the student gave the file."""
+    where no roster says better; `file` is the name that the student gave the file.
+
+        Sender("lovelaceada", "4711", "4711", "02_float_formats.ipynb", attempt=90210, late=True)
+    """
 
     name: str
     number: str

@@ -25,7 +25,11 @@ class Damaged(ValueError):
 
 @dataclass(frozen=True)
 class LogEntry:
-    """n counts from 1; time is UTC in ISO form; previous and digest are hexadecimal SHA-256."""
+    """n counts from 1; time is UTC in ISO form; previous and digest are hexadecimal SHA-256.
+
+    LogEntry(8, "2026-03-02T11:20:09.004+00:00", "ungraded", previous="1c9a…", digest="b7d0…",
+             facts={"lab": "02_float_formats", "student": "bob", "outcome": "unreadable", "reason": "…"})
+    """
 
     n: int
     time: str

@@ -44,7 +44,10 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run yielded: who got no grade, and the numbers."""
+    """What a run yielded: who got no grade, and the numbers.
+
+    RunSummary([Ungraded("bob", "unreadable", "…")], Tally(n_submissions=24, n_new=23, n_ungraded=1, …))
+    """
 
     ungraded: list[Ungraded]
     tally: Tally

@@ -30,6 +30,9 @@ class TemplateCell:
     """source is what students were given, full_source has the hidden tests as well.
 
     kind: "answer" and "manual" are the student's to fill, "check" is an exercise, "test" a plain nbgrader test.
+
+        TemplateCell("02-decode-check", "check", "code", source='check("02-decode", decode)', full_source=…,
+                     exercise="02-decode", points=2.0)
     """
 
     id: str

@@ -42,6 +42,8 @@ class Mark:
     outcome: one of labkit's for an exercise, else one of the constants above, or why the whole lab has no grade.
     on_hidden: the public cases passed, so the student was shown the hint and no case.
     by_hand: a person set these points. waiting: a person has yet to set or to confirm them.
+
+        Mark(Item("02-decode", "02-decode-check", "exercise", "Decode", 2.0), 0.0, "failed", hint="The exponent …")
     """
 
     item: Item

@@ -18,7 +18,7 @@ from grading.demo.answers import LabAnswers
 from grading.demo.folder import MARKER, claim
 from grading.demo.handins import DemoSubmission
 from grading.demo.roster import FULL, roster
-from grading.demo.verify import surprises
+from grading.demo.self_check import unexpected_grades
 from grading.errors import UserError
 from grading.gradebook.setup import SOLUTIONS
 from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
@@ -161,7 +161,7 @@ def _handin(score: float | None, state: str = "graded", penalty: float = 0.0) ->
     ],
 )
 def test_the_self_check_has_teeth(handin: Handin, earns: frozenset[str] | None, said: str | None) -> None:
-    found = surprises(_record(handin), roster(2), {("00", "ada.lovelace"): DemoSubmission("", earns)})
+    found = unexpected_grades(_record(handin), roster(2), {("00", "ada.lovelace"): DemoSubmission("", earns)})
     assert (found == []) if said is None else (len(found) == 1 and said in found[0])
 
 
@@ -170,9 +170,12 @@ def test_the_self_check_misses_nobody() -> None:
         ("00", "ada.lovelace"): DemoSubmission("", frozenset({"00-x"})),
         ("02", "ada.lovelace"): DemoSubmission("", frozenset()),
     }
-    assert surprises(_record(_handin(2.0)), roster(2), expected) == ["02, ada.lovelace: is not in the record"]
+    assert unexpected_grades(_record(_handin(2.0)), roster(2), expected) == ["02, ada.lovelace: is not in the record"]
     late = replace(roster(2)[0], days_late=2)
-    assert "penalty of 0" in surprises(_record(_handin(2.0)), [late], {k: expected[k] for k in list(expected)[:1]})[0]
+    assert (
+        "penalty of 0"
+        in unexpected_grades(_record(_handin(2.0)), [late], {k: expected[k] for k in list(expected)[:1]})[0]
+    )
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 
 from grading.course import Course
-from grading.report.collect import collect
+from grading.report.gather import gather_record
 from grading.report.record import ClassRecord
 from tests.report.course import graded_course
 
@@ -15,4 +15,4 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 @pytest.fixture(scope="session")
 def record(course: Course) -> ClassRecord:
-    return collect(course)
+    return gather_record(course)

@@ -12,7 +12,7 @@ import pytest
 from grading.__main__ import main
 from grading.course import Course
 from grading.report.charts import histogram_of
-from grading.report.collect import collect
+from grading.report.gather import gather_record
 from grading.report.html import as_page, link
 from grading.report.record import ClassRecord, Handin, Item, LabRecord, Mark
 from grading.report.statistics import histogram, item_statistics
@@ -150,7 +150,7 @@ def test_the_histogram() -> None:
 
 def test_the_same_class_gives_the_same_page(record: ClassRecord, course: Course) -> None:
     out = course.root / "report.html"
-    assert as_page(record, out) == as_page(collect(course), out)
+    assert as_page(record, out) == as_page(gather_record(course), out)
 
 
 def test_the_command(course: Course, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

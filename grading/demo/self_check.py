@@ -10,7 +10,7 @@ from grading.demo.sample import Expected
 from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin
 
 
-def surprises(record: ClassRecord, students: list[DemoStudent], expected: Expected) -> list[str]:
+def unexpected_grades(record: ClassRecord, students: list[DemoStudent], expected: Expected) -> list[str]:
     """One line for each grade that is not as it should be; none when all is well."""
     late = {student.name for student in students if student.days_late}
     waiting = {student.name for student in students if student.waits}

@@ -27,7 +27,7 @@ from grading.submissions import prepare
 from labkit import exercises
 
 
-def collect(course: Course) -> ClassRecord:
+def gather_record(course: Course) -> ClassRecord:
     """The record of a course. A student who handed in some lab stands in every lab that anybody handed in."""
     gradebook = read_points(course)
     names = {lab: {*course.students(lab), *gradebook.lab(lab).students} for lab in course.labs()}

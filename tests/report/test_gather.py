@@ -6,7 +6,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from grading.course import Course
-from grading.report.collect import collect
+from grading.report.gather import gather_record
 from grading.report.record import ClassRecord, Handin, Mark
 from tests.report.course import COMMA, FORMULA, LAB, OPEN, SCRIPT, TEST, empty_course, hand_in, stored
 
@@ -103,7 +103,7 @@ def test_totals(record: ClassRecord) -> None:
 
 def test_collecting_changes_nothing(course: Course) -> None:
     before = _state(course)
-    assert collect(course) == collect(course)
+    assert gather_record(course) == gather_record(course)
     assert _state(course) == before
 
 
@@ -114,7 +114,7 @@ def _state(course: Course) -> dict[str, int]:
 def test_nobody_handed_in_and_no_gradebook(tmp_path) -> None:
     course = empty_course(tmp_path / "empty")
     (course.root / "gradebook.db").unlink()
-    record = collect(course)
+    record = gather_record(course)
     assert [lab.lab for lab in record.labs] == [LAB]
     assert record.students == ()
     assert not (course.root / "gradebook.db").exists()
@@ -131,7 +131,7 @@ def test_an_earlier_grade_stays_and_says_so(tmp_path, course: Course) -> None:
     shutil.rmtree(again.submitted(LAB, COMMA).parent)
     hand_in(again, COMMA, None)
     again.submitted(LAB, COMMA).write_text("{")
-    record = collect(again)
+    record = gather_record(again)
     assert _handin(record, "ada").score == 3.0
     assert "run `grade` again" in _handin(record, "ada").outdated
     assert "not graded yet" in _handin(record, COMMA).outdated
