@@ -128,8 +128,8 @@ class Budget:
     name: str
     limit: float | Callable[[CaseRun], float]
     hint: str
-    unit: str = ""
     at_least: bool = False
+    unit: str = ""
 
     def __post_init__(self) -> None:
         measure = find_measure(self.name)

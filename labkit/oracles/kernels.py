@@ -22,13 +22,11 @@ SAFE = (
         "out_of_bounds",
         0,
         "A program touches what lies outside of its tensors: mask the lanes that have nothing to do.",
-        "lanes",
     ),
     Budget(
         "races",
         0,
         "Two programs touch the same element in no given order: give each its own, or use atomics.",
-        "elements",
     ),
 )
 """For every kernel: it touches nothing outside of its tensors, and leaves no element to chance."""
@@ -37,7 +35,6 @@ BY_KERNELS = Budget(
     "computed_by_torch",
     0,
     "PyTorch computes a part of the result: compute it in a kernel. Between kernels PyTorch may only move data.",
-    "operations",
 )
 """The kernels do the computing. Whatever else a cheat breaks, this is the reason to name."""
 
@@ -54,7 +51,7 @@ def moved(load: Limit, store: Limit, atomic: Limit = 0, launches: Limit | None =
     )
     if launches is None:
         return budgets
-    return (*budgets, Budget("launches", launches, "More kernels are launched than it takes: fuse them.", "launches"))
+    return (*budgets, Budget("launches", launches, "More kernels are launched than it takes: fuse them."))
 
 
 def compiled(
@@ -71,10 +68,10 @@ def compiled(
     budgets = [Budget("spills", spills, "Its values do not fit into registers: smaller blocks, or more warps.")]
     if vector_width is not None:
         hint = "Threads move memory in narrow pieces: let neighbouring lanes have neighbouring, aligned addresses."
-        budgets.append(Budget("vector_width", vector_width, hint, "bytes at once", at_least=True))
+        budgets.append(Budget("vector_width", vector_width, hint, at_least=True))
     hint = "The product does not run on the matrix units: use `tl.dot`, with a type and precision they have."
     if matrix_instructions is not None:
-        budgets.append(Budget("matrix_instructions", matrix_instructions, hint, "matrix instructions", at_least=True))
+        budgets.append(Budget("matrix_instructions", matrix_instructions, hint, at_least=True))
     if matrix_flops is not None:
-        budgets.append(Budget("matrix_flops", matrix_flops, hint, "FLOPs on matrix units", at_least=True))
+        budgets.append(Budget("matrix_flops", matrix_flops, hint, at_least=True))
     return tuple(budgets)

@@ -58,7 +58,7 @@ def test_the_compilers_budgets_ask_for_width_and_matrices_and_bound_spills() -> 
 
 
 def test_a_limit_may_depend_on_the_inputs() -> None:
-    budget = Budget("vector_width", lambda run: run.tree["x"].numel(), "Wider.", "bytes", at_least=True)
+    budget = Budget("vector_width", lambda run: run.tree["x"].numel(), "Wider.", at_least=True)
     runs = [Observation(Case(), {"x": torch.zeros(n)}, {}, {}, {"vector_width": 4}) for n in (4, 5)]
     found = judge(EXERCISE, Oracle("99-wide", budgets=(budget,)), runs)
     assert (found.n_passed, found.hint) == (1, "Wider.")

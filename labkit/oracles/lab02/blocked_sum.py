@@ -121,7 +121,6 @@ BLOCKED_SUM = Oracle(
             "dispatches",
             blocked_operations,
             "That is a Python loop over single slices. Take block_size of them at a time and let one call sum them.",
-            unit="operations",
         ),
         Budget(
             "peak_bytes",

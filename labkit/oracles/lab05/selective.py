@@ -85,7 +85,6 @@ SELECTIVE = Oracle(
             "flops",
             flops,
             "Matrix products were computed again: the policy lets some of them be dropped.",
-            unit="FLOP",
         ),
         Budget(
             "saved_bytes",

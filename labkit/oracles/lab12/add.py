@@ -58,7 +58,6 @@ ADD = Oracle(
             lambda run: 0.9 if run.case.n >= MANY else 0,
             "Memory comes in pieces of 32 bytes, and most of each piece goes to waste: give a program neighbouring "
             "elements.",
-            "of each sector",
             at_least=True,
         ),
         *compiled(),
@@ -67,7 +66,6 @@ ADD = Oracle(
             lambda run: 2 * dtype_of(run.case).itemsize if is_wide(run.case) else 0,
             "Each thread moves a single element at a time. Give it several: 4 warps are 128 threads, so take a block "
             "of 512 or 1024 neighbouring elements.",
-            "bytes at once",
             at_least=True,
         ),
     ),

@@ -244,7 +244,7 @@ CROSS_ENTROPY = Oracle(
         Budget("load_bytes", load_bytes, MOVES_ONCE),
         Budget("store_bytes", store_bytes, MOVES_ONCE),
         Budget("atomic_bytes", lambda run: PER_TOKEN_BYTES * run.case.n_tokens, "Atomics on single numbers do."),
-        Budget("launches", 3, "Count the targets, go over the rows, scale the gradient: three launches.", "launches"),
+        Budget("launches", 3, "Count the targets, go over the rows, scale the gradient: three launches."),
         *compiled(),
     ),
     diagnose=(

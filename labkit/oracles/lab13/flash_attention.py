@@ -240,13 +240,12 @@ FLASH_ATTENTION = Oracle(
             "the block that holds its last query.",
         ),
         Budget("atomic_bytes", 0, "No atomics are needed: each program has its own rows of the result."),
-        Budget("launches", 1, "All of it fits into one launch.", "launches"),
+        Budget("launches", 1, "All of it fits into one launch."),
         Budget(
             "matrix_flops",
             flops_on_matrix_units,
             "float16 products do not run on the matrix units: leave q, k and v in their dtype, and cast the weights "
             "to that of v before the second `tl.dot`.",
-            "FLOPs on matrix units",
             at_least=True,
         ),
         *compiled(),

@@ -60,7 +60,7 @@ def oracle(
             Budget("bytes_sent", limit("bytes_sent"), bytes_hint),
             Budget("bytes_total", limit("bytes_total"), bytes_hint),
             Budget("seconds", limit("rounds"), rounds_hint, unit="rounds"),
-            Budget("messages", limit("messages"), "A rank sends more messages than it has to.", unit="messages"),
+            Budget("messages", limit("messages"), "A rank sends more messages than it has to."),
         ),
         diagnose=tuple(of_wrong_values(hint) for hint in (*diagnose, *SUM_HINTS)),
     )

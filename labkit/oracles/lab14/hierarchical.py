@@ -142,7 +142,6 @@ HIERARCHICAL = Oracle(
             lambda run: 2 * (len(run.case.nodes) - 1),
             "N - 1 rounds between the nodes add up and N - 1 hand round. Let all parts of the node's sum travel in the "
             "same rounds, not one part after the other.",
-            "rounds",
         ),
     ),
     diagnose=(

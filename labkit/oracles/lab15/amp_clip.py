@@ -168,7 +168,6 @@ AMP_CLIP = Oracle(
             lambda run: run.case.n_steps * (len(run.case.n_shared) + CALLS_A_STEP),
             "Too many calls. A step needs one for the shared gradients (or one for each), and one number from every "
             "rank: the squares of its own table tell both the norm and whether it is finite.",
-            unit="calls",
         ),
         Budget(
             "bytes_sent",

@@ -222,7 +222,6 @@ DDP = Oracle(
             most_calls,
             "Too many calls: one all-reduce for each bucket and step. Fill a bucket until it reaches its cap, and only "
             "then begin the next.",
-            unit="calls",
         ),
         Budget(
             "bytes_sent",
@@ -234,7 +233,6 @@ DDP = Oracle(
             most_seconds,
             "The buckets leave too late. A bucket's all-reduce starts in the hook of the gradient that completes it, "
             "and the buckets begin at the last layer, whose gradients come first.",
-            unit="seconds",
         ),
     ),
     diagnose=(

@@ -118,7 +118,6 @@ NO_SYNC = Oracle(
             "collectives",
             lambda run: run.case.n_steps * len(run.tree["weights"]),
             "Gradients travelled in more than one micro-step. Only the last one of a step may talk.",
-            unit="calls",
         ),
         Budget(
             "bytes_sent",

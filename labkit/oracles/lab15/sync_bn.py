@@ -192,7 +192,6 @@ SYNC_BN = Oracle(
             "collectives",
             2,
             "One collective each way is enough: put what a rank has to tell into one tensor with torch.cat.",
-            unit="calls",
         ),
         Budget(
             "bytes_sent",
