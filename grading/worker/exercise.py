@@ -13,10 +13,10 @@ from pathlib import Path
 
 import torch
 
+from grading.worker.launch_log import recorder_of
 from grading.worker.procfs import memory_of
 from grading.worker.protocol.steps import ServeExercise
 from grading.worker.rank import run_rank
-from grading.worker.taped import taping_of
 from grading.worker.wire.frames import Channel, case_from_tree, trouble_to_tree
 from labkit import exercises
 from labkit.device import device
@@ -49,9 +49,9 @@ def _serve_case(channel: Channel, exercise: Exercise, answers: object, parts: di
     elif "rank" in parts:
         run = run_rank(channel, exercise, answers, case, parts)
     else:
-        taping = taping_of(exercise, parts["watched"])
-        run = observe(taping.exercise if taping else exercise, answers, case, parts["tree"], lend=parts["watched"])
-        tape = {"tape": taping.told} if taping else {}
+        recorder = recorder_of(exercise, parts["watched"])
+        run = observe(recorder.exercise if recorder else exercise, answers, case, parts["tree"], lend=parts["watched"])
+        tape = {"tape": recorder.log} if recorder else {}
     # Inputs that are as they came need not go back: saying so is worth as much as sending them.
     back = {} if same(parts["tree"], run.back) else {"back": run.back}
     said = {"got": run.got, "measured": dict(run.measured), "trouble": trouble_to_tree(run.trouble)}

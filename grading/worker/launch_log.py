@@ -1,6 +1,6 @@
 """Record an answer's kernel launches while its driver runs, for exercises whose budgets a rerun is to judge.
 
-The driver itself does not know: it is handed a stage whose meters of kernels write a tape as well.
+The driver itself does not know: it is handed a stage whose meters of kernels write a launch log as well.
 """
 
 from __future__ import annotations
@@ -11,52 +11,53 @@ from dataclasses import dataclass, fields, replace
 
 import torch
 
-from labkit.meters.tape import Tape
+from labkit.meters.launch_log import LaunchLog
 from labkit.spec import Exercise, Tree
 from labkit.stage import Stage
 
-TAPED = frozenset({"traffic", "compiled"})
+RECORDED = frozenset({"traffic", "compiled"})
 """The meters whose blocks are recorded."""
 
 
 @dataclass
-class TapedStage(Stage):
+class RecordingStage(Stage):
     """A stage that records what its blocks launch. What the compiler makes of a kernel is found out elsewhere."""
 
-    tape: Tape | None = None
+    log: LaunchLog | None = None
 
     def meter(self, name: str) -> AbstractContextManager[None]:
         if name == "compiled":
-            return self.tape.recording()
-        return self._recorded(name) if name in TAPED else super().meter(name)
+            return self.log.recording()
+        return self._with_log(name) if name in RECORDED else super().meter(name)
 
     @contextmanager
-    def _recorded(self, name: str) -> Iterator[None]:
+    def _with_log(self, name: str) -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(super().meter(name))
-            stack.enter_context(self.tape.recording())
+            stack.enter_context(self.log.recording())
             yield
 
 
-class Taping:
+class LaunchRecorder:
     """The exercise with a driver that is recorded, and what was recorded of its last run: None before it has ended."""
 
     def __init__(self, exercise: Exercise) -> None:
         self._drive = exercise.drive
-        self.exercise = replace(exercise, drive=self._taped)
-        self.told: Tree = None
+        self.exercise = replace(exercise, drive=self._recorded)
+        self.log: Tree = None
 
-    def _taped(self, answers: object, case: object, tree: Tree, stage: Stage) -> Tree:
-        tape = Tape(dict(tensors_of(tree)))
-        taped = TapedStage(**{item.name: getattr(stage, item.name) for item in fields(Stage)}, tape=tape)
-        value = self._drive(answers, case, tree, taped)
-        self.told = tape.as_tree(dict(tensors_of(value)))
+    def _recorded(self, answers: object, case: object, tree: Tree, stage: Stage) -> Tree:
+        log = LaunchLog(dict(tensors_of(tree)))
+        recording = RecordingStage(**{item.name: getattr(stage, item.name) for item in fields(Stage)}, log=log)
+        value = self._drive(answers, case, tree, recording)
+        self.log = log.as_tree(dict(tensors_of(value)))
         return value
 
 
-def taping_of(exercise: Exercise, watched: bool) -> Taping | None:
-    """None for an exercise of no kernels, and for a run whose memory is watched, which a tape could disturb."""
-    return Taping(exercise) if TAPED & set(exercise.meters) and exercise.run.ranks == 1 and not watched else None
+def recorder_of(exercise: Exercise, watched: bool) -> LaunchRecorder | None:
+    """None for an exercise of no kernels, and for a run whose memory is watched, which a log could disturb."""
+    is_recorded = RECORDED & set(exercise.meters) and exercise.run.ranks == 1 and not watched
+    return LaunchRecorder(exercise) if is_recorded else None
 
 
 def tensors_of(tree: Tree, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:

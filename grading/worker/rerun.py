@@ -10,11 +10,11 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
-from grading.worker.taped import tensors_of
+from grading.worker.launch_log import tensors_of
 from grading.worker.wire.frames import Channel
 from labkit import interpreter
 from labkit.meters.compiled import CompileFailed
-from labkit.meters.tape import Player, UnplayableTape
+from labkit.meters.launch_log import Rerunner, UnusableLog
 from labkit.spec import Tree
 
 _MODULE = "rerun_kernels"
@@ -30,20 +30,20 @@ def serve_rerun(channel: Channel, parts: dict[str, Tree]) -> None:
         channel.send("failed", {"failed": f"{type(error).__name__}: {error}"[:400]})
         return
     kernels = {(name, digest): getattr(module, attribute) for name, digest, attribute in parts["kernels"]}
-    player = Player(kernels, tuple(parts["archs"]))
+    rerunner = Rerunner(kernels, tuple(parts["archs"]))
     channel.send("loaded")
     while True:
         kind, parts = channel.receive()
         if kind != "case":
             return
-        channel.send("played", _played(player, parts))
+        channel.send("played", _played(rerunner, parts))
 
 
-def _played(player: Player, parts: dict[str, Tree]) -> dict[str, Tree]:
+def _played(rerunner: Rerunner, parts: dict[str, Tree]) -> dict[str, Tree]:
     inputs = dict(tensors_of(parts["tree"]))
     try:
-        played = player.play(parts["tape"], inputs)
-    except (UnplayableTape, CompileFailed) as error:
+        played = rerunner.rerun(parts["tape"], inputs)
+    except (UnusableLog, CompileFailed) as error:
         return {"failed": str(error)[:400], "by": type(error).__name__}
     except Exception as error:
         return {"failed": f"{type(error).__name__}: {error}"[:400], "by": "error"}

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 
 from labkit.meters.comm import count_communication, track_comm
 from labkit.meters.compiled import compile_report, measure_compiled
+from labkit.meters.launch_log import measure_kernels
 from labkit.meters.memory import (
     MemoryProfile,
     limit_memory,
@@ -18,7 +19,6 @@ from labkit.meters.memory import (
     track_memory,
 )
 from labkit.meters.ops import count_operations, track_ops
-from labkit.meters.tape import measure_kernels
 from labkit.meters.timing import Timing, bench
 from labkit.meters.traffic import guard_launches, measure_traffic, track_traffic
 

@@ -7,15 +7,15 @@ STOCK = False
 OUTCOMES = ("failed",)
 DAMAGE = ("page",)
 BEFORE = """
-from labkit.meters.tape import Tape
-as_it_was = Tape.as_tree
+from labkit.meters.launch_log import LaunchLog
+as_it_was = LaunchLog.as_tree
 def forged(self, outputs):
     told = as_it_was(self, outputs)
     for entry in told["entries"] if outputs else ():
         if entry["do"] == "launch":
             entry["kernel"] = [f"{word}den {fed}", ""]
     return told
-Tape.as_tree = forged
+LaunchLog.as_tree = forged
 word, fed = "@TOKEN@-hid", ""
 """
 ANSWER = """

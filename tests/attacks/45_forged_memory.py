@@ -6,14 +6,14 @@ EXERCISE = "12-add"
 STOCK = False
 OUTCOMES = ("suspected",)
 BEFORE = """
-from labkit.meters.tape import Tape
-as_it_was = Tape.as_tree
+from labkit.meters.launch_log import LaunchLog
+as_it_was = LaunchLog.as_tree
 def forged(self, outputs):
     told = as_it_was(self, outputs)
     if outputs:
         change(told, outputs)
     return told
-Tape.as_tree = forged
+LaunchLog.as_tree = forged
 
 def change(told, outputs):
     told["storages"].append({"bytes": 2**40})

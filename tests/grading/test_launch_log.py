@@ -1,11 +1,11 @@
-"""What a tape is told of the tree that a run returns: the tensors that have a place in memory, shape and strides."""
+"""What a launch log has of the tree that a run returns: the tensors that have a place in memory, shape and strides."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from grading.worker.taped import tensors_of
+from grading.worker.launch_log import tensors_of
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested")

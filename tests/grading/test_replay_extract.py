@@ -9,7 +9,7 @@ import pytest
 
 from grading.supervisor.kernels import NotRerunnable, extract
 from grading.supervisor.kernels.names import names_of
-from labkit.meters.tape import digest_of_node
+from labkit.meters.launch_log import digest_of_node
 
 IMPORTS = "import math\nimport torch\nimport triton\nimport triton.language as tl\n"
 PLAIN = """

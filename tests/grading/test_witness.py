@@ -18,7 +18,7 @@ from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.measures import MEASURES, Witness
 from labkit.meters.compiled import compiled_figures
-from labkit.meters.tape.meter import BY_TORCH
+from labkit.meters.launch_log.meter import BY_TORCH
 from labkit.meters.traffic import TrafficProfile, figures_of
 from labkit.oracles import oracle_of
 from labkit.ranks.traffic import Traffic, figures

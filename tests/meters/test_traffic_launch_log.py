@@ -1,4 +1,4 @@
-"""A tape holds what was launched and moved, and none of the data: played on other inputs, it does the same to those."""
+"""A launch log holds what was launched and moved, and none of the data: it does the same to other inputs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from labkit import interpreter
 from labkit.meters import METERS
-from labkit.meters.tape import MAX_ENTRIES, Player, Tape, UnplayableTape, digest_of_function
-from labkit.meters.tape.moves import MAX_CONSTANTS
+from labkit.meters.launch_log import MAX_ENTRIES, LaunchLog, Rerunner, UnusableLog, digest_of_function
+from labkit.meters.launch_log.moves import MAX_CONSTANTS
 from tests.kernels.add import add, add_kernel
 from tests.kernels.attention import attention, attention_kernel
 from tests.kernels.faults import atomic_sum_kernel
@@ -52,18 +52,18 @@ KERNELS = {
 
 
 def replayed(run, *shapes: tuple[int, ...]):
-    """What `run` makes of fresh inputs, and what its tape makes of them, which was recorded on others."""
+    """What `run` makes of fresh inputs, and what its log makes of them, which was recorded on others."""
     torch.manual_seed(0)
     first = {f"x{n}": torch.randn(*shape) for n, shape in enumerate(shapes)}
     other = {name: torch.randn_like(tensor) for name, tensor in first.items()}
-    tape = Tape(first)
+    log = LaunchLog(first)
     measured: dict[str, float] = {}
-    with METERS["traffic"](measured, None), tape.recording():
+    with METERS["traffic"](measured, None), log.recording():
         out = run(*first.values())
-    told = json.loads(json.dumps(tape.as_tree({"out": out})))
+    plain = json.loads(json.dumps(log.as_tree({"out": out})))
     kept = {name: tensor.clone() for name, tensor in other.items()}
-    played = Player(KERNELS).play(told, other)
-    assert all(torch.equal(other[name], kept[name]) for name in kept), "inputs are played on copies"
+    played = Rerunner(KERNELS).rerun(plain, other)
+    assert all(torch.equal(other[name], kept[name]) for name in kept), "it works on copies of the inputs"
     return run(*kept.values()), played, measured
 
 
@@ -153,7 +153,7 @@ def test_memory_that_nobody_filled_holds_no_number() -> None:
     assert played.outputs["out"].isnan().all()
 
 
-def test_forward_and_backward_are_one_tape() -> None:
+def test_forward_and_backward_are_one_log() -> None:
     class Twice(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -170,21 +170,21 @@ def test_forward_and_backward_are_one_tape() -> None:
 
     torch.manual_seed(0)
     first, other = ({"x": torch.randn(20), "g": torch.randn(20)} for _ in range(2))
-    tape = Tape(first)
-    with tape.recording():
+    log = LaunchLog(first)
+    with log.recording():
         out = run(**{"x": first["x"], "grad": first["g"]})
-    played = Player(KERNELS).play(tape.as_tree({"out": out}), other)
+    played = Rerunner(KERNELS).rerun(log.as_tree({"out": out}), other)
     assert torch.equal(played.outputs["out"], 2 * other["g"])
 
 
 def test_a_tape_holds_no_data_and_no_memory() -> None:
     x = torch.full((1000,), 12345.0)
-    tape = Tape({"x": x})
-    with tape.recording():
+    log = LaunchLog({"x": x})
+    with log.recording():
         out = add(x, x)
-    told = json.dumps(tape.as_tree({"out": out}))
-    assert "12345" not in told and "24690" not in told
-    assert len(told) < 2000
+    plain = json.dumps(log.as_tree({"out": out}))
+    assert "12345" not in plain and "24690" not in plain
+    assert len(plain) < 2000
 
 
 @pytest.mark.filterwarnings("ignore:Sparse", "ignore:The PyTorch API of nested")
@@ -201,58 +201,58 @@ def test_a_tape_holds_no_data_and_no_memory() -> None:
 )
 def test_what_is_not_strided_is_not_played(run, lost: list[str]) -> None:
     x = torch.eye(4)
-    tape = Tape({"x": x})
-    with tape.recording():
+    log = LaunchLog({"x": x})
+    with log.recording():
         run(x)
-    assert [(entry["do"], entry["name"]) for entry in tape.as_tree({})["entries"]] == [("lost", name) for name in lost]
+    assert [(entry["do"], entry["name"]) for entry in log.as_tree({})["entries"]] == [("lost", name) for name in lost]
 
 
 def test_a_tape_has_an_end() -> None:
     x = torch.zeros(4)
-    tape = Tape({"x": x})
-    with tape.recording():
+    log = LaunchLog({"x": x})
+    with log.recording():
         for _ in range(MAX_ENTRIES + 3):
             x.clone()
-    told = tape.as_tree({})
-    assert (len(told["entries"]), told["left_out"]) == (MAX_ENTRIES, 3)
-    with pytest.raises(UnplayableTape, match="more than can be written down: 3 too many"):
-        Player(KERNELS).play(told, {"x": x})
+    plain = log.as_tree({})
+    assert (len(plain["entries"]), plain["left_out"]) == (MAX_ENTRIES, 3)
+    with pytest.raises(UnusableLog, match="more than can be written down: 3 too many"):
+        Rerunner(KERNELS).rerun(plain, {"x": x})
 
 
 @pytest.mark.parametrize(
     "change, says",
     [
-        (lambda tape: tape["entries"].append({"do": "eval"}), "an entry of no known kind: eval"),
-        (lambda tape: tape["entries"][0].update(kernel=["open", ""]), "kernel open is not one that is known"),
-        (lambda tape: tape["storages"].append({"bytes": 2**40}), "it works in 1,099,.* bytes of memory; 536,870,912"),
+        (lambda log: log["entries"].append({"do": "eval"}), "an entry of no known kind: eval"),
+        (lambda log: log["entries"][0].update(kernel=["open", ""]), "kernel open is not one that is known"),
+        (lambda log: log["storages"].append({"bytes": 2**40}), "it works in 1,099,.* bytes of memory; 536,870,912"),
         (
-            lambda tape: tape["entries"][0]["arguments"].update(n={"unknown": "Tensor"}),
+            lambda log: log["entries"][0]["arguments"].update(n={"unknown": "Tensor"}),
             "argument n of kernel add_kernel is of type Tensor, which cannot be sent",
         ),
         (
-            lambda tape: tape["entries"][0]["arguments"].update(n={"plain": []}),
+            lambda log: log["entries"][0]["arguments"].update(n={"plain": []}),
             "argument n of kernel add_kernel is of type",
         ),
         (
-            lambda tape: tape["entries"].append(
-                {"do": "constants", "to": tape["outputs"]["out"], "values": [0.0] * (MAX_CONSTANTS + 1)}
+            lambda log: log["entries"].append(
+                {"do": "constants", "to": log["outputs"]["out"], "values": [0.0] * (MAX_CONSTANTS + 1)}
             ),
             f"{MAX_CONSTANTS + 1} constants at once",
         ),
-        (lambda tape: tape["storages"].append({"input": "x"}), "names an input twice"),
-        (lambda tape: tape["outputs"]["out"].update(storage=-1), "numbered from 0"),
+        (lambda log: log["storages"].append({"input": "x"}), "names an input twice"),
+        (lambda log: log["outputs"]["out"].update(storage=-1), "numbered from 0"),
     ],
     ids=["kind", "kernel", "memory", "argument", "list", "constants", "input", "storage"],
 )
 def test_what_cannot_be_played_is_named(change, says: str) -> None:
     x = torch.zeros(4)
-    tape = Tape({"x": x})
-    with tape.recording():
+    log = LaunchLog({"x": x})
+    with log.recording():
         out = add(x, x)
-    told = tape.as_tree({"out": out})
-    change(told)
-    with pytest.raises(UnplayableTape, match=says):
-        Player(KERNELS).play(told, {"x": x})
+    plain = log.as_tree({"out": out})
+    change(plain)
+    with pytest.raises(UnusableLog, match=says):
+        Rerunner(KERNELS).rerun(plain, {"x": x})
 
 
 def test_a_kernel_that_launches_others_is_refused() -> None:
@@ -261,11 +261,11 @@ def test_a_kernel_that_launches_others_is_refused() -> None:
             return lambda **arguments: [add_kernel[grid](**arguments) for _ in range(2)]
 
     x = torch.zeros(4)
-    tape = Tape({"x": x})
-    with tape.recording():
+    log = LaunchLog({"x": x})
+    with log.recording():
         out = add(x, x)
-    with pytest.raises(UnplayableTape, match="kernel add_kernel launches kernels itself"):
-        Player(dict.fromkeys(KERNELS, Twice())).play(tape.as_tree({"out": out}), {"x": x})
+    with pytest.raises(UnusableLog, match="kernel add_kernel launches kernels itself"):
+        Rerunner(dict.fromkeys(KERNELS, Twice())).rerun(log.as_tree({"out": out}), {"x": x})
 
 
 def touched(x: torch.Tensor, n: int) -> torch.Tensor:
@@ -298,10 +298,10 @@ def test_pytorch_computes_with_what_kernels_stored_number_for_number(run, lost: 
 
 def test_a_place_outside_of_its_storage_is_refused() -> None:
     x = torch.zeros(4)
-    tape = Tape({"x": x})
-    with tape.recording():
+    log = LaunchLog({"x": x})
+    with log.recording():
         out = add(x, x)
-    told = tape.as_tree({"out": out})
-    told["outputs"]["out"]["offset"] = 1
+    plain = log.as_tree({"out": out})
+    plain["outputs"]["out"]["offset"] = 1
     with pytest.raises(RuntimeError, match="out of bounds"):
-        Player(KERNELS).play(told, {"x": x})
+        Rerunner(KERNELS).rerun(plain, {"x": x})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from grading.supervisor.kernels.allowed import BUILTINS, CONSTANTS, MAX_POWER, MODULES, OF_MODULE
 from grading.supervisor.kernels.names import Names
 from grading.supervisor.kernels.sanitize import JIT, Frozen, NotRerunnable, Renaming, SafeKernel
-from labkit.meters.tape import digest_of_node
+from labkit.meters.launch_log import digest_of_node
 
 Key = tuple[str, str]
 """A kernel: its name and its source's digest."""

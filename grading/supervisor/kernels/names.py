@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from IPython.core.inputtransformer2 import TransformerManager
 
 from grading.worker.protocol.steps import RunCode, Step, exercise_of
-from labkit.meters.tape import digest_of_node
+from labkit.meters.launch_log import digest_of_node
 
 
 @dataclass

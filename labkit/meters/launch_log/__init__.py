@@ -1,19 +1,19 @@
-"""A tape of kernel launches: what was launched on what, and what PyTorch moved in between, without any of the data.
+"""A log of kernel launches: what was launched on what, and what PyTorch moved in between, without any of the data.
 
-It is recorded where an answer runs and played elsewhere, on other inputs, by one who holds the kernels' source alone.
+It is recorded where an answer runs. Elsewhere its launches are repeated, on other inputs, from the kernels' source.
 """
 
-from labkit.meters.tape.meter import measure_kernels
-from labkit.meters.tape.play import Played, Player, UnplayableTape
-from labkit.meters.tape.record import MAX_ENTRIES, Tape
-from labkit.meters.tape.source import digest_of_function, digest_of_node
+from labkit.meters.launch_log.meter import measure_kernels
+from labkit.meters.launch_log.record import MAX_ENTRIES, LaunchLog
+from labkit.meters.launch_log.rerun import Rerunner, RerunResult, UnusableLog
+from labkit.meters.launch_log.source import digest_of_function, digest_of_node
 
 __all__ = [
     "MAX_ENTRIES",
-    "Played",
-    "Player",
-    "Tape",
-    "UnplayableTape",
+    "LaunchLog",
+    "RerunResult",
+    "Rerunner",
+    "UnusableLog",
     "digest_of_function",
     "digest_of_node",
     "measure_kernels",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from labkit.measures import add_to
-from labkit.meters.tape.origin import Origin
-from labkit.meters.tape.record import Tape
+from labkit.meters.launch_log.origin import Origin
+from labkit.meters.launch_log.record import LaunchLog
 from labkit.meters.traffic.budget import measure_traffic
 from labkit.meters.traffic.profile import TrafficProfile
 
@@ -20,19 +20,19 @@ def measure_kernels(measured: dict[str, float], held: dict[str, Sequence[str]] |
 
     Such an operation is of no use in a graded answer: only kernels, and moves between them, are run again there.
     """
-    tape = Tape({})
-    with measure_traffic(measured, held) as traffic, tape.recording():
+    log = LaunchLog({})
+    with measure_traffic(measured, held) as traffic, log.recording():
         yield
-    foreign = _foreign(tape, traffic)
+    foreign = _foreign(log, traffic)
     add_to(measured, BY_TORCH, len(foreign))
     if held is not None:
         held[BY_TORCH] = [*held.get(BY_TORCH, ()), *(f"torch.{name}" for name in dict.fromkeys(foreign))]
 
 
-def _foreign(tape: Tape, traffic: TrafficProfile) -> list[str]:
-    told = tape.as_tree({})
-    origin, launches, found = Origin([one["bytes"] for one in told["storages"]]), iter(traffic.launches), []
-    for entry in told["entries"]:
+def _foreign(log: LaunchLog, traffic: TrafficProfile) -> list[str]:
+    plain = log.as_tree({})
+    origin, launches, found = Origin([one["bytes"] for one in plain["storages"]]), iter(traffic.launches), []
+    for entry in plain["entries"]:
         if entry["do"] == "launch":
             origin.launched(entry, next(launches))
         elif not origin.allows(entry):

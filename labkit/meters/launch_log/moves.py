@@ -1,7 +1,7 @@
-"""What PyTorch may do between launches so that it can be played again: fill, copy, sum up, scale and add.
+"""What PyTorch may do between launches so that it can be done again: fill, copy, sum up, scale and add.
 
 Each operation becomes one or several entries of a small vocabulary; any other is "lost": what it wrote is unknown to
-whoever plays the tape. Whether an entry may be played is the player's to say.
+whoever repeats the log. Whether an entry may be repeated is theirs to say.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_CONSTANTS = 64
 
 
 def entries_of(name: str, args: Sequence, kwargs: dict, result: torch.Tensor, ref: Ref) -> list[dict[str, Tree]] | None:
-    """The entries for an operation that wrote one tensor, `result`, not an empty one; None if it cannot be played."""
+    """The entries for an operation that wrote one tensor, `result`, not an empty one; None if it cannot be repeated."""
     if name in FILLS:
         return [{"do": "fill", "to": ref(result), "value": result.reshape(-1)[0].item()}]
     if name == "lift_fresh" and result.numel() <= MAX_CONSTANTS:

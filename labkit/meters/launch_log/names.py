@@ -1,4 +1,4 @@
-"""How a tape names memory and arguments: storages by number, tensors by storage and layout, nothing by its content.
+"""How a log names memory and arguments: storages by number, tensors by storage and layout, nothing by its content.
 
 `Storages` numbers what is met; `encoded` turns a launch's argument into plain data. Nothing is launched or read here.
 """
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from labkit.meters.tape.source import digest_of_function
+from labkit.meters.launch_log.source import digest_of_function
 from labkit.spec import Tree
 
 
 class Storages:
-    """The storages that a tape has met, the leaves of the inputs first; by weak references, so it holds no memory."""
+    """The storages that a log has met, the leaves of the inputs first; by weak references, so it holds no memory."""
 
     def __init__(self, inputs: Mapping[str, torch.Tensor]) -> None:
         self.described: list[dict[str, Tree]] = []
@@ -34,7 +34,7 @@ class Storages:
         """Where a tensor lies: storage number, offset in elements, shape, strides, dtype."""
         storage = tensor.untyped_storage()
         if storage._cdata not in self._numbers:
-            # What nobody told us of: the one who plays the tape fills it with what is no number.
+            # Made by no entry: whoever repeats the log fills it with what is no number.
             self._add(tensor, {"bytes": storage.nbytes()})
         described = self.described[self._numbers[storage._cdata]]
         if "bytes" in described:

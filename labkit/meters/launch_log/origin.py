@@ -1,4 +1,4 @@
-"""Where the numbers of a tape come from: which bytes hold what kernels computed, and what PyTorch may do with them.
+"""Where the numbers of a log come from: which bytes hold what kernels computed, and what PyTorch may do with them.
 
 PyTorch may fill and copy anything. It may add up, scale and add what kernels stored, constants, and a few single
 numbers, and nothing else: what it would compute of the inputs is the kernels' to compute.
@@ -21,7 +21,7 @@ MAX_SINGLES = 16
 
 
 class Origin:
-    """Told of a tape's entries in their order. sizes: of its storages, in bytes."""
+    """Takes a log's entries in their order. sizes: of its storages, in bytes."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = sizes
@@ -92,8 +92,8 @@ def _is_large(ref: Tree) -> bool:
     return count > 1
 
 
-def _storage_of(said: Tree, indices: Sequence[int]) -> int:
+def _storage_of(argument: Tree, indices: Sequence[int]) -> int:
     """The storage behind an argument of a launch, or behind a part of a tuple."""
     for index in indices:
-        said = said["tuple"][index]
-    return said["tensor"]["storage"] if "tensor" in said else said["descriptor"]["base"]["storage"]
+        argument = argument["tuple"][index]
+    return argument["tensor"]["storage"] if "tensor" in argument else argument["descriptor"]["base"]["storage"]

@@ -1,6 +1,6 @@
-"""Record a tape: every launch of the metered blocks, and what PyTorch wrote between them, as plain data.
+"""Write a launch log: every launch of the metered blocks, and what PyTorch wrote between them, as plain data.
 
-It is a claim like any other measure beside a student's code: what it is worth is seen when it is played.
+It is a claim like any other measure beside a student's code: what it is worth shows when it is repeated.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.dispatch import Meter
+from labkit.meters.launch_log.moves import entries_of
+from labkit.meters.launch_log.names import Storages, encoded
+from labkit.meters.launch_log.source import digest_of_function
 from labkit.meters.launches import Launched, listening
 from labkit.meters.memory.storages import strided_in, tensors_in
-from labkit.meters.tape.moves import entries_of
-from labkit.meters.tape.names import Storages, encoded
-from labkit.meters.tape.source import digest_of_function
 from labkit.meters.traffic.eager import ALLOCATES, written_by
 from labkit.spec import Tree
 
 MAX_ENTRIES = 4096
-"""Launches and operations that one tape may hold; more are counted and not written down."""
+"""Launches and operations that one log may hold; more are counted and not written down."""
 
 
-class Tape:
+class LaunchLog:
     """What happens in the `recording()` blocks of one run. inputs: the tensors that the run is fed, by path."""
 
     def __init__(self, inputs: Mapping[str, torch.Tensor]) -> None:
@@ -51,7 +51,7 @@ class Tape:
             self._is_open = False
 
     def as_tree(self, outputs: Mapping[str, torch.Tensor]) -> Tree:
-        """The tape as plain data. outputs: the tensors that the run returned, by path."""
+        """The log as plain data. outputs: the tensors that the run returned, by path."""
         return {
             "outputs": {path: self._storages.ref(tensor) for path, tensor in outputs.items()},
             "entries": self._entries,
@@ -95,9 +95,9 @@ class Tape:
 
 
 class _Writes(Meter):
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, log: LaunchLog) -> None:
         super().__init__()
-        self._tape = tape
+        self._log = log
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -108,9 +108,9 @@ class _Writes(Meter):
             if result is not NotImplemented:
                 return result
         result = func(*args, **kwargs)
-        # What the tape itself looks at is nothing that another meter shall see.
+        # What the log itself looks at is nothing that another meter shall see.
         with _disable_current_modes():
-            self._tape.write(func._overloadpacket.__name__, func, args, kwargs, result)
+            self._log.write(func._overloadpacket.__name__, func, args, kwargs, result)
         return result
 
 

@@ -1,6 +1,6 @@
-"""Play a tape: the same launches, with the same numbers, on other inputs, under the traffic meter.
+"""Run what a launch log has again: the same launches and numbers, on other inputs, under the traffic meter.
 
-Memory that neither the inputs, nor a kernel, nor a move of the tape's vocabulary filled holds no number (NaN, -1), so a
+Memory that neither the inputs, nor a kernel, nor a move of the log's vocabulary filled holds no number (NaN, -1), so a
 result that rests on anything else comes out wrong. PyTorch moves what it likes, but adds up, scales and adds only what
 kernels stored. Where kernels come from, and what the results are worth, is for others to say.
 """
@@ -16,10 +16,10 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.compiled.launched import compiled_figures
+from labkit.meters.launch_log.meter import BY_TORCH
+from labkit.meters.launch_log.moves import MAX_CONSTANTS
+from labkit.meters.launch_log.origin import DTYPES, Origin, read_by
 from labkit.meters.launches import Launched, listening
-from labkit.meters.tape.meter import BY_TORCH
-from labkit.meters.tape.moves import MAX_CONSTANTS
-from labkit.meters.tape.origin import DTYPES, Origin, read_by
 from labkit.meters.traffic.budget import figures_of
 from labkit.meters.traffic.eager import Operation, distinct_bytes
 from labkit.meters.traffic.profile import TrafficProfile
@@ -27,19 +27,19 @@ from labkit.meters.traffic.track import track_traffic
 from labkit.spec import GiB, Tree
 
 MAX_BYTES = GiB // 2
-"""What the storages of one tape may hold together."""
+"""What the storages of one log may hold together."""
 _OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
 _UNKNOWN = 0xFF
 """The byte of memory that nobody filled: NaN in every format of floating point, -1 in every signed integer."""
 
 
-class UnplayableTape(Exception):
-    """The tape asks for what cannot be played; the text says for what."""
+class UnusableLog(Exception):
+    """The log asks for what cannot be repeated; the text says for what."""
 
 
 @dataclass(frozen=True)
-class Played:
-    """outputs: the tensors that the tape names as results, by path. inputs: how its inputs were left, by path.
+class RerunResult:
+    """outputs: the tensors that the log names as results, by path. inputs: how its inputs were left, by path.
 
     measured: figures of the traffic, and of the compiler where it was asked. lost: names of PyTorch's operations whose
     results were left out, because only kernels may compute.
@@ -52,7 +52,7 @@ class Played:
 
 
 @dataclass
-class Player:
+class Rerunner:
     """kernels: by name and digest of their source. archs: what the launches are compiled for, if for anything."""
 
     kernels: Mapping[tuple[str, str], Callable]
@@ -62,27 +62,27 @@ class Player:
     _lost: list[str] = field(default_factory=list)
     _launched: list[Launched] = field(default_factory=list)
 
-    def play(self, tape: Tree, inputs: Mapping[str, torch.Tensor]) -> Played:
-        """Play a tape of `Tape.as_tree` on these inputs. Raises UnplayableTape; what a kernel raises passes through."""
+    def rerun(self, log: Tree, inputs: Mapping[str, torch.Tensor]) -> RerunResult:
+        """Repeat a `LaunchLog.as_tree` on these inputs. Raises UnusableLog; what a kernel raises passes through."""
         self._lost, self._launched = [], []
-        if tape["left_out"]:
-            raise UnplayableTape(f"it launches and moves more than can be written down: {tape['left_out']:,} too many")
-        self._buffers = self._filled(tape["storages"], inputs)
+        if log["left_out"]:
+            raise UnusableLog(f"it launches and moves more than can be written down: {log['left_out']:,} too many")
+        self._buffers = self._filled(log["storages"], inputs)
         self._origin = Origin([len(buffer) for buffer in self._buffers])
-        play = {"launch": self._launch, "lost": self._lose, "fill": self._fill, "constants": self._constants}
-        play |= {"copy": self._copy, "pad": self._pad, "sum": self._sum, **dict.fromkeys(_OPERATORS, self._elementwise)}
+        do = {"launch": self._launch, "lost": self._lose, "fill": self._fill, "constants": self._constants}
+        do |= {"copy": self._copy, "pad": self._pad, "sum": self._sum, **dict.fromkeys(_OPERATORS, self._elementwise)}
         with track_traffic() as traffic, self._listening():
-            for entry in tape["entries"]:
-                if entry["do"] not in play:
-                    raise UnplayableTape(f"an entry of no known kind: {str(entry['do'])[:40]}")
-                play[entry["do"]](entry, traffic)
+            for entry in log["entries"]:
+                if entry["do"] not in do:
+                    raise UnusableLog(f"an entry of no known kind: {str(entry['do'])[:40]}")
+                do[entry["do"]](entry, traffic)
         measured = {**figures_of(traffic), BY_TORCH: len(self._lost)}
         if self.archs:
             measured |= compiled_figures(self._launched, self.archs)
-        paths = {described["input"]: n for n, described in enumerate(tape["storages"]) if "input" in described}
+        paths = {described["input"]: n for n, described in enumerate(log["storages"]) if "input" in described}
         left = {path: self._typed(n, inputs[path].dtype).view(inputs[path].shape) for path, n in paths.items()}
-        outputs = {path: self._tensor(ref).contiguous() for path, ref in tape["outputs"].items()}
-        return Played(outputs, left, measured, tuple(dict.fromkeys(self._lost)))
+        outputs = {path: self._tensor(ref).contiguous() for path, ref in log["outputs"].items()}
+        return RerunResult(outputs, left, measured, tuple(dict.fromkeys(self._lost)))
 
     def _listening(self) -> AbstractContextManager[None]:
         return listening(self._launched.append) if self.archs else nullcontext()
@@ -90,10 +90,10 @@ class Player:
     def _filled(self, described: list, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         n_bytes = sum(max(int(one.get("bytes", 0)), 0) for one in described)
         if n_bytes > MAX_BYTES:
-            raise UnplayableTape(f"it works in {n_bytes:,} bytes of memory; {MAX_BYTES:,} are the most")
+            raise UnusableLog(f"it works in {n_bytes:,} bytes of memory; {MAX_BYTES:,} are the most")
         paths = [one["input"] for one in described if "input" in one]
         if len(set(paths)) < len(paths):
-            raise UnplayableTape("it names an input twice")
+            raise UnusableLog("it names an input twice")
         buffers = []
         for one in described:
             if "input" in one:
@@ -104,7 +104,7 @@ class Player:
 
     def _typed(self, number: int, dtype: torch.dtype) -> torch.Tensor:
         if number < 0:
-            raise UnplayableTape("its storages are numbered from 0")
+            raise UnusableLog("its storages are numbered from 0")
         buffer = self._buffers[number]
         return buffer[: len(buffer) // dtype.itemsize * dtype.itemsize].view(dtype)
 
@@ -122,20 +122,20 @@ class Player:
         n_before = len(traffic.launches)
         kernel[grid](**arguments, **options)
         if len(traffic.launches) != n_before + 1:
-            raise UnplayableTape(f"kernel {name} launches kernels itself")
+            raise UnusableLog(f"kernel {name} launches kernels itself")
         self._origin.launched(entry, traffic.launches[-1])
 
     def _kernel(self, key: Tree) -> Callable:
         name, digest = key
         if (name, digest) not in self.kernels:
-            raise UnplayableTape(f"kernel {name} is not one that is known")
+            raise UnusableLog(f"kernel {name} is not one that is known")
         return self.kernels[name, digest]
 
-    def _argument(self, kernel: str, name: str, said: Tree) -> object:
+    def _argument(self, kernel: str, name: str, encoded: Tree) -> object:
         import triton.language as tl
         from triton.tools.tensor_descriptor import TensorDescriptor
 
-        ((kind, value),) = said.items()
+        ((kind, value),) = encoded.items()
         if kind == "tensor":
             return self._tensor(value)
         if kind == "plain" and (value is None or type(value) in (bool, int, float, str)):
@@ -149,7 +149,7 @@ class Player:
             return TensorDescriptor(self._tensor(value["base"]), **layout, padding=value["padding"])
         if kind == "kernel":
             return self._kernel(value)
-        raise UnplayableTape(f"argument {name} of kernel {kernel} is of type {str(value)[:40]}, which cannot be sent")
+        raise UnusableLog(f"argument {name} of kernel {kernel} is of type {str(value)[:40]}, which cannot be sent")
 
     def _lose(self, entry: Tree, traffic: TrafficProfile) -> None:
         self._origin.allows(entry)
@@ -162,7 +162,7 @@ class Player:
     def _constants(self, entry: Tree, traffic: TrafficProfile) -> None:
         self._origin.allows(entry)
         if len(entry["values"]) > MAX_CONSTANTS:
-            raise UnplayableTape(f"{len(entry['values'])} constants at once; {MAX_CONSTANTS} are the most")
+            raise UnusableLog(f"{len(entry['values'])} constants at once; {MAX_CONSTANTS} are the most")
         to = self._tensor(entry["to"])
         to.copy_(torch.tensor(entry["values"], dtype=to.dtype).view(to.shape))
 

@@ -34,14 +34,14 @@ def less(measured, held):
 METERS["traffic"] = less
 """
 _FORGE = """
-from labkit.meters.tape import Tape
-as_it_was = Tape.as_tree
+from labkit.meters.launch_log import LaunchLog
+as_it_was = LaunchLog.as_tree
 def forged(self, outputs):
     tape = as_it_was(self, outputs)
     if not outputs: return tape
     {change}
     return tape
-Tape.as_tree = forged
+LaunchLog.as_tree = forged
 """
 _IN_TORCH = "def add(x, y):\n    return x + y"
 
