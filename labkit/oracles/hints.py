@@ -29,8 +29,13 @@ def any_of(*conditions: Condition) -> Condition:
 
 
 def looks_like(key: str, mistake: Condition, close: Callable[[Any, Any], bool]) -> Condition:
-    """What came back under `key` is not close to what was expected, but is to what mistake(run) would have made."""
-    return lambda run: not close(run.got[key], run.expected[key]) and close(run.got[key], mistake(run))
+    """What came back under `key` is close to what mistake(run) makes, and that is not close to what was expected."""
+
+    def condition(run: CaseRun) -> bool:
+        wrong = mistake(run)
+        return bool(close(run.got[key], wrong)) and not close(wrong, run.expected[key])
+
+    return condition
 
 
 def not_written_yet(

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labkit.exercises.lab01.compute_days import COMPUTE_FUNCTIONS
 from labkit.exercises.lab01.function_calls import Call
-from labkit.oracles.hints import not_written_yet, once
+from labkit.oracles.hints import not_written_yet
 from labkit.oracles.lab01.function_calls import is_blank
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
@@ -73,7 +73,6 @@ def iteration_flops(batch: int, seq: int, n_layers: int, hidden: int, vocab: int
     return layers + head_flops(batch, seq, hidden, vocab)
 
 
-@once
 def true_estimate(run: CaseRun[Call]) -> dict[str, float]:
     case = run.case
     if case.function == "flops_per_iteration":
@@ -105,7 +104,7 @@ def off_by(function: str, *factors: Callable[..., float] | float) -> Callable:
     def diagnose(run: CaseRun[Call]) -> bool:
         if run.case.function != function:
             return False
-        right, found = true_estimate(run)["out"], float(run.got["out"])
+        right, found = run.expected["out"], float(run.got["out"])
         return any(near(found, right * (f(*run.case.arguments) if callable(f) else f)) for f in factors)
 
     return diagnose
@@ -274,11 +273,11 @@ COMPUTE_DAYS = Oracle(
             "A GPU-hour has 3600 seconds, and peak_flops is per second.",
         ),
         Hint(
-            lambda run: is_rounded(float(run.got["out"]), true_estimate(run)["out"]),
+            lambda run: is_rounded(float(run.got["out"]), run.expected["out"]),
             "Return the number as it is, neither rounded nor cut off.",
         ),
         Hint(
-            lambda run: run.case.function == "mfu" and near(float(run.got["out"]), 1 / true_estimate(run)["out"]),
+            lambda run: run.case.function == "mfu" and near(float(run.got["out"]), 1 / run.expected["out"]),
             "Upside down: MFU is the FLOPs that the model needs, divided by those that the GPUs could have done.",
         ),
     ),

@@ -8,11 +8,9 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.blocked_sum import Blocks
-from labkit.oracles.hints import once
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 
-@once
 def true_blocked(run: CaseRun[Blocks]) -> dict[str, object]:
     return {"out": run.tree["x"].double().sum(run.case.dim).float(), "dispatches": 0}
 
@@ -107,7 +105,7 @@ def in_float16(out: torch.Tensor) -> bool:
 
 
 def close_to_bound(run: CaseRun[Blocks]) -> bool:
-    wanted = true_blocked(run)["out"]
+    wanted = run.expected["out"]
     return bool(((run.got["out"] - wanted).abs() <= blocked_tolerance(run)["out"].atol).all())
 
 

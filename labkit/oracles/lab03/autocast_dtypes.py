@@ -15,7 +15,6 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.autocast_dtypes import GIVEN, Block, given_in, ops_in
 from labkit.exercises.lab03.autocast_ops import CALLS, SIDE, Op, call
-from labkit.oracles.hints import once
 from labkit.spec import CaseRun, Hint, Oracle
 
 LOW, HIGH, REST = "to the low dtype", "to float32", "as its inputs"
@@ -57,7 +56,6 @@ def rule_of(function: str) -> str:
     return HIGH if dtype_of(function, (torch.float16,) * n_inputs, torch.float16) == torch.float32 else REST
 
 
-@once
 def true_dtypes(run: CaseRun[Block]) -> dict[str, dict[str, str]]:
     dtypes, low = given_in(run.tree), getattr(torch, run.case.low)
     ops = ops_in(run.tree)
@@ -73,7 +71,7 @@ class Culprit:
     """The first op whose predicted dtype is wrong although those of its inputs are right."""
 
     def __init__(self, run: CaseRun[Block]) -> None:
-        right = true_dtypes(run)["dtypes"]
+        right = run.expected["dtypes"]
         said = run.got["dtypes"]
         # In the order of the block, so that everything before it is right.
         self.op: Op = next(op for op in ops_in(run.tree) if said.get(op.result) != right[op.result])
@@ -171,7 +169,7 @@ AUTOCAST_DTYPES = Oracle(
             "This op is on no list: autocast leaves it alone, and the dtype of its inputs stays.",
         ),
         Hint(
-            lambda run: run.got[GIVEN] != true_dtypes(run)[GIVEN],
+            lambda run: run.got[GIVEN] != run.expected[GIVEN],
             "The answer writes its results into `given`, which belongs to the caller: start from dict(given), a copy.",
         ),
     ),

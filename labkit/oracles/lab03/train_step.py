@@ -89,7 +89,7 @@ def near(run: CaseRun[Steps], weights: torch.Tensor) -> float:
 
 
 def tolerances(run: CaseRun[Steps]) -> dict[str, Tolerance]:
-    right = in_float32(run)
+    right = run.expected
     return {
         WEIGHTS: Tolerance(atol=near(run, right[WEIGHTS])),
         LOSSES: Tolerance(rtol=CLOSE[run.case.dtype]),
@@ -161,7 +161,7 @@ def not_clipped(parameters: list[torch.nn.Parameter], max_norm: float, scale: fl
 
 def of_another_length(run: CaseRun[Steps]) -> bool:
     """Whether the first step goes the right way, and not as far as it should."""
-    moved, right = (weights[WEIGHTS][0] - start(run.tree) for weights in (run.got, in_float32(run)))
+    moved, right = (weights[WEIGHTS][0] - start(run.tree) for weights in (run.got, run.expected))
     along = float(torch.nn.functional.cosine_similarity(moved, right, dim=0))
     return along > 0.995 and not 0.9 < float(moved.norm() / right.norm()) < 1.1
 
@@ -175,7 +175,7 @@ def moved_on_bad(run: CaseRun[Steps]) -> bool:
 def loss_ratio(run: CaseRun[Steps]) -> float:
     """The first loss that was returned, as a multiple of the right one."""
     step = next(f"in step {step}" for step in range(run.case.n_steps) if step not in run.case.overflow_in_steps)
-    return run.got[LOSSES][step] / in_float32(run)[LOSSES][step]
+    return run.got[LOSSES][step] / run.expected[LOSSES][step]
 
 
 NEVER_SCALED = (
@@ -235,7 +235,7 @@ TRAIN_STEP = Oracle(
             "scaler.scale(loss) is a new tensor.",
         ),
         Hint(
-            lambda run: run.got[SCALES]["after step 0"] < in_float32(run)[SCALES]["after step 0"],
+            lambda run: run.got[SCALES]["after step 0"] < run.expected[SCALES]["after step 0"],
             "A batch overflowed that need not: leave the loss in float32, since times the scale it is too large for "
             "float16.",
         ),
@@ -291,7 +291,7 @@ TRAIN_STEP = Oracle(
             "squares is above max_norm, clipping makes it max_norm.",
         ),
         Hint(
-            lambda run: run.case.scaled and run.got[SCALES] != in_float32(run)[SCALES],
+            lambda run: run.case.scaled and run.got[SCALES] != run.expected[SCALES],
             "The scale does not follow: call scaler.update() once at the end of every step, of the scaler that is "
             "handed in.",
         ),

@@ -68,12 +68,12 @@ def without_the_gradient_from_above(run: CaseRun[Blocks]) -> bool:
 
 def only_the_generator(run: CaseRun[Blocks]) -> bool:
     """All gradients arrived, the second run drew what the first had drawn, and then the generator stood elsewhere."""
-    right = plain_run(run)
+    right = run.expected
     return bool((run.got["redrawn"] == 0).all()) and not torch.equal(run.got["next_random"], right["next_random"])
 
 
 def other_loss(run: CaseRun[Blocks]) -> bool:
-    loss = plain_run(run)["loss"]
+    loss = run.expected["loss"]
     return not torch.allclose(run.got["loss"], loss, rtol=1e-3, atol=1e-2)
 
 

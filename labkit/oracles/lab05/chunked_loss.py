@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.chunked_loss import Head, run_head
-from labkit.oracles.hints import once
+from labkit.oracles.hints import looks_like
 from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 32 * KiB
@@ -22,14 +23,13 @@ def all_at_once(x: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, chu
     return F.cross_entropy(x @ weight.T, labels, ignore_index=ignore_index)
 
 
-@once
 def expected(run: CaseRun[Head]) -> dict[str, Any]:
     return run_head(all_at_once, run.case, run.tree, torch.device("cpu"))
 
 
 def tolerances(run: CaseRun[Head]) -> dict[str, Tolerance]:
     """float32 against float32, sums in another order: a part in 10^4 of the largest entry is ample."""
-    right = expected(run)
+    right = run.expected
     return {
         "loss": Tolerance(rtol=1e-5, atol=1e-5),
         **{name: Tolerance(rtol=1e-4, atol=1e-4 * float(right[name].abs().max())) for name in ("dx", "dw")},
@@ -43,12 +43,7 @@ def peak_bytes(run: CaseRun[Head]) -> float:
 
 def loss_like(loss_of: Callable[[CaseRun[Head]], torch.Tensor]) -> Callable[[CaseRun[Head]], bool]:
     """A diagnosis: the loss is what this mistake makes of it, and the right one is not."""
-
-    def diagnose(run: CaseRun[Head]) -> bool:
-        wrong, right = loss_of(run), expected(run)["loss"]
-        return bool(torch.isclose(run.got["loss"], wrong, rtol=1e-4) and not torch.isclose(wrong, right, rtol=1e-4))
-
-    return diagnose
+    return looks_like("loss", loss_of, partial(torch.isclose, rtol=1e-4))
 
 
 def losses(run: CaseRun[Head]) -> torch.Tensor:
@@ -109,15 +104,15 @@ def dx_like(grad_of: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 def each_row_scaled(run: CaseRun[Head]) -> bool:
     """Every row of dx points where it should, and their lengths are off by different factors."""
-    rows = expected(run)["dx"].abs().amax(1) > 0
-    right, mine = expected(run)["dx"][rows].double(), run.got["dx"][rows].double()
+    rows = run.expected["dx"].abs().amax(1) > 0
+    right, mine = run.expected["dx"][rows].double(), run.got["dx"][rows].double()
     cosines = torch.cosine_similarity(right, mine, dim=1, eps=1e-30)
     return bool((cosines > 1 - 1e-4).all()) and ratio("dx", run) == 0
 
 
 def ratio(name: str, run: CaseRun[Head]) -> float:
     """By which factor a gradient is off, where it is nothing but a factor; else 0."""
-    right = expected(run)[name]
+    right = run.expected[name]
     factor = float((run.got[name] * right).sum() / right.square().sum())
     return (
         factor
@@ -142,7 +137,7 @@ def rows_left_out(run: CaseRun[Head]) -> bool:
     """Whether rows of tokens that count are nothing but zeros, where the right ones are not."""
     empty, right = (
         (rows[run.tree["labels"] != run.case.ignore_index] == 0).all(dim=1)
-        for rows in (run.got["dx"], expected(run)["dx"])
+        for rows in (run.got["dx"], run.expected["dx"])
     )
     return bool((empty & ~right).any())
 

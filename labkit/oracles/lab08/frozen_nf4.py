@@ -9,7 +9,6 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.frozen_nf4 import CHUNK_BYTES, Frozen, dequantizer
-from labkit.oracles.hints import once
 from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 8 * KiB
@@ -22,7 +21,6 @@ def weight_of(tree: dict, layer: int = 0, code_of: int | None = None) -> torch.T
     return dequantizer(code)(tree["packed"][layer], tree["scales"][layer], tree["x"].dtype)
 
 
-@once
 def true_frozen(run: CaseRun[Frozen]) -> dict[str, object]:
     """saved_bytes and n_unpacked are not compared: they have limits, and tell the hints what was kept."""
     x = run.tree["x"].clone().requires_grad_()
@@ -75,7 +73,7 @@ def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
 
 
 def _only_the_gradient_is_wrong(run: CaseRun[Frozen]) -> bool:
-    right = true_frozen(run)
+    right = run.expected
     return near(run.got["y"], right["y"]) and not near(run.got["grad"], right["grad"])
 
 
@@ -94,7 +92,7 @@ def _takes_the_last_layers(run: CaseRun[Frozen]) -> bool:
 
 def _rounded(run: CaseRun[Frozen]) -> bool:
     """The gradient is nearly right, and further off than its dtype explains."""
-    right, allowed = true_frozen(run)["grad"].float(), tolerance(run)["grad"]
+    right, allowed = run.expected["grad"].float(), tolerance(run)["grad"]
     off = (run.got["grad"].float() - right).abs()
     return near(run.got["grad"], right) and bool((off > allowed.atol + allowed.rtol * right.abs()).any())
 
@@ -163,7 +161,7 @@ FROZEN_NF4 = Oracle(
             "grad_y.dtype, and keep no rounded copy of it.",
         ),
         Hint(
-            lambda run: near(run.got["y"], true_frozen(run)["y"]) and run.got["unpacked_in"] != run.case.dtype,
+            lambda run: near(run.got["y"], run.expected["y"]) and run.got["unpacked_in"] != run.case.dtype,
             "A weight was unpacked in another dtype than that of x: converted afterwards, two of them are alive. Ask "
             "dequantize for x.dtype, and in backward for grad_y.dtype.",
         ),

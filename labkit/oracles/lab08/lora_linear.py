@@ -25,9 +25,9 @@ _DECIDED_ELSEWHERE = Tolerance(atol=float("inf"))
 
 def peft_layer(run: CaseRun[Layer]) -> nn.Module:
     """peft's own LoRA layer around the case's weight, with the case's factors, in eval mode."""
-    tree = run.tree
     from peft import LoraConfig, inject_adapter_in_model
 
+    tree = run.tree
     config = LoraConfig(
         r=run.case.rank,
         lora_alpha=run.case.alpha,

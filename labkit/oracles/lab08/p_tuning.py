@@ -8,14 +8,13 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.p_tuning import PTuning, train
-from labkit.oracles.hints import once
+from labkit.oracles.hints import looks_like
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet
 from labkit.spec import CaseRun, Hint, Oracle
 
 Weights = dict[str, torch.Tensor]
 
 
-@once
 def expected(run: CaseRun[PTuning]) -> dict:
     """What peft says, which trains its prompt network and nothing else."""
     from peft import PromptEncoderConfig
@@ -51,11 +50,8 @@ def expected(run: CaseRun[PTuning]) -> dict:
 
 def made_by(encode: Callable[[PTuning, Weights], torch.Tensor], kind: str) -> Callable[[CaseRun[PTuning]], bool]:
     """A hint's condition: the wrong prompt of a network of this kind is made in this way."""
-    return lambda run: (
-        run.case.kind == kind
-        and not close(run.got["prompt"], expected(run)["prompt"])
-        and close(run.got["prompt"], encode(run.case, run.tree["encoder"]))
-    )
+    is_made_so = looks_like("prompt", lambda run: encode(run.case, run.tree["encoder"]), close)
+    return lambda run: run.case.kind == kind and is_made_so(run)
 
 
 def linear(x: torch.Tensor, w: Weights, index: int) -> torch.Tensor:
@@ -161,7 +157,7 @@ P_TUNING = Oracle(
             "or give it (n_prompt, hidden) without a batch axis.",
         ),
         Hint(
-            lambda run: run.case.kind == "LSTM" and not close(run.got["prompt"], expected(run)["prompt"]),
+            lambda run: run.case.kind == "LSTM" and not close(run.got["prompt"], run.expected["prompt"]),
             "The LSTM's prompt differs: its output for all positions (not its last state) goes through linear, ReLU, "
             "linear.",
         ),
@@ -197,7 +193,7 @@ P_TUNING = Oracle(
             "A part of the prompt network was frozen as well: its table and its layers all train.",
         ),
         Hint(
-            lambda run: close(run.got["prompt"], expected(run)["prompt"]),
+            lambda run: close(run.got["prompt"], run.expected["prompt"]),
             "The prompt is right, but not all of the network learns from it: a .detach(), .data or a stored result "
             "stands between. Make the prompt anew from the parameters in each forward.",
         ),

@@ -9,7 +9,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.prefix_tuning import Prefix, cache_shape
 from labkit.exercises.lab08.prompt_tuning import at_text, model_of
-from labkit.oracles.hints import once
+from labkit.oracles.hints import looks_like
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet, run_in_peft
 from labkit.spec import CaseRun, Hint, Oracle
 
@@ -20,12 +20,11 @@ def true_prefix(run: CaseRun[Prefix]) -> torch.Tensor:
     return weights["embedding.weight"] if run.case.bottleneck is None else through(torch.tanh)(weights)
 
 
-@once
 def expected(run: CaseRun[Prefix]) -> dict:
     """What peft says; of a second call, what the model says behind a cache made by hand."""
-    case = run.case
     from peft import PrefixTuningConfig
 
+    case = run.case
     more = {"prefix_projection": True, "encoder_hidden_size": case.bottleneck} if case.bottleneck else {}
     config = PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=case.n_prompt, **more)
     model = in_peft(run, config, run.tree["encoder"])
@@ -93,9 +92,9 @@ def never_moved(case: Prefix, prefix: torch.Tensor) -> Layers:
 
 def fed(run: CaseRun[Prefix], layers: Callable = layers_of, mask: str = "right", restart: bool = False):
     """The logits that one mistake leads to."""
-    case = run.case
     from transformers import DynamicCache
 
+    case = run.case
     model = model_of(case, run.tree["weights"])
     given = run.tree["attention_mask"]
     batch = len(given)
@@ -123,11 +122,7 @@ def without_prefix(run: CaseRun[Prefix]) -> bool:
 
 def logits_are(**mistake) -> Callable[[CaseRun[Prefix]], bool]:
     """A hint's condition: the logits are wrong, and are those of the model fed in this way."""
-
-    def holds(run: CaseRun[Prefix]) -> bool:
-        return not close(run.got["logits"], fed(run)) and close(run.got["logits"], fed(run, **mistake))
-
-    return holds
+    return looks_like("logits", lambda run: fed(run, **mistake), close)
 
 
 def shape_of(name: str, shape: Callable[[Prefix], list[int]]) -> Callable[[CaseRun[Prefix]], bool]:
@@ -330,7 +325,7 @@ PREFIX_TUNING = Oracle(
             "Make the cache from the prefix in every call.",
         ),
         Hint(
-            lambda run: not close(run.got["loss"], expected(run)["loss"]),
+            lambda run: not close(run.got["loss"], run.expected["loss"]),
             "The logits are right and the labels are not: hand them over as they are, as long as the text.",
         ),
     ),

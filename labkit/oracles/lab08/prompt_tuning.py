@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.prompt_tuning import IGNORED, SoftPrompt, at_text, backpropagated, model_of
-from labkit.oracles.hints import once
+from labkit.oracles.hints import looks_like
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
@@ -49,7 +49,6 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and torch.allclose(a, b.to(a.dtype), atol=2e-4, rtol=2e-4)
 
 
-@once
 def expected(run: CaseRun[SoftPrompt]) -> dict:
     """What peft says, and a model that stays as it was."""
     from peft import PromptTuningConfig
@@ -69,11 +68,7 @@ def expected(run: CaseRun[SoftPrompt]) -> dict:
 
 def logits_are(**mistake) -> Callable[[CaseRun[SoftPrompt]], bool]:
     """A hint's condition: the logits are wrong, and are those of the model fed in this way."""
-
-    def holds(run: CaseRun[SoftPrompt]) -> bool:
-        return not close(run.got["logits"], fed(run)) and close(run.got["logits"], fed(run, **mistake))
-
-    return holds
+    return looks_like("logits", lambda run: fed(run, **mistake), close)
 
 
 def fed(run: CaseRun[SoftPrompt], mask: str = "right", prompt_first: bool = True, positions: str = "") -> torch.Tensor:
@@ -175,7 +170,7 @@ PROMPT_TUNING = Oracle(
             "forward.",
         ),
         Hint(
-            lambda run: not close(run.got["start"], expected(run)["start"]),
+            lambda run: not close(run.got["start"], run.expected["start"]),
             "The prompt does not start from the embeddings of init_ids: look the rows up in the model's own input "
             "embeddings.",
         ),
@@ -245,7 +240,7 @@ PROMPT_TUNING = Oracle(
             "of input_ids, with each text's own mask and the positions 0, 1, 2, …",
         ),
         Hint(
-            lambda run: not close(run.got["loss"], expected(run)["loss"]),
+            lambda run: not close(run.got["loss"], run.expected["loss"]),
             f"The logits are right and the labels are not. They are {IGNORED} for every prompt position and those "
             "given after that; the loss is the model's own.",
         ),

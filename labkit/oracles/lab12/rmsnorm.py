@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab12.rmsnorm import Norm
 from labkit.exercises.lab12.shapes import dout_of, dtype_of
-from labkit.oracles.hints import once
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, ends_unwritten, keeps_at_most, near, takes_dout_as_contiguous
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
@@ -21,7 +20,6 @@ PARTIAL = 4
 """For this many rows, the backward pass may write one partial sum of the weight's gradient."""
 
 
-@once
 def expected(run: CaseRun[Norm]) -> dict:
     """By PyTorch in float64, rounded at the end. What is kept is bounded by a property."""
     case = run.case
@@ -78,7 +76,7 @@ def has_no_root(run: CaseRun[Norm]) -> bool:
 
 
 def forward_is_right(run: CaseRun[Norm]) -> bool:
-    return near(run.case, run.got["out"], expected(run)["out"])
+    return near(run.case, run.got["out"], run.expected["out"])
 
 
 def through_the_factor_alone(run: CaseRun[Norm]) -> bool:
@@ -104,7 +102,7 @@ def weight_times_weight(run: CaseRun[Norm]) -> bool:
 
 
 def is_right(run: CaseRun[Norm], name: str) -> bool:
-    return compare(expected(run)[name], run.got[name], tolerances(run)[name]) is None
+    return compare(run.expected[name], run.got[name], tolerances(run)[name]) is None
 
 
 def dweight_alone_is_wrong(run: CaseRun[Norm]) -> bool:
@@ -112,7 +110,7 @@ def dweight_alone_is_wrong(run: CaseRun[Norm]) -> bool:
 
 
 def ends_early(run: CaseRun[Norm]) -> bool:
-    right = expected(run)
+    right = run.expected
     return any(ends_unwritten(run.got[name], right[name]) for name in ("out", "dx"))
 
 
@@ -122,7 +120,7 @@ def squares_overflow(run: CaseRun[Norm]) -> bool:
     return (
         run.case.dtype == "float16"
         and bool((last.nan_to_num(0, 0, 0) == 0).all())
-        and near(run.case, run.got["out"][:-1], expected(run)["out"][:-1])
+        and near(run.case, run.got["out"][:-1], run.expected["out"][:-1])
     )
 
 
@@ -139,7 +137,7 @@ def of_a_later_call(run: CaseRun[Norm]) -> bool:
 
 
 def dx_alone_is_wrong(run: CaseRun[Norm]) -> bool:
-    wrong = not near(run.case, run.got["dx"], expected(run)["dx"])
+    wrong = not near(run.case, run.got["dx"], run.expected["dx"])
     return wrong and bool(run.got["dx"].isfinite().all()) and is_right(run, "dweight")
 
 

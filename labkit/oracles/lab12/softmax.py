@@ -8,13 +8,11 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Rows
 from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
-from labkit.oracles.hints import once
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.oracles.lab12.close import ends_unwritten, rounded_once
 from labkit.spec import CaseRun, Hint, Oracle
 
 
-@once
 def expected(run: CaseRun[Rows]) -> dict:
     x = run.tree["x"][:, : run.case.n_cols]
     return {"out": torch.softmax(x.float(), -1).to(x.dtype), "contiguous": True}
@@ -29,7 +27,7 @@ def result(run: CaseRun[Rows]) -> Tensor:
 
 def right_rows(run: CaseRun[Rows]) -> Tensor:
     """Of each row, whether it is right, more or less."""
-    right = expected(run)["out"].double()
+    right = run.expected["out"].double()
     return torch.isclose(result(run), right, rtol=1e-2, atol=1e-3).all(-1)
 
 
@@ -59,7 +57,7 @@ def other_rows(run: CaseRun[Rows]) -> bool:
 
 def nearly(run: CaseRun[Rows]) -> bool:
     """Off by more than one rounding of the result, and not by much."""
-    right, out = expected(run)["out"].float(), result(run).float()
+    right, out = run.expected["out"].float(), result(run).float()
     close = torch.allclose(out, right, rtol=0.1, atol=1e-3)
     return run.case.dtype != "float32" and close and not torch.allclose(out, right, rtol=2e-3, atol=1e-6)
 
@@ -96,7 +94,7 @@ SOFTMAX = Oracle(
             "may be negative.",
         ),
         Hint(
-            lambda run: ends_unwritten(result(run), expected(run)["out"]),
+            lambda run: ends_unwritten(result(run), run.expected["out"]),
             "The last rows are never stored: the grid needs a program for each row, its length rounded up where a "
             "program takes several.",
         ),

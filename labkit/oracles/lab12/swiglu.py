@@ -68,7 +68,7 @@ def gate_without_up(run: CaseRun[Graded]) -> bool:
 
 
 def gradients_swapped(run: CaseRun[Graded]) -> bool:
-    right = expected(run)
+    right = run.expected
     return near(run.case, run.got["dgate"], right["dup"]) and near(run.case, run.got["dup"], right["dgate"])
 
 
@@ -79,7 +79,7 @@ def without_dout(run: CaseRun[Graded]) -> bool:
 
 
 def ends_early(run: CaseRun[Graded]) -> bool:
-    right = expected(run)
+    right = run.expected
     return any(only_the_beginning(run.case, run.got[name], right[name]) for name in ("out", "dgate", "dup"))
 
 

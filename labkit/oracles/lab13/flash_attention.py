@@ -10,7 +10,6 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.flash_attention import ALIKE, Attention
-from labkit.oracles.hints import once
 from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
@@ -18,7 +17,6 @@ PER_QUERY_BYTES = 8
 """For each query, a maximum and a sum may be kept: a backward pass would need their combination."""
 
 
-@once
 def expected(run: CaseRun[Attention]) -> dict:
     """By PyTorch in float64, rounded at the end."""
     q, k, v = (run.tree[name].double() for name in "qkv")
@@ -38,7 +36,7 @@ def sums_keep_their_digits(run: CaseRun) -> str | None:
     if run.case.dtype != "float16":
         return None
     eps = torch.finfo(torch.float16).eps
-    right, got = (out[:, ALIKE].double() for out in (expected(run)["out"], run.got["out"]))
+    right, got = (out[:, ALIKE].double() for out in (run.expected["out"], run.got["out"]))
     off = (got - right).abs() - eps * right.abs()
     if off.max() <= eps / 8:
         return None
@@ -126,7 +124,7 @@ def never_divides(run: CaseRun[Attention]) -> bool:
 
 def divides_by_a_part(run: CaseRun[Attention]) -> bool:
     """Each row is the right one times a factor above 1: the sum that it was divided by is too small."""
-    right = expected(run)["out"].double()
+    right = run.expected["out"].double()
     ratio = (run.got["out"].double() * right).sum(-1) / right.square().sum(-1)
     return near(run, ratio[..., None] * right) and bool(ratio.max() > 1.05 and ratio.min() > 0.98)
 
@@ -156,27 +154,27 @@ def scaled_by(run: CaseRun[Attention], *scales: float) -> bool:
 
 def nearly(run: CaseRun[Attention]) -> bool:
     """Right, or off by little."""
-    right = expected(run)["out"]
+    right = run.expected["out"]
     return torch.allclose(run.got["out"].double(), right.double(), rtol=0.03, atol=0.03)
 
 
 def rounded_on_the_way(run: CaseRun[Attention]) -> bool:
     """Off by little in float32, but by more than float32 explains."""
-    right = expected(run)["out"]
+    right = run.expected["out"]
     is_right = torch.allclose(run.got["out"], right, rtol=2e-4, atol=2e-4)
     return run.case.dtype == "float32" and nearly(run) and not is_right
 
 
 def rounded_to_float16(run: CaseRun[Attention]) -> bool:
     """Off by little, but by more than the rounding of weights and results explains."""
-    right, out, allowed = expected(run)["out"].double(), run.got["out"].double(), tolerances(run)
+    right, out, allowed = run.expected["out"].double(), run.got["out"].double(), tolerances(run)
     is_right = torch.allclose(out, right, rtol=allowed.rtol, atol=allowed.atol)
     return run.case.dtype == "float16" and not is_right and torch.allclose(out, right, rtol=0.1, atol=0.3)
 
 
 def wrong_rows(run: CaseRun[Attention]) -> Tensor:
     """Which queries have a wrong result, (n_heads, seq)."""
-    right = expected(run)["out"].double()
+    right = run.expected["out"].double()
     return ~torch.isclose(run.got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
 
 

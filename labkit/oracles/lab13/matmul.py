@@ -8,7 +8,6 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.matmul import Product, factors
 from labkit.interpreter.products import without_low_bits
-from labkit.oracles.hints import once
 from labkit.oracles.kernels import SAFE, compiled, moved
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
@@ -24,7 +23,6 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a.double(), b.double())
 
 
-@once
 def expected(run: CaseRun[Product]) -> dict:
     """By PyTorch in float64, rounded at the end."""
     return {"out": product(*factors(run.case, run.tree)).to(getattr(torch, run.case.dtype))}
@@ -73,7 +71,7 @@ def in_tf32(run: CaseRun[Product]) -> bool:
 
 
 def rounded_on_the_way(run: CaseRun[Product]) -> bool:
-    right = expected(run)["out"].double()
+    right = run.expected["out"].double()
     out = run.got["out"].double()
     if run.got["out"].dtype != torch.float16 or torch.allclose(out, right, rtol=2e-3, atol=2e-3):
         return False
@@ -92,7 +90,7 @@ def strides_ignored(run: CaseRun[Product]) -> bool:
 
 def overwritten(run: CaseRun[Product]) -> bool:
     """Only where lanes behind the end of the row above would write, something is wrong."""
-    wrong = ~torch.isclose(run.got["out"].double(), expected(run)["out"].double(), rtol=1e-2, atol=1e-2)
+    wrong = ~torch.isclose(run.got["out"].double(), run.expected["out"].double(), rtol=1e-2, atol=1e-2)
     n_behind = -run.case.n_cols % run.case.tile
     return bool(wrong.any()) and not wrong[0].any() and not wrong[:, n_behind:].any()
 
@@ -100,7 +98,7 @@ def overwritten(run: CaseRun[Product]) -> bool:
 def rest_not_written(run: CaseRun[Product]) -> bool:
     """Whole tiles are right, and all that is wrong lies behind them."""
     case = run.case
-    wrong = ~torch.isclose(run.got["out"].double(), expected(run)["out"].double(), rtol=1e-2, atol=1e-2)
+    wrong = ~torch.isclose(run.got["out"].double(), run.expected["out"].double(), rtol=1e-2, atol=1e-2)
     rows, cols = case.n_rows // case.tile * case.tile, case.n_cols // case.tile * case.tile
     return rows * cols > 0 and not wrong[:rows, :cols].any() and bool(wrong[rows:].any() or wrong[:, cols:].any())
 
@@ -108,7 +106,7 @@ def rest_not_written(run: CaseRun[Product]) -> bool:
 def axes_swapped(run: CaseRun[Product]) -> bool:
     """As many rows of tiles are right as there should be columns, and the other way round, and nothing else."""
     case = run.case
-    wrong = ~torch.isclose(run.got["out"].double(), expected(run)["out"].double(), rtol=1e-2, atol=1e-2)
+    wrong = ~torch.isclose(run.got["out"].double(), run.expected["out"].double(), rtol=1e-2, atol=1e-2)
     rows, cols = -(-case.n_cols // case.tile) * case.tile, -(-case.n_rows // case.tile) * case.tile
     missing = torch.cat([wrong[rows:].flatten(), wrong[:rows, cols:].flatten()])
     return missing.numel() > 0 and not wrong[:rows, :cols].any() and missing.double().mean().item() > 0.9

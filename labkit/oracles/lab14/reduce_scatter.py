@@ -9,12 +9,10 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.reduce_scatter import UNTOUCHED, Parts
-from labkit.oracles.hints import once
 from labkit.oracles.lab14.sums import closeness, messages_only, outs, over_the_wire, replicas_identical, total
 from labkit.spec import EXACT, Budget, CaseRun, Hint, Oracle, Tolerance
 
 
-@once
 def what_each_gets(run: CaseRun[Parts]) -> dict[str, Any]:
     """By the call: each rank's part of the sum, all parts on all ranks, the sum on all ranks."""
     case = run.case
@@ -66,7 +64,7 @@ def first_call(name: str, when: Callable[[CaseRun[Parts]], Any]) -> Callable[[Ca
 
 
 def sums_by_part(run: CaseRun[Parts]) -> list[torch.Tensor]:
-    return [one["out"] for one in what_each_gets(run)["ranks"]]
+    return [one["out"] for one in run.expected["ranks"]]
 
 
 def another_part(run: CaseRun[Parts]) -> bool:
@@ -90,7 +88,7 @@ def own_part(run: CaseRun[Parts]) -> bool:
 
 def wrong_sum(run: CaseRun[Parts]) -> bool:
     """Some rank has not the sum, within its tolerance."""
-    rtol, right = near(run).rtol, what_each_gets(run)["ranks"][0]["out"].double()
+    rtol, right = near(run).rtol, run.expected["ranks"][0]["out"].double()
     fine = [
         out.shape == right.shape and torch.allclose(out.double(), right, rtol=rtol, atol=0) for out in outs(run.got)
     ]
@@ -113,7 +111,7 @@ def some_untouched(gathered: list[torch.Tensor]) -> bool:
 
 def added_to_what_was_there(run: CaseRun[Parts]) -> bool:
     """Some output is right but for what it held before the call."""
-    pairs = zip(what_each_gets(run)["ranks"], run.got["ranks"], strict=True)
+    pairs = zip(run.expected["ranks"], run.got["ranks"], strict=True)
     both = ((right["out"], one["out"]) for right, one in pairs)
     if run.case.call == "all_gather":
         both = ((right, one) for rights, ones in both for right, one in zip(rights, ones, strict=True))

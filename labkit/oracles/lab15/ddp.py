@@ -11,6 +11,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.ddp import BLOCK_S, Job, Net, cluster_of
+from labkit.oracles.hints import any_of
 from labkit.oracles.lab15.one_process import replicas_with, whole_batch
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
@@ -150,7 +151,7 @@ well_filled.hint = (
 )
 
 
-def looks_like(mistake: str) -> Any:
+def ended_as_with(mistake: str) -> Any:
     """A diagnosis: every rank ended where this mistake alone would have brought it, and not where it should be."""
 
     def when(run: CaseRun[Job]) -> bool:
@@ -237,39 +238,39 @@ DDP = Oracle(
     ),
     diagnose=(
         Hint(
-            looks_like("own weights"),
+            ended_as_with("own weights"),
             "Every rank kept the weights that it was born with. Broadcast parameters and buffers from rank 0 before "
             "the first step.",
         ),
         Hint(
-            lambda run: looks_like("own buffers")(run) or own_counts(run),
+            any_of(ended_as_with("own buffers"), own_counts),
             "The parameters are the same everywhere and the buffers are not: broadcast module.buffers() as well, also "
             "those of whole numbers.",
         ),
         Hint(
-            looks_like("never talks"),
+            ended_as_with("never talks"),
             "Every rank trained by itself: what the all-reduce brought never came back into .grad.",
         ),
         Hint(
-            looks_like("clips first"),
+            ended_as_with("clips first"),
             "Each rank clipped its own gradient before the average. The norm that counts is that of the averaged "
             "gradient: wait for all buckets, then clip.",
         ),
         Hint(
-            looks_like("sums"),
+            ended_as_with("sums"),
             "The gradients are sums over the ranks: divide by the number of ranks, or reduce with op='avg'.",
         ),
         Hint(
-            lambda run: any(looks_like(mistake)(run) for mistake in ("never clips", "clips what is left")),
+            lambda run: any(ended_as_with(mistake)(run) for mistake in ("never clips", "clips what is left")),
             "Nothing was clipped: clip_grad_norm_ comes after the wait and before the step. What is clipped earlier is "
             "replaced by the average.",
         ),
         Hint(
-            looks_like("adds up"),
+            ended_as_with("adds up"),
             "The gradients of earlier steps are still in .grad: clear them once the optimizer has stepped.",
         ),
         Hint(
-            looks_like("mixes"),
+            ended_as_with("mixes"),
             "Gradients of different layers were added up: the ranks sent their buckets in different orders. A "
             "complete bucket waits until all buckets before it have left.",
         ),
@@ -288,12 +289,12 @@ DDP = Oracle(
         ),
         Hint(narrow, "The gradients were rounded to 16 bits on the way: send them in their own dtype."),
         Hint(
-            looks_like("clips one by one"),
+            ended_as_with("clips one by one"),
             "Each parameter was clipped by its own norm. One call of clip_grad_norm_ gets all parameters, and their "
             "common norm counts.",
         ),
         Hint(
-            looks_like("always scales"),
+            ended_as_with("always scales"),
             "The gradients were stretched to max_norm where their norm is smaller. Clipping only makes them shorter.",
         ),
         Hint(
