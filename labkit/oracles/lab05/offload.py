@@ -6,6 +6,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.offload import Layers, forward, machine_of
+from labkit.oracles.hints import once
 from labkit.oracles.lab05.programs import Program, first_race, nothing_overlaps, program
 from labkit.simdevice import from_plain
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
@@ -38,13 +39,14 @@ def room(case: Layers) -> str:
 
 def held_activations(run: CaseRun[Layers]) -> float:
     """That the device held, beside the weights, and beside their gradients from the first copy back on."""
-    done, weights_bytes = told(run), run.case.n_layers * run.case.weight_bytes
+    done, weights_bytes = program_of(run), run.case.n_layers * run.case.weight_bytes
     return (
         max(done.early_device_bytes - weights_bytes, done.device_bytes - 2 * weights_bytes) / run.case.activation_bytes
     )
 
 
-def told(run: CaseRun[Layers]) -> Program:
+@once
+def program_of(run: CaseRun[Layers]) -> Program:
     return program(run.got, machine_of(run.case))
 
 
@@ -73,18 +75,18 @@ def weights_stay(run: CaseRun) -> str | None:
 
 
 def no_races(run: CaseRun) -> str | None:
-    races = told(run).races
+    races = program_of(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
 def the_same_work(run: CaseRun) -> str | None:
     """Forward once and backward once: three matrix products a layer."""
-    flops, wanted = told(run).flops, 3 * run.case.n_layers * run.case.forward_flops
+    flops, wanted = program_of(run).flops, 3 * run.case.n_layers * run.case.forward_flops
     return None if flops == wanted else f"{flops:,} FLOPs were done where the layers take {wanted:,}"
 
 
 def every_activation_moved_once(run: CaseRun) -> str | None:
-    done, wanted = told(run), moved_bytes(run.case)
+    done, wanted = program_of(run), moved_bytes(run.case)
     # What is still on its way out when the backward pass begins may be used as it is.
     spared = run.case.n_in_flight * run.case.activation_bytes
     for where, to_device, least in (("to the host", False, wanted), ("back to the device", True, wanted - spared)):
@@ -104,7 +106,7 @@ def little_on_the_device(run: CaseRun) -> str | None:
 
 
 def copies_beside_kernels(run: CaseRun) -> str | None:
-    done = told(run)
+    done = program_of(run)
     for where, kind in (("to the host", "to host"), ("back to the device", "to device")):
         share = done.hidden_share(kind)
         if share < LEAST_HIDDEN:
@@ -122,7 +124,7 @@ def in_half_precision(run: CaseRun[Layers]) -> bool:
 
 
 def moved(run: CaseRun[Layers], to_device: bool) -> int:
-    return told(run).copied_bytes(to_device)
+    return program_of(run).copied_bytes(to_device)
 
 
 def too_much(run: CaseRun[Layers]) -> bool:
@@ -162,31 +164,32 @@ OFFLOAD = Oracle(
         ),
         Hint(
             lambda run: (
-                first_race(told(run).races, "freed too early", "free") and "copy to host" in told(run).races[0].first
+                first_race(program_of(run).races, "freed too early", "free")
+                and "copy to host" in program_of(run).races[0].first
             ),
             "x was let go while its copy was still under way. Keep it with an event of the side stream, and drop it "
             "only after the current stream has been told to wait for that event.",
         ),
         Hint(
-            lambda run: first_race(told(run).races, "freed too early"),
+            lambda run: first_race(program_of(run).races, "freed too early"),
             "A tensor made on the side stream was dropped while kernels still read it, and the side stream may reuse "
             "its memory. Keep it, and let the side stream wait for an event recorded behind those kernels.",
         ),
         Hint(
-            lambda run: first_race(told(run).races, "read too early", "copy to host"),
+            lambda run: first_race(program_of(run).races, "read too early", "copy to host"),
             "The copy may start before x is computed: let the side stream wait for the current one first.",
         ),
         Hint(
-            lambda run: first_race(told(run).races, "read too early", "copy to device"),
+            lambda run: first_race(program_of(run).races, "read too early", "copy to device"),
             "The copy back may start before the copy to the host is done: use the same side stream, or wait.",
         ),
         Hint(
-            lambda run: first_race(told(run).races, "read too early"),
+            lambda run: first_race(program_of(run).races, "read too early"),
             "Kernels may read the tensor before it has come back: let the current stream wait for the side stream "
             "before unpack returns it.",
         ),
         Hint(
-            lambda run: first_race(told(run).races, "written twice"),
+            lambda run: first_race(program_of(run).races, "written twice"),
             "Memory that the current stream has just handed out may still be in use by earlier kernels: make the "
             "tensor inside the side stream's block, or let the side stream wait.",
         ),
@@ -210,7 +213,7 @@ OFFLOAD = Oracle(
             "else.",
         ),
         Hint(
-            lambda run: too_much(run) and told(run).any("use"),
+            lambda run: too_much(run) and program_of(run).any("use"),
             "record_stream keeps memory until the host sees the copy done, and the host is far ahead. Keep at most "
             "n_in_flight tensors with an event each, and let the other stream wait for the oldest event.",
         ),
@@ -220,18 +223,18 @@ OFFLOAD = Oracle(
             "its copy takes, and no more than n_in_flight tensors may be on their way, in either direction.",
         ),
         Hint(
-            lambda run: told(run).any("copy", blocking=True),
+            lambda run: program_of(run).any("copy", blocking=True),
             "The host waits for these copies: only a non_blocking copy from or to pinned memory "
             "(torch.empty(..., pin_memory=True)) returns at once.",
         ),
-        *nothing_overlaps(told),
+        *nothing_overlaps(program_of),
         Hint(
-            lambda run: told(run).hidden_share("to host") < LEAST_HIDDEN,
+            lambda run: program_of(run).hidden_share("to host") < LEAST_HIDDEN,
             "The kernels stop for each copy: the current stream waits for it at once. Keep up to n_in_flight tensors "
             "and wait for the oldest only.",
         ),
         Hint(
-            lambda run: told(run).hidden_share("to device") < LEAST_HIDDEN,
+            lambda run: program_of(run).hidden_share("to device") < LEAST_HIDDEN,
             "Each copy back begins when all kernels before it are done. Let the side stream wait only for the kernels "
             "that read the tensor n_in_flight before, by an event recorded behind them.",
         ),

@@ -96,15 +96,15 @@ def first_race(races: Sequence[Race], kind: str, second: str = "") -> bool:
     return bool(races) and races[0].kind == kind and second in races[0].second
 
 
-def nothing_overlaps(told: Callable[[CaseRun], Program]) -> tuple[Hint, Hint]:
-    """The two usual reasons; `told` works out the program from a case and what came back."""
+def nothing_overlaps(program_of: Callable[[CaseRun], Program]) -> tuple[Hint, Hint]:
+    """The two usual reasons; `program_of` works it out from what came back."""
     return (
         Hint(
-            lambda run: told(run).any("copy", stream=0),
+            lambda run: program_of(run).any("copy", stream=0),
             "The copies queue up with the kernels in one stream: issue them under `with cuda.stream(side):`.",
         ),
         Hint(
-            lambda run: sum(one.kind == "sync" for one in told(run).commands) > 1,
+            lambda run: sum(one.kind == "sync" for one in program_of(run).commands) > 1,
             "synchronize stops the host, which then has nothing queued when the copy is done. Let one stream wait for "
             "the other: wait_stream and wait_event return at once.",
         ),

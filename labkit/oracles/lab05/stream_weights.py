@@ -9,6 +9,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.stream_weights import Stack, layer, machine_of
+from labkit.oracles.hints import once
 from labkit.oracles.lab05.programs import Program, nothing_overlaps, program
 from labkit.simdevice import Machine
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
@@ -38,7 +39,8 @@ def best_s(case: Stack) -> float:
     return copy_s + (case.n_layers - 1) * max(copy_s, kernels_s) + kernels_s
 
 
-def told(run: CaseRun[Stack]) -> Program:
+@once
+def program_of(run: CaseRun[Stack]) -> Program:
     return program(run.got, machine_of(run.case))
 
 
@@ -73,31 +75,31 @@ def right_tokens(run: CaseRun) -> str | None:
 
 
 def no_races(run: CaseRun) -> str | None:
-    races = told(run).races
+    races = program_of(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
 def the_same_work(run: CaseRun) -> str | None:
-    flops, wanted = told(run).flops, run.case.n_layers * run.case.layer_flops
+    flops, wanted = program_of(run).flops, run.case.n_layers * run.case.layer_flops
     return None if flops == wanted else f"{flops:,} FLOPs were done where the layers take {wanted:,}"
 
 
 def every_weight_once(run: CaseRun) -> str | None:
-    copied, wanted = told(run).copied_bytes(to_device=True), run.case.n_layers * run.case.weight_bytes
+    copied, wanted = program_of(run).copied_bytes(to_device=True), run.case.n_layers * run.case.weight_bytes
     if copied == wanted:
         return None
     return f"{copied:,} bytes were copied to the device, and the weights have {wanted:,}"
 
 
 def two_layers_at_most(run: CaseRun) -> str | None:
-    held, limit = told(run).device_bytes, device_limit_bytes(run.case)
+    held, limit = program_of(run).device_bytes, device_limit_bytes(run.case)
     if held <= limit:
         return None
     return f"{held:,} bytes were in use on the device at once; {limit:,} hold two layers and the micro-batches"
 
 
 def copies_beside_kernels(run: CaseRun) -> str | None:
-    took_s, best = told(run).duration_s, best_s(run.case)
+    took_s, best = program_of(run).duration_s, best_s(run.case)
     if took_s <= MOST_TIME * best:
         return None
     return f"it takes {took_s * 1e3:.2f} ms, and {best * 1e3:.2f} ms are enough where copies run beside kernels"
@@ -105,7 +107,7 @@ def copies_beside_kernels(run: CaseRun) -> str | None:
 
 def copies_before_kernels(run: CaseRun[Stack]) -> int:
     """How many copies are done when the first kernel begins; one is enough for it."""
-    spans = told(run).spans
+    spans = program_of(run).spans
     first_s = min(one.start_s for one in spans if one.kind == "kernel")
     return sum(one.kind == "to device" and one.end_s <= first_s for one in spans)
 
@@ -128,7 +130,7 @@ def rounded_tokens(run: CaseRun[Stack]) -> bool:
 
 
 def race(kind: str):
-    return lambda run: any(one.kind == kind for one in told(run).races)
+    return lambda run: any(one.kind == kind for one in program_of(run).races)
 
 
 STREAM_WEIGHTS = Oracle(
@@ -207,33 +209,33 @@ STREAM_WEIGHTS = Oracle(
         Hint(
             lambda run: (
                 run.case.n_batches > 1
-                and told(run).copied_bytes(to_device=True)
+                and program_of(run).copied_bytes(to_device=True)
                 == run.case.n_batches * run.case.n_layers * run.case.weight_bytes
             ),
             "Every micro-batch brings all weights over the link again. Let the loop over layers be the outer one.",
         ),
         Hint(
-            lambda run: told(run).any("use"),
+            lambda run: program_of(run).any("use"),
             "record_stream keeps the old weights until the host sees the kernels done, and the host is far ahead. Let "
             "the side stream wait for an event instead.",
         ),
         Hint(
-            lambda run: told(run).device_bytes > device_limit_bytes(run.case),
+            lambda run: program_of(run).device_bytes > device_limit_bytes(run.case),
             "More than two layers are on the device: fetch the next one only when the one before the current is "
             "dropped, and keep no list of copies.",
         ),
         Hint(
-            lambda run: told(run).any("copy", blocking=True),
+            lambda run: program_of(run).any("copy", blocking=True),
             "The host waits for these copies before it launches the kernels: give `to` non_blocking=True.",
         ),
-        *nothing_overlaps(told),
+        *nothing_overlaps(program_of),
         Hint(
             lambda run: copies_before_kernels(run) > 1,
             "The kernels wait for the end of the side stream, which by now includes the copy of layer i + 1. Let them "
             "wait for an event recorded behind the copy of layer i.",
         ),
         Hint(
-            lambda run: told(run).duration_s > MOST_TIME * best_s(run.case),
+            lambda run: program_of(run).duration_s > MOST_TIME * best_s(run.case),
             "Each copy begins only when the kernels before it are done. Issue it before the current layer's kernels, "
             "and let it wait for nothing but the layer before.",
         ),

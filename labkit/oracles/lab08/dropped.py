@@ -10,9 +10,11 @@ from collections.abc import Callable
 import torch
 
 from labkit.exercises.lab08.lora_linear import Layer, linear_of
+from labkit.oracles.hints import once
 from labkit.spec import CaseRun
 
 
+@once
 def mask_of(run: CaseRun[Layer]) -> torch.Tensor:
     """The factor that dropout put on every element of the input, (rows, n_in), recovered from the output.
 

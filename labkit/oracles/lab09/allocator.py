@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from labkit.exercises.lab09.allocator import Event, Trace
+from labkit.oracles.hints import once
 from labkit.oracles.lab09 import other_rules
 from labkit.oracles.lab09.other_rules import Row, rounded_requests, rows_of
 from labkit.simdevice import CachingAllocator
@@ -33,6 +34,7 @@ def true_factor(run: CaseRun[Trace], set_up: bool = True) -> float:
     return with_ms / without_ms
 
 
+@once
 def first_wrong(run: CaseRun) -> tuple[int, int] | None:
     """Event and column of the first figure that is wrong."""
     for at, (mine, true) in enumerate(zip(run.got["rows"], true_rows(run.tree), strict=True)):

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab09.hidden_syncs import IGNORED, MACHINE, Loop
+from labkit.oracles.hints import once
 from labkit.oracles.lab05.programs import Program, program
 from labkit.oracles.lab09.logs import host_waits, own_bounds, own_commands
 from labkit.simdevice import Command, from_plain
@@ -55,7 +56,8 @@ def reference(tree: dict, lr: float, adds_up: bool = False) -> tuple[float, floa
     return sum(losses) / len(losses), n_right / n_labels, n_skipped, weight.detach()
 
 
-def told(run: CaseRun[Loop]) -> Program:
+@once
+def program_of(run: CaseRun[Loop]) -> Program:
     return program(run.got, MACHINE)
 
 
@@ -100,7 +102,7 @@ def trained_on_the_device(run: CaseRun) -> str | None:
 
 
 def no_races(run: CaseRun) -> str | None:
-    races = told(run).races
+    races = program_of(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
@@ -238,7 +240,7 @@ HIDDEN_SYNCS = Oracle(
             "Copy each batch to `device` and run F.linear(x, weight) there.",
         ),
         Hint(
-            lambda run: bool(told(run).races),
+            lambda run: bool(program_of(run).races),
             "A non_blocking copy to the host is read before it has arrived. Keep the sums on the device and fetch them "
             "behind the loop.",
         ),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab09.overlap import Feed, layer, machine_of
+from labkit.oracles.hints import once
 from labkit.oracles.lab05.programs import Program, first_race, program
 from labkit.oracles.lab09.logs import host_waits, own_commands
 from labkit.simdevice import Command, Machine, timeline_of
@@ -56,7 +57,8 @@ def best_s(case: Feed) -> float:
     return takes_s(case.n_batches, copy_s, kernels_s, overlapped=True)
 
 
-def told(run: CaseRun[Feed]) -> Program:
+@once
+def program_of(run: CaseRun[Feed]) -> Program:
     return program(run.got, machine_of(run.case))
 
 
@@ -84,12 +86,12 @@ def right_speedup(run: CaseRun) -> str | None:
 
 
 def no_races(run: CaseRun) -> str | None:
-    races = told(run).races
+    races = program_of(run).races
     return f"{len(races)} missing wait{'s' * (len(races) > 1)}; the first: {races[0]}" if races else None
 
 
 def every_batch_once_into_the_buffers(run: CaseRun) -> str | None:
-    case, done = run.case, told(run)
+    case, done = run.case, program_of(run)
     flops, wanted = done.flops, case.n_batches * case.batch_flops
     if flops != wanted:
         return f"{flops:,} FLOPs were done where the batches take {wanted:,}"
@@ -120,7 +122,7 @@ def host_goes_on(run: CaseRun) -> str | None:
 
 
 def copies_beside_kernels(run: CaseRun) -> str | None:
-    took_s, best = told(run).duration_s, best_s(run.case)
+    took_s, best = program_of(run).duration_s, best_s(run.case)
     if took_s <= MOST_TIME * best:
         return None
     return f"it takes {took_s * 1e3:.2f} ms, and {best * 1e3:.2f} ms are enough where copies run beside kernels"
@@ -137,11 +139,11 @@ def speedup_is(formula: Callable[[int, float, float], float]):
 
 
 def race(kind: str, second: str = ""):
-    return lambda run: first_race(told(run).races, kind, second)
+    return lambda run: first_race(program_of(run).races, kind, second)
 
 
 def too_long(run: CaseRun[Feed]) -> bool:
-    return told(run).duration_s > MOST_TIME * best_s(run.case)
+    return program_of(run).duration_s > MOST_TIME * best_s(run.case)
 
 
 def in_one_stream(run: CaseRun[Feed]) -> bool:

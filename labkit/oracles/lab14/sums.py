@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from labkit.compare import inputs_untouched
+from labkit.oracles.hints import once
 from labkit.spec import EXACT, CaseRun, Hint, Tolerance
 
 
@@ -107,6 +108,7 @@ def over_the_wire(least_bytes: Callable[[Any], int]) -> tuple[Property, Property
 PROPERTIES = (inputs_untouched, replicas_identical, messages_only)
 
 
+@once
 def each_share(run: CaseRun) -> list[list[int]]:
     """Of each rank's result, how often it has each rank's tensor; raises where one is no combination of them."""
     found = [shares(xs(run.tree), out) for out in outs(run.got)]
@@ -115,6 +117,7 @@ def each_share(run: CaseRun) -> list[list[int]]:
     return found
 
 
+@once
 def have_sum(run: CaseRun) -> list[bool]:
     """Of each rank: whether what came back is the sum."""
     right = total(xs(run.tree))
