@@ -1,6 +1,6 @@
 """What an exercise is: frozen dataclasses that declare it, and those that record one run of it.
 
-An exercise stands in two halves that share an id. `Exercise` says what is asked, fed and run, and is present
+An exercise stands in two halves that share an id. `Exercise` says what is asked, given and run, and is present
 wherever student code runs. `Oracle` says what is true, and is absent from the grader's sandbox.
 
 There is no logic here: nothing is run, compared or judged in this module. A budget looks its measure up, no more.
@@ -30,7 +30,12 @@ Outcome = Literal["passed", "partial", "unanswered", "failed", "limit", "suspect
 
 @dataclass(frozen=True)
 class Case:
-    """One set-up of an exercise. Subclasses add fields of plain data (numbers, strings, booleans, tuples)."""
+    """One set-up of an exercise.
+
+    Subclasses add fields of plain data (numbers, strings, booleans, tuples).
+
+        Rows(n_rows=3, n_cols=1023)
+    """
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Answer:
 
     `object` is a function or class found by name, `value` a variable's plain value, `text` the source of a cell
     (of the exercise's own cell unless `cell` names another `grade_id`).
+
+        Answer("words", kind="text", cell="99-words")
     """
 
     name: str
@@ -54,6 +61,8 @@ class Run:
     process of its own, and what another rank was given or made reaches it through `stage.comm` alone.
     cluster: case -> the `labkit.ranks.Cluster` that they are on; one node without it.
     `needs` names grants beyond the plain profile: "loopback", "files", "subprocess", "compiler".
+
+        Run(ranks=lambda case: case.n_ranks, wall_s=20.0, needs=("loopback", "files"))
     """
 
     ranks: int | Callable[[Any], int] = 1
@@ -66,10 +75,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Exercise:
-    """The half that the sandbox has: what is asked, what is fed, and how the answer is run.
+    """The half that the sandbox has: what is asked, what goes in, and how the answer is run.
+
+        Exercise(
+            id="12-softmax", title="A softmax of rows", points=3, minutes=20, difficulty=2,
+            answers=(Answer("softmax"),), public=(Rows(3, 1023), Rows(1, 1)),
+            inputs=lambda case, gen: {"x": torch.randn(case.n_rows, case.n_cols, generator=gen)},
+            drive=lambda ans, case, tree, stage: {"out": ans.softmax(tree["x"])},
+            forbids=("torch.softmax",),
+        )
 
     inputs: (case, generator) -> tree, every random number drawn from the generator. Where `run.ranks` is not 1 it may
-            be {"ranks": [part of rank 0, ...], ...what all get}: a rank is fed its own part as "mine" beside what
+            be {"ranks": [part of rank 0, ...], ...what all get}: a rank is given its own part as "mine" beside what
             all get, and no "ranks". Whatever no rank may know of another belongs there.
     drive:  (answers, case, tree, stage) -> tree. Builds whatever is not data (models, optimizers, schedules),
             calls the answer and returns what happened as a tree. Unless `run.ranks` is 1 it is called once a
@@ -94,7 +111,12 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """|got - expected| <= atol + rtol * |expected|, elementwise. NaN equals NaN, whatever its payload."""
+    """|got - expected| <= atol + rtol * |expected|, elementwise.
+
+    NaN equals NaN, whatever its payload.
+
+        Tolerance(atol=1e-6, rtol=1e-5)
+    """
 
     atol: float = 0.0
     rtol: float = 0.0
@@ -109,6 +131,8 @@ class Hint:
     """A diagnosis: where `when(run)` holds for a wrong value, `text` names the likely mistake.
 
     `when` may raise or return a tensor; the first hint that holds is shown, an exception counts as no.
+
+        Hint(lambda run: run.got["out"].isnan().any(), "exp overflowed: subtract the row's maximum first.")
     """
 
     when: Callable[[CaseRun], Any]
@@ -140,6 +164,8 @@ class Budget:
 class Oracle:
     """The half that only the judge has: what is true of a run.
 
+        Oracle("12-softmax", expect=lambda run: {"out": run.tree["x"].softmax(-1)}, tolerance=Tolerance(rtol=1e-5))
+
     expect:     run -> the tree that the driver should have returned, from run.case and run.tree alone; None where
                 properties say it all.
     judge:      properties of one run, run -> what is wrong, or None.
@@ -166,6 +192,8 @@ class Trouble:
 
     kind: "unanswered", "raised", "wall", "cpu", "memory", "died", "forbidden", "missing", "type",
     "cell" (the cell that should have defined it failed).
+
+        Trouble("raised", "ZeroDivisionError: division by zero", "line 3: return total / 0")
     """
 
     kind: str
@@ -178,6 +206,8 @@ class Observation:
     """One run of one case: the inputs as sent, the tree that came back, the inputs afterwards, what was measured.
 
     held: by the name of a measure, the largest things that it consists of, in words; known only where it was measured.
+
+        Observation(Rows(1, 2), {"x": torch.ones(1, 2)}, {"out": torch.ones(1, 2) / 2}, measured={"launches": 1.0})
     """
 
     case: Case
@@ -198,6 +228,8 @@ class CaseRun(Observation, Generic[SomeCase]):
     """An observation as an oracle reads it: with what was expected of it, and with what was worked out about it.
 
     expect: what `expected` comes from; the judge gives it, and `Hidden.expect` may stand in for the oracle's own.
+
+        CaseRun(Rows(1, 2), {"x": torch.ones(1, 2)}, expect=lambda run: {"out": run.tree["x"].softmax(-1)})
     """
 
     expect: Callable[[CaseRun], Tree] | None = None

@@ -18,8 +18,11 @@ from labkit.spec import Case, CaseRun, Tree
 
 @dataclass(frozen=True)
 class Hidden:
-    """cases: draws an exercise's hidden cases from a generator, of the same Case type as its public ones.
+    """The hidden cases of an exercise.
 
+        Hidden("12-softmax", lambda rng: (Rows(rng.randrange(2, 6), 128), Rows(1, rng.randrange(65, 79))))
+
+    cases: draws them from a generator, of the same Case type as the public ones.
     expect: run -> tree, in place of the oracle's where that one cannot answer for hidden cases.
     watched: draws further cases, so large that a breach of a memory budget stands out in what the whole process takes
     (tens of MiB beyond it); they run last, and the peak is read from outside.

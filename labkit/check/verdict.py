@@ -16,6 +16,14 @@ class Verdict:
 
     rows: labelled findings ("expected", "5.96e-08"), shown in order. hint: the one diagnosed mistake, if any.
     budgets: (name, measured, limit, unit) of the tightest case.
+
+        Verdict(
+            exercise="12-softmax", outcome="failed", score=0.0,
+            headline="12-softmax: 1 of 2 cases pass; this one does not.",
+            rows=(("case", "n_rows=3, n_cols=1023"), ("expected", "0.5  (float32)"), ("got", "nan")),
+            hint="exp overflowed: subtract the row's maximum first.",
+            budgets=(("load_bytes", 12276.0, 12400.0, "bytes"),), n_passed=1, n_cases=2,
+        )
     """
 
     exercise: str

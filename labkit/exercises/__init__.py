@@ -1,4 +1,4 @@
-"""Every exercise's first half: what is asked, fed and run.
+"""Every exercise's first half: what is asked, given and run.
 
 Exercise "02-blocked-sum" is the object `BLOCKED_SUM` in `lab02/blocked_sum.py`. Its second half, in `labkit.oracles`,
 and its hidden cases, in `grading.hidden`, have the same two names. The order of a lab's exercises is `ORDER` in its

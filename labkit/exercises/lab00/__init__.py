@@ -1,3 +1,3 @@
-"""Lab 00, start here: what is asked, fed and run."""
+"""Lab 00, start here: what is asked, given and run."""
 
 ORDER = ("warm-up",)

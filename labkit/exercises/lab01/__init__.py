@@ -1,4 +1,4 @@
-"""Lab 01, napkin math: what is asked, fed and run."""
+"""Lab 01, napkin math: what is asked, given and run."""
 
 ORDER = (
     "param-count",

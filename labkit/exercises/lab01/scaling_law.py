@@ -1,4 +1,4 @@
-"""Lab 01: a scaling law from a table of runs: what is asked, fed and run."""
+"""Lab 01: a scaling law from a table of runs: what is asked, given and run."""
 
 from __future__ import annotations
 

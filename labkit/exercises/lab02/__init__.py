@@ -1,4 +1,4 @@
-"""Lab 02, float formats and summation error: what is asked, fed and run."""
+"""Lab 02, float formats and summation error: what is asked, given and run."""
 
 ORDER = (
     "decode",

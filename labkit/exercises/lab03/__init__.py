@@ -1,4 +1,4 @@
-"""Lab 03, mixed precision: what is asked, fed and run."""
+"""Lab 03, mixed precision: what is asked, given and run."""
 
 ORDER = (
     "underflow",

@@ -1,4 +1,4 @@
-"""Lab 05, recomputation and offloading: what is asked, fed and run."""
+"""Lab 05, recomputation and offloading: what is asked, given and run."""
 
 ORDER = (
     "checkpoint",

@@ -1,4 +1,4 @@
-"""Lab 05: what is asked, fed and run for activations that wait for the backward pass on the host."""
+"""Lab 05: what is asked, given and run for activations that wait for the backward pass on the host."""
 
 from __future__ import annotations
 

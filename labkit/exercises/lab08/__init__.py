@@ -1,4 +1,4 @@
-"""Lab 08, parameter-efficient fine-tuning: what is asked, fed and run."""
+"""Lab 08, parameter-efficient fine-tuning: what is asked, given and run."""
 
 ORDER = (
     "lora-linear",

@@ -1,4 +1,4 @@
-"""Lab 08: a linear layer over a frozen 4-bit weight, as an autograd Function. What is asked, fed and run.
+"""Lab 08: a linear layer over a frozen 4-bit weight, as an autograd Function. What is asked, given and run.
 
 The weight is packed and unpacked by the driver, with a code of its own. What is true of the result is not here.
 """

@@ -1,4 +1,4 @@
-"""Lab 08: adapters put into a transformers model, saved and swapped. What is asked, fed and run.
+"""Lab 08: adapters put into a transformers model, saved and swapped. What is asked, given and run.
 
 The layer that is put in comes from the driver. What is true of the result is not here.
 """

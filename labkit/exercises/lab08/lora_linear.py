@@ -1,4 +1,4 @@
-"""Lab 08: a linear layer with a low-rank update. What is asked, fed and run.
+"""Lab 08: a linear layer with a low-rank update. What is asked, given and run.
 
 What is true of it is not here.
 """

@@ -1,4 +1,4 @@
-"""Lab 08: block-wise 4-bit NormalFloat with quantized scales. What is asked, fed and run.
+"""Lab 08: block-wise 4-bit NormalFloat with quantized scales. What is asked, given and run.
 
 How near the result has to come is not here.
 """

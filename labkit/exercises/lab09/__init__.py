@@ -1,4 +1,4 @@
-"""Lab 09, timing an asynchronous device: what is asked, fed and run."""
+"""Lab 09, timing an asynchronous device: what is asked, given and run."""
 
 ORDER = (
     "bench",

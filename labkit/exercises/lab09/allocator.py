@@ -1,4 +1,4 @@
-"""Lab 09: what is asked, fed and run for the figures of PyTorch's caching allocator."""
+"""Lab 09: what is asked, given and run for the figures of PyTorch's caching allocator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 09: what is asked, fed and run for a function that times one call on an asynchronous device."""
+"""Lab 09: what is asked, given and run for a function that times one call on an asynchronous device."""
 
 from __future__ import annotations
 

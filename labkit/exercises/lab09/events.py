@@ -1,4 +1,4 @@
-"""Lab 09: what is asked, fed and run for the times of jobs on several streams."""
+"""Lab 09: what is asked, given and run for the times of jobs on several streams."""
 
 from __future__ import annotations
 

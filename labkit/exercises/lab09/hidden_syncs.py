@@ -1,4 +1,4 @@
-"""Lab 09: what is asked, fed and run for a training loop that must not wait for the device."""
+"""Lab 09: what is asked, given and run for a training loop that must not wait for the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 09: what is asked, fed and run for batches that are copied to the device while it computes."""
+"""Lab 09: what is asked, given and run for batches that are copied to the device while it computes."""
 
 from __future__ import annotations
 

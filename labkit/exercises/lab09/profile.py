@@ -1,4 +1,4 @@
-"""Lab 09: what is asked, fed and run for reading a profiler's trace, and for taking one."""
+"""Lab 09: what is asked, given and run for reading a profiler's trace, and for taking one."""
 
 from __future__ import annotations
 

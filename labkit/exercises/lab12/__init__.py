@@ -1,4 +1,4 @@
-"""Lab 12, Triton and fusion: what is asked, fed and run."""
+"""Lab 12, Triton and fusion: what is asked, given and run."""
 
 ORDER = (
     "add",

@@ -1,4 +1,4 @@
-"""Lab 12: the step of AdamW in one kernel. What is asked, fed and run."""
+"""Lab 12: the step of AdamW in one kernel. What is asked, given and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 12: a masked sum of two vectors. What is asked, fed and run."""
+"""Lab 12: a masked sum of two vectors. What is asked, given and run."""
 
 from __future__ import annotations
 

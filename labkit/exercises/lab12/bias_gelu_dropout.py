@@ -1,4 +1,4 @@
-"""Lab 12: bias, GELU, dropout and a residual sum in one kernel, its mask never stored. What is asked, fed and run."""
+"""Lab 12: bias, GELU, dropout and a residual sum in one kernel, its mask never stored. What is asked, given and run."""
 
 from __future__ import annotations
 

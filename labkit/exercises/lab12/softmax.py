@@ -1,4 +1,4 @@
-"""Lab 12: softmax over the rows of a matrix in one pass. What is asked, fed and run."""
+"""Lab 12: softmax over the rows of a matrix in one pass. What is asked, given and run."""
 
 from __future__ import annotations
 

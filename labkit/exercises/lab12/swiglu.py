@@ -1,4 +1,4 @@
-"""Lab 12: SwiGLU with its backward pass. What is asked, fed and run."""
+"""Lab 12: SwiGLU with its backward pass. What is asked, given and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 13, tiles and online algorithms: what is asked, fed and run."""
+"""Lab 13, tiles and online algorithms: what is asked, given and run."""
 
 ORDER = (
     "matmul",

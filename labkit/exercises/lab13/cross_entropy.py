@@ -1,4 +1,4 @@
-"""Lab 13: cross-entropy whose gradient takes the place of the logits. What is asked, fed and run."""
+"""Lab 13: cross-entropy whose gradient takes the place of the logits. What is asked, given and run."""
 
 from __future__ import annotations
 

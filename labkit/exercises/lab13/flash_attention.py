@@ -1,4 +1,4 @@
-"""Lab 13: causal attention without the matrix of scores, forward. What is asked, fed and run."""
+"""Lab 13: causal attention without the matrix of scores, forward. What is asked, given and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 13: the order in which programs take the tiles of a product. What is asked, fed and run."""
+"""Lab 13: the order in which programs take the tiles of a product. What is asked, given and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 13: a matrix product in tiles, in the precision asked for. What is asked, fed and run."""
+"""Lab 13: a matrix product in tiles, in the precision asked for. What is asked, given and run."""
 
 from __future__ import annotations
 

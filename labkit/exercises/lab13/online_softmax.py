@@ -1,4 +1,4 @@
-"""Lab 13: the statistics of a softmax in one pass over blocks. What is asked, fed and run."""
+"""Lab 13: the statistics of a softmax in one pass over blocks. What is asked, given and run."""
 
 from __future__ import annotations
 

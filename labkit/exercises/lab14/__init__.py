@@ -1,4 +1,4 @@
-"""Lab 14, collectives: what is asked, fed and run."""
+"""Lab 14, collectives: what is asked, given and run."""
 
 ORDER = (
     "naive",

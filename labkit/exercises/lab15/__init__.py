@@ -1,4 +1,4 @@
-"""Lab 15, data parallel: what is asked, fed and run."""
+"""Lab 15, data parallel: what is asked, given and run."""
 
 ORDER = (
     "ddp",

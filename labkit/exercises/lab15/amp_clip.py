@@ -1,4 +1,4 @@
-"""Lab 15: what is asked, fed and run for loss scaling and clipping where ranks hold different parts of the model."""
+"""Lab 15: what is asked, given and run for loss scaling and clipping where ranks hold different parts of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 15: what is asked, fed and run for data parallel training with buckets that travel during the backward pass."""
+"""Lab 15: what is asked, given and run for data parallel training with buckets that travel during the backward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 15: what is asked, fed and run for gradient accumulation that talks in the last micro-step only."""
+"""Lab 15: what is asked, given and run for gradient accumulation that talks in the last micro-step only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 15: what is asked, fed and run for batch normalization over the rows of all ranks."""
+"""Lab 15: what is asked, given and run for batch normalization over the rows of all ranks."""
 
 from __future__ import annotations
 
