@@ -17,7 +17,7 @@ from grading.course import Course
 from tests.grading.lessons import LAB, make_course, submit
 from tests.grading.test_course import points
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_process")]
 SIZE_BYTES = 4 * 2**20
 
 

@@ -23,6 +23,7 @@ from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("in_process"),
     pytest.mark.skipif(os.getuid() != 0, reason="accounts of their own need root's rights"),
     pytest.mark.skipif(not (shutil.which("bwrap") and shutil.which("setpriv")), reason="needs bubblewrap and setpriv"),
 ]

@@ -140,6 +140,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.full("attacks")
 def test_without_root_it_is_the_same(tmp_path) -> None:
     require_tier("bwrap")
     command = [sys.executable, "-c", WITHOUT_ROOT]

@@ -5,12 +5,14 @@ import pytest
 from grading.course import Course
 from grading.report.gather import gather_record
 from grading.report.record import ClassRecord
+from tests.grading.in_process import graded_in_process
 from tests.report.course import graded_course
 
 
 @pytest.fixture(scope="session")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    return graded_course(tmp_path_factory.mktemp("report") / "course 1")
+    with graded_in_process():
+        return graded_course(tmp_path_factory.mktemp("report") / "course 1")
 
 
 @pytest.fixture(scope="session")
