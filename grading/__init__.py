@@ -42,9 +42,9 @@ and no others (tests/test_architecture.py reads this drawing).
     explain         a second look at one student's work, case by case
                     < course errors hidden intake isolation log rebuild submissions supervisor terminal worker
     demo            a sample class that checks its own grades
-                    < course errors intake nbgrader_api report
+                    < course errors intake nbgrader_api report terminal
     verify          the attack matrix
-                    < course demo errors gradebook hidden nbgrader_api report results supervisor terminal
+                    < course demo errors gradebook hidden isolation nbgrader_api report results supervisor terminal
     commands        the command line
                     < all above
     __main__        `python -m grading`

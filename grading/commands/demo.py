@@ -17,9 +17,10 @@ from grading.course import Course
 from grading.demo.answers import require_known
 from grading.demo.by_hand import grade_by_hand
 from grading.demo.folder import COURSE, GRADES, PAGE, claim
-from grading.demo.roster import FULL, SMALLEST, DemoStudent, roster
+from grading.demo.roster import FULL, SMALLEST, roster
 from grading.demo.sample import fill_course
 from grading.demo.self_check import unexpected_grades
+from grading.demo.text import class_lines, where_to_look
 from grading.errors import UserError
 from grading.files import write_output
 from grading.gradebook.feedback import make_feedback
@@ -30,8 +31,7 @@ from grading.pipeline import grade_lab
 from grading.report.csv_table import as_csv
 from grading.report.gather import gather_record
 from grading.report.html import as_page
-from grading.report.record import NEEDS_GRADING, NOT_HANDED_IN, ClassRecord, Handin, LabRecord
-from grading.terminal import say, table
+from grading.terminal import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     students = roster(args.students)
     with _timed("course set up"):
         course = set_up(out / COURSE, "demo")
-        _keep(course, args.labs)
+        _leave_out_others(course, args.labs)
         release(course, course.labs())
     with _timed(f"{len(students)} students handed in"):
         expected = fill_course(course, students)
@@ -67,16 +67,17 @@ def run(args: argparse.Namespace) -> int:
     record = gather_record(course)
     write_output(out / GRADES, as_csv(record))
     write_output(out / PAGE, as_page(record, out / PAGE))
-    show(record, students)
+    for line in class_lines(record, students):
+        say(line)
     found = unexpected_grades(record, students, expected)
     for line in found:
         say(f"NOT AS EXPECTED  {line}")
-    say(_where_to_look(out, args.out))
+    say(where_to_look(out, args.out))
     say("the demo FAILED its own check" if found else "every grade is as it should be")
     return 1 if found else 0
 
 
-def _keep(course: Course, labs: str) -> None:
+def _leave_out_others(course: Course, labs: str) -> None:
     """Take the labs that were not asked for out of the course: grading them all takes many minutes."""
     if labs == "all":
         return
@@ -103,53 +104,3 @@ def _timed(what: str) -> Iterator[None]:
     began = time.monotonic()
     yield
     say(f"{what} in {time.monotonic() - began:.1f} s")
-
-
-def show(record: ClassRecord, students: list[DemoStudent]) -> None:
-    """A table for each lab, then the totals."""
-    kinds = {student.name: student.kind for student in students}
-    for lab in record.labs:
-        say(f"\n{lab.title}")
-        rows = [_row(lab, handin, kinds) for handin in lab.handins if handin.state != NOT_HANDED_IN]
-        say(table(("student", "handed in", "passed", "exercises", "points", "of", "note"), rows))
-    totals = record.totals()
-    complete = [total for total in totals if total.complete]
-    points = sum(total.score for total in complete)
-    possible = sum(total.max_score for total in complete)
-    say(f"\n{len(totals)} students, {len(totals) - len(complete)} with work that has no grade (on purpose);")
-    share = f", {100 * points / possible:.0f} %" if possible else ""
-    say(f"the others have {points:g} of {possible:g} points{share}\n")
-
-
-def _row(lab: LabRecord, handin: Handin, kinds: dict[str, str]) -> tuple[object, ...]:
-    passed = sum(mark.is_full for mark in handin.marks)
-    points = "" if handin.score is None else f"{handin.score:g}"
-    return (handin.student, kinds[handin.student], passed, len(lab.items), points, f"{lab.max_score:g}", _note(handin))
-
-
-def _note(handin: Handin) -> str:
-    if handin.score is None:
-        return handin.state
-    parts = [f"late: -{handin.penalty:g}"] if handin.penalty else []
-    outcomes = [mark.outcome for mark in handin.marks]
-    parts += [
-        f"{outcome} x{outcomes.count(outcome)}"
-        for outcome in ("limit", "unanswered", NEEDS_GRADING)
-        if outcome in outcomes
-    ]
-    return ", ".join(parts)
-
-
-def _where_to_look(out: Path, given: Path) -> str:
-    return f"""report    {out / PAGE}
-grades    {out / GRADES}
-course    {out / COURSE}
-feedback  {out / COURSE / "feedback"}
-
-The same by hand, with submissions under submitted/STUDENT/LAB/:
-  python -m grading course my_course && python -m grading release my_course
-  python -m grading grade my_course 02 && python -m grading feedback my_course 02
-  python -m grading report my_course && python -m grading export my_course --format csv
-Look into this one, and grade by hand, with formgrader:
-  cd {given / COURSE} && jupyter lab
-"""

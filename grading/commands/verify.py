@@ -9,18 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from grading.errors import UserError
 from grading.files import write_output
-from grading.isolation import isolates, select_tier
 from grading.isolation.tiers import NONE, TIERS
 from grading.terminal import say
-from grading.verify.attacks import FOLDER, Attack, load
-from grading.verify.batch import run_batch
-from grading.verify.matrix import STOCK, Matrix, as_text
+from grading.verify.attacks import load
+from grading.verify.matrix import STOCK, as_text
+from grading.verify.run import choose_attacks, run_attacks, stored_stock
 from grading.verify.stock import run_stock
 
 
@@ -38,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    attacks = chosen(load(), args.only)
+    attacks = choose_attacks(load(), args.only)
     tiers = TIERS if args.isolation == "all" else () if args.isolation == STOCK else (args.isolation,)
-    matrix = verify(attacks, tiers, args.workers)
+    matrix = run_attacks(attacks, tiers, args.workers)
     anew = args.stock or args.isolation == STOCK
     matrix = replace(matrix, stock=run_stock(attacks, args.workers) if anew else stored_stock())
     say(as_text(matrix))
@@ -48,37 +45,3 @@ def run(args: argparse.Namespace) -> int:
         write_output(args.json, json.dumps(matrix.to_json(), indent=1, ensure_ascii=False) + "\n")
     # Nothing that ran is no proof of anything.
     return 1 if matrix.breaches or not (matrix.batches or anew) else 0
-
-
-def stored_stock() -> dict[str, str]:
-    """What stock nbgrader made of the attacks when that was last tried; nothing where it was not."""
-    path = FOLDER / "stock.json"
-    return json.loads(path.read_text(encoding="utf-8"))["stock"] if path.is_file() else {}
-
-
-def chosen(attacks: list[Attack], only: list[str] | None) -> tuple[Attack, ...]:
-    """The attacks whose name holds one of these. Raises UserError where there is none."""
-    found = tuple(attack for attack in attacks if not only or any(name in attack.name for name in only))
-    if not found:
-        raise UserError(f"no attack has {' or '.join(only or [])} in its name", "ls tests/attacks")
-    return found
-
-
-def verify(attacks: tuple[Attack, ...], tiers: tuple[str, ...], workers: int) -> Matrix:
-    """Run the attacks under each tier that works here. Without isolation, only those that harm no machine run."""
-    batches, not_run = {}, {}
-    for tier in tiers:
-        try:
-            select_tier(tier)
-        except UserError as error:
-            not_run[tier] = str(error)
-            continue
-        safe = [attack for attack in attacks if isolates(tier) or attack.harmless]
-        if len(safe) < len(attacks):
-            not_run[tier] = f"{len(attacks) - len(safe)} attacks would harm this machine without isolation"
-        if safe:
-            with tempfile.TemporaryDirectory(prefix="grading-verify-", ignore_cleanup_errors=True) as root:
-                # The one who is confined is another user, who has to get through to what is there for everybody.
-                os.chmod(root, 0o755)
-                batches[tier] = run_batch(safe, tier, Path(root), workers)
-    return Matrix(attacks, batches, not_run)

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from grading.__main__ import main
-from grading.commands.verify import chosen, stored_stock, verify
 from grading.errors import UserError
 from grading.isolation import select_tier
 from grading.verify.attacks import NOT_YET, Attack, filled, load
@@ -22,6 +21,7 @@ from grading.verify.batch import BATCH, AttackOutcome, Batch
 from grading.verify.launcher import watch
 from grading.verify.matrix import Matrix, as_text
 from grading.verify.probes import leftovers, listeners, outputs, pages, trees
+from grading.verify.run import choose_attacks, run_attacks, stored_stock
 from grading.verify.stock import in_words, run_stock
 from tests.lanes import DEFAULT_TIER, MOSTLY_LATER, missing
 
@@ -71,7 +71,7 @@ def test_an_empty_folder_is_refused(tmp_path) -> None:
 
 def test_a_name_that_no_attack_has_is_refused() -> None:
     with pytest.raises(UserError, match="no attack has 99_nothing in its name"):
-        chosen(ATTACKS, ["99_nothing"])
+        choose_attacks(ATTACKS, ["99_nothing"])
 
 
 def test_places_are_filled_in() -> None:
@@ -217,7 +217,7 @@ def held(attacks: Sequence[Attack], tier: str) -> None:
         select_tier(tier)
     except UserError as error:
         missing(f"isolation by {tier}", str(error), "python -m grading doctor")
-    matrix = verify(tuple(attacks), (tier,), workers=2)
+    matrix = run_attacks(tuple(attacks), (tier,), workers=2)
     assert len(matrix.batches[tier].outcomes) == len(attacks) + 1
     assert not matrix.breaches, as_text(matrix)
 
@@ -261,7 +261,7 @@ def test_the_stored_control_is_of_this_corpus() -> None:
 def test_stock_nbgrader_does_what_is_stored_stock() -> None:
     if shutil.which("bwrap") is None:
         missing("bubblewrap", "stock nbgrader is tried in a sandbox only", "sudo apt install bubblewrap")
-    sample = chosen(ATTACKS, ["01_patch_compare", "13_read_source", "30_check_rewritten", "31_honest_warning"])
+    sample = choose_attacks(ATTACKS, ["01_patch_compare", "13_read_source", "30_check_rewritten", "31_honest_warning"])
     assert run_stock(sample) == {attack.name: stored_stock()[attack.name] for attack in sample}
 
 
