@@ -116,24 +116,24 @@ def _texts(exercise: Exercise, found: Mapping[str, object]) -> tuple[str, ...]:
 def examine(exercise: Exercise, oracle: Oracle, found: Mapping[str, object], program: Sequence[str] = ()) -> Verdict:
     """Run the public cases on the answers in `found` and judge them. Prints and raises nothing of its own."""
     with known_settings():
-        return _examine(exercise, oracle, found, program)
+        return judge(exercise, oracle, public_runs(exercise, found, program), n_cases=len(exercise.public))
 
 
-def _examine(exercise: Exercise, oracle: Oracle, found: Mapping[str, object], program: Sequence[str]) -> Verdict:
+def public_runs(exercise: Exercise, found: Mapping[str, object], program: Sequence[str] = ()) -> list[Observation]:
+    """What `examine` judges: one run for each public case, or fewer where the last one's trouble ends the rest."""
     answers = gather_answers(exercise, found)
     names = [answer.name for answer in exercise.answers]
     if isinstance(answers, Trouble):
-        runs = [Observation(exercise.public[0], {}, trouble=answers)]
-    elif forbidden := find_forbidden(program, names, exercise.forbids):
-        runs = [Observation(exercise.public[0], {}, trouble=refusal(forbidden))]
-    else:
-        runs = []
-        for index, case in enumerate(exercise.public):
-            tree = make_inputs(exercise, case, public_seed(exercise.id, index))
-            runs.append(observe(exercise, answers, case, tree))
-            if runs[-1].trouble and runs[-1].trouble.kind in _STOPS:
-                break
-    return judge(exercise, oracle, runs, n_cases=len(exercise.public))
+        return [Observation(exercise.public[0], {}, trouble=answers)]
+    if forbidden := find_forbidden(program, names, exercise.forbids):
+        return [Observation(exercise.public[0], {}, trouble=refusal(forbidden))]
+    runs: list[Observation] = []
+    for index, case in enumerate(exercise.public):
+        tree = make_inputs(exercise, case, public_seed(exercise.id, index))
+        runs.append(observe(exercise, answers, case, tree))
+        if runs[-1].trouble and runs[-1].trouble.kind in _STOPS:
+            break
+    return runs
 
 
 def refusal(forbidden) -> Trouble:

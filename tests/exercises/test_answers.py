@@ -1,7 +1,12 @@
-"""Every exercise grades its grader: solutions pass, wrong answers fail with their own hint, unusual ones pass."""
+"""Every exercise grades its grader: solutions pass, wrong answers fail with their own hint, unusual ones pass.
+
+One test for all answers of an exercise: they share inputs and expectations, and what fails is listed together.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -10,79 +15,96 @@ import pytest
 from grading.demo.examples import Example, example, examples
 from grading.hidden import hidden_of
 from labkit import exercises
-from labkit.check import examine
+from labkit.check import Verdict
 from labkit.check.text import MAX_LINES, WIDTH, as_text
-from labkit.oracles import oracle_of
-from tests.exercises.harness import TESTS, answers_in, hidden_verdict, public_verdict, solution_of
+from labkit.spec import Observation
+from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solution_of
 
 ALL = list(exercises.everything())
-
-
-USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
-"""Wrong answers that are stopped by the CPU limit, which takes seconds."""
-
-
 TAKE_THEIR_TIME = tuple(name for name in ALL if name == "15-launch" or "compiled" in exercises.find(name).meters)
 """Exercises whose check starts processes from nothing or compiles kernels, which takes seconds each time."""
+USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
+"""Wrong answers that are stopped by the CPU limit, which takes seconds."""
+N_QUICK = 2
+"""How many wrong answers of an exercise are tried in every lane; all of them are in the part `answers`."""
+N_WITHOUT_TEETH = 6
+"""How many wrong answers of an exercise are judged by a check without teeth."""
+TIMEOUT_S = 900
+"""For all answers of one exercise, where others use the machine as well."""
+CASES: dict[str, Callable[[str], CaseSet]] = {
+    "public": CaseSet,
+    "hidden": lambda exercise_id: CaseSet(exercise_id, SECRET),
+}
 
 
-N_QUICK = 6
-"""How many wrong answers of an exercise the fast lane tries. All of them take minutes."""
+def each_exercise(*marks_of_all: pytest.MarkDecorator, slow: Sequence[str] = ()):
+    """Parametrize over the exercises, each with the mark of its lab; `slow` ones with that mark as well."""
+
+    def marks(name: str) -> list[pytest.MarkDecorator]:
+        return [pytest.mark.lab(name[:2]), *marks_of_all, *([pytest.mark.slow] if name in slow else [])]
+
+    return pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=marks(name)) for name in ALL])
 
 
-def _cases(folder: str) -> list:
-    cases = []
-    for exercise_id in ALL:
-        for n_before, known in enumerate(examples(folder, exercise_id)):
-            takes_time = exercise_id in TAKE_THEIR_TIME or known.name in USE_UP_THEIR_TIME
-            is_more = folder == "wrong" and n_before >= N_QUICK
-            name = f"{exercise_id}/{known.name}"
-            cases.append(pytest.param(known, id=name, marks=_marks(takes_time or is_more)))
-    return cases
+in_full = each_exercise(pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S))
+on_each_set = pytest.mark.parametrize("cases", CASES)
 
 
-def _marks(is_slow: bool) -> list:
-    return [pytest.mark.slow] if is_slow else []
+@each_exercise(slow=TAKE_THEIR_TIME)
+@on_each_set
+def test_the_solution_gets_full_marks(exercise_id: str, cases: str) -> None:
+    expect_full_marks(CASES[cases](exercise_id), [Example(exercise_id, "solution", solution_of(exercise_id))])
 
 
-@pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=_marks(name in TAKE_THEIR_TIME)) for name in ALL])
-def test_the_solution_gets_full_marks(exercise_id: str) -> None:
-    source = solution_of(exercise_id)
-    for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):
-        assert verdict.outcome == "passed", as_text(verdict)
+@each_exercise()
+def test_the_blank_cell_is_not_answered_yet(exercise_id: str) -> None:
+    verdict = public_verdict(exercise_id, stub_of(exercise_id))
+    assert (verdict.outcome, verdict.score) == ("unanswered", 0), as_text(verdict)
+    assert "not answered yet. Write your answer in the cell above" in verdict.headline
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("exercise_id", [name for name in ALL if hidden_of(name).watched(Random(0))])
+@each_exercise(slow=TAKE_THEIR_TIME)
+def test_some_wrong_answers_fail_with_their_own_hint(exercise_id: str) -> None:
+    wrong = [one for one in examples("wrong", exercise_id) if one.name not in USE_UP_THEIR_TIME]
+    assert len(wrong) >= N_QUICK, f"tests/wrong/{exercise_id} has only {wrong}"
+    expect_own_hints(CaseSet(exercise_id), wrong[:N_QUICK])
+
+
+@in_full
+def test_wrong_answers_fail_and_a_check_without_its_teeth_lets_some_pass(exercise_id: str) -> None:
+    """The control: it is the oracle that rejects them, not the driver or an accident on the way."""
+    cases, wrong = CaseSet(exercise_id), examples("wrong", exercise_id)
+    runs = expect_own_hints(cases, wrong)
+    toothless = replace(cases.oracle, expect=None, judge=(), judge_all=(), budgets=())
+    tried = [one for one in wrong if one.name not in USE_UP_THEIR_TIME][:N_WITHOUT_TEETH]
+    passed = []
+    for one in tried:
+        trouble = runs[one.name][0].trouble
+        again = cases.runs(one.source, forbids=False) if trouble and trouble.kind == "forbidden" else runs[one.name]
+        if cases.verdict(again, toothless).passed:
+            passed.append(one.name)
+    assert 2 * len(passed) >= len(tried), f"less than half: only {passed} of {[one.name for one in tried]}"
+
+
+@in_full
+def test_wrong_answers_fail_on_hidden_cases(exercise_id: str) -> None:
+    expect_own_hints(CASES["hidden"](exercise_id), examples("wrong", exercise_id))
+
+
+@in_full
+@on_each_set
+def test_unusual_right_answers_get_full_marks(exercise_id: str, cases: str) -> None:
+    expect_full_marks(CASES[cases](exercise_id), examples("right", exercise_id))
+
+
+@pytest.mark.full("answers")
+@pytest.mark.parametrize(
+    "exercise_id",
+    [pytest.param(name, marks=pytest.mark.lab(name[:2])) for name in ALL if hidden_of(name).watched(Random(0))],
+)
 def test_right_answers_pass_the_large_cases_as_well(exercise_id: str) -> None:
-    right = [known.source for known in examples("right", exercise_id)]
-    for source in (solution_of(exercise_id), *right):
-        verdict = hidden_verdict(exercise_id, source, watched=True)
-        assert verdict.outcome == "passed", as_text(verdict)
-
-
-VERDICTS = {"public": public_verdict, "hidden": hidden_verdict}
-on_each_verdict = pytest.mark.parametrize("verdict_of", ["public", pytest.param("hidden", marks=pytest.mark.slow)])
-"""The hidden cases of hundreds of answers take minutes, so they are left out of the fast lane."""
-
-
-@on_each_verdict
-@pytest.mark.parametrize("right", _cases("right"))
-def test_an_unusual_right_answer_gets_full_marks(right: Example, verdict_of: str) -> None:
-    verdict = VERDICTS[verdict_of](right.exercise, right.source)
-    assert verdict.outcome == "passed", as_text(verdict)
-
-
-@on_each_verdict
-@pytest.mark.parametrize("wrong", _cases("wrong"))
-def test_a_wrong_answer_fails_with_its_own_hint(wrong: Example, verdict_of: str) -> None:
-    """The first line of the file names a part of its hint, for the public and the hidden cases."""
-    verdict = VERDICTS[verdict_of](wrong.exercise, wrong.source)
-    text = as_text(verdict)
-    assert verdict.score == 0, text
-    assert wrong.hint in (verdict.hint or ""), text
-    assert len(text.splitlines()) <= MAX_LINES
-    assert max(map(len, text.splitlines())) <= WIDTH
+    right = [Example(exercise_id, "solution", solution_of(exercise_id)), *examples("right", exercise_id)]
+    expect_full_marks(CaseSet(exercise_id, SECRET, watched=True), right)
 
 
 def test_the_readme_shows_what_a_check_says() -> None:
@@ -91,23 +113,78 @@ def test_the_readme_shows_what_a_check_says() -> None:
     assert f"```\n{said}\n```" in (TESTS.parent / "README.md").read_text()
 
 
-@pytest.mark.parametrize("exercise_id", ALL)
-def test_every_exercise_has_two_wrong_answers(exercise_id: str) -> None:
-    names = [wrong.name for wrong in examples("wrong", exercise_id)]
-    assert len(names) >= 2, f"tests/wrong/{exercise_id} has only {names}"
+def test_what_fails_is_listed_together() -> None:
+    """The control: right answers among the wrong ones, a wrong hint, and a cell that raises."""
+    right, (wrong, *_) = solution_of("02-blocked-sum"), examples("wrong", "02-blocked-sum")
+    given = [wrong, replace(wrong, name="right", source=right), replace(wrong, name="another", hint="no such hint")]
+    with pytest.raises(pytest.fail.Exception) as failed:
+        expect_own_hints(CaseSet("02-blocked-sum"), [*given, replace(wrong, name="broken", source="1 / 0")])
+    text = str(failed.value)
+    assert text.startswith("3 of 4 answers to 02-blocked-sum"), text
+    for name in ("right", "another", "broken"):
+        assert f"\n{name}: " in text
+    assert "expected a hint with 'no such hint'" in text and "ZeroDivisionError" in text
+    with pytest.raises(pytest.fail.Exception, match="expected full marks"):
+        expect_full_marks(CaseSet("02-blocked-sum"), [wrong])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("exercise_id", ALL)
-def test_a_check_without_its_teeth_lets_a_wrong_answer_pass(exercise_id: str) -> None:
-    """The control: it is the oracle that rejects the wrong answers, not the driver or an accident on the way."""
-    toothless = replace(oracle_of(exercise_id), expect=None, judge=(), judge_all=(), budgets=())
-    exercise = replace(exercises.find(exercise_id), forbids=())
-    tried = [wrong for wrong in examples("wrong", exercise_id) if wrong.name not in USE_UP_THEIR_TIME][:6]
-    passed: list[str] = []
-    for wrong in tried:
-        if examine(exercise, toothless, answers_in(exercise_id, wrong.source)).passed:
-            passed.append(wrong.name)
-        if 2 * len(passed) >= len(tried):
-            return
-    pytest.fail(f"less than half: only {passed} of {[wrong.name for wrong in tried]}")
+def test_shared_inputs_and_expectations_change_no_verdict() -> None:
+    """An answer that writes into its inputs spoils them for none of the others."""
+    spoils = "def rms(x, dim):\n    x.zero_()\n    return x.sum(dim)\n"
+    for cases in (CASES[name]("00-warm-up") for name in CASES):
+        before = cases.verdict(cases.runs(solution_of("00-warm-up")))
+        assert cases.verdict(cases.runs(spoils)).score == 0
+        assert cases.verdict(cases.runs(solution_of("00-warm-up"))) == before and before.passed
+
+
+def expect_full_marks(cases: CaseSet, right: Sequence[Example]) -> None:
+    """Fail with the verdicts of all answers that do not pass."""
+
+    def fault(one: Example, verdict: Verdict) -> str | None:
+        return None if verdict.outcome == "passed" else "expected full marks"
+
+    _expect(cases, right, fault)
+
+
+def expect_own_hints(cases: CaseSet, wrong: Sequence[Example]) -> dict[str, list[Observation]]:
+    """The runs by an answer's name. Fail with the verdicts of all answers that gain points or get another hint."""
+
+    def fault(one: Example, verdict: Verdict) -> str | None:
+        lines = as_text(verdict).splitlines()
+        if verdict.score != 0:
+            return "expected no points"
+        if one.hint not in (verdict.hint or ""):
+            return f"expected a hint with {one.hint!r}"
+        if len(lines) > MAX_LINES or max(map(len, lines)) > WIDTH:
+            return f"expected at most {MAX_LINES} lines of {WIDTH} characters"
+        return None
+
+    return _expect(cases, wrong, fault)
+
+
+def _expect(
+    cases: CaseSet, answers: Sequence[Example], fault: Callable[[Example, Verdict], str | None]
+) -> dict[str, list[Observation]]:
+    found: dict[str, list[Observation]] = {}
+    failures = []
+    for one in answers:
+        try:
+            found[one.name] = cases.runs(one.source)
+            verdict = cases.verdict(found[one.name])
+        except Exception as error:
+            failures.append(f"{one.name}: its cell or the judge raised {type(error).__name__}: {error}")
+            continue
+        if problem := fault(one, verdict):
+            failures.append(f"{one.name}: {problem}\n{as_text(verdict)}")
+    if failures:
+        of = f"{len(failures)} of {len(answers)} answers to {cases.exercise.id}"
+        pytest.fail("\n\n".join([f"{of} are not judged as they should be", *failures]), pytrace=False)
+    return found
+
+
+def stub_of(exercise_id: str) -> str:
+    """The answer's cell as students get it."""
+    (path,) = (TESTS.parent / "notebooks").glob(f"{exercise_id[:2]}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    (cell,) = [cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == exercise_id]
+    return "".join(cell["source"])
