@@ -11,9 +11,12 @@ import io
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import dataclass
+from typing import Any
 
 from labkit.interpreter.switch import TritonMissing, how_to_get_triton
 from labkit.meters.compiled import ptx
+from labkit.meters.compiled.cache import kept, key_of
 from labkit.meters.compiled.process import compilable, settings
 from labkit.meters.compiled.report import SHARED_LIMIT_BYTES, CompileReport
 
@@ -39,16 +42,22 @@ def compile_report(kernel: Callable, *args: object, arch: int = 90, **kwargs: ob
             f"arch is a compute capability, 80 for an A100 or 90 for an H100, not {arch!r}; known: {known}"
         )
     kernel, kwargs = _unwrapped(kernel, args, dict(kwargs))
+    with settings(), compilable(kernel) as function:
+        launch = _bound(function, args, kwargs, arch)
+        return kept(lambda: key_of(launch.source, launch.backend, launch.options), lambda: _report(launch, arch))
+
+
+def _report(launch: _Launch, arch: int) -> CompileReport:
     log = io.StringIO()
-    with settings(), compilable(kernel) as function, redirect_stdout(log):
-        compiled, num_stages = _compiled(function, args, kwargs, arch)
+    with redirect_stdout(log):
+        compiled = _compiled(launch, arch)
     registers, spill_stores, spill_loads = ptx.resources(log.getvalue())
     loads, stores = ptx.accesses(compiled.asm["ptx"])
     return CompileReport(
-        kernel=function.fn.__name__,
+        kernel=launch.name,
         arch=arch,
         num_warps=compiled.metadata.num_warps,
-        num_stages=num_stages,
+        num_stages=launch.options.num_stages,
         registers=registers,
         spill_store_bytes=spill_stores,
         spill_load_bytes=spill_loads,
@@ -81,11 +90,21 @@ def _unwrapped(kernel: Callable, args: tuple, kwargs: dict[str, object]) -> tupl
     return kernel, kwargs
 
 
-def _compiled(function, args: tuple, kwargs: dict[str, object], arch: int):
-    """Triton's compiled kernel, and the number of stages that it was asked for. The way that a launch takes."""
+@dataclass(frozen=True)
+class _Launch:
+    """What the compiler is given, in Triton's own types: ASTSource, BaseBackend, CUDAOptions, GPUTarget."""
+
+    name: str
+    source: Any
+    backend: Any
+    options: Any
+    target: Any
+
+
+def _bound(function, args: tuple, kwargs: dict[str, object], arch: int) -> _Launch:
+    """The way that a launch takes up to the compiler."""
     from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, compile, make_backend
-    from triton.compiler.errors import CompilationError
+    from triton.compiler import ASTSource, make_backend
     from triton.runtime.jit import create_function_from_signature
 
     target = GPUTarget("cuda", arch, 32)
@@ -98,13 +117,20 @@ def _compiled(function, args: tuple, kwargs: dict[str, object], arch: int):
     except (TypeError, KeyError) as error:
         text = str(error.args[0]).replace("dynamic_func", name)
         raise TypeError(f"the arguments of kernel {name} do not fit: {text}") from None
+    return _Launch(name, ASTSource(function, signature, constants, attributes), backend, options, target)
+
+
+def _compiled(launch: _Launch, arch: int):
+    """Triton's compiled kernel."""
+    from triton.compiler import compile
+    from triton.compiler.errors import CompilationError
+
     try:
-        source = ASTSource(function, signature, constants, attributes)
-        return compile(source, target=target, options=options.__dict__), options.num_stages
+        return compile(launch.source, target=launch.target, options=launch.options.__dict__)
     except CompilationError as error:
-        raise CompileFailed(_why(name, arch, error)) from error
+        raise CompileFailed(_why(launch.name, arch, error)) from error
     except RuntimeError as error:
-        raise CompileFailed(f"kernel {name} does not compile for sm_{arch}: {error}") from error
+        raise CompileFailed(f"kernel {launch.name} does not compile for sm_{arch}: {error}") from error
 
 
 def _why(kernel: str, arch: int, error: Exception) -> str:
