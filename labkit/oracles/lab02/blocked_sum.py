@@ -35,6 +35,7 @@ def in_blocks(run: CaseRun) -> str | None:
 
 
 def blocked_operations(run: CaseRun[Blocks]) -> float:
+    """16 n/b + 32: a block takes a slice, a cast, a sum and an addition, and may take four times as many."""
     return 16 * run.case.n_blocks + 32
 
 

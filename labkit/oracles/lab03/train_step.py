@@ -89,6 +89,7 @@ def near(run: CaseRun[Steps], weights: torch.Tensor) -> float:
 
 
 def tolerances(run: CaseRun[Steps]) -> dict[str, Tolerance]:
+    """CLOSE, by the dtype computed in: of how far the weights moved, and of each loss."""
     right = run.expected
     return {
         WEIGHTS: Tolerance(atol=near(run, right[WEIGHTS])),

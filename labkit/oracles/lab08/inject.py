@@ -53,6 +53,7 @@ def true_adapted(run: CaseRun[Adapted]) -> dict[str, object]:
 
 
 def tolerance(run: CaseRun[Adapted]) -> dict[str, Tolerance]:
+    """float32 sums in another order, through a few layers."""
     return dict.fromkeys(("first", "second", "back", "again", "fresh"), CLOSE)
 
 

@@ -116,6 +116,7 @@ ADAMW = Oracle(
     judge=(grad_untouched,),
     budgets=(
         *SAFE,
+        # Read: the parameter, its gradient and both moments. Written: the parameter and both moments.
         *moved(load=lambda run: 4 * run.case.n_bytes, store=lambda run: 3 * run.case.n_bytes, launches=1),
         *compiled(),
     ),

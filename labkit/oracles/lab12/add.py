@@ -52,6 +52,7 @@ ADD = Oracle(
     judge=(inputs_untouched,),
     budgets=(
         *SAFE,
+        # Read: x and y. Written: their sum.
         *moved(load=lambda run: 2 * run.case.n_bytes, store=lambda run: run.case.n_bytes, launches=1),
         Budget(
             "sector_efficiency",

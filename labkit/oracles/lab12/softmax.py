@@ -79,6 +79,7 @@ SOFTMAX = Oracle(
     judge=(inputs_untouched,),
     budgets=(
         *SAFE,
+        # Each element is read once and written once; where the rows fill the threads, two float32 at once.
         *moved(load=lambda run: run.case.n_bytes, store=lambda run: run.case.n_bytes, launches=1),
         *compiled(vector_width=lambda run: 8 if run.case.n_cols % 1024 == 0 else 0),
     ),

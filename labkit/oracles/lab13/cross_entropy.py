@@ -71,12 +71,13 @@ def n_passes(tree: dict) -> int:
 
 
 def load_bytes(run: CaseRun[Tokens]) -> float:
-    # The program of each row may count the targets for itself.
+    """The logits in each pass, and a few numbers a row; the program of each row may count the targets for itself."""
     counts = TARGET_BYTES * run.case.n_tokens**2
     return SHARE * n_passes(run.tree) * run.case.n_bytes + PER_TOKEN_BYTES * run.case.n_tokens + counts
 
 
 def store_bytes(run: CaseRun[Tokens]) -> float:
+    """The gradient over the logits, in each pass but the first, and a few numbers a row."""
     return (n_passes(run.tree) - 1) * run.case.n_bytes + PER_TOKEN_BYTES * run.case.n_tokens
 
 

@@ -62,6 +62,7 @@ def load_bytes(run: CaseRun[Attention]) -> int:
 
 
 def store_bytes(run: CaseRun[Attention]) -> int:
+    """The output once, and a few statistics of each query."""
     return run.case.n_bytes + PER_QUERY_BYTES * run.case.n_heads * run.case.seq
 
 

@@ -48,6 +48,7 @@ def loaded_bytes(run: CaseRun[Product]) -> float:
 
 
 def stored_bytes(run: CaseRun[Product]) -> int:
+    """Each element of the result once."""
     return run.case.n_rows * run.case.n_cols * run.case.itemsize
 
 

@@ -27,6 +27,7 @@ def sum_on_all(run: CaseRun[Group]) -> dict:
 
 
 def near_sum(run: CaseRun[Group]) -> Tolerance:
+    """n terms of one sign, added in any order."""
     return closeness(run.case.n_ranks, getattr(torch, run.case.dtype))
 
 

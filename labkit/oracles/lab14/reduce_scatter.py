@@ -55,6 +55,7 @@ def all_bytes(case: Parts) -> int:
 
 
 def rounds(run: CaseRun[Parts]) -> int:
+    """n-1 for each pass; a lone rank, which sends nothing, is allowed one."""
     return max(halves(run.case) * (run.case.n_ranks - 1), 1)
 
 
