@@ -26,7 +26,7 @@ and no others (tests/test_architecture.py reads this drawing).
     supervisor      the trusted side: runs a job in a sandbox, judges what comes back -> a result
                     < errors hidden isolation rebuild worker
     submissions     a file under submitted/ -> a prepared submission, with its job
-                    < course intake rebuild supervisor
+                    < course files intake rebuild supervisor
     results         stored results, and who got no grade
                     < course files isolation supervisor
     executors       where jobs run: processes of this machine, or a cluster
@@ -34,13 +34,13 @@ and no others (tests/test_architecture.py reads this drawing).
     gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
                     < build course errors intake isolation nbgrader_api rebuild results submissions supervisor terminal
     pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight
-                    < course errors executors gradebook intake isolation log rebuild results submissions supervisor
+                    < course errors executors files gradebook intake isolation log results submissions supervisor
     audit           the log against the gradebook and the files; how a grade came about
                     < course gradebook intake log terminal
     report          the gradebook and the results -> a record of the class: page, CSV, exports
-                    < course errors gradebook isolation nbgrader_api rebuild results submissions supervisor
+                    < course errors files gradebook isolation nbgrader_api rebuild results submissions supervisor
     explain         a second look at one student's work, case by case
-                    < course errors hidden intake isolation log rebuild submissions supervisor terminal worker
+                    < course errors files hidden intake isolation log submissions supervisor terminal worker
     demo            a sample class that checks its own grades
                     < course errors intake nbgrader_api report terminal
     verify          the attack matrix

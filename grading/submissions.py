@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grading.course import Course
+from grading.files import Unreadable
 from grading.intake.timestamp import read_time
-from grading.rebuild import Merged, Submission, Template, Unreadable, merge, read_submission, steps_of
+from grading.rebuild import Merged, Submission, Template, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
 from grading.supervisor import Job
 

@@ -10,12 +10,12 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from grading.files import Unreadable
 from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
 from grading.intake.names import folded, wrong_with_student
 from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of
 from grading.intake.roster import Roster
 from grading.intake.timestamp import AS_IT_SHOULD_BE, MOST_BYTES, TIMESTAMP, parse_time
-from grading.rebuild import Unreadable
 
 
 @dataclass(frozen=True)

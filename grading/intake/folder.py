@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grading.errors import UserError
+from grading.files import Unreadable, read_plain_file
 from grading.intake.archive import MAX_MEMBERS
 from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
 from grading.intake.names import CONTROL, is_clutter, refuse_twins
-from grading.rebuild import Unreadable, read_plain_file
 from grading.rebuild.submission import MAX_BYTES
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
-from grading.rebuild import Unreadable, read_plain_file
+from grading.files import Unreadable, read_plain_file
 
 TIMESTAMP = "timestamp.txt"
 MOST_BYTES = 200

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from grading.course import Course
 from grading.errors import UserError
+from grading.files import Unreadable
 from grading.gradebook.provenance import changes_since, recorded_basis
 from grading.gradebook.scores import Scores
 from grading.gradebook.writer import GradedSubmission, Writer, open_writer
@@ -27,7 +28,6 @@ from grading.pipeline.failure import ungraded_by
 from grading.pipeline.interrupt import Interrupted, stop_on_interrupt
 from grading.pipeline.stream import JobStream, run_all
 from grading.pipeline.tally import Tally
-from grading.rebuild import Unreadable
 from grading.results import Ungraded, read_result, save_result, save_ungraded
 from grading.submissions import Prepared, prepare
 from grading.supervisor.result import SubmissionResult

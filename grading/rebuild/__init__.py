@@ -3,7 +3,6 @@
 Everything else comes from the course's own template. Nothing is run here and nothing is graded.
 """
 
-from grading.files import Unreadable, read_plain_file
 from grading.rebuild.merge import Merged, merge, rebuilt_notebook, steps_of
 from grading.rebuild.submission import Submission, read_submission
 from grading.rebuild.template import Template, TemplateCell, read_template
@@ -13,9 +12,7 @@ __all__ = [
     "Submission",
     "Template",
     "TemplateCell",
-    "Unreadable",
     "merge",
-    "read_plain_file",
     "read_submission",
     "read_template",
     "rebuilt_notebook",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from grading.course import Course
+from grading.files import Unreadable
 from grading.gradebook.provenance import recorded_basis
-from grading.rebuild import Template, TemplateCell, Unreadable
+from grading.rebuild import Template, TemplateCell
 from grading.report.marks import mark_of
 from grading.report.points import LabPoints, StudentPoints, read_points
 from grading.report.record import (

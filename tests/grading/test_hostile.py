@@ -15,8 +15,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.course import Course
 from grading.errors import UserError
+from grading.files import Unreadable
 from grading.gradebook.feedback import make_feedback
-from grading.rebuild import Unreadable, read_submission
+from grading.rebuild import read_submission
 from grading.rebuild.dependencies import needed
 from grading.results import read_ungraded
 from grading.supervisor.cases import CellLimits

@@ -12,11 +12,11 @@ import pytest
 
 from grading.__main__ import main
 from grading.course import Course
+from grading.files import Unreadable
 from grading.intake import accept as accept_module
 from grading.intake import swap as swap_module
 from grading.intake.store import archive_bytes, archive_submission, archived_path
 from grading.log import Log
-from grading.rebuild import Unreadable
 from grading.rebuild.submission import MAX_BYTES
 from tests.grading.lessons import LAB, cell_of, solved
 

@@ -10,7 +10,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.build import student_version
-from grading.rebuild import Unreadable, merge, read_submission, read_template, rebuilt_notebook, steps_of
+from grading.files import Unreadable
+from grading.rebuild import merge, read_submission, read_template, rebuilt_notebook, steps_of
 from grading.rebuild.dependencies import needed
 from grading.worker.protocol.steps import RunTest
 from tests.grading.lessons import LAB, SOLUTION, cell_of, index_of, solved
