@@ -25,7 +25,7 @@ from grading.supervisor.verdicts import hidden_cases, public_cases
 from grading.worker.cells import Shell
 from grading.worker.protocol.steps import ServeExercise
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.observe import gather_answers, observe
 from labkit.oracles import oracle_of
 from labkit.spec import Exercise, Observation

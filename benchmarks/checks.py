@@ -15,7 +15,7 @@ import time
 
 from grading.terminal import table
 from labkit import exercises
-from labkit.check import examine
+from labkit.check.api import examine
 from labkit.oracles import oracle_of
 from tests.exercises.harness import answers_in, solution_of
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from labkit.device import device, seed_all
+from labkit.devices import device, seed_all
 from labkit.limits import OverLimit, time_limit
 from labkit.measures import of_ranks
 from labkit.ranks import Comm, CommError, RankFailed, simulate

@@ -20,7 +20,8 @@ from grading.isolation.tiers import NONE, TIERS
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
-    "device",
+    "forking",
+    "devices",
     "measures",
     "spec",
     "tree",

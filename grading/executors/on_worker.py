@@ -21,8 +21,8 @@ Facts = Mapping[str, str]
 
 def facts() -> dict[str, str]:
     """How this process would grade: the versions, of which a difference is named first, and the digest that decides."""
+    from grading.supervisor.job import grader_digest
     from grading.supervisor.packages import versions
-    from grading.supervisor.verdicts import grader_digest
 
     return {**versions(), "grader": grader_digest()}
 

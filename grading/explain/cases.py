@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, fields
 from grading.hidden import Secret, hidden_of
 from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import CaseSet, Transcript
+from grading.supervisor.job import Job
 from grading.supervisor.kernels import without_compiled
 from grading.supervisor.ranks.schedule import run_all
-from grading.supervisor.verdicts import Job, hidden_cases, public_cases
+from grading.supervisor.verdicts import hidden_cases, public_cases
 from labkit import exercises
-from labkit.check import Verdict, judge
-from labkit.check.judge import describe, mismatch_of, run_of
+from labkit.check.judge import describe, judge, mismatch_of, run_of
+from labkit.check.verdict import Verdict
 from labkit.observe import known_settings
 from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, Exercise, Observation, Tree

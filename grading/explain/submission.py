@@ -18,8 +18,8 @@ from grading.isolation.sandbox import InfrastructureFault
 from grading.log import Log
 from grading.log.grades import last_grades
 from grading.submissions import Prepared, prepare
+from grading.supervisor.job import Job
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.verdicts import Job
 from grading.supervisor.witness import Reading
 from grading.terminal import one_line
 from grading.worker.protocol.steps import ServeExercise

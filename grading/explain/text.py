@@ -17,8 +17,8 @@ from grading.intake.store import archived_path
 from grading.submissions import Prepared
 from grading.supervisor.result import SubmissionResult
 from grading.terminal import one_line, printable
-from labkit.check import Verdict
 from labkit.check.text import mark_of
+from labkit.check.verdict import Verdict
 from labkit.spec import Exercise
 from labkit.units import by_name, of_limit
 

@@ -20,7 +20,6 @@ from grading.isolation import isolates
 from grading.submissions import Prepared
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.verdicts import grader_digest
 
 METADATA = "grading"
 """The name of our entry in a graded notebook's metadata."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from labkit.device import FORKED_FROM
+from labkit.forking import FORKED_FROM
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -49,15 +49,15 @@ def _working(tier: str) -> Finding:
         raise _TierUnavailable(f"it is for Linux, and this is {sys.platform}", "grade on a Linux machine")
     if tier_named(tier).in_bubblewrap and not bwrap.is_installed():
         raise _TierUnavailable("the program bwrap is not installed", fix)
-    # Imported late: it takes labkit, whose loading takes seconds, and most who ask for this package start nothing.
+    # Imported late: most who ask for this package start nothing.
     from grading.isolation.sandbox import InfrastructureFault, Sandbox
-    from grading.worker.wire.frames import WireError
+    from grading.isolation.worker_tree import shared_worker_tree
 
     try:
-        with Sandbox(tier, preload=()) as sandbox:
+        with Sandbox(tier, shared_worker_tree(), preload=()) as sandbox:
             breaches = _try(sandbox)
             n_left = len(sandbox.job_processes())
-    except (InfrastructureFault, WireError, TimeoutError, OSError) as error:
+    except (InfrastructureFault, TimeoutError, OSError) as error:
         raise _TierUnavailable(f"it could not be set up: {error}", fix) from error
     if breaches or n_left:
         told = ", ".join([*breaches, *(["leave a process behind"] if n_left else [])])

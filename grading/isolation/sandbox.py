@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grading.isolation.environment import environment
 from grading.isolation.plan import plan_of
@@ -25,7 +26,9 @@ from grading.isolation.worker_tree import make_worker_tree, python_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
 from grading.worker.procfs import children, descendants
 from grading.worker.seal import Seal
-from grading.worker.wire.frames import Channel
+
+if TYPE_CHECKING:
+    from grading.worker.wire.frames import Channel
 
 START_S = 120.0
 KILL_S = 10.0
@@ -52,7 +55,8 @@ class Sandbox:
     """A forking process and at most one job on it. Use as a context manager.
 
     isolation: the tier's name. tree: the worker's files, where they have been made already.
-    preload: modules in place of the tier's own choice. limits: caps on its jobs.
+    preload: modules in place of the tier's own choice. limits: caps on its jobs. is_awaited: false where the caller has
+    things to do while it loads; then its first job waits for it.
     """
 
     def __init__(
@@ -61,11 +65,12 @@ class Sandbox:
         tree: Path | None = None,
         preload: tuple[str, ...] | None = None,
         limits: Limits = PLAIN,
+        is_awaited: bool = True,
     ) -> None:
         self.tier = tier_named(isolation)
         self._n_jobs = 0
         self._job_folder: Path | None = None
-        self._running = False
+        self._ready, self._running = False, False
         self._leader, self._n_places = 0, 1
         self._ours: frozenset[int] = frozenset()
         """A sandbox's own processes."""
@@ -94,9 +99,8 @@ class Sandbox:
                 )
             made.callback(self._end_process)
             self._user = job_user(self._process.pid) if self.tier.isolates else None
-            self._expect("ready", START_S)
-            if self.tier.in_bubblewrap:
-                self._ours = frozenset(descendants(self._process.pid))
+            if is_awaited:
+                self._await()
             self._made = made.pop_all()
             """What `close` has to end and to remove."""
 
@@ -111,6 +115,8 @@ class Sandbox:
 
         grants: what it may do beyond the plain profile (`Run.needs`). Raises InfrastructureFault.
         """
+        from grading.worker.wire.frames import Channel  # torch, which a trial of a tier does without
+
         return Channel(*self._open(grants=list(grants)))
 
     def open_ranks(self, n: int, grants: Sequence[str] = ()) -> list[Channel]:
@@ -118,6 +124,8 @@ class Sandbox:
 
         Together they are one job, with one job's memory. Raises InfrastructureFault.
         """
+        from grading.worker.wire.frames import Channel
+
         if not 1 <= n <= MOST_RANKS:
             raise InfrastructureFault(f"{n} ranks were asked for, and there may be 1 to {MOST_RANKS}")
         return list(map(Channel, self._open([*grants, RANK], n=n)))
@@ -132,7 +140,16 @@ class Sandbox:
             raise InfrastructureFault(f"the trial ended without a word: {self.last_words()}")
         return json.loads(text)
 
+    def _await(self) -> None:
+        if self._ready:
+            return
+        self._expect("ready", START_S)
+        if self.tier.in_bubblewrap:
+            self._ours = frozenset(descendants(self._process.pid))
+        self._ready = True
+
     def _open(self, grants: Sequence[str] = (), trial: dict | None = None, n: int = 1) -> list[socket.socket]:
+        self._await()
         self.kill_job()
         self._n_jobs += 1
         if not self.tier.isolates:

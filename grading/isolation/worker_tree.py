@@ -4,8 +4,11 @@ the hidden cases or the supervisor is in it.
 
 from __future__ import annotations
 
+import atexit
 import compileall
+import functools
 import shutil
+import tempfile
 from pathlib import Path
 
 import grading
@@ -16,6 +19,14 @@ from grading.worker.confine.plan import Plan
 ABSENT = ("oracles",)
 FONTS = "fonts"
 """Where in the tree matplotlib's list of the machine's fonts lies, which takes it a second to make."""
+
+
+@functools.cache
+def shared_worker_tree() -> Path:
+    """The worker's files, made once for all the sandboxes of this process."""
+    home = Path(tempfile.mkdtemp(prefix="grading-tree-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return make_worker_tree(home / "tree")
 
 
 def make_worker_tree(folder: Path) -> Path:

@@ -14,9 +14,9 @@ from typing import Any
 
 from grading.submissions import Prepared
 from grading.supervisor.cases import CellLimits
+from grading.supervisor.job import grader_digest
 from grading.supervisor.packages import versions
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.verdicts import grader_digest
 from labkit import exercises
 
 

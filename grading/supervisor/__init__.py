@@ -1,7 +1,23 @@
-"""The trusted side: hidden cases, expected values, limits, verdicts. Talks to workers, never runs student code."""
+"""The trusted side: hidden cases, expected values, limits, verdicts. Talks to workers, never runs student code.
 
-from grading.isolation.sandbox import Sandbox
-from grading.supervisor.result import ExerciseResult, SubmissionResult
-from grading.supervisor.verdicts import Job, grade_job
+A name is found when it is first asked for: judging needs torch, and what makes a job or reads a result does not.
+"""
 
-__all__ = ["ExerciseResult", "Job", "Sandbox", "SubmissionResult", "grade_job"]
+import importlib
+
+_HOMES = {
+    "ExerciseResult": "supervisor.result",
+    "Job": "supervisor.job",
+    "Sandbox": "isolation.sandbox",
+    "SubmissionResult": "supervisor.result",
+    "grade_job": "supervisor.verdicts",
+}
+"""The public names, and the module of each."""
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"grading.{_HOMES[name]}"), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from labkit.check import Verdict
+from labkit.check.verdict import Verdict
 from labkit.spec import Outcome
 
 

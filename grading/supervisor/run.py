@@ -9,19 +9,16 @@ import atexit
 import functools
 import importlib.util
 import re
-import shutil
 import socket
-import tempfile
-from pathlib import Path
 
 from grading.errors import UserError
 from grading.isolation import select_tier
 from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
 from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.isolation.tiers import tier_named
-from grading.isolation.worker_tree import make_worker_tree
+from grading.isolation.worker_tree import shared_worker_tree
+from grading.supervisor.job import Job
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.verdicts import Job, grade_job
 
 TRIES = 2
 _COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim")
@@ -60,9 +57,16 @@ def close_sandboxes() -> None:
 
 def _graded(tier: str, job: Job) -> SubmissionResult:
     if not tier_named(tier).sandbox_per_submission:
-        return grade_job(_sandbox(tier, _preload(job)), job)
-    with Sandbox(tier, tree=_worker_tree(), preload=_preload(job)) as sandbox:
-        return grade_job(sandbox, job)
+        return _judged(_sandbox(tier, _preload(job)), job)
+    with Sandbox(tier, shared_worker_tree(), _preload(job), is_awaited=False) as sandbox:
+        return _judged(sandbox, job)
+
+
+def _judged(sandbox: Sandbox, job: Job) -> SubmissionResult:
+    # Judging needs torch: loaded where there is something to judge, and while the sandbox loads its own.
+    from grading.supervisor.verdicts import grade_job
+
+    return grade_job(sandbox, job)
 
 
 def _preload(job: Job) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ def _installed(*packages: str) -> bool:
 
 def _sandbox(tier: str, preload: tuple[str, ...]) -> Sandbox:
     if (tier, preload) not in _kept():
-        _kept()[tier, preload] = Sandbox(tier, tree=_worker_tree(), preload=preload)
+        _kept()[tier, preload] = Sandbox(tier, shared_worker_tree(), preload, is_awaited=False)
     return _kept()[tier, preload]
 
 
@@ -89,11 +93,3 @@ def _kept() -> dict[tuple[str, tuple[str, ...]], Sandbox]:
     """This process's own, by tier and by what they have loaded: they take seconds to load, so they are kept."""
     atexit.register(close_sandboxes)
     return {}
-
-
-@functools.cache
-def _worker_tree() -> Path:
-    """The worker's files, made once for all the sandboxes of this process."""
-    home = Path(tempfile.mkdtemp(prefix="grading-tree-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    return make_worker_tree(home / "tree")

@@ -1,25 +1,19 @@
 """Grade one submission: draw the hidden cases, have the worker run everything, judge what came back.
 
-A job is plain data and its key says everything that its result depends on, so a stored result can stand in for a
-run. Where the job runs, and where its result goes, is the caller's business.
+Where the job runs, and where its result goes, is the caller's business.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-import grading
-import labkit
 from grading.hidden import Secret, hidden_of
 from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import UNMEASURED, CaseInputs, CaseSet, Transcript
+from grading.supervisor.job import Job
 from grading.supervisor.kernels import (
     cells_before,
     is_compiled,
@@ -28,57 +22,21 @@ from grading.supervisor.kernels import (
     rerun,
     without_compiled,
 )
-from grading.supervisor.packages import versions
 from grading.supervisor.ranks.schedule import Ranked, is_ranked, only_needed, without_ranked
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from grading.supervisor.session import run_steps
 from grading.supervisor.witness import Reading, objection, probes_for
-from grading.worker.protocol.steps import RunCode, Step, exercise_of, step_to_tree
+from grading.worker.protocol.steps import RunCode, Step, exercise_of
 from labkit import exercises
-from labkit.check import Verdict, judge
 from labkit.check.api import refusal
+from labkit.check.judge import judge
+from labkit.check.verdict import Verdict
 from labkit.forbids import find_disguise, find_forbidden
 from labkit.observe import make_inputs, public_seed
 from labkit.oracles import oracle_of
 from labkit.spec import STUB_MESSAGE, CaseRun, Exercise, MiB, Observation, Trouble
 
 HIDDEN_HINT = "Think of sizes, dtypes and special values that the public cases do not have."
-
-
-@dataclass(frozen=True)
-class Job:
-    """A submission ready to be run: steps for the worker, the program's text for the rules judged on text."""
-
-    lab: str
-    student: str
-    attempt: str
-    steps: tuple[Step, ...]
-    program: tuple[str, ...]
-    notes: tuple[str, ...]
-    course_key: bytes
-
-    @property
-    def key(self) -> str:
-        """Everything that the result depends on, as one digest."""
-        steps = list(map(step_to_tree, self.steps))
-        parts = (self.lab, self.student, self.attempt, steps, self.program, grader_digest())
-        text = json.dumps(parts, sort_keys=True).encode()
-        return hashlib.sha256(self.course_key + text).hexdigest()
-
-
-RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker")
-"""The packages of the grader that a result depends on; the others store, write and show it."""
-
-
-@functools.cache
-def grader_digest() -> str:
-    """A digest of the source and of the versions that could change a result."""
-    digest = hashlib.sha256(json.dumps(versions()).encode())
-    ours = Path(grading.__file__).parent
-    for root in (Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)):
-        for path in sorted(root.rglob("*.py")):
-            digest.update(str(path.relative_to(root.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def grade_job(sandbox: Sandbox, job: Job) -> SubmissionResult:

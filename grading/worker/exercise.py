@@ -19,7 +19,7 @@ from grading.worker.protocol.steps import ServeExercise
 from grading.worker.rank import run_rank
 from grading.worker.wire.frames import Channel, case_from_tree, trouble_to_tree
 from labkit import exercises
-from labkit.device import device
+from labkit.devices import device
 from labkit.observe import gather_answers, observe
 from labkit.spec import Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage

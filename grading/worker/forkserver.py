@@ -73,10 +73,13 @@ def preload(modules: tuple[str, ...]) -> None:
     if "torch" in modules:
         import torch
 
+        import labkit
         from labkit import exercises
 
         torch.set_num_threads(1)
         exercises.everything()
+        for name in labkit.__all__:
+            getattr(labkit, name)  # loaded here and not in every job
     if "grading.worker.job" in modules:
         from grading.worker.rehearsal import rehearse
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from labkit.device import device
+from labkit.devices import device
 from labkit.spec import MiB
 
 

@@ -9,7 +9,7 @@ import importlib.util
 import sys
 import warnings
 
-from labkit.device import has_gpu
+from labkit.devices import has_gpu
 
 _MARK = "_labkit_patched"
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
-from labkit.device import has_gpu
+from labkit.devices import has_gpu
 
 BUDGET_MS = 200.0
 """How long the repeats may take together, unless their number is given."""

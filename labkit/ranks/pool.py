@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
-from labkit.device import FORKED_FROM
+from labkit.forking import FORKED_FROM
 
 REPLY_S = 120.0
 """So long an answer may take: the server may have libraries to load first, and the machine much else to do."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from labkit.device import has_gpu
+from labkit.devices import has_gpu
 from labkit.simdevice.device import SimDevice
 from labkit.simdevice.machine import Machine
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.check.text import as_text
 from labkit.oracles.kernels import compiled
 from labkit.spec import Answer, Budget, Case, Exercise, Observation, Oracle

@@ -11,7 +11,7 @@ import torch
 
 from grading.hidden import Hidden
 from labkit import spec
-from labkit.check import Verdict
+from labkit.check.verdict import Verdict
 from labkit.spec import Case
 
 

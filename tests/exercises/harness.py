@@ -15,8 +15,9 @@ import torch
 from grading.demo.examples import cell_of, solution_of
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
-from labkit.check import Verdict, examine, judge
-from labkit.check.api import public_runs, refusal
+from labkit.check.api import examine, public_runs, refusal
+from labkit.check.judge import judge
+from labkit.check.verdict import Verdict
 from labkit.forbids import find_forbidden
 from labkit.observe import gather_answers, known_settings, make_inputs, observe
 from labkit.oracles import oracle_of

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-from labkit.check import Verdict, examine
+from labkit.check.api import examine
 from labkit.check.text import as_text
+from labkit.check.verdict import Verdict
 from labkit.spec import Answer, Case, Exercise, Oracle
 from tests.exercises.small import cell
 

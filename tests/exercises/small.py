@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from labkit.check import Verdict, examine, inputs_untouched
+from labkit.check.api import examine
+from labkit.check.verdict import Verdict
+from labkit.compare import inputs_untouched
 from labkit.spec import Answer, Case, Exercise, Hint, Oracle, Run, Tolerance
 
 CELL = "<cell>"

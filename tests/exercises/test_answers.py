@@ -15,8 +15,8 @@ import pytest
 from grading.demo.examples import Example, example, examples
 from grading.hidden import hidden_of
 from labkit import exercises
-from labkit.check import Verdict
 from labkit.check.text import MAX_LINES, WIDTH, as_text
+from labkit.check.verdict import Verdict
 from labkit.spec import Observation
 from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solution_of
 

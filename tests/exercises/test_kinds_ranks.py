@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labkit.check import inputs_untouched
+from labkit.compare import inputs_untouched
 from labkit.ranks import Cluster
 from labkit.spec import Answer, Budget, Exercise, Hint, Oracle, Run, Tolerance
 from tests.exercises.kinds import Size, declare, fails, passes, run

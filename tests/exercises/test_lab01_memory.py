@@ -10,7 +10,7 @@ import pytest
 
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.check.text import as_text
 from labkit.exercises.lab01.llama import moments
 from labkit.observe import make_inputs

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import Observation

@@ -11,7 +11,7 @@ from torch import nn
 from grading.demo.examples import example
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, MiB, Observation

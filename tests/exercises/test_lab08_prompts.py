@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from labkit import exercises, figures
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises.lab08.p_tuning import P_TUNING
 from labkit.exercises.lab08.prefix_tuning import PREFIX_TUNING, Prefix
 from labkit.exercises.lab08.prompt_tuning import PROMPT_TUNING, SoftPrompt, config_of, model_of

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises.lab09.hidden_syncs import Loop, loop_inputs
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises.lab09.allocator import Trace, trace_inputs
 from labkit.exercises.lab09.bench import Timed
 from labkit.observe import gather_answers, make_inputs, observe

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
 
 from labkit import track_traffic
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises import find
 from labkit.exercises.lab12.shapes import kept_besides
 from labkit.observe import make_inputs, observe

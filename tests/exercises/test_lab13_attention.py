@@ -9,7 +9,7 @@ from torch.nn import functional as F
 pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
 
 from labkit import track_traffic
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises import find
 from labkit.exercises.lab13.flash_attention import Attention
 from labkit.meters import bench

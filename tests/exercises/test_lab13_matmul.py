@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
 
 from labkit import track_traffic
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises import find
 from labkit.exercises.lab13.matmul import Product
 from labkit.observe import make_inputs

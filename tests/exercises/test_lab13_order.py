@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from grading.hidden import hidden_of
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises import find
 from labkit.exercises.lab13.grouped_order import Order
 from labkit.meters.traffic.cache import product_read_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.exercises import find
 from labkit.exercises.lab13.online_softmax import Blocks, one_by_one, rows
 from labkit.observe import make_inputs

@@ -11,7 +11,7 @@ import torch
 from grading.demo.examples import example, examples
 from grading.hidden import Secret
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.check.text import as_text
 from labkit.exercises.lab15.ddp import Job
 from labkit.material.lab15 import Timeline, timeline

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grading.hidden.lab15.env import env_cases
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.check.text import as_text
 from labkit.exercises.lab15.env import ENV, PLACE, Launched, variables
 from labkit.observe import make_inputs

@@ -17,7 +17,7 @@ from grading.build.syntax import parse, raises_anywhere
 from grading.hidden import Secret, hidden_of
 from grading.supervisor import Job, Sandbox, grade_job
 from grading.worker.protocol.steps import RunCode, ServeExercise
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
 from labkit.exercises.lab15 import launch as launching
 from labkit.exercises.lab15.launch import LAUNCH, Training, launch, without_magic

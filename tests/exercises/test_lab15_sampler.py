@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from grading.hidden.lab15.sampler import sampler_cases
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.check.text import as_text
 from labkit.exercises.lab15.sampler import SAMPLER, Split
 from labkit.oracles.lab15.sampler import ENOUGH, counts, torchs

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from labkit import exercises
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.check.text import as_text
 from labkit.measures import of_ranks
 from labkit.observe import gather_answers, make_inputs, n_ranks, observe_rank, public_seed

@@ -56,7 +56,7 @@ def test_the_three_ways_are_ordered_by_their_peaks() -> None:
 
 
 def test_the_memory_is_in_the_figures_on_a_gpu_s_machine_too(monkeypatch) -> None:
-    monkeypatch.setattr(import_module("labkit.device"), "has_gpu", lambda: True)
+    monkeypatch.setattr(import_module("labkit.devices"), "has_gpu", lambda: True)
     for figure in (timelines(), tradeoff()):
         assert min(peaks(figure)) > 0
 

@@ -21,11 +21,13 @@ from grading.rebuild import read_submission
 from grading.rebuild.dependencies import needed
 from grading.results import read_ungraded
 from grading.supervisor.cases import CellLimits
+from grading.supervisor.job import Job
 from grading.supervisor.result import ExerciseResult
 from grading.supervisor.session import run_steps
-from grading.supervisor.verdicts import Job, _disguises, public_cases
+from grading.supervisor.verdicts import _disguises, public_cases
 from labkit import exercises
-from labkit.check import Verdict, judge
+from labkit.check.judge import judge
+from labkit.check.verdict import Verdict
 from labkit.forbids import find_forbidden
 from labkit.oracles import oracle_of
 from labkit.spec import Case, Hint, Observation, Oracle

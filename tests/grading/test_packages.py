@@ -15,7 +15,7 @@ from grading.executors.on_worker import Census, facts, unfit
 from grading.gradebook.provenance import environment
 from grading.pipeline.entries import environment as logged_environment
 from grading.rebuild import read_template
-from grading.supervisor.verdicts import grader_digest
+from grading.supervisor.job import grader_digest
 from tests.grading.lessons import LAB, grade, make_course, submit
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ def test_every_package_counts(monkeypatch, name) -> None:
 def test_a_worker_without_a_package_is_told_so_and_not_that_its_checkout_differs(monkeypatch) -> None:
     expected = facts()
     installed_otherwise(monkeypatch, "peft", None)
-    monkeypatch.setattr("grading.supervisor.verdicts.grader_digest", lambda: "another")
+    monkeypatch.setattr("grading.supervisor.job.grader_digest", lambda: "another")
     told = unfit(Census("node7", 1, facts(), ""), expected)
     assert told == f"its peft is absent, this machine's is {expected['peft']}"
 

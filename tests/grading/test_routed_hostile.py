@@ -17,7 +17,7 @@ from grading.isolation.tiers import ISOLATING
 from grading.supervisor import Sandbox
 from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.worker.confine.plan import PLAIN
-from labkit.check import judge
+from labkit.check.judge import judge
 from labkit.observe import make_inputs, observe
 from labkit.spec import GiB
 from tests.grading.lab98 import oracles

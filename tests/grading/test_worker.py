@@ -15,7 +15,7 @@ from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.cases import CellLimits
 from grading.supervisor.session import run_steps
 from grading.worker.protocol.steps import RunCode, ServeExercise, Step
-from labkit.device import FORKED_FROM
+from labkit.forking import FORKED_FROM
 
 GOOD = "def double(x):\n    return x * 2"
 SWALLOWS = "\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"

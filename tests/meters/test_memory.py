@@ -81,7 +81,7 @@ def test_what_is_not_named_is_found_when_it_is_used() -> None:
 
 
 def test_what_is_not_named_counts_on_a_gpu_s_machine_too(monkeypatch) -> None:
-    monkeypatch.setattr(import_module("labkit.device"), "has_gpu", lambda: True)
+    monkeypatch.setattr(import_module("labkit.devices"), "has_gpu", lambda: True)
     with track_memory() as profile:
         kept = vector()
     assert profile.peak_bytes == kept.nbytes

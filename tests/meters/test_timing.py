@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from labkit import bench
-from labkit.device import has_gpu
+from labkit.devices import has_gpu
 from labkit.simdevice import Machine, SimDevice
 
 N = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from labkit import measure_step
-from labkit.device import has_gpu
+from labkit.devices import has_gpu
 from labkit.simdevice import (
     Machine,
     SimDevice,

@@ -8,7 +8,8 @@ from dataclasses import replace as changed
 import torch
 
 from grading.supervisor.kernels.rerun import Rerun
-from labkit.check import Verdict, judge
+from labkit.check.judge import judge
+from labkit.check.verdict import Verdict
 from labkit.measures import MEASURES
 from labkit.spec import CaseRun, Exercise, Oracle, Tree
 

@@ -17,7 +17,7 @@ from grading.supervisor.ranks.run import run_routed
 from grading.supervisor.session import run_steps
 from grading.worker.protocol.steps import RunCode, ServeExercise, Step, exercise_of
 from labkit import exercises
-from labkit.check import Verdict
+from labkit.check.verdict import Verdict
 from labkit.spec import Exercise, Observation, Trouble
 
 _NOTHING_TO_GAIN = ("passed", "unanswered", "limit")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from labkit import interpreter
-from labkit.device import has_gpu
+from labkit.devices import has_gpu
 from labkit.meters.traffic.hooks import metered, open_profiles
 from labkit.meters.traffic.profile import OutOfBounds, TrafficProfile
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from labkit import interpreter
-from labkit.device import has_gpu
+from labkit.devices import has_gpu
 from labkit.meters.traffic.eager import EagerTraffic
 from labkit.meters.traffic.hooks import metered
 from labkit.meters.traffic.profile import TrafficProfile

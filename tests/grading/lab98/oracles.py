@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labkit.check import inputs_untouched
+from labkit.compare import inputs_untouched
 from labkit.spec import Budget, Oracle, Tolerance
 
 

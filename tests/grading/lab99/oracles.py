@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.check import inputs_untouched
+from labkit.compare import inputs_untouched
 from labkit.spec import Budget, Hint, Oracle, Tolerance
 
 DOUBLE = Oracle(

@@ -12,10 +12,6 @@ import random
 import numpy as np
 import torch
 
-FORKED_FROM = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""For the environment of a process that others are forked from: without it `has_gpu`, which importing labkit calls,
-initializes CUDA, and no fork of a process that has can use the GPU."""
-
 
 def has_gpu() -> bool:
     """Whether PyTorch can use a CUDA device on this machine."""

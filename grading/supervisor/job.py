@@ -1,0 +1,53 @@
+"""A submission ready to be run, as plain data, and the key that says everything its result depends on.
+
+Where the job runs, and where its result goes, is the caller's business; making one needs no torch.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import grading
+import labkit
+from grading.supervisor.packages import versions
+from grading.worker.protocol.steps import Step, step_to_tree
+
+
+@dataclass(frozen=True)
+class Job:
+    """A submission ready to be run: steps for the worker, the program's text for the rules judged on text."""
+
+    lab: str
+    student: str
+    attempt: str
+    steps: tuple[Step, ...]
+    program: tuple[str, ...]
+    notes: tuple[str, ...]
+    course_key: bytes
+
+    @property
+    def key(self) -> str:
+        """Everything that the result depends on, as one digest."""
+        steps = list(map(step_to_tree, self.steps))
+        parts = (self.lab, self.student, self.attempt, steps, self.program, grader_digest())
+        text = json.dumps(parts, sort_keys=True).encode()
+        return hashlib.sha256(self.course_key + text).hexdigest()
+
+
+RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker")
+"""The packages of the grader that a result depends on; the others store, write and show it."""
+
+
+@functools.cache
+def grader_digest() -> str:
+    """A digest of the source and of the versions that could change a result."""
+    digest = hashlib.sha256(json.dumps(versions()).encode())
+    ours = Path(grading.__file__).parent
+    for root in (Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)):
+        for path in sorted(root.rglob("*.py")):
+            digest.update(str(path.relative_to(root.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
