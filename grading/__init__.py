@@ -3,6 +3,7 @@
 Its rooms, in the order of a submission's journey. After "<" stand the rooms that a room imports: only ones above it,
 and no others (tests/test_architecture.py reads this drawing).
 
+    deferred        modules of others that are loaded when they are called, not when they are imported
     errors          the one error that a person can do something about
     terminal        text for a terminal: lines, tables, what a student wrote made harmless
     files           read a file that a student laid out, safely; write one whole or not at all
@@ -50,3 +51,7 @@ and no others (tests/test_architecture.py reads this drawing).
     __main__        `python -m grading`
                     < errors
 """
+
+from grading.deferred import defer
+
+defer()

@@ -1,24 +1,29 @@
 """From the course source to notebooks: reads `solutions/`, refuses what is wrong in it, writes `notebooks/`.
 
-Nothing here runs a notebook, talks to nbgrader's database, or knows of any submission.
+Nothing here runs a notebook, talks to nbgrader's database, or knows of any submission. A name is found when it is first
+asked for: grading needs the student's version of a notebook alone.
 """
 
-from grading.build.compile import Built, build
-from grading.build.lint import problems
-from grading.build.notebook import build_solution
-from grading.build.source import BadSource, Problem
-from grading.build.stub import CODE_STUB, TEXT_STUB, nbgrader_config
-from grading.build.student import student_version
+import importlib
 
-__all__ = [
-    "CODE_STUB",
-    "TEXT_STUB",
-    "BadSource",
-    "Built",
-    "Problem",
-    "build",
-    "build_solution",
-    "nbgrader_config",
-    "problems",
-    "student_version",
-]
+_HOMES = {
+    "CODE_STUB": "stub",
+    "TEXT_STUB": "stub",
+    "BadSource": "source",
+    "Built": "compile",
+    "Problem": "source",
+    "build": "compile",
+    "build_solution": "notebook",
+    "nbgrader_config": "stub",
+    "problems": "lint",
+    "student_version": "student",
+}
+"""The public names, and the module of each."""
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
