@@ -18,6 +18,7 @@ from grading.errors import UserError
 from grading.intake.timestamp import TIMESTAMP
 from grading.isolation import isolates
 from grading.submissions import Prepared
+from grading.supervisor.job import grader_digest
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
 
