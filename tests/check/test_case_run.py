@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.check import examine
+from labkit.check.api import examine
 from labkit.oracles.hints import any_of, looks_like, not_written_yet, once
 from labkit.spec import Case, CaseRun, Hint
 from tests.exercises.small import DOUBLE, ORACLE, cell
