@@ -33,7 +33,8 @@ MOST_PROCESSES, MOST_BYTES = 400, 5 * 2**30
 class AttackOutcome:
     """How one attack ended under one tier. points is the share of its exercise; damage is empty when all is well.
 
-    said: the last line of its output, which shows what stopped it.
+    said: the last line of its output, which shows what stopped it. slow: that it took longer than it may, in words,
+    which is no breach: on a busy machine everything does.
     """
 
     attack: str
@@ -42,6 +43,7 @@ class AttackOutcome:
     damage: tuple[str, ...]
     wall_s: float | None = None
     said: str = ""
+    slow: str = ""
 
     @property
     def is_breach(self) -> bool:
@@ -204,7 +206,7 @@ def _outcome(
     kept = outputs.kept_of(room.course, handin.lab, handin.student, result)
     wrong = [*outputs.secrets_in(kept, room.canaries), *outputs.too_much(kept)]
     wrong += _wrong_page(room, handin) if PAGE in attack.damage else []
-    wall_s, said = None, (reason or {}).get("reason", "")
+    slow, wall_s, said = "", None, (reason or {}).get("reason", "")
     if result is not None and reason is None:
         outcome = result.exercises[attack.exercise].outcome
         wall_s = result.usage.get("wall_s")
@@ -223,8 +225,8 @@ def _outcome(
     if not attack.least <= points <= attack.earns:
         wrong.append(f"it earned {points:g} of its points, not {attack.least:g} to {attack.earns:g}")
     if wall_s is not None and wall_s > attack.within_s:
-        wrong.append(f"it took {wall_s:.0f} s, more than {attack.within_s:g}")
-    return AttackOutcome(attack.name, outcome, points, tuple(wrong), wall_s, said)
+        slow = f"it took {wall_s:.0f} s, more than {attack.within_s:g}"
+    return AttackOutcome(attack.name, outcome, points, tuple(wrong), wall_s, said, slow)
 
 
 def _last_words(result: SubmissionResult, exercise: str) -> str:
@@ -253,7 +255,8 @@ def _together(attack: Attack, parts: Sequence[AttackOutcome], charged: Sequence[
     """The two halves of a pair as one, and with them what the batch's probes found."""
     worst = max(parts, key=lambda part: (part.is_breach, part.points))
     damage = tuple(dict.fromkeys([*(text for part in parts for text in part.damage), *charged]))
-    return AttackOutcome(attack.name, worst.outcome, worst.points, damage, worst.wall_s, worst.said)
+    slow = next((part.slow for part in parts if part.slow), "")
+    return AttackOutcome(attack.name, worst.outcome, worst.points, damage, worst.wall_s, worst.said, slow)
 
 
 __all__ = ["BATCH", "AttackOutcome", "Batch", "run_batch"]

@@ -45,7 +45,7 @@ class Matrix:
 
 
 def as_text(matrix: Matrix) -> str:
-    """One line for each attack, then every breach in words, then what was not run."""
+    """One line for each attack, then every breach in words, then what was slow and what was not run."""
     tiers = [*matrix.batches, *([STOCK] if matrix.stock else [])]
     by_tier = {tier: {item.attack: item for item in batch.outcomes} for tier, batch in matrix.batches.items()}
     rows: list[Sequence[object]] = []
@@ -56,6 +56,12 @@ def as_text(matrix: Matrix) -> str:
         rows.append((name, attack.row or "" if attack else "", *cells))
     parts = [table(("attack", "row", *tiers), rows), ""]
     parts += [f"BREACH {tier}: {item.attack}: {text}" for tier, item in matrix.breaches for text in item.damage]
+    parts += [
+        f"slow {tier}: {item.attack}: {item.slow}"
+        for tier, batch in matrix.batches.items()
+        for item in batch.outcomes
+        if item.slow
+    ]
     parts += [f"not run: {tier}: {reason}" for tier, reason in matrix.not_run.items()]
     parts += [f"not yet: row {row}: {reason}" for row, reason in NOT_YET.items()]
     for tier, batch in matrix.batches.items():

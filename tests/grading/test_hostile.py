@@ -61,35 +61,49 @@ def check_points(course: Course, student: str) -> float:
 # --- the batch ends with all honest students graded
 
 
-def test_no_submission_keeps_the_others_from_their_grades(course, pool) -> None:
+@pytest.fixture
+def crowd(course) -> Course:
+    """Two honest students among submissions that are too much of something."""
     submit(course, "honest")
     submit(course, "zoe")
-    submit(course, "aaa-kills-the-pool", "import os, signal\nppid = os.getppid()\n" + KILL_GRANDPARENT + SOLUTION)
     submit(course, "aab-huge", "def rms(x, dim): return 10**4000")
     submit(course, "aac-deep", f"x = {'-' * 8000}1\n{SOLUTION}")
     submit(course, "aad-surrogate", "print('\\ud800')\n" + SOLUTION)
-    submit(course, "aae-kills-the-forkserver", "import os\nos.kill(os.getppid(), 9)\n" + SOLUTION)
     submit(course, "aaf-long", "#" * 2**21)
     submit(course, "aag-many", change=lambda notebook: notebook.cells.extend(new_code_cell("1") for _ in range(2000)))
     (course.submitted(LAB, "aag-many").parent / "timestamp.txt").write_text("")
     submit(course, "aah-time", timestamp="the day after tomorrow")
     odd = os.path.join(os.fsencode(course.root), b"submitted", b"\xff\xfe", os.fsencode(LAB))
     os.makedirs(odd)
-    # Where nothing confines them, two of these reach processes of ours.
-    ungraded = grade_all(course, "none")
+    return course
+
+
+UNREADABLE = dict.fromkeys(("aaf-long", "aag-many", "aah-time"), "unreadable")
+
+
+def test_no_submission_keeps_the_others_from_their_grades(crowd) -> None:
+    assert ungraded_of(crowd) == UNREADABLE
+
+
+@pytest.mark.full("kills")
+def test_nor_does_one_that_kills_what_runs_it(crowd, pool) -> None:
+    """Where nothing confines them, these reach processes of ours."""
+    submit(crowd, "aaa-kills-the-pool", "import os, signal\nppid = os.getppid()\n" + KILL_GRANDPARENT + SOLUTION)
+    submit(crowd, "aae-kills-the-forkserver", "import os\nos.kill(os.getppid(), 9)\n" + SOLUTION)
+    killers = dict.fromkeys(("aaa-kills-the-pool", "aae-kills-the-forkserver"), "suspected")
+    assert ungraded_of(crowd, "none") == UNREADABLE | killers
+
+
+def ungraded_of(course: Course, isolation: str = "auto") -> dict[str, str]:
+    """Who of the crowd has no grade, and why; those who should have one have it."""
+    ungraded = grade_all(course, isolation)
     assert check_points(course, "honest") == check_points(course, "zoe") == 1
     assert check_points(course, "aab-huge") == 0
     assert check_points(course, "aad-surrogate") == 1
     assert ungraded.pop("\udcff\udcfe") == "unreadable"
     assert ungraded.pop("aac-deep", "unreadable") == "unreadable"
-    assert ungraded == {
-        "aaa-kills-the-pool": "suspected",
-        "aae-kills-the-forkserver": "suspected",
-        "aaf-long": "unreadable",
-        "aag-many": "unreadable",
-        "aah-time": "unreadable",
-    }
     assert "no date" in read_ungraded(course, LAB)["aah-time"]["reason"]
+    return ungraded
 
 
 KILL_GRANDPARENT = """
