@@ -126,17 +126,37 @@ class Tolerance:
 EXACT = Tolerance()
 
 
+CANNOT_TELL = object()
+"""What `Hint.when` returns of a run that would look the same with and without the mistake."""
+
+
 @dataclass(frozen=True)
 class Hint:
-    """A diagnosis: where `when(run)` holds for a wrong value, `text` names the likely mistake.
+    """A diagnosis of wrong values: the likely mistake in words, and the runs that bear it out.
 
-    `when` may raise or return a tensor; the first hint that holds is shown, an exception counts as no.
+                Hint(lambda run: torch.equal(run.got["out"], run.tree["x"] ** 2), "This is the square: the product is `*`.")
 
-        Hint(lambda run: run.got["out"].isnan().any(), "exp overflowed: subtract the row's maximum first.")
-    """
+        when: run -> whether the mistake explains this wrong value, or CANNOT_TELL; it may raise, which counts as no, or
+              return a tensor. One failing case that says no is enough for the hint not to be shown.
+        everywhere: whether the mistake shows in every case that it makes wrong. Where it is False, a failing case in which
+              `when` does not hold says nothing against the hint; the first failing case, which the student reads, still
+              has to bear it out.
+        """
 
     when: Callable[[CaseRun], Any]
     text: str
+    everywhere: bool = True
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Hints on mistakes that only the values tell apart, such as factors in a sum: where two of them with different
+    texts explain every failing case, nobody knows which it was, and neither is shown.
+
+        Rivals((Hint(is_twice, "Counted twice: ..."), Hint(is_per_layer, "Counted in every layer: ...")))
+    """
+
+    hints: tuple[Hint, ...]
 
 
 @dataclass(frozen=True)
@@ -171,6 +191,9 @@ class Oracle:
     judge:      properties of one run, run -> what is wrong, or None.
     judge_all:  properties of all runs together, [run] -> what is wrong, or None.
     tolerance:  one for all, or run -> one, or run -> a mapping from each top key of the tree to one.
+    diagnose:   from the specific hint to the general one; shown is the first that explains every failing case.
+    fact:       run -> what is off about a wrong value that no hint explains, in the exercise's units, or None.
+    axis:       what hidden cases have that the public ones do not, as told to whom only those fail.
     show:       (run, index) -> the input behind the first wrong element, in words, or None.
     score:      [run] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
     """
@@ -181,7 +204,9 @@ class Oracle:
     judge_all: tuple[Callable[[Sequence[CaseRun]], str | None], ...] = ()
     tolerance: Tolerance | Callable[[CaseRun], Tolerance | Mapping[str, Tolerance]] = EXACT
     budgets: tuple[Budget, ...] = ()
-    diagnose: tuple[Hint, ...] = ()
+    diagnose: tuple[Hint | Rivals, ...] = ()
+    fact: Callable[[CaseRun], str | None] | None = None
+    axis: str = "sizes, dtypes and special values that the public cases do not have"
     show: Callable[[CaseRun, tuple[int, ...] | None], str | None] | None = None
     score: Callable[[Sequence[CaseRun]], float] | None = None
 

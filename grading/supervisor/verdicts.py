@@ -36,8 +36,6 @@ from labkit.observe import make_inputs, public_seed
 from labkit.oracles import oracle_of
 from labkit.spec import STUB_MESSAGE, CaseRun, Exercise, MiB, Observation, Trouble
 
-HIDDEN_HINT = "Think of sizes, dtypes and special values that the public cases do not have."
-
 
 def grade_job(sandbox: Sandbox, job: Job) -> SubmissionResult:
     """Run and judge a job. Raises InfrastructureFault when the trouble is ours: then there is no result.
@@ -185,7 +183,7 @@ def _judge_hidden(exercise: Exercise, unseen: Transcript, cases: CaseSet) -> Ver
     if verdict.score > 0:
         return verdict
     headline = f"{exercise.id}: the public cases pass, but not every hidden one does."
-    return replace(verdict, headline=headline, hint=verdict.hint or HIDDEN_HINT)
+    return replace(verdict, headline=headline, hint=verdict.hint or f"Think of {oracle.axis}.")
 
 
 def _rerun(

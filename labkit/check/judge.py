@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
+from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
 from labkit.compare import Mismatch, compare
 from labkit.spec import Budget, Case, CaseRun, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
-from labkit.tree import Opaque, leaves, plain
+from labkit.tree import plain
 from labkit.units import in_unit
 
-MOST_TO_DIAGNOSE = 2**20
-"""The elements that a wrong result may have and still be looked at, where no right one tells what is reasonable."""
 _LIMITS = {"wall": "limit", "cpu": "limit", "memory": "limit", "died": "limit"}
 _GENERIC_HINTS = {
     "wall": "Look for a loop that never ends, or for work that grows too fast with the size of the input.",
@@ -60,21 +59,22 @@ def judge(
     if not failures and n_passed == n_cases:
         for holds in oracle.judge_all:
             if problem := _problem(holds, runs):
-                hint = getattr(holds, "hint", None) or _diagnosis(oracle, runs)
+                hint = getattr(holds, "hint", None) or first_hint(oracle, runs)
                 failures.append(_Failure("failed", (("problem", problem),), hint))
                 break
     if not failures and n_passed < n_cases:
         failures.append(_Failure("failed", (("problem", "not every case was run"),), None))
     budgets = _tightest(oracle, runs)
     if failures:
-        first = failures[0]
+        first, hint = failures[0], _hint(oracle, failures)
+        note = fact(oracle, first.wrong) if first.wrong and not hint else None
         return Verdict(
             exercise.id,
             first.outcome,
             0.0,
             _headline(exercise, first, n_passed, n_cases),
-            first.rows,
-            first.hint,
+            (*first.rows, ("note", note)) if note else first.rows,
+            hint,
             budgets,
             n_passed,
             n_cases,
@@ -86,7 +86,7 @@ def judge(
         return Verdict(exercise.id, "passed", score, headline, (), None, budgets, n_passed, n_cases)
     outcome: Outcome = "partial" if score > 0 else "failed"
     headline = f"{exercise.id}: {cases}, but there is more to gain: {score * exercise.points:g} of {_points(exercise)}."
-    hint = _diagnosis(oracle, runs)
+    hint = first_hint(oracle, runs)
     return Verdict(exercise.id, outcome, score, headline, (), hint, budgets, n_passed, n_cases)
 
 
@@ -99,9 +99,24 @@ def _score(oracle: Oracle, runs: Sequence[CaseRun]) -> float:
     return 0.0 if math.isnan(score) else min(max(score, 0.0), 1.0)
 
 
+@dataclass(frozen=True)
 class _Failure:
-    def __init__(self, outcome: Outcome, rows: tuple[tuple[str, str], ...], hint: str | None) -> None:
-        self.outcome, self.rows, self.hint = outcome, rows, hint
+    """Why a case does not pass.
+
+    hint: what is said where nothing says more. wrong: the run whose value is to be explained, which `hint` does not.
+    """
+
+    outcome: Outcome
+    rows: tuple[tuple[str, str], ...]
+    hint: str | None
+    wrong: CaseRun | None = None
+
+
+def _hint(oracle: Oracle, failures: Sequence[_Failure]) -> str | None:
+    """What explains every failing case, or else what the first of them says of itself."""
+    if failures[0].wrong is None:
+        return failures[0].hint
+    return explanation(oracle, [failure.wrong for failure in failures if failure.wrong]) or failures[0].hint
 
 
 def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
@@ -110,12 +125,12 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
     case_row = (("case", describe(run.case)),) if fields(run.case) else ()
     mismatch = mismatch_of(oracle, run)
     if mismatch:
-        hint = _specific_hint(oracle, run) or _generic_hint(mismatch, run.got)
-        return _Failure("failed", case_row + _shown(oracle, run, mismatch) + _mismatch_rows(mismatch), hint)
+        rows = case_row + _shown(oracle, run, mismatch) + _mismatch_rows(mismatch)
+        return _Failure("failed", rows, hint_on_form(mismatch, run.got), run)
     for holds in oracle.judge:
         if problem := _problem(holds, run):
-            hint = getattr(holds, "hint", None) or _specific_hint(oracle, run)
-            return _Failure("failed", (*case_row, ("problem", problem)), hint)
+            hint = getattr(holds, "hint", None)
+            return _Failure("failed", (*case_row, ("problem", problem)), hint, None if hint else run)
     for budget in oracle.budgets:
         measured, limit = run.measured.get(budget.name), _limit(budget, run)
         if measured is None:
@@ -128,7 +143,7 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
                 ("at least" if budget.at_least else "budget", in_unit(limit, budget.unit)),
                 *(("held", text) for text in run.held.get(budget.name, ())),
             )
-            return _Failure("failed", rows, _specific_hint(oracle, run) or budget.hint)
+            return _Failure("failed", rows, budget.hint, run)
     return None
 
 
@@ -219,43 +234,6 @@ def mismatch_of(oracle: Oracle, run: CaseRun) -> Mismatch | None:
     if not isinstance(tolerance, Tolerance):
         tolerance = tolerance(run)
     return compare(run.expected, run.got, tolerance)
-
-
-def _diagnosis(oracle: Oracle, runs: Sequence[CaseRun]) -> str | None:
-    return next((hint for run in runs if (hint := _specific_hint(oracle, run))), None)
-
-
-def _specific_hint(oracle: Oracle, run: CaseRun) -> str | None:
-    most = MOST_TO_DIAGNOSE if run.expect is None else 4 * _n_elements(run.expected) + 1000
-    if _n_elements(run.got) > most:
-        # Broadcast against what it should have been, it could take all memory.
-        return None
-    for hint in oracle.diagnose:
-        try:
-            # A hint probes a value that is wrong in unknown ways; what it cannot read, it does not explain.
-            if bool(hint.when(run)):
-                return hint.text
-        except Exception:
-            continue
-    return None
-
-
-def _n_elements(tree: Tree) -> int:
-    return sum(leaf.numel() if hasattr(leaf, "numel") else 1 for _, leaf in leaves(tree))
-
-
-def _generic_hint(found: Mismatch, got: Tree) -> str | None:
-    if found.kind == "type" and found.got == "None":
-        return "The function returned None: is a `return` missing?"
-    if found.kind == "type" and any(isinstance(leaf, Opaque) for _, leaf in leaves(got)):
-        return "Return plain PyTorch tensors and Python numbers."
-    if found.kind == "dtype":
-        return f"The result should be {found.expected}: convert it at the end, or choose the dtype where it is made."
-    if found.got == "nan" and found.expected != "nan":
-        return "NaN where a number belongs: look for 0/0, inf - inf, or an overflow on the way."
-    if found.got in ("inf", "-inf") and "inf" not in found.expected:
-        return "Infinity where a number belongs: something overflowed on the way."
-    return None
 
 
 def _tightest(oracle: Oracle, runs: Sequence[CaseRun]) -> tuple[tuple[str, float, float, str], ...]:

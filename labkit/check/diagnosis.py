@@ -1,0 +1,97 @@
+"""The hint that a wrong answer gets: a mistake that every failing case bears out.
+
+One case is easily explained by accident. A hint is therefore believed only where it holds in the first failing case
+that it can tell anything about, and where no other failing case speaks against it (`Hint.when`). The order of an
+oracle's hints says which of them is the more specific one. Where none explains the answer, the oracle's `fact` says
+how far off it is. Nothing is judged here: that an answer is wrong has been found out by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from labkit.compare import Mismatch
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Rivals, Tree
+from labkit.tree import Opaque, leaves
+
+MOST_TO_DIAGNOSE = 2**20
+"""The elements that a wrong result may have and still be looked at, where no right one tells what is reasonable."""
+
+
+def explanation(oracle: Oracle, failing: Sequence[CaseRun]) -> str | None:
+    """The first of the oracle's hints that explains the failing cases, in their order; None where none does.
+
+    Of `Rivals` the one that explains them, if it is the only one.
+    """
+    if not failing or not _is_readable(failing[0]):
+        return None
+    readable = [run for run in failing if _is_readable(run)]
+    for entry in oracle.diagnose:
+        hints = entry.hints if isinstance(entry, Rivals) else (entry,)
+        texts = {hint.text for hint in hints if _explains(hint, readable)}
+        if len(texts) == 1:
+            return texts.pop()
+    return None
+
+
+def first_hint(oracle: Oracle, runs: Sequence[CaseRun]) -> str | None:
+    """The first hint that holds in any of the runs, for what is wrong with all of them together."""
+    return next((text for run in runs if (text := explanation(oracle, [run]))), None)
+
+
+def fact(oracle: Oracle, run: CaseRun) -> str | None:
+    """What the oracle can say of a wrong value that no hint explains, such as by how much it is off."""
+    if oracle.fact is None or not _is_readable(run):
+        return None
+    try:
+        return oracle.fact(run)
+    except Exception:
+        # As for a hint: what came back may be of any kind.
+        return None
+
+
+def _explains(hint: Hint, failing: Sequence[CaseRun]) -> bool:
+    """Asked case by case, and no further than the answer is known: most hints do not hold in the first."""
+    holds = False
+    for run in failing:
+        said = _holds(hint, run)
+        if said is CANNOT_TELL:
+            continue
+        if not said or not hint.everywhere:
+            return bool(said)
+        holds = True
+    return holds
+
+
+def _holds(hint: Hint, run: CaseRun) -> object:
+    try:
+        # A hint probes a value that is wrong in unknown ways; what it cannot read, it does not explain.
+        said = hint.when(run)
+        return said if said is CANNOT_TELL else bool(said)
+    except Exception:
+        return False
+
+
+def _is_readable(run: CaseRun) -> bool:
+    """Whether the result is of a size to work with: broadcast against the right one, it could take all memory."""
+    most = MOST_TO_DIAGNOSE if run.expect is None else 4 * _n_elements(run.expected) + 1000
+    return _n_elements(run.got) <= most
+
+
+def _n_elements(tree: Tree) -> int:
+    return sum(leaf.numel() if hasattr(leaf, "numel") else 1 for _, leaf in leaves(tree))
+
+
+def hint_on_form(found: Mismatch, got: Tree) -> str | None:
+    """What the kind of a mismatch alone says, in any exercise."""
+    if found.kind == "type" and found.got == "None":
+        return "The function returned None: is a `return` missing?"
+    if found.kind == "type" and any(isinstance(leaf, Opaque) for _, leaf in leaves(got)):
+        return "Return plain PyTorch tensors and Python numbers."
+    if found.kind == "dtype":
+        return f"The result should be {found.expected}: convert it at the end, or choose the dtype where it is made."
+    if found.got == "nan" and found.expected != "nan":
+        return "NaN where a number belongs: look for 0/0, inf - inf, or an overflow on the way."
+    if found.got in ("inf", "-inf") and "inf" not in found.expected:
+        return "Infinity where a number belongs: something overflowed on the way."
+    return None
