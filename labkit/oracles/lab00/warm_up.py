@@ -121,6 +121,7 @@ WARM_UP = Oracle(
             lambda run: (run.got["out"] > 0)[_true_rms(run.tree["x"], run.case.dim) == 0].any(),
             "Zeros have the root-mean-square 0, and a number above it came back. Add nothing under the root, and hold "
             "nothing above a least value.",
+            everywhere=False,
         ),
         Hint(
             _equals(lambda x, dim: x.square().mean(dim)),
@@ -146,6 +147,7 @@ WARM_UP = Oracle(
         Hint(
             _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(x.shape[dim] - 1)),
             "The sum of the squares was divided by n - 1, as for a variance: a mean divides by n.",
+            everywhere=False,
         ),
         Hint(
             _divided_by_another_axis,

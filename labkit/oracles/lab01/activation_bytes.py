@@ -6,11 +6,13 @@ import functools
 import itertools
 import math
 import operator
+from collections.abc import Callable
 from dataclasses import replace
 
 from labkit.exercises.lab01.activation_bytes import Forward
 from labkit.exercises.lab01.llama import kept_bytes
-from labkit.spec import Hint, Oracle, Tolerance
+from labkit.oracles.hints import once
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 RTOL = 0.02
 """What the sum may be off, so that single numbers a row (statistics of norms and softmax) may be left out."""
@@ -137,17 +139,35 @@ def sums_without(case: Forward, parts: tuple[int, ...]) -> dict[str, list[float]
     }
 
 
-def mistake_in(case: Forward, found: float) -> str | None:
-    """The mistake that leads to this sum; None where there is none, or where two lead there."""
+def mistakes_in(case: Forward, found: float) -> list[str]:
+    """The mistakes that lead to this sum: none, one, or several that cannot be told apart by it."""
     for left_out in (ALL_OR_NOTHING, SOME):
         distances = {
             mistake: min((abs(found - n) for n in sums), default=math.inf)
             for mistake, sums in wrong_sums(case, left_out).items()
         }
-        closest, second = sorted(distances, key=lambda mistake: distances[mistake])[:2]
-        if distances[closest] <= NEAR * max(found, measured(case)):
-            return closest if 2 * distances[closest] < distances[second] else None
-    return None
+        near = [mistake for mistake, n in distances.items() if n <= NEAR * max(found, measured(case))]
+        if near:
+            closest = min(distances.values())
+            return [mistake for mistake in near if distances[mistake] <= 2 * closest]
+    return []
+
+
+@once
+def mistakes_of(run: CaseRun[Forward]) -> list[str]:
+    return mistakes_in(run.case, float(run.got["out"]))
+
+
+def leads_to(mistake: str) -> Callable[[CaseRun[Forward]], object]:
+    """A diagnosis: this mistake alone explains the sum, and where another does so as well, nobody can tell."""
+
+    def when(run: CaseRun[Forward]) -> object:
+        found = mistakes_of(run)
+        if len(found) > 1 and mistake in found:
+            return CANNOT_TELL
+        return found == [mistake]
+
+    return when
 
 
 ONE_SEQUENCE = "One sequence's worth: every activation has a row for each of the batch_size x seq_len tokens."
@@ -230,13 +250,23 @@ MISTAKES = (
     *(FUSED_SCORES, MEGATRON, NO_LOGITS, LOGITS, LOSS_PER_LAYER, REPEATED, NOT_REPEATED, ROTATED, KEPT_TWICE, MLP),
     *(HEAD_DIM, ATTENDED, TWICE, LAST_NORM, NORMS, DTYPE),
 )
+NOT_ALWAYS_TOLD = (NO_LOGITS, DTYPE)
+"""Mistakes that, beside left-out small parts, may lead to a sum that none of those above does."""
+
+
+def off_by(run: CaseRun[Forward]) -> str:
+    """What the sum is off, in the unit that one counts in."""
+    each = (float(run.got["out"]) - measured(run.case)) / rows(run.case)
+    return f"{abs(each):,.0f} bytes too {'many' if each > 0 else 'few'} per token and layer"
+
 
 ACTIVATION_BYTES = Oracle(
     id="01-activation-bytes",
     expect=lambda run: {"out": measured(run.case)},
     tolerance=Tolerance(rtol=RTOL),
+    fact=off_by,
     diagnose=(
-        *(Hint(lambda run, text=text: mistake_in(run.case, float(run.got["out"])) == text, text) for text in MISTAKES),
+        *(Hint(leads_to(mistake), mistake, everywhere=mistake not in NOT_ALWAYS_TOLD) for mistake in MISTAKES),
         Hint(
             lambda run: float(run.got["out"]) < measured(run.case),
             "Something that is kept is not in the sum. Go through a layer in order and ask of each operation what its "

@@ -164,6 +164,7 @@ ARITHMETIC_INTENSITY = Oracle(
         Hint(
             cost(lambda args, right, got: near(got[0], right[0]) and got[1] in fixed_itemsizes(args, right[1]), "add"),
             "The bytes of a number are fixed in your answer: `itemsize` says how many there are.",
+            everywhere=False,
         ),
         Hint(
             cost(lambda args, right, got: near(got[0], args[4] * right[0])),
@@ -180,6 +181,7 @@ ARITHMETIC_INTENSITY = Oracle(
         Hint(
             cost(lambda args, right, got: near(got[1], right[1] - written(args)), "add"),
             "Two tensors out of three. An addition reads both of its operands and writes the sum.",
+            everywhere=False,
         ),
         Hint(
             cost(lambda args, right, got: near(got[1], right[1] - written(args))),

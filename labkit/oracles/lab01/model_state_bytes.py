@@ -105,6 +105,7 @@ MODEL_STATE_BYTES = Oracle(
                 lambda case, true, found: case.optimizer == "adamw" and found == true["optimizer"] + true["master"],
             ),
             'The master copy has a key of its own: "optimizer" is what the optimizer remembers from step to step.',
+            everywhere=False,
         ),
         Hint(
             part("master", lambda case, true, found: found == 0),
@@ -181,6 +182,7 @@ MODEL_STATE_BYTES = Oracle(
                 ),
             ),
             "AdamW keeps two moments for every parameter, in the dtype of the weights that it updates.",
+            everywhere=False,
         ),
         Hint(
             part("optimizer", lambda case, true, found: case.optimizer in ("sgd", "momentum")),

@@ -209,6 +209,7 @@ SCALING_LAW = Oracle(
             best_for_an_exponent_that_is_off,
             "A and E are the best for your α, but a larger or smaller α meets the table better. Exponents lie between "
             "0.05 and 2.5: does the search reach that far?",
+            everywhere=False,
         ),
         Hint(
             line_for_this_irreducible,

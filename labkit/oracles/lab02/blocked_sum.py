@@ -133,6 +133,7 @@ BLOCKED_SUM = Oracle(
         Hint(
             lambda run: run.got["out"].dtype == torch.float16 or run.got["out"].isinf().any(),
             "The sum was kept in float16, which ends at 65504 and has 11 bits: the accumulator must be float32.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.got["out"].shape == run.tree["x"].sum(run.case.dim, keepdim=True).shape,
@@ -180,6 +181,7 @@ BLOCKED_SUM = Oracle(
             as_many_as_chunks,
             "The loop takes far more turns than there are blocks: x.chunk(k, dim) cuts k chunks, while "
             "x.split(size, dim) cuts chunks of that size.",
+            everywhere=False,
         ),
     ),
 )

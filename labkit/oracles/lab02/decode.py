@@ -60,29 +60,35 @@ DECODE = Oracle(
         Hint(
             decoded(lambda d: d.wrong.any() and torch.equal(d.got.nan_to_num(), d.true.abs().nan_to_num())),
             "The signs are missing: the top bit of the pattern makes the value negative.",
+            everywhere=False,
         ),
         Hint(
             decoded(Decoded.sign_in_exponent),
             "Right for positive numbers, far too large for negative ones: after the shift the sign bit still stands "
             "above the exponent field. Keep only the bits of the field, with `&`.",
+            everywhere=False,
         ),
         Hint(
             decoded(lambda d: (2 * d.true == d.got)[d.normal].all() or (d.true == 2 * d.got)[d.normal].all()),
             "Every value is off by a factor of 2: the bias is off by one. The exponent field 011...1 stands for 2**0.",
+            everywhere=False,
         ),
         Hint(
             decoded(lambda d: d.only(d.subnormal) and (d.true == 2 * d.got)[d.subnormal].all()),
             "The subnormals are half of what they should be: they use the exponent of the smallest normal number, "
             "1 - bias, not 0 - bias.",
+            everywhere=False,
         ),
         Hint(
             decoded(lambda d: d.only(d.subnormal) and (d.got[d.wrong] == 0).all()),
             "The subnormals came back as zero: with an exponent field of 0 the mantissa bits still count.",
+            everywhere=False,
         ),
         Hint(
             decoded(lambda d: d.only(d.subnormal | d.zero)),
             "The patterns with an exponent field of 0 are wrong: they are zero and the subnormals, which have no "
             "implicit leading 1.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.case.finite_only and run.got["out"].isinf().any(),
@@ -93,19 +99,23 @@ DECODE = Oracle(
             decoded(lambda d: d.case.finite_only and d.only(d.normal) and d.got[d.wrong].isnan().all()),
             "NaN for ordinary numbers: with finite_only the highest exponent holds numbers too, and only the pattern "
             "with all ones is NaN.",
+            everywhere=False,
         ),
         Hint(
             decoded(lambda d: d.case.finite_only and d.only(d.true.isnan())),
             "With finite_only the pattern with all ones is NaN, not the next number.",
+            everywhere=False,
         ),
         Hint(
             decoded(lambda d: d.only(~d.true.isfinite()) and d.got[d.wrong].isfinite().all()),
             "An exponent field of all ones is not one more power of two: it means infinity (mantissa 0) or NaN.",
+            everywhere=False,
         ),
         Hint(
             decoded(lambda d: d.only(~d.true.isfinite())),
             "Infinity and NaN are mixed up: with an exponent of all ones, mantissa 0 is infinity with the sign of the "
             "pattern, anything else is NaN.",
+            everywhere=False,
         ),
         Hint(
             lambda run: (
@@ -114,6 +124,7 @@ DECODE = Oracle(
             ),
             "-0.0 and 0.0 compare as equal but are two patterns: 1 / -0.0 is -inf. Multiply by the sign at the very "
             "end, in floating point.",
+            everywhere=False,
         ),
     ),
     show=lambda run, index: f"pattern {fields(int(run.tree['bits'][index]), run.case)}" if index else None,

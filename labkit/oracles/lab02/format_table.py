@@ -34,11 +34,13 @@ FORMAT_TABLE = Oracle(
             limit(lambda case, true, got: got["eps"] == true["eps"] / 2),
             "eps is the gap between 1 and the next larger number; half of it, the largest relative rounding error, is "
             "the unit roundoff.",
+            everywhere=False,
         ),
         Hint(
             limit(lambda case, true, got: got["eps"] == true["eps"] * 2),
             "eps is one bit too wide: the implicit leading 1 is not among the mantissa bits, so the last of them is "
             "worth 2**-mantissa_bits at 1.0.",
+            everywhere=False,
         ),
         Hint(
             limit(
@@ -48,6 +50,7 @@ FORMAT_TABLE = Oracle(
                 )
             ),
             "The bias is off by one, which moves both ends of the range: it is 2**(exponent_bits - 1) - 1.",
+            everywhere=False,
         ),
         Hint(
             limit(
@@ -58,26 +61,32 @@ FORMAT_TABLE = Oracle(
             ),
             "The largest number has all mantissa bits set, or with finite_only all but the last: it is almost twice "
             "its power of two.",
+            everywhere=False,
         ),
         Hint(
             limit(lambda case, true, got: case.finite_only and got["max"] < true["max"]),
             "With finite_only the highest exponent holds numbers too; only its last pattern is taken, by NaN.",
+            everywhere=False,
         ),
         Hint(
             limit(lambda case, true, got: case.finite_only and true["max"] < got["max"] < 1.5 * true["max"]),
             "The pattern with all ones is NaN: the largest number is one pattern below it.",
+            everywhere=False,
         ),
         Hint(
             limit(lambda case, true, got: not case.finite_only and got["max"] > 1.5 * true["max"]),
             "The exponent of all ones is kept for infinity and NaN: the largest number has the exponent below it.",
+            everywhere=False,
         ),
         Hint(
             limit(lambda case, true, got: off_by_two("smallest_normal", true, got)),
             "The smallest normal number has an exponent field of 1 (field 0 belongs to the subnormals): 2**(1 - bias).",
+            everywhere=False,
         ),
         Hint(
             limit(lambda case, true, got: got["smallest_subnormal"] == true["smallest_normal"]),
             "The smallest subnormal is the pattern 0...01: the last mantissa bit alone.",
+            everywhere=False,
         ),
         Hint(
             limit(
@@ -86,6 +95,7 @@ FORMAT_TABLE = Oracle(
                 )
             ),
             "The subnormals divide the gap from 0 to the smallest normal number into 2**mantissa_bits equal steps.",
+            everywhere=False,
         ),
     ),
 )

@@ -142,6 +142,7 @@ INT8_QUANTIZE = Oracle(
             attempt(lambda a: not a.symmetric and a.one_sided and a.step_is(a.x.amax() - a.x.amin(), 255)),
             "All values lie on one side of zero: extend the range so that it includes 0, or the zero point does not "
             "fit into the codes.",
+            everywhere=False,
         ),
         Hint(
             attempt(lambda a: not a.symmetric and a.step_is(torch.maximum(-a.low, a.high), 127)),
@@ -201,6 +202,7 @@ INT8_QUANTIZE = Oracle(
         Hint(
             attempt(lambda a: 0.75 < a.error.max() < 1.01 and a.codes_cut()),
             "Errors of up to a whole step: a cast to int8 cuts the fraction off. Round to the nearest code first.",
+            everywhere=False,
         ),
     ),
 )

@@ -124,38 +124,46 @@ MERGE_SMALLEST = Oracle(
             merged(lambda values, out: out == from_the_front(values), "orders"),
             "The list was taken to be sorted, and it is not: the first two are not the two smallest until it has been "
             "put in order once.",
+            everywhere=False,
         ),
         Hint(
             merged(lambda values, out: out == from_the_back(values), "orders"),
             "The two largest were merged each turn, not the two smallest.",
+            everywhere=False,
         ),
         Hint(
             merged(lambda values, out: out == reduce(add, sorted(values)), "orders"),
             "The values were sorted once and added in a row. The sum of two must go back among the rest, where others "
             "may be smaller than it.",
+            everywhere=False,
         ),
         Hint(
             merged(lambda values, out: out == reduce(add, values), "orders"),
             "The values were added in the order in which they came. Each turn takes the two smallest of what is left.",
+            everywhere=False,
         ),
         Hint(
             merged(lambda values, out: out in without_heapify(values), "heaps"),
             "heapq was used on a list that is no heap yet: its functions take the order for granted. Put the list in "
             "order once before the loop.",
+            everywhere=False,
         ),
         Hint(
             merged(lambda values, out: out in never_shorter(values), "orders"),
             "Each turn must leave one entry less. heapreplace takes the smallest away and puts the sum in, so the "
             "second smallest has to be popped before; h[1] need not be the second smallest either.",
+            everywhere=False,
         ),
         Hint(
             merged(lambda values, out: out == math.fsum(values), "heaps"),
             "This is the exact sum, rounded once: not what this order of additions gives. Each sum of two has to be "
             "rounded to a float as it is made.",
+            everywhere=False,
         ),
         Hint(
             merged(lambda values, out: out == merge_by_definition(in_float32(values)), "orders"),
             "The values lost digits on the way, as in float32: stay with Python's floats, which have 53 bits.",
+            everywhere=False,
         ),
         Hint(
             apart(0, 1e-12),
@@ -165,6 +173,7 @@ MERGE_SMALLEST = Oracle(
         Hint(
             apart(1e-4, math.inf),
             "Values were lost, or counted twice: each turn takes two away and puts their sum in, until one is left.",
+            everywhere=False,
         ),
     ),
     show=show_values,

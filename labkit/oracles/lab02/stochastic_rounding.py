@@ -256,6 +256,7 @@ STOCHASTIC_ROUNDING = Oracle(
             found("narrow"),
             "The noise is too narrow: values low in a step never reach the next one. It must be uniform over exactly "
             "one bfloat16 step, which is 2**16 float32 steps.",
+            everywhere=False,
         ),
         Hint(
             found("exact"),

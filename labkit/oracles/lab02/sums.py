@@ -190,6 +190,7 @@ SUMS = Oracle(
                 wrong_sum(name, too_narrow),
                 f"{name} adds in a narrower format than this float64 x has. The accumulator must have x.dtype: "
                 "torch.zeros(()) is float32, and total += value keeps it so.",
+                everywhere=False,
             )
             for name in SUM_NAMES
         ),
@@ -202,11 +203,13 @@ SUMS = Oracle(
             wrong_sum("naive_sum", lambda case, x, total: total.dtype == x.dtype and total == in_order(x.flip(0))),
             "naive_sum adds in a wider format than x has, or from the last element to the first: here both give this "
             "value. The accumulator must have x.dtype, and the first element comes first.",
+            everywhere=False,
         ),
         *(
             Hint(
                 wrong_sum(name, lambda case, x, total, order=order: total in all_but_one(order(x))),
                 f"{name} leaves the first element out, or the last: range(a, b) ends at b - 1.",
+                everywhere=False,
             )
             for name, order in (("naive_sum", lambda x: x), ("sorted_sum", by_size))
         ),
@@ -220,6 +223,7 @@ SUMS = Oracle(
                 wrong_sum(name, too_good),
                 f"{name} adds in a wider format than x has. Every accumulator must have x.dtype as well, rounded after "
                 "each addition: Python floats are float64, torch.zeros(()) is float32.",
+                everywhere=False,
             )
             for name in SUM_NAMES
         ),
@@ -244,6 +248,7 @@ SUMS = Oracle(
             wrong_sum("pairwise_sum", lambda case, x, total: total == NEVER_ENDS),
             "pairwise_sum called itself until Python gave up. A single element needs no splitting: return it. And "
             "split in two halves, so that the depth is log2(n) and not n.",
+            everywhere=False,
         ),
         Hint(
             wrong_sum("pairwise_sum", lambda case, x, total: total == in_order(x)),
@@ -259,12 +264,14 @@ SUMS = Oracle(
             wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x) and case.kind in ("levels", "huge")),
             "This is Kahan's sum: it recovers what the new term lost, but here the new term is larger and the running "
             "sum loses its low bits. Compare the magnitudes, and let the two swap roles.",
+            everywhere=False,
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x) and case.kind != "opposite"),
             "This is the naive sum: the correction was always 0, or was never added, or only the last one was kept. "
             "What is lost is (larger - t) + smaller with t = s + v rounded; in any order that cancels on paper, such "
             "as (s + v) - t, it is 0.",
+            everywhere=False,
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total == 2 * in_order(x)),
@@ -275,6 +282,7 @@ SUMS = Oracle(
             wrong_sum("neumaier_sum", wrong_way),
             "The correction has the wrong sign: it doubles the error. What was lost is (larger - t) + smaller, and it "
             "is added.",
+            everywhere=False,
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total.shape == ()),

@@ -138,6 +138,7 @@ AUTOCAST_DTYPES = Oracle(
             culprit(lambda c: c.rule == HIGH and c.said == c.by_cpu == c.low),
             "That is the CPU's list. On CUDA softmax, norms, sums, powers and losses are computed in float32 and "
             "return float32.",
+            everywhere=False,
         ),
         Hint(
             culprit(lambda c: c.rule == HIGH),
@@ -155,6 +156,7 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: {"float16", "bfloat16"} == set(c.inputs)),
             "Neither float16 nor bfloat16 holds the other's values: the promotion of the two is float32.",
+            everywhere=False,
         ),
         Hint(
             culprit(lambda c: c.op.function in ("mean", "amax", "sqrt") and c.said == "float32"),
@@ -163,6 +165,7 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: len(set(c.inputs)) > 1),
             "With inputs of different dtypes the widest one wins: float32 with float16 gives float32.",
+            everywhere=False,
         ),
         Hint(
             culprit(lambda c: c.rule == REST),

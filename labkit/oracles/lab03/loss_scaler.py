@@ -148,15 +148,18 @@ LOSS_SCALER = Oracle(
             trace(lambda t: t.still_scaled(0).all()),
             "The gradients reached the optimizer still scaled: divide them in place (div_), in step unless unscale_ "
             "already has.",
+            everywhere=False,
         ),
         Hint(
             trace(lambda t: t.first == 0 and not t.skipped[0] and not t.moved(0)),
             "The optimizer does not step although all gradients are finite: step unscales by itself where unscale_ was "
             "not called, and goes on.",
+            everywhere=False,
         ),
         Hint(
             trace(lambda t: t.first == 0 and not t.skipped[0] and t.times_too_large(0, t.case.init_scale**2).all()),
             "The gradients were multiplied by the scale once more: backward has done that, unscale_ divides.",
+            everywhere=False,
         ),
         Hint(
             trace(lambda t: t.case.n_param_groups > 1 and t.still_scaled(0).any()),
@@ -173,6 +176,7 @@ LOSS_SCALER = Oracle(
             ),
             "From the second step on the gradients are not divided: what unscale_ noted must be forgotten in update, "
             "and every step brings new tensors in p.grad.",
+            everywhere=False,
         ),
         Hint(
             trace(
@@ -200,6 +204,7 @@ LOSS_SCALER = Oracle(
             ),
             "After a step with unscale_ the next one leaves its gradients scaled: forget in update that they had been "
             "divided.",
+            everywhere=False,
         ),
         Hint(
             trace(
@@ -216,6 +221,7 @@ LOSS_SCALER = Oracle(
             trace(lambda t: t.first % 2 and not any(t.skipped[: t.first + 1]) and t.scale_change(t.first) < 1),
             "A clean step was skipped: float32 gradients may be larger than 65504 and are finite all the same. Only "
             "infinity and NaN count.",
+            everywhere=False,
         ),
         Hint(
             trace(
@@ -245,10 +251,12 @@ LOSS_SCALER = Oracle(
         Hint(
             trace(lambda t: t.skipped[t.first] and t.moved(t.first) and one_parameter_only(t)),
             "One bad gradient was seen and another was not: look at the gradients of every parameter, not of one.",
+            everywhere=False,
         ),
         Hint(
             trace(lambda t: skips_nan_only(t) and any(step < t.first for step in t.case.nan_in_steps)),
             "NaN is found and infinity is not: isnan misses it. isfinite sees both.",
+            everywhere=False,
         ),
         Hint(
             trace(lambda t: t.skipped[t.first] and t.moved(t.first)),
@@ -299,6 +307,7 @@ LOSS_SCALER = Oracle(
                 )
             ),
             "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
+            everywhere=False,
         ),
         Hint(
             trace(
@@ -314,10 +323,12 @@ LOSS_SCALER = Oracle(
             trace(lambda t: t.grows_every(t.case.growth_interval + 1) or t.grows_every(t.case.growth_interval - 1)),
             "Growth comes a step too late or too early: it belongs into the update of the clean step that makes the "
             "count reach growth_interval.",
+            everywhere=False,
         ),
         Hint(
             trace(lambda t: max(t.scales) == t.case.init_scale < max(t.right_scales)),
             "The scale never grows: multiply it by growth_factor after growth_interval clean steps in a row.",
+            everywhere=False,
         ),
         Hint(
             trace(

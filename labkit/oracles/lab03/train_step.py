@@ -229,11 +229,13 @@ TRAIN_STEP = Oracle(
         Hint(
             lambda run: run.case.scaled and 0.9 < loss_ratio(run) / run.case.init_scale < 1.1,
             "The loss that came back is the scaled one: use scaler.scale(loss) for backward only, and return the loss.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.case.scaled and 0.9 < loss_ratio(run) * run.case.init_scale < 1.1,
             "The loss that came back was divided by the scale, and it had never been multiplied by it: "
             "scaler.scale(loss) is a new tensor.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.got[SCALES]["after step 0"] < run.expected[SCALES]["after step 0"],
@@ -249,16 +251,19 @@ TRAIN_STEP = Oracle(
             as_if(clip_then_unscale),
             "Clipped first and unscaled afterwards: the scaled gradients have a norm far above max_norm, so that "
             "almost nothing is left. Call scaler.unscale_(optimizer) before clipping.",
+            everywhere=False,
         ),
         Hint(as_if(never_scaled, slack=5.0), NEVER_SCALED),
         Hint(as_if(never_scaled_clip_first, slack=5.0), NEVER_SCALED),
         Hint(
             as_if(never_unscaled),
             "The optimizer received gradients that are still scaled: scaler.unscale_ or scaler.step must divide them.",
+            everywhere=False,
         ),
         Hint(
             as_if(clear=False),
             "The gradients of earlier batches are still in there: call optimizer.zero_grad() in every step.",
+            everywhere=False,
         ),
         Hint(
             as_if(not_clipped),
@@ -281,6 +286,7 @@ TRAIN_STEP = Oracle(
         Hint(
             as_if(n_updates=2),
             "The optimizer stepped twice with the same gradients: scaler.step(optimizer) is the one step.",
+            everywhere=False,
         ),
         Hint(
             as_if(by_value),
@@ -290,6 +296,7 @@ TRAIN_STEP = Oracle(
             of_another_length,
             "The gradients have the right direction and the wrong length: where the square root of the sum of all "
             "squares is above max_norm, clipping makes it max_norm.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.case.scaled and run.got[SCALES] != run.expected[SCALES],

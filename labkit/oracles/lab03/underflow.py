@@ -129,6 +129,7 @@ UNDERFLOW = Oracle(
         Hint(
             lambda run: any(value > 1 for value in run.got["fraction_to_zero"].values()),
             "A fraction lies between 0 and 1: divide the gradients that are lost by all of them, counts.sum().",
+            everywhere=False,
         ),
         Hint(
             fractions_are(lambda tree, scale: to_zero(tree, 1 / scale)),
@@ -172,6 +173,7 @@ UNDERFLOW = Oracle(
             lambda run: run.got["largest_safe_scale"] > safe_scale(run.tree),
             "The large tail overflows: with this scale its gradients become infinite. The largest gradient decides "
             "what is safe, not the smallest.",
+            everywhere=False,
         ),
         Hint(
             lambda run: 0 < run.got["largest_safe_scale"] < safe_scale(run.tree),

@@ -140,6 +140,7 @@ CHECKPOINT = Oracle(
             other_loss,
             "The result of the forward pass is not fn's own. Do not seed or change anything before it, and leave the "
             "generator where fn leaves it.",
+            everywhere=False,
         ),
         Hint(
             lambda run: missing(run.got, ("x", "gate")),

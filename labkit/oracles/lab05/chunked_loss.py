@@ -208,10 +208,12 @@ CHUNKED_LOSS = Oracle(
             loss_like(mean_of_means),
             "That is the mean of the chunks' means, in which a token of a chunk with few labels weighs more. Add sums, "
             "and divide once by the number of labels that count.",
+            everywhere=False,
         ),
         Hint(
             loss_like(lambda run: losses(run).mean()),
             "The sum was divided by the number of all tokens: only those count whose label is not ignore_index.",
+            everywhere=False,
         ),
         Hint(
             loss_like(mean_of_full_chunks),

@@ -168,6 +168,7 @@ FIND_THE_LEAK = Oracle(
             "The validation losses still hold their graphs, and with them every activation of the validation pass: run "
             "it under torch.no_grad(), and keep loss.item(). gc.collect() and empty_cache() free only what nothing "
             "refers to.",
+            everywhere=False,
         ),
         Hint(
             lambda run: grows(run.case, run.got["training_bytes"]),

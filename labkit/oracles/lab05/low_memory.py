@@ -114,6 +114,7 @@ LOW_MEMORY = Oracle(
         Hint(
             lambda run: without_gradients(run.got) == [0] and run.case.n_layers > 1,
             "The first layer was never differentiated, so the gradient is that by its output: count down to it, too.",
+            everywhere=False,
         ),
         Hint(
             lambda run: without_gradients(run.got) != [],
@@ -154,6 +155,7 @@ LOW_MEMORY = Oracle(
             without_the_gradient_from_above,
             "Each layer's backward pass began with ones: hand torch.autograd.backward the gradient that the layer "
             "behind has left in the .grad of its input.",
+            everywhere=False,
         ),
         Hint(
             second_call_only,

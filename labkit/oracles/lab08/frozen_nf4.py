@@ -138,6 +138,7 @@ FROZEN_NF4 = Oracle(
         Hint(
             lambda run: _one_square_layer(run.case) and near(run.got["y"], 2 * run.tree["x"] @ weight_of(run.tree)),
             "The weight is (n_out, n_in), as in nn.Linear: the forward pass is x @ weight.T.",
+            everywhere=False,
         ),
         Hint(
             lambda run: (
@@ -145,6 +146,7 @@ FROZEN_NF4 = Oracle(
             ),
             "The gradient went through the weight the wrong way round: y = x @ weight.T has the gradient "
             "grad_y @ weight.",
+            everywhere=False,
         ),
         Hint(
             lambda run: _only_the_gradient_is_wrong(run) and _takes_the_last_layers(run),
@@ -159,6 +161,7 @@ FROZEN_NF4 = Oracle(
             _rounded,
             "The gradient is nearly right, but rounded further than its dtype does. Unpack the weight again in "
             "grad_y.dtype, and keep no rounded copy of it.",
+            everywhere=False,
         ),
         Hint(
             lambda run: near(run.got["y"], run.expected["y"]) and run.got["unpacked_in"] != run.case.dtype,
@@ -169,11 +172,13 @@ FROZEN_NF4 = Oracle(
             lambda run: _keeps_more(run) > run.tree["x"].nbytes / 2 > run.case.n_layers * weight_bytes(run) / 2,
             "The input stays alive after the forward pass. It is needed for the gradient of the weight alone, and this "
             "weight has none.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.tree["x"].nbytes / 2 < run.case.n_layers * weight_bytes(run) / 2 < _keeps_more(run),
             "The weight in full precision stays alive after the forward pass. Keep the packed one and the scales, and "
             "unpack again in backward.",
+            everywhere=False,
         ),
     ),
 )

@@ -197,10 +197,12 @@ LORA_LINEAR = Oracle(
                 run.case.scale != 1 and run.case.alpha // run.case.rank != 1 and near(run.got["y"], _y_with(run, 1.0))
             ),
             "The forward pass forgets the scale: the update is alpha / rank times B A x.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.case.rank > 1 and near(run.got["y"], _y_with(run, run.case.alpha)),
             "The update is scaled by alpha alone; the scale is alpha / rank.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.case.alpha >= run.case.rank and near(run.got["y"], _y_with(run, 0)),
@@ -210,6 +212,7 @@ LORA_LINEAR = Oracle(
             _scaled_otherwise,
             "The update is scaled by another number than alpha / rank. Divide alpha by rank itself, with / and without "
             "a root, and multiply by the result once.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.case.dropout and not _right(run, run.got["y"]),

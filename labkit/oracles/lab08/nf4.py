@@ -291,6 +291,7 @@ NF4 = Oracle(
             reads(_largest_not_magnitude),
             "The scale of a block is not its largest magnitude: in blocks whose largest weight is negative, take "
             ".abs() before .amax().",
+            everywhere=False,
         ),
         Hint(
             reads(_only_the_last_weights),
@@ -310,6 +311,7 @@ NF4 = Oracle(
         Hint(
             lambda run: not run.case.double and _other_blocks(read(run)),
             f"The blocks are not of {BLOCK} weights in a row, in the order of w.flatten().",
+            everywhere=False,
         ),
         Hint(
             reads(
@@ -329,6 +331,7 @@ NF4 = Oracle(
         Hint(
             reads(_half_precision_scales),
             "The scales were rounded to 16 bits. Without double they are float32.",
+            everywhere=False,
         ),
         Hint(
             reads(_quantized_for_nothing),

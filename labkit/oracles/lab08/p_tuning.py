@@ -147,10 +147,10 @@ P_TUNING = Oracle(
             lambda run: close(run.got["prompt"], run.tree["encoder"]["embedding.weight"]),
             "The table itself came back: the network behind it was built, but never used.",
         ),
-        Hint(made_by(mlp(between=lambda x: x), "MLP"), BETWEEN),
-        Hint(made_by(mlp(between=torch.tanh), "MLP"), BETWEEN),
-        Hint(made_by(mlp(between=torch.nn.functional.gelu), "MLP"), BETWEEN),
-        Hint(made_by(mlp(after=torch.relu), "MLP"), BETWEEN),
+        Hint(made_by(mlp(between=lambda x: x), "MLP"), BETWEEN, everywhere=False),
+        Hint(made_by(mlp(between=torch.tanh), "MLP"), BETWEEN, everywhere=False),
+        Hint(made_by(mlp(between=torch.nn.functional.gelu), "MLP"), BETWEEN, everywhere=False),
+        Hint(made_by(mlp(after=torch.relu), "MLP"), BETWEEN, everywhere=False),
         Hint(
             made_by(alone, "LSTM"),
             "The LSTM took every position for a sequence of its own, so none knows of the others: set batch_first=True "

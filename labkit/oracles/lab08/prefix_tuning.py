@@ -191,11 +191,13 @@ PREFIX_TUNING = Oracle(
             ),
             "The prefix is as wide as if every query head had a key head of its own. The cache holds "
             "config.num_key_value_heads heads.",
+            everywhere=False,
         ),
         Hint(
             shape_of("embedding.weight", lambda case: [case.n_prompt, case.n_layers * 2 * case.hidden]),
             "The prefix is as wide as the hidden state. The cache holds config.num_key_value_heads heads of "
             "config.head_dim numbers.",
+            everywhere=False,
         ),
         Hint(
             lambda run: (
@@ -209,10 +211,12 @@ PREFIX_TUNING = Oracle(
         Hint(
             shape_of("embedding.weight", lambda case: [case.n_prompt, case.n_layers * case.kv_width]),
             "Half of the prefix is missing: a layer needs keys and values.",
+            everywhere=False,
         ),
         Hint(
             shape_of("embedding.weight", lambda case: [case.n_prompt, 2 * case.kv_width]),
             "There is a prefix for one layer only. Every layer has keys and values of its own.",
+            everywhere=False,
         ),
         Hint(
             shape_of("embedding.weight", lambda case: [case.n_prompt, case.hidden]),
@@ -249,6 +253,7 @@ PREFIX_TUNING = Oracle(
                 != cache_shape(run.case)
             ),
             "Heads and positions have changed places: keys and values are (batch, key heads, n_prompt, head_dim).",
+            everywhere=False,
         ),
         Hint(
             lambda run: (

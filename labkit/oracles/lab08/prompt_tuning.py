@@ -218,16 +218,18 @@ PROMPT_TUNING = Oracle(
             lambda run: run.got["loss"] is None,
             "No loss came back: hand the longer labels to the model, which computes it.",
         ),
-        Hint(loss_is(before_text("start")), COUNTED),
-        Hint(loss_is(before_text(0)), COUNTED),
+        Hint(loss_is(before_text("start")), COUNTED, everywhere=False),
+        Hint(loss_is(before_text(0)), COUNTED, everywhere=False),
         Hint(
             loss_is(without_first),
             "The first token of each text is missing from the loss. The last prompt position predicts it: count it.",
+            everywhere=False,
         ),
         Hint(
             loss_is(shifted_twice),
             "The labels were shifted twice: transformers compares position t with label t + 1 by itself. Give each "
             "position its own token as its label.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.got["grad"] is None or not run.got["grad"].any(),

@@ -92,8 +92,8 @@ GIVES_BACK = "empty_cache gives back, with a cudaFree each, the segments that ar
 BEST_FIT = "Of the free blocks that are large enough, the smallest is taken: the best fit."
 
 
-def by(rules: Sequence[str], text: str) -> tuple[Hint, ...]:
-    return tuple(Hint(follows(getattr(other_rules, name)), text) for name in rules)
+def by(rules: Sequence[str], text: str, everywhere: bool = True) -> tuple[Hint, ...]:
+    return tuple(Hint(follows(getattr(other_rules, name)), text, everywhere) for name in rules)
 
 
 def called_the_driver(event: str):
@@ -182,6 +182,7 @@ ALLOCATOR = Oracle(
             ["ExactSegments"],
             "From 1 MiB up to 10 MiB a request that finds no block asks the driver for a segment of 20 MiB, not of its "
             "own size.",
+            everywhere=False,
         ),
         *by(["UnroundedSegments"], "From 10 MiB on, a segment is the request rounded up to a multiple of 2 MiB."),
         # Up to the first wrong row, another fit may look as if the rest were at fault.
@@ -221,7 +222,7 @@ ALLOCATOR = Oracle(
         Hint(
             still_counts_freed, "A block that is freed no longer counts as allocated: all of its bytes are subtracted."
         ),
-        Hint(in_millions, "1 MiB is 2**20 = 1,048,576 bytes, not a million."),
+        Hint(in_millions, "1 MiB is 2**20 = 1,048,576 bytes, not a million.", everywhere=False),
         Hint(
             called_the_driver("free"),
             "free gives nothing back to the driver: the segment stays reserved for requests to come.",

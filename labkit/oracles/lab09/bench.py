@@ -109,6 +109,7 @@ BENCH = Oracle(
             ),
             "More than fn was timed: what overwrites the cache, and the loading of its code. It has to stand before "
             "the first mark.",
+            everywhere=False,
         ),
         Hint(
             spoilt_by_first_call,
@@ -119,6 +120,7 @@ BENCH = Oracle(
             lambda run: run.got["ms"] < 0.98 * true_ms(run.case) and near(run.got["ms"], warm_ms(run.case), 0.08),
             "The data was still in the cache from the call before. Write over a buffer of twice L2_cache_size bytes "
             "before each repeat.",
+            everywhere=False,
         ),
         Hint(
             lambda run: near(run.got["ms"], statistics.mean(logged_ms(run.case, True))),

@@ -185,6 +185,7 @@ HIDDEN_SYNCS = Oracle(
             lambda run: bool(run.got["weight"].isnan().any()),
             "NaN reached the weight. A factor cannot take it out, and a step with labels can have it too: choose with "
             "torch.where(loss.isfinite(), grad, 0.0).",
+            everywhere=False,
         ),
         Hint(
             lambda run: right_weight(run) is not None and math.isinf(run.got["metrics"][0]),

@@ -115,27 +115,33 @@ COST_MODEL = Oracle(
         Hint(
             takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + bytes_s)),
             "In a round of the ring a rank sends one of n chunks, not the whole tensor.",
+            everywhere=False,
         ),
         Hint(
             takes("ring", lambda n, alpha, bytes_s: (n - 1) * (alpha + bytes_s / n)),
             "The ring goes round twice: once to add up, once to hand the sums to everybody.",
+            everywhere=False,
         ),
         Hint(
             takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) / n * (alpha + bytes_s)),
             "Cutting the tensor makes the messages smaller, not fewer: only the bytes are divided by n, and α is paid "
             "in full in every round.",
+            everywhere=False,
         ),
         Hint(
             takes("ring", lambda n, alpha, bytes_s: 2 * alpha + 2 * (n - 1) / n * bytes_s),
             "α is paid for every message, so in every round, and not once for each way round the ring.",
+            everywhere=False,
         ),
         Hint(
             takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + 2 * (n - 1) / n * bytes_s)),
             "2(n-1)/n S is what a rank of the ring sends in all rounds together. In one round it sends a chunk.",
+            everywhere=False,
         ),
         Hint(
             takes("naive", lambda n, alpha, bytes_s: 2 * alpha + 2 * (n - 1) * bytes_s),
             "Rank 0 exchanges n - 1 messages each way, one after the other, and α is paid for every one of them.",
+            everywhere=False,
         ),
         Hint(
             lambda run: (
@@ -144,22 +150,27 @@ COST_MODEL = Oracle(
                 and any(any_takes(one_alpha(n_chunks))(run) for n_chunks in (1, run.case.n))
             ),
             "α is paid for every message, so in every round, and not once for the whole all-reduce.",
+            everywhere=False,
         ),
         Hint(
             takes("naive", lambda n, alpha, bytes_s: (n - 1) * (alpha + bytes_s)),
             "In the naive way rank 0 receives from all others and then sends to all others: it is a round for each.",
+            everywhere=False,
         ),
         Hint(
             takes("naive", lambda n, alpha, bytes_s: 2 * (alpha + bytes_s)),
             "Rank 0 has one port in and one port out: the messages of the others queue there, one after the other.",
+            everywhere=False,
         ),
         Hint(
             takes("naive", lambda n, alpha, bytes_s: 2 * n * (alpha + bytes_s)),
             "Rank 0 does not send to itself: the others are n - 1.",
+            everywhere=False,
         ),
         Hint(
             takes("tree", lambda n, alpha, bytes_s: math.ceil(math.log2(n)) * (alpha + bytes_s)),
             "A tree is gone up to add and down again to tell everybody: its height counts twice.",
+            everywhere=False,
         ),
         Hint(
             lambda run: (
@@ -203,6 +214,7 @@ COST_MODEL = Oracle(
                 run.case.alpha_s > 0 and any_takes(lambda case, rounds: rounds * case.n_bytes * case.beta_s)(run)
             ),
             "Where is α? Every message costs it before its first byte arrives.",
+            everywhere=False,
         ),
         Hint(
             lambda run: max(run.got["times_s"].values()) > 100 * 2 * run.case.n * message_s(run.case),

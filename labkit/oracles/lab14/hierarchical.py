@@ -178,6 +178,7 @@ HIERARCHICAL = Oracle(
             drops_the_rest,
             "The end of the tensor is wrong: the number of elements need not be a multiple of the number of ranks. "
             "`tensor_split` makes pieces that hold all of them.",
+            everywhere=False,
         ),
         Hint(
             rounded,
@@ -187,6 +188,7 @@ HIERARCHICAL = Oracle(
             counted_twice,
             "In some piece a rank's numbers are counted twice. What an all-gather brings is complete: put it in the "
             "place of what is there instead of adding it.",
+            everywhere=False,
         ),
         Hint(
             own_part_only,

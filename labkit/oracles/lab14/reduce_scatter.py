@@ -164,11 +164,13 @@ REDUCE_SCATTER = Oracle(
             first_call("reduce_scatter", lambda run: untouched(outs(run.got))),
             "`output` is as it was before the call. Write into the tensor itself: output.copy_(...) does, and "
             "output = ... only gives the name to another tensor.",
+            everywhere=False,
         ),
         Hint(
             first_call("all_gather", lambda run: all(untouched(out) for out in outs(run.got))),
             "The tensors of `output_list` are as they were before the call. Write into them, with copy_ (the rank's "
             "own part, before it is sent) or recv; an assignment to output_list[r] puts another tensor there.",
+            everywhere=False,
         ),
         Hint(
             first_call(
@@ -177,11 +179,13 @@ REDUCE_SCATTER = Oracle(
             ),
             "A rank's own part is missing from its list: nobody sends it to itself, so copy it. An assignment to "
             "output_list[r] only puts another tensor there, and what the caller has stays as it was.",
+            everywhere=False,
         ),
         Hint(
             first_call("all_gather", lambda run: any(map(some_untouched, outs(run.got)))),
             "Some of `output_list` is as it was before the call: a rank sent a part on that it did not have yet. In "
             "step k it sends part r - k, which has come in the step before, and receives part r - 1 - k.",
+            everywhere=False,
         ),
         Hint(
             lambda run: run.case.call != "all_reduce" and added_to_what_was_there(run),
@@ -192,16 +196,19 @@ REDUCE_SCATTER = Oracle(
             first_call("reduce_scatter", own_part),
             "Every rank has its own part and nothing has been added to it. Part r has to come to rank r last, after "
             "all the others: rank r begins with part r-1.",
+            everywhere=False,
         ),
         Hint(
             first_call("reduce_scatter", another_part),
             "Every rank has a finished part, but another rank's. Start with the part before your own: it then takes "
             "n-1 steps until yours arrives.",
+            everywhere=False,
         ),
         Hint(
             first_call("all_gather", reordered),
             "The parts have all arrived and stand in the wrong places: part r belongs at output_list[r]. In step k the "
             "part that comes from rank r-1 is that of rank r-1-k.",
+            everywhere=False,
         ),
         Hint(
             first_call("all_reduce", wrong_sum),

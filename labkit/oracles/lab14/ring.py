@@ -77,26 +77,31 @@ RING = oracle(
             moved_chunks,
             "All chunks of the sum are there, and on some rank in the wrong places. Chunk i is the i-th part of the "
             "tensor on every rank: join the chunks in the order in which they were cut.",
+            everywhere=False,
         ),
         Hint(
             lambda run: any(share and max(share) > 1 for share in chunk_shares(run)),
             "In some chunk a rank's tensor is counted twice. In the second half the chunks are complete: replace what "
             "is there instead of adding to it.",
+            everywhere=False,
         ),
         Hint(
             one_chunk_right,
             "Every rank has one chunk of the sum, which is the first half. In the second half pass the finished chunks "
             "on, n-1 times.",
+            everywhere=False,
         ),
         Hint(
             rest_wrong,
             "The elements at the end are wrong, those that are left over when the number of elements is divided by n. "
             "torch.tensor_split gives them to the first chunks.",
+            everywhere=False,
         ),
         Hint(
             lambda run: any(share and 0 in share for share in chunk_shares(run)),
             "Some chunk has not come by all ranks. Only the very first chunk that a rank sends is its own: in each "
             "further step, also where the second half begins, send the one that came in the step before.",
+            everywhere=False,
         ),
     ),
 )

@@ -153,21 +153,24 @@ SUM_HINTS = (
             run.case.n_ranks > 1 and all(share == unit(run.case.n_ranks, r) for r, share in enumerate(each_share(run)))
         ),
         "Every rank returned its own tensor. Add what arrives to a copy of x, and return the copy.",
+        everywhere=False,
     ),
     Hint(
         lambda run: any(max(share) > 1 for share in each_share(run)),
         "A rank's tensor is in the sum more than once. Add each message once, and replace a value that is complete "
         "instead of adding to it.",
+        everywhere=False,
     ),
     Hint(
         lambda run: have_sum(run) == [True] + [False] * (run.case.n_ranks - 1),
         "Rank 0 has the sum and the others do not. It has to get back to all of them.",
     ),
-    Hint(is_mean, "That is the mean. Asked for is the sum: divide by nothing."),
+    Hint(is_mean, "That is the mean. Asked for is the sum: divide by nothing.", everywhere=False),
     Hint(
         lambda run: any(0 in share for share in each_share(run)),
         "Some rank's tensor is missing from the sum. Follow it by hand for this number of ranks: to whom is it sent, "
         "and who adds it?",
+        everywhere=False,
     ),
 )
 """For an all-reduce whose values are wrong."""

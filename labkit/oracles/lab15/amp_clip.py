@@ -180,6 +180,7 @@ AMP_CLIP = Oracle(
             lambda run: any(any(who) and not all(who) for who in stepped_when_spoiled(run)),
             "Where one rank found an infinity, it skipped the step and the others took it. Let the ranks decide "
             "together, from one number that has gone through an all-reduce.",
+            everywhere=False,
         ),
         Hint(
             lambda run: not same_scales(run),
@@ -194,34 +195,45 @@ AMP_CLIP = Oracle(
         Hint(
             times_the_scale,
             "That is the norm of the scaled gradients. Divide by the scale before you measure and clip.",
+            everywhere=False,
         ),
         Hint(
             lambda run: any(norm_is(m)(run) for m in ("own scaled", "shared scaled")),
             "Some gradients are still multiplied with the scale: divide the shared ones and the own ones by it.",
+            everywhere=False,
         ),
-        Hint(norm_is("clipped"), "That is the norm after clipping. Return the one from before."),
+        Hint(norm_is("clipped"), "That is the norm after clipping. Return the one from before.", everywhere=False),
         Hint(
             lambda run: any(norm_is(mistake)(run) for mistake in ("before the average", "of its own version")),
             "The norm was taken before the average, of every rank's own version of the shared gradient. Average first.",
+            everywhere=False,
         ),
         Hint(
             norm_is("of sums"),
             "The shared gradients are sums over the ranks: one process would have their mean.",
+            everywhere=False,
         ),
         Hint(
             norm_is("alone"),
             "Each rank took the norm of what it holds, and clipped by a factor of its own. The squares of the others' "
             "tables belong into the norm.",
+            everywhere=False,
         ),
         Hint(
             norm_is("n times"),
             "The shared parameters were counted once for every rank. Only the squares of the own tables are added up "
             "over the ranks.",
+            everywhere=False,
         ),
-        Hint(norm_is("shared only"), "The tables are missing in the norm: clipping is by the norm of all parameters."),
+        Hint(
+            norm_is("shared only"),
+            "The tables are missing in the norm: clipping is by the norm of all parameters.",
+            everywhere=False,
+        ),
         Hint(
             norm_is("own averaged"),
             "The squares of the tables were averaged over the ranks. They are different parameters: add them up.",
+            everywhere=False,
         ),
         Hint(
             norm_is("own gradients averaged"),
@@ -234,6 +246,7 @@ AMP_CLIP = Oracle(
                 for mistake in ("norms added", "norms added, shared once", "norms of tables added")
             ),
             "Norms do not add up, their squares do: sum the squares over the ranks, then take the root.",
+            everywhere=False,
         ),
         Hint(norm_is("squared"), "That is the square of the norm: take the root."),
         Hint(

@@ -255,6 +255,7 @@ DDP = Oracle(
             ended_as_with("clips first"),
             "Each rank clipped its own gradient before the average. The norm that counts is that of the averaged "
             "gradient: wait for all buckets, then clip.",
+            everywhere=False,
         ),
         Hint(
             ended_as_with("sums"),
@@ -264,6 +265,7 @@ DDP = Oracle(
             lambda run: any(ended_as_with(mistake)(run) for mistake in ("never clips", "clips what is left")),
             "Nothing was clipped: clip_grad_norm_ comes after the wait and before the step. What is clipped earlier is "
             "replaced by the average.",
+            everywhere=False,
         ),
         Hint(
             ended_as_with("adds up"),
@@ -273,6 +275,7 @@ DDP = Oracle(
             ended_as_with("mixes"),
             "Gradients of different layers were added up: the ranks sent their buckets in different orders. A "
             "complete bucket waits until all buckets before it have left.",
+            everywhere=False,
         ),
         Hint(
             lambda run: any(
@@ -287,7 +290,9 @@ DDP = Oracle(
             nothing_moved,
             "No weight has moved. The optimizer steps after the clipping, and the gradients are cleared after that.",
         ),
-        Hint(narrow, "The gradients were rounded to 16 bits on the way: send them in their own dtype."),
+        Hint(
+            narrow, "The gradients were rounded to 16 bits on the way: send them in their own dtype.", everywhere=False
+        ),
         Hint(
             ended_as_with("clips one by one"),
             "Each parameter was clipped by its own norm. One call of clip_grad_norm_ gets all parameters, and their "

@@ -161,6 +161,7 @@ ENV = Oracle(
             wrong("rank", lambda case: case.rank // case.per_node, lambda case: case.around is not None),
             "That is the place of the outer launcher, which started one process a node. The inner one, which started "
             "this process, comes first in the table.",
+            everywhere=False,
         ),
         Hint(
             wrong("rank", lambda case: case.local_rank),
@@ -189,6 +190,7 @@ ENV = Oracle(
             ),
             "MASTER_ADDR and MASTER_PORT, each where somebody has set it, come before anything that could be worked "
             "out.",
+            everywhere=False,
         ),
         Hint(
             wrong("master_addr", lambda case: case.nodelist),
