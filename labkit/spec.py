@@ -134,14 +134,14 @@ CANNOT_TELL = object()
 class Hint:
     """A diagnosis of wrong values: the likely mistake in words, and the runs that bear it out.
 
-                Hint(lambda run: torch.equal(run.got["out"], run.tree["x"] ** 2), "This is the square: the product is `*`.")
+        Hint(lambda run: torch.equal(run.got["out"], run.tree["x"] ** 2), "This is the square: the product is `*`.")
 
-        when: run -> whether the mistake explains this wrong value, or CANNOT_TELL; it may raise, which counts as no, or
-              return a tensor. One failing case that says no is enough for the hint not to be shown.
-        everywhere: whether the mistake shows in every case that it makes wrong. Where it is False, a failing case in which
-              `when` does not hold says nothing against the hint; the first failing case, which the student reads, still
-              has to bear it out.
-        """
+    when: run -> whether the mistake explains this wrong value, or CANNOT_TELL; it may raise, which counts as no, or
+          return a tensor. One failing case that says no is enough for the hint not to be shown.
+    everywhere: whether the mistake shows in every case that it makes wrong. Where it is False, a failing case in which
+          `when` does not hold says nothing against the hint; the first failing case, which the student reads, still
+          has to bear it out.
+    """
 
     when: Callable[[CaseRun], Any]
     text: str

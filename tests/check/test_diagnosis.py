@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from labkit.check import Verdict, judge
+from labkit.check.judge import judge
+from labkit.check.verdict import Verdict
 from labkit.spec import CANNOT_TELL, Answer, Budget, Case, Exercise, Hint, Observation, Oracle, Rivals
 
 

@@ -75,6 +75,7 @@ ADD = Oracle(
             last_ones_missing,
             "Only the last elements are never stored. The mask ends too early (offs < n), or blocks overlap, or the "
             "last one has no program (round up: triton.cdiv).",
+            everywhere=False,
         ),
         Hint(
             rounded_inside,
@@ -84,6 +85,7 @@ ADD = Oracle(
             only_the_end,
             "The beginning is right and the rest is not. Either there are too few programs (round up: triton.cdiv), or "
             "all take the same block (tl.program_id).",
+            everywhere=False,
         ),
         Hint(
             nothing_written,

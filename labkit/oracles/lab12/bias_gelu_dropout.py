@@ -263,7 +263,7 @@ BIAS_GELU_DROPOUT = Oracle(
             "The bias is not that of the element's column. With offs counted through the whole matrix, the column is "
             "offs % n_cols.",
         ),
-        Hint(dout_as_contiguous, DOUT_HINT),
+        Hint(dout_as_contiguous, DOUT_HINT, everywhere=False),
         Hint(
             other_mask,
             "The backward pass has another mask than the forward pass: take the same seed, and the same offset for an "

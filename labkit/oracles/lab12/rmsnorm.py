@@ -204,19 +204,22 @@ RMSNORM = Oracle(
         Hint(
             lambda run: not forward_is_right(run) and has_no_eps(run),
             "eps is missing: add it to the mean of the squares, under the root.",
+            everywhere=False,
         ),
         Hint(
             lambda run: not forward_is_right(run) and is_rms_plus_eps(run),
             "eps belongs under the root: 1 / sqrt(mean + eps), not 1 / (sqrt(mean) + eps).",
+            everywhere=False,
         ),
         Hint(
             lambda run: not forward_is_right(run) and mean_of_the_block(run),
             "The mean of the squares is too small by the same factor everywhere: divide their sum by n_cols, not by "
             "BLOCK_SIZE.",
+            everywhere=False,
         ),
         Hint(is_sum_for_mean, "The squares are added up and not averaged: divide their sum by n_cols."),
         Hint(has_no_root, "The root is missing: the factor of a row is 1 / sqrt(mean + eps)."),
-        Hint(lambda run: takes_dout_as_contiguous(run, "dx", expected), DOUT_HINT),
+        Hint(lambda run: takes_dout_as_contiguous(run, "dx", expected), DOUT_HINT, everywhere=False),
         Hint(
             lambda run: forward_is_right(run) and of_a_later_call(run),
             "dx is that of a later call. Keep tensors on ctx, which each call has for itself, not on the class or in a "
@@ -226,14 +229,17 @@ RMSNORM = Oracle(
             lambda run: forward_is_right(run) and through_the_factor_alone(run),
             "dx has one term too few. Every x of a row is also in the row's root mean square, and through it in all "
             "outputs of the row.",
+            everywhere=False,
         ),
         Hint(
             lambda run: forward_is_right(run) and weight_left_out(run),
             "dx lacks the weight: what comes back to the normalised row is dout times the weight.",
+            everywhere=False,
         ),
         Hint(
             lambda run: forward_is_right(run) and weight_by_x(run),
             "The weight multiplies the normalised row, so its gradient sums up dout times x / rms, not dout times x.",
+            everywhere=False,
         ),
         Hint(
             lambda run: forward_is_right(run) and sum_in_dx(run),

@@ -118,7 +118,7 @@ SWIGLU = Oracle(
         *compiled(),
     ),
     diagnose=(
-        Hint(lambda run: takes_dout_as_contiguous(run, "dup", expected), DOUT_HINT),
+        Hint(lambda run: takes_dout_as_contiguous(run, "dup", expected), DOUT_HINT, everywhere=False),
         Hint(
             gradients_swapped,
             "dgate and dup are swapped: `backward` returns the gradients in the order of forward's arguments.",

@@ -274,6 +274,7 @@ FLASH_ATTENTION = Oracle(
             lambda run: bool(run.got["out"].isnan().all()),
             "All is NaN: exp overflows, as the scores are large. Subtract the row's running maximum first, and rescale "
             "with exp(old - new).",
+            everywhere=False,
         ),
         Hint(
             lambda run: low_rows_alone(run) and bool(run.got["out"].isnan().any()),
@@ -293,6 +294,7 @@ FLASH_ATTENTION = Oracle(
             writes_into_the_next_head,
             "The first rows of the second head are wrong: the program with the end of the first one writes over them. "
             "Mask the store, too.",
+            everywhere=False,
         ),
         Hint(
             lambda run: not nearly(run) and misses_itself(run),

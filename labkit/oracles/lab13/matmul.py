@@ -154,6 +154,7 @@ MATMUL = Oracle(
             rest_left_out,
             "The last piece of the inner dimension is missing from the sums: take triton.cdiv(n_inner, BLOCK_K) steps "
             "and mask the last one.",
+            everywhere=False,
         ),
         Hint(
             one_step_alone,
@@ -164,6 +165,7 @@ MATMUL = Oracle(
             first_step_again,
             "Every step multiplies the same two tiles, the first ones: the offsets along the inner dimension begin at "
             "`start`.",
+            everywhere=False,
         ),
         Hint(
             overwritten,

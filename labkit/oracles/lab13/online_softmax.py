@@ -164,6 +164,7 @@ ONLINE_SOFTMAX = Oracle(
         Hint(
             wrong_sign,
             "A sum is rescaled the wrong way round: the factor is exp(its own maximum - the larger one), at most 1.",
+            everywhere=False,
         ),
         Hint(
             own_sum_not_moved,
