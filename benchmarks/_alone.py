@@ -20,8 +20,7 @@ from grading.course import Course
 from grading.hidden import Secret, hidden_of
 from grading.submissions import prepare
 from grading.supervisor import Job
-from grading.supervisor.cases import CaseInputs
-from grading.supervisor.verdicts import hidden_cases, public_cases
+from grading.supervisor.cases import CaseInputs, hidden_cases, public_cases
 from grading.worker.cells import Shell
 from grading.worker.protocol.steps import ServeExercise
 from labkit import exercises

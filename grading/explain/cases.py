@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, fields
 
 from grading.hidden import Secret, hidden_of
 from grading.isolation.sandbox import Sandbox
-from grading.supervisor.cases import CaseSet, Transcript
+from grading.supervisor.cases import CaseSet, hidden_cases, public_cases
 from grading.supervisor.job import Job
 from grading.supervisor.kernels import without_compiled
 from grading.supervisor.ranks.schedule import run_all
-from grading.supervisor.verdicts import hidden_cases, public_cases
+from grading.supervisor.transcript import Transcript
 from labkit import exercises
 from labkit.check.judge import describe, judge, mismatch_of, run_of
 from labkit.check.verdict import Verdict

@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,22 @@ from grading.isolation.users import job_user, users_of_ranks
 from grading.isolation.worker_tree import make_worker_tree, python_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
 from grading.worker.procfs import children, descendants
+from grading.worker.protocol.control import (
+    EVENTS,
+    JobEnded,
+    JobPlace,
+    JobSealed,
+    JobStarted,
+    Kill,
+    SealJob,
+    ServerFailed,
+    ServerReady,
+    Start,
+    from_datagram,
+    to_datagram,
+)
 from grading.worker.seal import Seal
+from grading.worker.wire.typed import F
 
 if TYPE_CHECKING:
     from grading.worker.wire.frames import Channel
@@ -38,17 +52,6 @@ _PRIVATE = "/tmp/job-{n}"
 
 class InfrastructureFault(Exception):
     """Something of ours failed, not the student's: to be retried, and never a reason for zero points."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a job ended: the limit that it went over ("memory", "files", "cpu") or None, and its CPU time.
-
-    "cpu" is said of a job of one process that was sealed.
-    """
-
-    over: str | None = None
-    cpu_s: float = 0.0
 
 
 class Sandbox:
@@ -143,7 +146,7 @@ class Sandbox:
     def _await(self) -> None:
         if self._ready:
             return
-        self._expect("ready", START_S)
+        self._expect(ServerReady, START_S)
         if self.tier.in_bubblewrap:
             self._ours = frozenset(descendants(self._process.pid))
         self._ready = True
@@ -156,16 +159,16 @@ class Sandbox:
             self._job_folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._home))
         folder = str(self._job_folder or _PRIVATE.format(n=self._n_jobs))
         places = [
-            {"folder": folder if self._job_folder is None or n == 1 else f"{folder}/{rank}", "uid": uid}
+            JobPlace(folder if self._job_folder is None or n == 1 else f"{folder}/{rank}", uid)
             for rank, uid in enumerate(users_of_ranks(self._user, n))
         ]
-        start = {"do": "start", "places": places, "grants": list(grants), "trial": trial}
+        start = Start(tuple(places), tuple(grants), trial)
         pairs = [socket.socketpair() for _ in range(n)]
         ours, theirs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         try:
-            socket.send_fds(self._control, [json.dumps(start).encode()], [each.fileno() for each in theirs])
+            socket.send_fds(self._control, [to_datagram(start)], [each.fileno() for each in theirs])
             self._running = True
-            pid = self._expect("started", KILL_S)["pid"]
+            pid = self._expect(JobStarted, KILL_S).pid
         except (OSError, InfrastructureFault) as error:
             for each in ours:
                 each.close()
@@ -182,14 +185,13 @@ class Sandbox:
         self._leader, self._n_places = pid, n
         return ours
 
-    def kill_job(self) -> Ended:
+    def kill_job(self) -> JobEnded:
         """End the running job and everything it started, and remove its folder."""
-        ended = Ended()
+        ended = JobEnded()
         if self._running:
             with contextlib.suppress(OSError):
-                self._control.send(json.dumps({"do": "kill"}).encode())
-            told = self._expect("ended", KILL_S)
-            ended = Ended(told["over"], told["cpu_s"])
+                self._control.send(to_datagram(Kill()))
+            ended = self._expect(JobEnded, KILL_S)
             self._running = False
         if self._job_folder is not None:
             shutil.rmtree(self._job_folder, ignore_errors=True)
@@ -213,8 +215,8 @@ class Sandbox:
         Returns why it could not be done, or None. Raises InfrastructureFault where the forking process is gone.
         """
         with contextlib.suppress(OSError):
-            self._control.send(json.dumps({"do": "seal", "seal": asdict(seal), "rank": rank}).encode())
-        return self._expect("sealed", KILL_S)["failed"]
+            self._control.send(to_datagram(SealJob(seal, rank)))
+        return self._expect(JobSealed, KILL_S).problem
 
     def close(self) -> None:
         """End the forking process with all that it forked. Closing again does nothing."""
@@ -238,23 +240,24 @@ class Sandbox:
         worker = python_command(self.tree, control_fd, plan, root)
         return worker_command(plan, worker, environment(Path("/tmp")))
 
-    def _expect(self, event: str, within_s: float) -> dict:
+    def _expect(self, due: type[F], within_s: float) -> F:
+        """The next event of this type; others in between are of a job that is over."""
         deadline = time.monotonic() + within_s
         while True:
             self._control.settimeout(max(deadline - time.monotonic(), 0.001))
             try:
                 data = self._control.recv(65536)
             except TimeoutError:
-                raise InfrastructureFault(f'the forking process did not say "{event}" in {within_s:g} s') from None
+                raise InfrastructureFault(f'the forking process did not say "{due.kind}" in {within_s:g} s') from None
             except OSError as error:
                 raise InfrastructureFault(f"the forking process is gone: {error}") from error
             if not data:
                 raise InfrastructureFault(f"the forking process ended: {self.last_words()}")
-            told = json.loads(data)
-            if told["event"] == "failed":
-                raise InfrastructureFault(f"the forking process could not start: {told['reason']}")
-            if told["event"] == event:
-                return told
+            event = from_datagram(data, EVENTS)
+            if isinstance(event, ServerFailed):
+                raise InfrastructureFault(f"the forking process could not start: {event.reason}")
+            if isinstance(event, due):
+                return event
 
     def last_words(self) -> str:
         """The last line that the forking process or a job of it wrote as its error."""

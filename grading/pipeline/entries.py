@@ -13,8 +13,8 @@ from importlib.metadata import version
 from typing import Any
 
 from grading.submissions import Prepared
-from grading.supervisor.cases import CellLimits
 from grading.supervisor.job import grader_digest
+from grading.supervisor.limits import CellLimits
 from grading.supervisor.packages import versions
 from grading.supervisor.result import SubmissionResult
 from labkit import exercises

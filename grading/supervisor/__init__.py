@@ -10,7 +10,7 @@ _HOMES = {
     "Job": "supervisor.job",
     "Sandbox": "isolation.sandbox",
     "SubmissionResult": "supervisor.result",
-    "grade_job": "supervisor.verdicts",
+    "grade_job": "supervisor.rounds",
 }
 """The public names, and the module of each."""
 

@@ -1,18 +1,20 @@
-"""What a run gets, what it may take, and what is written down of it: plain data, without any talk with a worker."""
+"""The cases of an exercise with their inputs: drawn here, by the supervisor, and sent to a worker one at a time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
-from grading.supervisor.result import CellResult
-from grading.supervisor.witness import Reading
-from labkit.spec import Case, Observation, Tree
+from grading.hidden import Secret, hidden_of
+from grading.supervisor.witness import probes_for
+from labkit.observe import make_inputs, public_seed
+from labkit.oracles import oracle_of
+from labkit.spec import Case, CaseRun, Exercise, Observation, Tree, Trouble
 from labkit.tree import leaves
 
 UNMEASURED = "unmeasured"
-"""The kind of trouble of a case that whose memory could not be measured."""
+"""The kind of trouble of a case whose memory could not be measured."""
 
 
 def bytes_in(tree: Tree) -> int:
@@ -22,7 +24,10 @@ def bytes_in(tree: Tree) -> int:
 
 @dataclass(frozen=True)
 class CaseInputs:
-    """A case with its inputs. memory_limit_bytes: what it may hold at once, where memory is bounded from outside."""
+    """A case with its inputs: `CaseInputs(Rows(4, 8), {"x": torch.ones(4, 8)}, 320.0)`.
+
+    memory_limit_bytes: what it may hold at once, where its memory is bounded and measured from outside.
+    """
 
     case: Case
     tree: Tree
@@ -36,12 +41,17 @@ class CaseInputs:
     def inputs_bytes(self) -> int:
         return bytes_in(self.tree)
 
+    def without_run(self, trouble: Trouble) -> Observation:
+        """What is observed of the case where nothing came back."""
+        return Observation(self.case, self.tree, trouble=trouble)
+
 
 @dataclass(frozen=True)
 class CaseSet:
     """The cases of an exercise in their order, and probes (meter, operations) to go with them.
 
-    cpu_s: CPU time for all of them together, enforced from outside.
+    `CaseSet((CaseInputs(Rows(), {"x": x}),), (("ops", 37), ("ops", 2211)), 2.0)`; cpu_s: CPU time for all of them
+    together, enforced from outside.
     """
 
     inputs: tuple[CaseInputs, ...]
@@ -54,30 +64,28 @@ class CaseSet:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the job may start nothing that could work unseen."""
+        """Whether the job may start nothing that could work out of sight."""
         return self.bounds_memory or self.cpu_s is not None
 
 
-@dataclass(frozen=True)
-class CellLimits:
-    """Wall time for one cell, for all cells of one run through them, and for everything; characters printed in all."""
-
-    one_s: float = 30.0
-    all_s: float = 60.0
-    submission_s: float = 300.0
-    printed: int = 2**20
+def public_cases(exercise: Exercise) -> CaseSet:
+    drawn = [make_inputs(exercise, case, public_seed(exercise.id, n)) for n, case in enumerate(exercise.public)]
+    return CaseSet(tuple(map(CaseInputs, exercise.public, drawn)))
 
 
-CELL_LIMITS = CellLimits()
+def hidden_cases(exercise: Exercise, secret: Secret) -> CaseSet:
+    """The hidden cases; after them, when everything has been used once, those whose memory is bounded from outside."""
+    hidden, rng = hidden_of(exercise.id), secret.draw(exercise.id)
+    limits = {budget.name: budget.limit for budget in oracle_of(exercise.id).budgets}
+    cases = list(hidden.cases(rng))
+    n_plain = len(cases)
+    drawn = []
+    for index, case in enumerate([*cases, *hidden.watched(rng)]):
+        tree = make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63))
+        memory_limit_bytes = _limit(limits["peak_bytes"], CaseRun(case, tree)) if index >= n_plain else None
+        drawn.append(CaseInputs(case, tree, memory_limit_bytes))
+    return CaseSet(tuple(drawn), probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
 
 
-@dataclass
-class Transcript:
-    """What happened, by cell id and by exercise id; `readings`: figures measured from outside or probed."""
-
-    cells: dict[str, CellResult] = field(default_factory=dict)
-    exercises: dict[str, list[Observation]] = field(default_factory=dict)
-    readings: dict[str, list[Reading]] = field(default_factory=dict)
-    tapes: dict[str, list[Tree]] = field(default_factory=dict)
-    """What each observed case says of its kernel launches, for the exercises that have any."""
-    cpu_s: float = 0.0
+def _limit(limit: object, run: CaseRun) -> float:
+    return float(limit(run) if callable(limit) else limit)

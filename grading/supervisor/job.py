@@ -1,6 +1,6 @@
-"""A submission ready to be run, as plain data, and the key that says everything its result depends on.
+"""One submission, ready to be graded, as plain data, and the key under which its result is stored.
 
-Where the job runs, and where its result goes, is the caller's business; making one needs no torch.
+Where a job runs, and where its result goes, is the caller's business. Making one needs no torch.
 """
 
 from __future__ import annotations
@@ -16,10 +16,17 @@ import labkit
 from grading.supervisor.packages import versions
 from grading.worker.protocol.steps import Step, step_to_tree
 
+RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker")
+"""The packages of the grader that a result depends on; the others store, write and show it."""
+
 
 @dataclass(frozen=True)
 class Job:
-    """A submission ready to be run: steps for the worker, the program's text for the rules judged on text."""
+    """A submission ready to be run: steps for the worker, the program's text for the rules judged on text.
+
+    `Job("02_sums", "ada", "5c1e...", (RunCode("a", "x = 1"), ...), ("x = 1", ...), ("cell 02-sum is missing: ...",),
+    b"...")`; attempt is the digest of what was submitted, notes are for the instructor.
+    """
 
     lab: str
     student: str
@@ -36,10 +43,6 @@ class Job:
         parts = (self.lab, self.student, self.attempt, steps, self.program, grader_digest())
         text = json.dumps(parts, sort_keys=True).encode()
         return hashlib.sha256(self.course_key + text).hexdigest()
-
-
-RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker")
-"""The packages of the grader that a result depends on; the others store, write and show it."""
 
 
 @functools.cache

@@ -64,7 +64,7 @@ def _graded(tier: str, job: Job) -> SubmissionResult:
 
 def _judged(sandbox: Sandbox, job: Job) -> SubmissionResult:
     # Judging needs torch: loaded where there is something to judge, and while the sandbox loads its own.
-    from grading.supervisor.verdicts import grade_job
+    from grading.supervisor.rounds import grade_job
 
     return grade_job(sandbox, job)
 

@@ -12,10 +12,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
+
+from grading.worker.protocol.job import CellEnded
 
 MAX_PRINTED = 64 * 1024
 MAX_ERROR = 400
@@ -78,7 +79,7 @@ class Shell:
         config.InteractiveShell.colors = "NoColor"
         self._shell = _QuietShell.instance(config=config)
         self._shell.history_manager.enabled = False
-        # Tracebacks are ours to tell; IPython's own would only be printed and thrown away.
+        # Tracebacks are ours to write; IPython's own would only be printed and thrown away.
         self._shell.showtraceback = lambda *args, **kwargs: None
         self._shell.showsyntaxerror = lambda *args, **kwargs: None
         # A process here ends without farewell, and its shell writes nothing.
@@ -99,7 +100,7 @@ class Shell:
         self._shell.restore_sys_module_state()
         _QuietShell.clear_instance()
 
-    def run(self, source: str, value_wanted: bool = False) -> dict[str, Any]:
+    def run(self, source: str, value_wanted: bool = False) -> CellEnded:
         """Run a cell: whether it went well, what it printed, the error as "Type: message", the last value's text."""
         printed = Printed()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -110,16 +111,12 @@ class Shell:
                 sys.displayhook = hook
         error = result.error_before_exec or result.error_in_exec
         value = repr(result.result)[:100] if value_wanted and result.result is not None else None
-        return {
-            "ok": error is None,
-            "error": None if error is None else _told(error)[:MAX_ERROR],
-            "printed": printed.text(),
-            "value": value,
-        }
+        text = None if error is None else _in_one_line(error)[:MAX_ERROR]
+        return CellEnded(error is None, text, printed.text(), value)
 
 
-def _told(error: BaseException) -> str:
-    """The error in one line, with the line of the cell where Python could not read it."""
+def _in_one_line(error: BaseException) -> str:
+    """The error, with the line of the cell where Python could not read it."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} (line {error.lineno})"
     return f"{type(error).__name__}: {error}"

@@ -15,50 +15,46 @@ import torch
 
 from grading.worker.launch_log import recorder_of
 from grading.worker.procfs import memory_of
+from grading.worker.protocol.job import Done, Observed, Probe, Probed, Ready, RunCase
 from grading.worker.protocol.steps import ServeExercise
+from grading.worker.protocol.trees import case_from_tree
 from grading.worker.rank import run_rank
-from grading.worker.wire.frames import Channel, case_from_tree, trouble_to_tree
+from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.devices import device
 from labkit.observe import gather_answers, observe
-from labkit.spec import Exercise, Observation, Tree, Trouble
+from labkit.spec import Exercise, Observation, Trouble
 from labkit.stage import Stage
-from labkit.tree import same
 
 
 def serve_exercise(channel: Channel, namespace: dict[str, object], step: ServeExercise) -> None:
-    """Say "ready", then answer "case" and "probe" frames with "observed" and "probed" ones until "done"."""
-    channel.send("ready")
+    """Take cases and probes, and answer each, until there are no more."""
+    channel.post(Ready())
     exercise = exercises.find(step.exercise_id)
     _limit_memory(exercise)
     answers = gather_answers(exercise, {**namespace, **step.texts})
     while True:
-        kind, parts = channel.receive()
-        if kind == "case":
-            _serve_case(channel, exercise, answers, parts)
-        elif kind == "probe":
-            channel.send("probed", {"measured": _probe(parts["meter"], parts["n"])})
+        frame = channel.expect((RunCase, Probe, Done))
+        if isinstance(frame, RunCase):
+            channel.post(_observed(channel, exercise, answers, frame))
+        elif isinstance(frame, Probe):
+            channel.post(Probed(_measured(frame.meter, frame.n)))
         else:
             return
 
 
-def _serve_case(channel: Channel, exercise: Exercise, answers: object, parts: dict[str, Tree]) -> None:
-    case, tape = case_from_tree(type(exercise.public[0]), parts["case"]), {}
+def _observed(channel: Channel, exercise: Exercise, answers: object, sent: RunCase) -> Observed:
+    case = case_from_tree(type(exercise.public[0]), sent.case)
     if isinstance(answers, Trouble):
-        run = Observation(case, parts["tree"], trouble=answers)
-    elif "rank" in parts:
-        run = run_rank(channel, exercise, answers, case, parts)
-    else:
-        recorder = recorder_of(exercise, parts["watched"])
-        run = observe(recorder.exercise if recorder else exercise, answers, case, parts["tree"], lend=parts["watched"])
-        tape = {"tape": recorder.log} if recorder else {}
-    # Inputs that are as they came need not go back: saying so is worth as much as sending them.
-    back = {} if same(parts["tree"], run.back) else {"back": run.back}
-    said = {"got": run.got, "measured": dict(run.measured), "trouble": trouble_to_tree(run.trouble)}
-    channel.send("observed", {**said, **back, **tape})
+        return Observed.of(Observation(case, sent.tree, trouble=answers))
+    if sent.rank is not None:
+        return Observed.of(run_rank(channel, exercise, answers, case, sent))
+    recorder = recorder_of(exercise, sent.lend)
+    run = observe(recorder.exercise if recorder else exercise, answers, case, sent.tree, lend=sent.lend)
+    return Observed.of(run, recorder.log if recorder else None)
 
 
-def _probe(meter: str, n: int) -> dict[str, float]:
+def _measured(meter: str, n: int) -> dict[str, float]:
     """What the meter says of n additions and a product of 2n FLOPs, asked for as a driver asks."""
     stage = Stage(device=device(), tmp=Path.cwd())
     x, row, column = torch.zeros(()), torch.zeros(1, n), torch.zeros(n, 1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
 import math
 import os
 import select
@@ -28,6 +27,19 @@ from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
 from grading.worker.confine.plan import MOST_RANKS, Plan, is_apart, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
 from grading.worker.procfs import LOOK_S, Memory, children, cpu_s, descendants, memory_of, pause_s, together_bytes
+from grading.worker.protocol.control import (
+    COMMANDS,
+    JobEnded,
+    JobPlace,
+    JobSealed,
+    JobStarted,
+    SealJob,
+    ServerFailed,
+    ServerReady,
+    Start,
+    from_datagram,
+    to_datagram,
+)
 from grading.worker.seal import Seal, apply
 
 _MANY = 65536
@@ -45,7 +57,7 @@ def main(control_fd: int, plan_json: str, root: str) -> None:
             enter_namespaces(plan, root)
         preload(plan.preload)
     except Exception as error:
-        _tell(control, {"event": "failed", "reason": f"{type(error).__name__}: {error}"})
+        control.send(to_datagram(ServerFailed(f"{type(error).__name__}: {error}")))
         return
     _Server(control, plan).serve()
 
@@ -116,7 +128,7 @@ class _Server:
             # For a single submission it would take longer than it saves.
             large_pages.gather()
         self._inherited = memory_of(os.getpid())
-        _tell(self._control, {"event": "ready"})
+        self._control.send(to_datagram(ServerReady()))
         while True:
             ready, _, _ = select.select([self._control, wake_read], [], [], LOOK_S if self._leader else None)
             if wake_read in ready:
@@ -149,18 +161,18 @@ class _Server:
         if not data:
             self._end()
             return False
-        command = json.loads(data)
-        if command["do"] == "start":
+        command = from_datagram(data, COMMANDS)
+        if isinstance(command, Start):
             self._start(descriptors, command)
-        elif command["do"] == "seal":
-            _tell(self._control, {"event": "sealed", "failed": self._seal(command)})
-        elif command["do"] == "kill":
+        elif isinstance(command, SealJob):
+            self._control.send(to_datagram(JobSealed(self._seal(command.seal, command.rank))))
+        else:
             self._end()
         return True
 
-    def _seal(self, command: dict) -> str | None:
+    def _seal(self, seal: Seal, rank: int) -> str | None:
         """Seal the running job or one of its ranks; what went wrong, or None."""
-        server, rank = os.getpid(), command["rank"]
+        server = os.getpid()
         ours = {self._leader} if self._is_apart else set()
 
         def processes() -> list[int]:
@@ -173,7 +185,6 @@ class _Server:
                 raise RuntimeError("a rank has ended")
             return [firsts[rank], *descendants(firsts[rank])]
 
-        seal = Seal(**command["seal"])
         if seal.cpu_s is not None and len(self._users) == 1:
             self._cpu_until_s = sum(map(cpu_s, descendants(server))) + seal.cpu_s
         done = self._as_user(lambda: apply(seal, processes), rank)
@@ -197,17 +208,17 @@ class _Server:
         _, status = os.waitpid(pid, 0)
         return status == 0
 
-    def _start(self, channels: list[int], command: dict) -> None:
+    def _start(self, channels: list[int], command: Start) -> None:
         """Start a job for each channel: one, or the ranks of an exercise, which count as one job and end together."""
-        grants = tuple(command["grants"])
+        grants = command.grants
         limits = with_grants(self._plan.limits, grants)
         jobs = [
-            self._job(channel_fd, place["folder"], place["uid"], command["trial"], grants)
-            for channel_fd, place in zip(channels, command["places"], strict=True)
+            self._job(channel_fd, place, command.trial, grants)
+            for channel_fd, place in zip(channels, command.places, strict=True)
         ]
         self._over = None
         self._cpu_s, self._cpu_until_s = 0.0, math.inf
-        self._users = [place["uid"] for place in command["places"]]
+        self._users = [place.uid for place in command.places]
         self._memory_bytes, self._n_files = limits.memory_bytes, limits.n_files
         descriptors = (*channels, self._control.fileno())
         self._is_apart = len(jobs) == 1 and is_apart(self._plan.tier, grants)
@@ -220,11 +231,9 @@ class _Server:
         for channel_fd in channels:
             os.close(channel_fd)
         self._leader = pid
-        _tell(self._control, {"event": "started", "pid": pid})
+        self._control.send(to_datagram(JobStarted(pid)))
 
-    def _job(
-        self, channel_fd: int, folder: str, uid: int | None, trial: dict | None, grants: tuple[str, ...]
-    ) -> Callable[[], None]:
+    def _job(self, channel_fd: int, place: JobPlace, trial: dict | None, grants: tuple[str, ...]) -> Callable[[], None]:
         """What a job's process does from its first moment on."""
         limits = with_grants(self._plan.limits, grants)
 
@@ -235,10 +244,10 @@ class _Server:
             try:
                 os.closerange(3, channel_fd)
                 os.closerange(channel_fd + 1, _MANY)
-                _settle_into(folder, uid)
+                _settle_into(place)
                 set_limits(limits)
                 if self._plan.tier.isolates:
-                    surrender(uid, limits, grants)
+                    surrender(place.uid, limits, grants)
             except OSError:
                 # What was not given up must not be used: there is no job then.
                 traceback.print_exc()
@@ -250,7 +259,7 @@ class _Server:
             else:
                 from grading.worker.job import run_job
 
-                run_job(channel_fd, folder)
+                run_job(channel_fd, place.folder)
 
         return job
 
@@ -282,7 +291,7 @@ class _Server:
                 if used_s > self._cpu_until_s:
                     # The kernel has ended it, or was about to.
                     self._over = self._over or "cpu"
-                _tell(self._control, {"event": "ended", "over": self._over, "cpu_s": used_s})
+                self._control.send(to_datagram(JobEnded(self._over, used_s)))
 
     def _clear(self) -> None:
         """Kill what the job left until there is nothing, so that the next one begins alone."""
@@ -342,13 +351,9 @@ def empty(folder: str) -> None:
                     os.unlink(entry.path)
 
 
-def _settle_into(folder: str, uid: int | None) -> None:
+def _settle_into(place: JobPlace) -> None:
     """Make the job's folder where it is not there yet, its user's own, and go there."""
-    os.makedirs(folder, exist_ok=True)
-    if uid is not None:
-        os.chown(folder, uid, uid)
-    os.chdir(folder)
-
-
-def _tell(control: socket.socket, event: dict) -> None:
-    control.send(json.dumps(event).encode())
+    os.makedirs(place.folder, exist_ok=True)
+    if place.uid is not None:
+        os.chown(place.folder, place.uid, place.uid)
+    os.chdir(place.folder)

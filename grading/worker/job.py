@@ -1,7 +1,7 @@
 """One submission: run its cells in order, and fork at every check, so that exercises cannot spoil one another.
 
-A check sees the notebook as a student's "run all" would have left it at that point. Everything is told to the
-supervisor as it happens; no score is made here.
+A check sees the notebook as a student's "run all" would have left it at that point. The supervisor is sent
+everything as it happens; no score is made here.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import tempfile
 
 from grading.worker.cells import Shell
 from grading.worker.exercise import serve_exercise
-from grading.worker.protocol.steps import RunTest, ServeExercise, step_from_tree
+from grading.worker.protocol.job import At, Begins, ExerciseOver, Go, JobOver, StartJob, ThreadsAreRunning
+from grading.worker.protocol.rerun import RerunKernels
+from grading.worker.protocol.steps import RunTest, ServeExercise
 from grading.worker.rerun import serve_rerun
 from grading.worker.wire.frames import Channel
 
 
 def run_job(channel_fd: int, folder: str) -> None:
-    """Take a job from the channel, run it in `folder`, and tell how each step went."""
+    """Take a job from the channel, run it in `folder`, and send how each step went."""
     os.setsid()
     _quiet()
     os.environ.update(HOME=folder, TMPDIR=folder, MPLCONFIGDIR=folder)
@@ -36,23 +38,23 @@ def run_job(channel_fd: int, folder: str) -> None:
     # Found out by writing a file otherwise, which a sealed job may not.
     tempfile.tempdir = folder
     channel = Channel(socket.socket(fileno=channel_fd), takes_memory=True)
-    kind, job = channel.receive()
-    if kind == "rerun":
+    job = channel.expect((StartJob, RerunKernels))
+    if isinstance(job, RerunKernels):
         serve_rerun(channel, job)
         return
     shell = Shell()
     shell.settle()
     # From here on the student's code may do to this process what it likes: ours has looked at it before.
-    channel.send("begins")
-    channel.receive()
-    for step in map(step_from_tree, job["steps"]):
-        channel.send("at", {"id": step.cell_id})
+    channel.post(Begins())
+    channel.expect(Go)
+    for step in job.steps:
+        channel.post(At(step.cell_id))
         if isinstance(step, ServeExercise):
-            if not _run_exercise(channel, shell, step, in_fork=job["fork"]):
+            if not _run_exercise(channel, shell, step, in_fork=job.fork):
                 return
         else:
-            channel.send("cell", shell.run(step.source, value_wanted=isinstance(step, RunTest)))
-    channel.send("end")
+            channel.post(shell.run(step.source, value_wanted=isinstance(step, RunTest)))
+    channel.post(JobOver())
 
 
 def _run_exercise(channel: Channel, shell: Shell, step: ServeExercise, in_fork: bool) -> bool:
@@ -61,8 +63,8 @@ def _run_exercise(channel: Channel, shell: Shell, step: ServeExercise, in_fork: 
         serve_exercise(channel, shell.namespace, step)
         return True
     if len(os.listdir("/proc/self/task")) > 1:
-        # A fork of a process with threads may hang: the supervisor replays the cells for this exercise alone.
-        channel.send("threads")
+        # A fork of a process with threads may hang: the supervisor runs the cells again for this exercise alone.
+        channel.post(ThreadsAreRunning())
         return False
     pid = os.fork()
     if pid == 0:
@@ -73,7 +75,7 @@ def _run_exercise(channel: Channel, shell: Shell, step: ServeExercise, in_fork: 
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    channel.send("exercise over", {"how": how})
+    channel.post(ExerciseOver(how))
     return True
 
 

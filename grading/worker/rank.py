@@ -1,4 +1,4 @@
-"""One rank of an exercise that has several, in a process of its own: it says what it wants to the router, and waits.
+"""One rank of an exercise that has several, in a process of its own: it asks the router for what it wants, and waits.
 
 Nothing is counted here and no other rank is known: the channel is all there is. The other end is
 `grading.supervisor.ranks.router`.
@@ -13,13 +13,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from grading.worker.wire.frames import Channel, WireError
+from grading.worker.protocol.job import RunCase
+from grading.worker.protocol.ranks import (
+    Answer,
+    Barrier,
+    Compute,
+    Enter,
+    Now,
+    Over,
+    Receive,
+    Refused,
+    Send,
+    WaitCollective,
+    WaitReceived,
+    WaitSent,
+)
+from grading.worker.wire.frames import Channel
 from grading.worker.wire.tensor_bytes import form_of, pack, unpack
+from grading.worker.wire.typed import Frame
 from labkit.observe import observe_rank
 from labkit.ranks import Comm, CommError
 from labkit.ranks.collectives import Offer
@@ -28,14 +43,12 @@ from labkit.spec import Case, Exercise, Observation, Tree
 from labkit.tree import leaves
 
 
-def run_rank(
-    channel: Channel, exercise: Exercise, answers: SimpleNamespace, case: Case, parts: dict[str, Tree]
-) -> Observation:
-    """Drive the answer as the rank that `parts` names, on its part of the inputs."""
-    comm = RoutedComm(channel, parts["rank"], parts["world_size"])
-    if parts["watched"]:
-        _read_once(parts["tree"])
-    return observe_rank(exercise, answers, case, parts["tree"], comm, lend=parts["watched"])
+def run_rank(channel: Channel, exercise: Exercise, answers: SimpleNamespace, case: Case, sent: RunCase) -> Observation:
+    """Drive the answer as the rank that `sent` names, on its part of the inputs."""
+    comm = RoutedComm(channel, sent.rank, sent.world_size)
+    if sent.lend:
+        _read_once(sent.tree)
+    return observe_rank(exercise, answers, case, sent.tree, comm, lend=sent.lend)
 
 
 def _read_once(inputs: Tree) -> None:
@@ -48,8 +61,8 @@ def _read_once(inputs: Tree) -> None:
 class RoutedComm(Comm):
     """One rank's end of a network whose books are the router's.
 
-    A start is only said; a wait, a barrier and whatever may be refused are answered. Messages of a link and collectives
-    go by their numbers, which both ends count.
+    A start is not answered; a wait, a barrier and whatever may be refused are. Messages of a link and collectives go by
+    their numbers, which both ends count.
     """
 
     def __init__(self, channel: Channel, rank: int, world_size: int) -> None:
@@ -65,67 +78,65 @@ class RoutedComm(Comm):
         """This rank's virtual clock."""
         # No meter of the rank's own operations sees what the channel does.
         with _disable_current_modes():
-            return self._ask("now")["seconds"]
+            return self._ask(Now())
 
     def _start_send(self, tensor: torch.Tensor, dst: int) -> Callable[[], None]:
-        self._say("send", to=dst, tensor=pack(tensor))
+        self._call(Send(dst, pack(tensor)))
         number = self._n_sent[dst]
         self._n_sent[dst] += 1
 
         def finish() -> None:
-            self._ask("wait sent", to=dst, number=number)
+            self._ask(WaitSent(dst, number))
 
         return finish
 
     def _start_recv(self, tensor: torch.Tensor, src: int) -> Callable[[], None]:
-        self._say("receive", source=src)
+        self._call(Receive(src))
         number = self._n_received[src]
         self._n_received[src] += 1
 
         def finish() -> None:
-            said = self._ask("wait received", source=src, number=number, like=form_of(tensor))
-            tensor.detach().copy_(unpack(said["tensor"]))
+            received = self._ask(WaitReceived(src, number, form_of(tensor)))
+            tensor.detach().copy_(unpack(received))
 
         return finish
 
     def _barrier(self) -> None:
-        self._ask("barrier")
+        self._ask(Barrier())
 
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         inputs = [pack(tensor) for tensor in offer.inputs]
         number = self._n_collectives
         # Also one that is refused has its number.
         self._n_collectives += 1
-        self._ask("enter", name=offer.name, inputs=inputs, op=offer.op, src=offer.src)
+        self._ask(Enter(offer.name, inputs, offer.op, offer.src))
 
         def finish() -> None:
-            for into, result in zip(offer.outputs, self._ask("wait collective", number=number)["tensors"]):
+            for into, result in zip(offer.outputs, self._ask(WaitCollective(number))):
                 into.detach().copy_(unpack(result))
 
         return finish
 
     def _compute(self, seconds: float) -> None:
-        self._say("compute", seconds=float(seconds))
+        self._call(Compute(float(seconds)))
 
-    def _say(self, kind: str, **parts: Any) -> None:
+    def _call(self, call: Frame) -> None:
         if self._is_over:
             raise Stopped
-        self._channel.send(kind, parts)
+        self._channel.post(call)
 
-    def _ask(self, kind: str, **parts: Any) -> dict[str, Tree]:
-        """Say it and wait for the answer. Raises CommError where it is refused, Stopped where the run is over."""
-        self._say(kind, **parts)
+    def _ask(self, call: Frame) -> Tree:
+        """Call and wait for the answer. Raises CommError where it is refused, Stopped where the run is over."""
+        self._call(call)
         # Nor does a frame's memory belong on the device that a program has chosen for its tensors.
         with _not_timed(), torch.device("cpu"):
-            kind, said = self._channel.receive()
-        if kind == "over":
+            reply = self._channel.expect((Answer, Refused, Over))
+        if isinstance(reply, Over):
             self._is_over = True
             raise Stopped
-        if kind == "refused":
-            raise CommError(said["text"])
-        if kind != "go on":
-            raise WireError(f'"{kind[:40]}" where the router was to answer')
-        return said
+        if isinstance(reply, Refused):
+            raise CommError(reply.text)
+        return reply.value
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The other end of a rerun: a job that holds kernels' source alone, and plays tapes with them on inputs it is sent.
+"""The other end of a rerun: a job that holds kernels' source alone, and repeats launches with them on new inputs.
 
 The source has been cleared by the supervisor: it holds kernels, the constants and functions that they use, and no call
 that could leave them. What comes back is results and figures; what they are worth is judged elsewhere.
@@ -11,44 +11,52 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grading.worker.launch_log import tensors_of
+from grading.worker.protocol.rerun import (
+    MAX_PROBLEM,
+    Failed,
+    Loaded,
+    Repeated,
+    RerunCase,
+    RerunKernels,
+    Started,
+)
 from grading.worker.wire.frames import Channel
 from labkit import interpreter
 from labkit.meters.compiled import CompileFailed
 from labkit.meters.launch_log import Rerunner, UnusableLog
-from labkit.spec import Tree
 
 _MODULE = "rerun_kernels"
 
 
-def serve_rerun(channel: Channel, parts: dict[str, Tree]) -> None:
-    """Say "started", load the source, say "loaded" (or "failed"); answer "case" with "played" until another comes."""
+def serve_rerun(channel: Channel, job: RerunKernels) -> None:
+    """Load the source and repeat the launches of one case after the other, until the supervisor ends the job."""
     interpreter.enable()
-    channel.send("started")
+    channel.post(Started())
     try:
-        module = _loaded(parts["source"])
+        module = _loaded(job.source)
     except Exception as error:
-        channel.send("failed", {"failed": f"{type(error).__name__}: {error}"[:400]})
+        channel.post(_failed(error))
         return
-    kernels = {(name, digest): getattr(module, attribute) for name, digest, attribute in parts["kernels"]}
-    rerunner = Rerunner(kernels, tuple(parts["archs"]))
-    channel.send("loaded")
+    kernels = {(name, digest): getattr(module, attribute) for name, digest, attribute in job.kernels}
+    rerunner = Rerunner(kernels, job.archs)
+    channel.post(Loaded())
     while True:
-        kind, parts = channel.receive()
-        if kind != "case":
-            return
-        channel.send("played", _played(rerunner, parts))
+        channel.post(_rerun(rerunner, channel.expect(RerunCase)))
 
 
-def _played(rerunner: Rerunner, parts: dict[str, Tree]) -> dict[str, Tree]:
-    inputs = dict(tensors_of(parts["tree"]))
+def _rerun(rerunner: Rerunner, case: RerunCase) -> Repeated | Failed:
+    inputs = dict(tensors_of(case.tree))
     try:
-        played = rerunner.rerun(parts["tape"], inputs)
+        repeated = rerunner.rerun(case.launch_log, inputs)
     except (UnusableLog, CompileFailed) as error:
-        return {"failed": str(error)[:400], "by": type(error).__name__}
+        return Failed(str(error)[:MAX_PROBLEM], type(error).__name__)
     except Exception as error:
-        return {"failed": f"{type(error).__name__}: {error}"[:400], "by": "error"}
-    figures = {"measured": played.measured, "lost": list(played.lost)}
-    return {"outputs": played.outputs, "inputs": played.inputs, **figures}
+        return _failed(error)
+    return Repeated(repeated.outputs, repeated.inputs, repeated.measured, tuple(repeated.lost))
+
+
+def _failed(error: Exception) -> Failed:
+    return Failed(f"{type(error).__name__}: {error}"[:MAX_PROBLEM], "error")
 
 
 def _loaded(source: str) -> Callable:

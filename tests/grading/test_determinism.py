@@ -22,7 +22,7 @@ from grading.gradebook.setup import release, set_up
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import isolates
 from grading.supervisor import Sandbox
-from grading.supervisor.session import run_steps
+from grading.supervisor.attempts import run_steps
 from grading.worker.protocol.steps import RunCode
 from tests.grading import lessons
 from tests.grading.lessons import grade

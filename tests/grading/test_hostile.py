@@ -20,11 +20,12 @@ from grading.gradebook.feedback import make_feedback
 from grading.rebuild import read_submission
 from grading.rebuild.dependencies import needed
 from grading.results import read_ungraded
-from grading.supervisor.cases import CellLimits
+from grading.supervisor.attempts import run_steps
+from grading.supervisor.cases import public_cases
 from grading.supervisor.job import Job
+from grading.supervisor.limits import CellLimits
 from grading.supervisor.result import ExerciseResult
-from grading.supervisor.session import run_steps
-from grading.supervisor.verdicts import _disguises, public_cases
+from grading.supervisor.verdicts import disguises
 from labkit import exercises
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
@@ -180,10 +181,10 @@ def test_a_name_that_an_answer_hides_is_a_persons_to_look_at() -> None:
     hides = "import math\ndef naive_sum(x):\n    return getattr(math, 'f' + 'sum')(x)"
     job = Job("02_float_formats", "ada", "1", (), (hides,), (), b"")
     passed = Verdict("02-sums", "passed", 1.0, "right")
-    (note,) = _disguises(job, {"02-sums": ExerciseResult(passed, passed)})
+    (note,) = disguises(job, {"02-sums": ExerciseResult(passed, passed)})
     assert note.startswith("02-sums forbids calls by name") and "getattr, line 3: return getattr(math" in note
     failed = ExerciseResult(Verdict("02-sums", "failed", 0.0, "wrong"), None)
-    assert _disguises(job, {"02-sums": failed}) == []
+    assert disguises(job, {"02-sums": failed}) == []
 
 
 @pytest.mark.parametrize(

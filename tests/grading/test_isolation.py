@@ -17,10 +17,11 @@ from grading.errors import UserError
 from grading.isolation import bwrap, probe, select_tier, selection
 from grading.isolation.plan import layout
 from grading.isolation.probe import Finding, _try, try_tier
-from grading.isolation.sandbox import Ended, Sandbox
+from grading.isolation.sandbox import Sandbox
 from grading.isolation.tiers import TIERS
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.procfs import children
+from grading.worker.protocol.control import JobEnded
 from grading.worker.protocol.steps import RunCode, step_to_tree
 from grading.worker.seal import Seal
 from grading.worker.wire.frames import Channel, Closed
@@ -253,7 +254,7 @@ def test_a_sealed_job_starts_and_writes_nothing_more(server: Sandbox) -> None:
         assert server.seal_job(Seal(cpu_s=5.0, files=False)) is None
         _, said = channel.receive(time.monotonic() + WITHIN_S)
         assert json.loads(said["printed"]) == ["BlockingIOError", "OSError"]
-    assert isinstance(server.kill_job(), Ended)
+    assert isinstance(server.kill_job(), JobEnded)
 
 
 def test_temporary_space_holds_so_many_files(server: Sandbox) -> None:

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from grading.supervisor.cases import public_cases
 from grading.supervisor.ranks.schedule import is_ranked, only_needed, run_all, without_ranked
-from grading.supervisor.verdicts import public_cases
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit import exercises
 from labkit.compare import inputs_untouched

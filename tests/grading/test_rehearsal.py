@@ -11,7 +11,7 @@ import pytest
 from grading.isolation.plan import LIGHT
 from grading.isolation.probe import try_tier
 from grading.supervisor import Sandbox
-from grading.supervisor.session import run_steps
+from grading.supervisor.attempts import run_steps
 from grading.worker.wire.frames import Channel
 from tests.grading.test_worker import DOUBLE, GOOD, code, graded, what_cells_print
 

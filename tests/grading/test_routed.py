@@ -12,7 +12,7 @@ import pytest
 from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Sandbox
 from grading.supervisor.cases import CaseInputs, CaseSet
-from grading.supervisor.ranks.run import run_routed
+from grading.supervisor.ranks.run import run_in_ranks
 from grading.worker.procfs import descendants
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.measures import MEASURES, RANKS
@@ -55,7 +55,7 @@ def routed(server: Sandbox, source: str, *cases: Ranks) -> list[Observation]:
         ServeExercise("b", PROGRAM.id),
     ]
     case_set = CaseSet(tuple(CaseInputs(case, make_inputs(PROGRAM, case, 1)) for case in cases))
-    return run_routed(server, steps, PROGRAM, case_set).runs
+    return run_in_ranks(server, steps, PROGRAM, case_set).runs
 
 
 def differences(one: Observation, other: Observation) -> list[str]:
@@ -282,7 +282,7 @@ def test_waiting_for_others_is_no_time_of_its_own(server) -> None:
         RunCode("a", answer),
         ServeExercise("b", SUM.id),
     ]
-    (run,) = run_routed(server, steps, SUM, CaseSet((CaseInputs(case, make_inputs(SUM, case, 1)),))).runs
+    (run,) = run_in_ranks(server, steps, SUM, CaseSet((CaseInputs(case, make_inputs(SUM, case, 1)),))).runs
     assert run.trouble is None
 
 

@@ -63,8 +63,8 @@ def sent(to: int, number: Tree = 0) -> Frame:
 
 def test_a_message_goes_through(ranks) -> None:
     router, (_, second) = ranks([send(1), sent(1), observed()], [*receive(0), observed()])
-    assert [said["trouble"] for said in router.run()] == [None, None]
-    assert torch.equal(unpack(second.receive()[1]["tensor"]), X)
+    assert [observed.trouble for observed in router.run()] == [None, None]
+    assert torch.equal(unpack(second.receive()[1]["value"]), X)
     assert router.traffic().bytes_sent == (24, 0) and router.traffic().rounds == 1
 
 
@@ -100,7 +100,7 @@ def test_nobody_can_wait_for_anothers_message(ranks) -> None:
 
 def test_what_is_said_after_the_end_is_not_heard(ranks) -> None:
     router, _ = ranks([observed(), send(1), sent(1)], [observed(got=1)])
-    assert router.run()[1]["got"] == 1
+    assert router.run()[1].got == 1
     assert sum(router.traffic().messages) == 0
 
 
@@ -182,7 +182,7 @@ def test_what_pytorch_cannot_reduce_is_refused(ranks) -> None:
     # One has started what the other was refused.
     with pytest.raises(RankTrouble, match="never called wait"):
         router.run()
-    assert first.receive()[0] == "go on"
+    assert first.receive()[0] == "answer"
     kind, parts = second.receive()
     assert kind == "refused" and parts["text"].startswith("all_reduce: ")
 
@@ -232,7 +232,7 @@ def test_all_that_can_go_on_are_answered_at_once(ranks) -> None:
     router, theirs = ranks([("barrier", {})], [("barrier", {})], [("barrier", {})], within_s=0.5)
     with pytest.raises(TimeoutError):
         router.run()
-    assert [channel.receive(time.monotonic() + 1)[0] for channel in theirs] == ["go on"] * 3
+    assert [channel.receive(time.monotonic() + 1)[0] for channel in theirs] == ["answer"] * 3
 
 
 def test_what_a_clock_tells_is_counted(ranks) -> None:
@@ -241,7 +241,7 @@ def test_what_a_clock_tells_is_counted(ranks) -> None:
     hear = [("barrier", {}), ("now", {})]
     router, (_, second) = ranks([*tell * 6, observed()], [*hear * 6, observed()])
     router.run()
-    said = [parts.get("seconds") for _, parts in (second.receive() for _ in range(12))]
+    said = [parts.get("value") for _, parts in (second.receive() for _ in range(12))]
     assert said[1::2] == [5.0 * n for n in range(1, 7)]
     traffic = router.traffic()
     n_counted = 6 - FREE_READS

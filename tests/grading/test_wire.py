@@ -16,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load
 
+from grading.worker.protocol.trees import case_from_tree, case_to_tree
 from grading.worker.wire.frames import (
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
     Channel,
     Closed,
     WireError,
-    case_from_tree,
-    case_to_tree,
 )
 from grading.worker.wire.safetensors import buffers_of
 from labkit.exercises import everything

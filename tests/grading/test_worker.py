@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from grading.isolation.sandbox import Ended, InfrastructureFault
+from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Job, Sandbox, grade_job
-from grading.supervisor.cases import CellLimits
-from grading.supervisor.session import run_steps
+from grading.supervisor.attempts import run_steps
+from grading.supervisor.limits import CellLimits
+from grading.worker.protocol.control import JobEnded
 from grading.worker.protocol.steps import RunCode, ServeExercise, Step
 from labkit.forking import FORKED_FROM
 
@@ -46,7 +47,7 @@ def count_cpu(sandbox: Sandbox, monkeypatch) -> list[float]:
     """A list that the CPU time of every job is put into from now on, in seconds."""
     counted, kill_job = [], sandbox.kill_job
 
-    def counting() -> Ended:
+    def counting() -> JobEnded:
         ended = kill_job()
         counted.append(ended.cpu_s)
         return ended

@@ -18,8 +18,11 @@ from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.kernels.extract import Extracted, Key, extract
 from grading.supervisor.kernels.names import names_of
 from grading.supervisor.kernels.sanitize import NotRerunnable
-from grading.supervisor.session import GRACE_S, START_S, measured_of
-from grading.worker.wire.frames import Channel, Closed, WireError, clean
+from grading.supervisor.session import GRACE_S, START_S
+from grading.worker.protocol.rerun import Failed, Loaded, Repeated, RerunCase, RerunKernels, Started
+from grading.worker.protocol.trees import clean
+from grading.worker.wire.frames import Channel
+from grading.worker.wire.typed import WireError
 from labkit.meters.compiled import ARCHS
 from labkit.observe import make_inputs
 from labkit.spec import Exercise, Observation, Outcome, Tree
@@ -37,7 +40,7 @@ class Rerun:
     """runs: the cases again, as observed in the rerun; fewer, where it ended early.
 
     outcome, problem, hint: why it ended early, for the instructor and for the student. lost: operations of PyTorch's
-    that took part in what the answer did and that are not replayed, as the student's process names them. cpu_s: what
+    that took part in what the answer did and that are not repeated, as the student's process names them. cpu_s: what
     it took.
     """
 
@@ -53,24 +56,24 @@ def rerun(
     sandbox: Sandbox,
     exercise: Exercise,
     runs: Sequence[Observation],
-    tapes: Sequence[Tree],
+    logs: Sequence[Tree],
     cells: Sequence[str],
     seed_of: Callable[[int], int],
     compiled: bool = False,
 ) -> Rerun:
-    """Rerun every run that has a tape. Raises InfrastructureFault where the trouble is ours.
+    """Rerun every run that has a launch log. Raises InfrastructureFault where the trouble is ours.
 
     cells: the notebook's code up to the exercise. seed_of: of the fresh inputs of the n-th run. compiled: whether the
     figures of the compiler are wanted as well.
     """
     try:
-        if len(tapes) != len(runs):
-            raise ValueError(f"{len(tapes)} records of {len(runs)} runs")
-        keys = _kernels_of(tapes)
-        missing = [path for run, tape in zip(runs, tapes) for path in _tensors(run.got) if path not in tape["outputs"]]
-        n_left_out = sum(int(tape["left_out"]) for tape in tapes)
+        if len(logs) != len(runs):
+            raise ValueError(f"{len(logs)} records of {len(runs)} runs")
+        keys = _kernels_of(logs)
+        missing = [path for run, log in zip(runs, logs) for path in _tensors(run.got) if path not in log["outputs"]]
+        n_left_out = sum(int(log["left_out"]) for log in logs)
     except Exception as error:
-        # Whatever a worker may send in place of a tape.
+        # Whatever a worker may send in place of a launch log.
         return Rerun(outcome="suspected", problem=f"its record of launches cannot be read ({type(error).__name__})")
     if missing:
         return Rerun(outcome="suspected", problem=f"its record of launches names no origin of {clean(missing[0], 40)}")
@@ -84,86 +87,85 @@ def rerun(
     fresh = [_fresh(run.tree, make_inputs(exercise, run.case, seed_of(n))) for n, run in enumerate(runs)]
     channel = sandbox.open_job(("compiler",) if compiled else ())
     try:
-        played = _played(channel, exercise, extracted, runs, tapes, fresh, ARCHS if compiled else ())
+        found = _repeated(channel, exercise, extracted, runs, logs, fresh, ARCHS if compiled else ())
     finally:
         channel.close()
         ended = sandbox.kill_job()
-    return changed(played, cpu_s=ended.cpu_s)
+    return changed(found, cpu_s=ended.cpu_s)
 
 
-def _played(
+def _repeated(
     channel: Channel,
     exercise: Exercise,
     extracted: Extracted,
     runs: Sequence[Observation],
-    tapes: Sequence[Tree],
+    logs: Sequence[Tree],
     fresh: Sequence[Tree],
     archs: Sequence[int],
 ) -> Rerun:
-    kernels = [[*key, called] for key, called in extracted.kernels.items()]
+    kernels = tuple((*key, called) for key, called in extracted.kernels.items())
     started_by = time.monotonic() + START_S
     done: list[Observation] = []
     lost: dict[str, None] = {}
     try:
-        job = {"source": extracted.source, "kernels": kernels, "archs": list(archs)}
-        channel.send("rerun", job, started_by)
-        channel.receive(started_by)
-    except (TimeoutError, Closed) as error:
+        channel.post(RerunKernels(extracted.source, kernels, tuple(archs)), started_by)
+        channel.expect(Started, started_by)
+    except (TimeoutError, WireError) as error:
         raise InfrastructureFault("the rerun did not start") from error
     try:
-        kind, said = channel.receive(time.monotonic() + LOAD_S)
+        loaded = channel.expect((Loaded, Failed), time.monotonic() + LOAD_S)
     except (TimeoutError, WireError):
         hint = "Look for a constant of the kernels that takes long to compute, or much memory: write its value."
         return Rerun(outcome="limit", problem="its kernels' text could not be loaded in time or memory", hint=hint)
-    if kind != "loaded":
-        return Rerun(outcome="suspected", problem=f"its kernels could not be loaded: {clean(said['failed'], 400)}")
+    if isinstance(loaded, Failed):
+        return Rerun(outcome="suspected", problem=f"its kernels could not be loaded: {loaded.problem}")
     limit_s = exercise.run.wall_s + GRACE_S + COMPILE_S * len(kernels) * len(archs) * len(runs)
     deadline = time.monotonic() + limit_s
     try:
-        for run, tape, tree in zip(runs, tapes, fresh):
-            channel.send("case", {"tape": tape, "tree": tree}, deadline)
-            _, said = channel.receive(deadline)
-            if "failed" in said:
-                return _failed(said, done, lost)
-            lost.update(dict.fromkeys(clean(name, 40) for name in said["lost"]))
-            measured = {**run.measured, **measured_of(said["measured"])}
-            got, back = _with_leaves(run.got, said["outputs"]), _with_leaves(tree, said["inputs"])
+        for run, log, tree in zip(runs, logs, fresh):
+            channel.post(RerunCase(log, tree), deadline)
+            repeated = channel.expect((Repeated, Failed), deadline)
+            if isinstance(repeated, Failed):
+                return _failed(repeated, done, lost)
+            lost.update(dict.fromkeys(repeated.lost))
+            measured = {**run.measured, **repeated.measured}
+            got, back = _with_leaves(run.got, repeated.outputs), _with_leaves(tree, repeated.inputs)
             done.append(Observation(run.case, tree, got, back, measured))
     except TimeoutError:
         problem = f"its kernels did not finish within {limit_s:g} s when they were run again"
         return Rerun(tuple(done), "limit", problem, "Look for a loop in a kernel that hardly ends.", tuple(lost))
-    except (Closed, WireError) as error:
+    except WireError as error:
         problem = f"the process that ran its kernels again ended ({clean(error, 100)})"
         return Rerun(tuple(done), "limit", problem, "Look for a kernel that needs far too much memory.", tuple(lost))
     return Rerun(tuple(done), lost=tuple(lost))
 
 
-def _failed(said: Mapping[str, Tree], done: Sequence[Observation], lost: Mapping[str, None]) -> Rerun:
-    problem = clean(said["failed"], 400)
-    if said["by"] == "CompileFailed":
+def _failed(failed: Failed, done: Sequence[Observation], lost: Mapping[str, None]) -> Rerun:
+    problem = failed.problem
+    if failed.by == "CompileFailed":
         hint = "The kernel runs in the interpreter, but does not compile for a GPU: see `compile_report(kernel, ...)`."
         return Rerun(tuple(done), "failed", problem, hint, tuple(lost))
     return Rerun(tuple(done), "suspected", f"its kernels could not be run again: {problem}", None, tuple(lost))
 
 
-def _kernels_of(tapes: Sequence[Tree]) -> list[Key]:
-    """The kernels that the tapes launch or hand over, by name and digest. Raises on what is no tape."""
+def _kernels_of(logs: Sequence[Tree]) -> list[Key]:
+    """The kernels that these logs launch or hand over, by name and digest. Raises on what is no launch log."""
     found: dict[Key, None] = {}
 
     def add(key: Tree) -> None:
         name, digest = key
         found[clean(name, 100), clean(digest, 32)] = None
 
-    def look(said: Tree) -> None:
-        ((kind, value),) = said.items()
+    def look(argument: Tree) -> None:
+        ((kind, value),) = argument.items()
         if kind == "kernel":
             add(value)
         elif kind == "tuple":
             for item in value:
                 look(item)
 
-    for tape in tapes:
-        for entry in tape["entries"]:
+    for log in logs:
+        for entry in log["entries"]:
             if entry["do"] == "launch":
                 add(entry["kernel"])
                 for argument in entry["arguments"].values():

@@ -1,8 +1,8 @@
 """The router between the ranks of one case: each is a process on a channel of its own, and this is all they share.
 
-It takes what a rank says, enters it into the books of `labkit.ranks.network.Network`, and answers. Whose channel it
+It takes what a rank asks for, enters it into the books of `labkit.ranks.network.Network`, and answers. Whose channel it
 came on says which rank it is; nothing that a message claims does. Ranks have their turns as in the simulator: one is
-listened to until it has to wait, then the next that can go on. So the books of an honest run are the simulator's, entry
+served until it has to wait, then the next that can go on. So the books of an honest run are the simulator's, entry
 by entry, however the processes are scheduled. Processes are started and ended elsewhere, and no result is judged here.
 """
 
@@ -10,10 +10,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from grading.worker.wire.frames import Channel, Closed, WireError, trouble_from_tree
+from grading.worker.protocol.job import Observed
+from grading.worker.protocol.ranks import (
+    ANSWERED,
+    CALLS,
+    Answer,
+    Barrier,
+    Compute,
+    Enter,
+    Now,
+    Over,
+    Receive,
+    Refused,
+    Send,
+    WaitCollective,
+    WaitReceived,
+    WaitSent,
+)
+from grading.worker.wire.frames import Channel, Closed
 from grading.worker.wire.tensor_bytes import blank, pack, unpack
+from grading.worker.wire.typed import Frame, WireError, frame_of
 from labkit.ranks import Cluster, CommError, Traffic
 from labkit.ranks.collectives import OPS, Offer
 from labkit.ranks.network import Need, Network, deadlock
@@ -24,12 +42,12 @@ MAX_BYTES = 256 * 2**20
 MAX_CALLS = 50_000
 """How often all ranks of a case together may call it."""
 LATE_S = 3.0
-"""So long after its time what a rank has said already still counts: this machine may have stood still."""
+"""So long after its time what a rank has sent already still counts: this machine may have stood still."""
 _COLLECTIVES = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
 
 
 class RankTrouble(Exception):
-    """A case ended without results, and why. blamed: the rank that is told where in its code it stood, if any."""
+    """A case ended without results, and why. blamed: the rank whose place in its code is named, if any."""
 
     def __init__(self, trouble: Trouble, blamed: int | None = None) -> None:
         super().__init__(trouble.text)
@@ -39,7 +57,7 @@ class RankTrouble(Exception):
 
 class Router:
     """Serves one case. channels: one for each rank, in order. deadline: as of time.monotonic(). patience_s: for how
-    long one rank may say nothing while it is its turn.
+    long one rank may be silent while it is its turn.
     """
 
     def __init__(
@@ -52,8 +70,8 @@ class Router:
         self._n_bytes = 0
         self._n_calls = 0
 
-    def run(self) -> list[Mapping[str, Tree]]:
-        """What each rank said at its end. Raises RankTrouble; then `dismiss` has to be called before another case."""
+    def run(self) -> list[Observed]:
+        """What came of each rank. Raises RankTrouble; then `dismiss` has to be called before another case."""
         turn: int | None = 0
         while turn is not None:
             self._play(self._seats[turn])
@@ -62,7 +80,7 @@ class Router:
             self._network.check_nothing_left()
         except CommError as error:
             raise RankTrouble(Trouble("raised", str(error))) from error
-        return [seat.said for seat in self._seats]
+        return [seat.observed for seat in self._seats]
 
     def traffic(self) -> Traffic:
         """What was sent, by our own books."""
@@ -78,16 +96,16 @@ class Router:
         where = {}
         try:
             for seat in self._seats:
-                if seat.said is None and seat.waits:
-                    seat.channel.send("over", deadline=deadline)
+                if seat.observed is None and seat.waits:
+                    seat.channel.post(Over(), deadline)
             for seat in self._seats:
-                while seat.said is None:
-                    kind, parts = _hear(seat.channel, deadline)
-                    if kind == "observed":
-                        seat.said = parts
-                    elif kind in _ANSWERED:
-                        seat.channel.send("over", deadline=deadline)
-                if (trouble := trouble_from_tree(seat.said.get("trouble"))) and trouble.kind == "stopped":
+                while seat.observed is None:
+                    frame = _next_frame(seat.channel, deadline)
+                    if isinstance(frame, Observed):
+                        seat.observed = frame
+                    elif isinstance(frame, ANSWERED):
+                        seat.channel.post(Over(), deadline)
+                if (trouble := seat.observed.trouble) and trouble.kind == "stopped":
                     where[seat.rank] = trouble.where
         except Exception:
             # Whatever it sends or does not send: it cannot be used for another case.
@@ -95,7 +113,7 @@ class Router:
         return where
 
     def _play(self, seat: _Seat) -> None:
-        """Listen to a rank until it has to wait or has ended."""
+        """Serve a rank until it has to wait or has ended."""
         while True:
             if seat.waits:
                 while seat.needs and seat.needs[0].ready():
@@ -103,19 +121,19 @@ class Router:
                 if seat.needs:
                     return
                 self._answer(seat)
-            kind, parts = self._next_call(seat)
-            if kind == "observed":
-                seat.said = parts
-                if trouble := trouble_from_tree(parts["trouble"]):
-                    raise RankTrouble(trouble)
+            frame = self._next_call(seat)
+            if isinstance(frame, Observed):
+                seat.observed = frame
+                if frame.trouble:
+                    raise RankTrouble(frame.trouble)
                 return
-            self._take(seat, kind, parts)
+            self._take(seat, frame)
             self._answer_others(seat)
 
     def _answer_others(self, seat: _Seat) -> None:
         """Answer whoever now has all that it waits for, so that it works on while this one still has its turn.
 
-        An answer changes the books of its own rank alone, and what a rank says next is heard at its own turn.
+        An answer changes the books of its own rank alone, and what a rank asks for next is taken at its own turn.
         """
         for other in self._seats:
             if other.waits and other is not seat and all(need.ready() for need in other.needs):
@@ -125,98 +143,94 @@ class Router:
         """The next rank that can go on, in the order of the simulator; None when all have ended."""
         n = len(self._seats)
         for other in [self._seats[(turn + step) % n] for step in range(1, n + 1)]:
-            if other.said is None and (not other.waits or other.needs[0].ready()):
+            if other.observed is None and (not other.waits or other.needs[0].ready()):
                 return other.rank
         waiting = [(seat.rank, seat.needs[0]) for seat in self._seats if seat.waits]
         if waiting:
-            text = deadlock(waiting, [seat.said is not None for seat in self._seats])
+            text = deadlock(waiting, [seat.observed is not None for seat in self._seats])
             raise RankTrouble(Trouble("raised", text), blamed=waiting[0][0])
         return None
 
-    def _next_call(self, seat: _Seat) -> tuple[str, dict[str, Tree]]:
+    def _next_call(self, seat: _Seat) -> Frame:
         self._n_calls += 1
         if self._n_calls > MAX_CALLS:
             raise RankTrouble(Trouble("wall", f"its ranks called one another more than {MAX_CALLS:,} times"))
         try:
-            return _hear(seat.channel, min(self._deadline, time.monotonic() + self._patience_s))
+            return _next_frame(seat.channel, min(self._deadline, time.monotonic() + self._patience_s))
         except Closed as error:
             raise _ended(seat) from error
 
-    def _take(self, seat: _Seat, kind: str, parts: Mapping[str, Tree]) -> None:
-        """Enter what a rank says into the books. Raises WireError where that makes no sense."""
-        if kind not in _CALLS:
-            raise WireError(f'"{kind[:40]}" where a call was due')
+    def _take(self, seat: _Seat, call: Frame) -> None:
+        """Enter a call into the books. Raises WireError where it makes no sense."""
         try:
-            call = _CALLS[kind](self, seat, parts)
-        except KeyError as error:
-            raise WireError(f'"{kind}" without all its parts') from error
+            waits_for = _BY_CALL[type(call)](self, seat, call)
         except CommError as error:
-            self._tell(seat, "refused", {"text": str(error)})
+            self._reply(seat, Refused(str(error)))
             return
-        if call is not None:
-            seat.needs, seat.finish = call
+        if waits_for is not None:
+            seat.needs, seat.finish = waits_for
 
     def _answer(self, seat: _Seat) -> None:
         finish, seat.finish, seat.needs = seat.finish, None, []
         try:
-            kind, parts = "go on", finish()
+            reply: Frame = Answer(finish())
         except CommError as error:
-            kind, parts = "refused", {"text": str(error)}
-        self._tell(seat, kind, parts)
+            reply = Refused(str(error))
+        self._reply(seat, reply)
 
-    def _tell(self, seat: _Seat, kind: str, parts: dict[str, Tree]) -> None:
+    def _reply(self, seat: _Seat, reply: Frame) -> None:
         try:
-            seat.channel.send(kind, parts, self._deadline)
+            seat.channel.post(reply, self._deadline)
         except Closed as error:
             raise _ended(seat) from error
 
-    def _send(self, seat: _Seat, parts: Mapping[str, Tree]) -> None:
-        to, tensor = self._other(seat, parts["to"]), unpack(parts["tensor"])
+    def _send(self, seat: _Seat, call: Send) -> None:
+        to, tensor = self._other(seat, call.to), unpack(call.tensor)
         self._weigh(seat, tensor.nbytes)
         number, need = self._network.send(seat.rank, to, tensor)
         seat.under_way["sent", to, number] = [need]
 
-    def _receive(self, seat: _Seat, parts: Mapping[str, Tree]) -> None:
-        source = self._other(seat, parts["source"])
+    def _receive(self, seat: _Seat, call: Receive) -> None:
+        source = self._other(seat, call.source)
         number, need = self._network.post_receive(seat.rank, source)
         seat.under_way["received", source, number] = [need]
 
-    def _compute(self, seat: _Seat, parts: Mapping[str, Tree]) -> None:
-        seconds = parts["seconds"]
+    def _compute(self, seat: _Seat, call: Compute) -> None:
+        seconds = call.seconds
         if type(seconds) is not float or not seconds >= 0:
             raise WireError("a time that is none")
         self._network.clock_s[seat.rank] += seconds
 
-    def _wait_sent(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
-        to, number = self._other(seat, parts["to"]), parts["number"]
+    def _wait_sent(self, seat: _Seat, call: WaitSent) -> _Waits:
+        to, number = self._other(seat, call.to), call.number
 
-        def finish() -> dict[str, Tree]:
+        def finish() -> Tree:
             self._network.sent(seat.rank, to, number)
-            return {}
+            return None
 
         return seat.started("sent", to, number), finish
 
-    def _wait_received(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
-        source, number, like = self._other(seat, parts["source"]), parts["number"], blank(parts["like"])
+    def _wait_received(self, seat: _Seat, call: WaitReceived) -> _Waits:
+        source, number, like = self._other(seat, call.source), call.number, blank(call.like)
 
-        def finish() -> dict[str, Tree]:
+        def finish() -> Tree:
             tensor = self._network.deliver(seat.rank, source, number, like)
             seat.note(tensor.nbytes)
-            return {"tensor": pack(tensor)}
+            return pack(tensor)
 
         return seat.started("received", source, number), finish
 
-    def _barrier(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
+    def _barrier(self, seat: _Seat, call: Barrier) -> _Waits:
         number, needs = self._network.enter_barrier(seat.rank)
 
-        def finish() -> dict[str, Tree]:
+        def finish() -> Tree:
             self._network.leave_barrier(seat.rank, number)
-            return {}
+            return None
 
         return needs, finish
 
-    def _enter(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
-        offer = self._offer(parts)
+    def _enter(self, seat: _Seat, call: Enter) -> _Waits:
+        offer = self._offer(call)
         self._weigh(seat, sum(tensor.nbytes for tensor in offer.inputs))
         try:
             number, needs = self._network.enter(seat.rank, offer)
@@ -224,23 +238,23 @@ class Router:
             # What PyTorch has no such operation for; of our own errors it is one already.
             raise error if isinstance(error, CommError) else CommError(f"{offer.name}: {error}") from error
         seat.under_way["collective", None, number] = needs
-        return [], dict
+        return [], lambda: None
 
-    def _wait_collective(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
-        number = parts["number"]
+    def _wait_collective(self, seat: _Seat, call: WaitCollective) -> _Waits:
+        number = call.number
 
-        def finish() -> dict[str, Tree]:
+        def finish() -> Tree:
             tensors = self._network.leave(seat.rank, number)
             seat.note(sum(tensor.nbytes for tensor in tensors))
-            return {"tensors": [pack(tensor) for tensor in tensors]}
+            return [pack(tensor) for tensor in tensors]
 
         return seat.started("collective", None, number), finish
 
-    def _now(self, seat: _Seat, parts: Mapping[str, Tree]) -> _Call:
-        return [], lambda: {"seconds": self._network.read_clock(seat.rank)}
+    def _now(self, seat: _Seat, call: Now) -> _Waits:
+        return [], lambda: self._network.read_clock(seat.rank)
 
-    def _offer(self, parts: Mapping[str, Tree]) -> Offer:
-        name, inputs, op, src = parts["name"], parts["inputs"], parts["op"], parts["src"]
+    def _offer(self, call: Enter) -> Offer:
+        name, inputs, op, src = call.name, call.inputs, call.op, call.src
         n = len(self._seats)
         if name not in _COLLECTIVES or not isinstance(inputs, list):
             raise WireError("a collective that nobody knows")
@@ -264,27 +278,26 @@ class Router:
             raise RankTrouble(Trouble("memory", f"its ranks sent one another more than {MAX_BYTES // 2**20} MiB"))
 
 
-_Call = tuple[list[Need], Callable[[], dict[str, Tree]]]
+_Waits = tuple[list[Need], Callable[[], Tree]]
 """What a rank that has called waits for, and what makes the answer once that is there."""
-_CALLS = {
-    "send": Router._send,
-    "receive": Router._receive,
-    "compute": Router._compute,
-    "wait sent": Router._wait_sent,
-    "wait received": Router._wait_received,
-    "barrier": Router._barrier,
-    "enter": Router._enter,
-    "wait collective": Router._wait_collective,
-    "now": Router._now,
+_BY_CALL = {
+    Send: Router._send,
+    Receive: Router._receive,
+    Compute: Router._compute,
+    WaitSent: Router._wait_sent,
+    WaitReceived: Router._wait_received,
+    Barrier: Router._barrier,
+    Enter: Router._enter,
+    WaitCollective: Router._wait_collective,
+    Now: Router._now,
 }
-_ANSWERED = set(_CALLS) - {"send", "receive", "compute"}
 
 
-def _hear(channel: Channel, deadline: float) -> tuple[str, dict[str, Tree]]:
+def _next_frame(channel: Channel, deadline: float) -> Frame:
     """Its next frame. Raises TimeoutError also where one after the other is there already and there is no end to it."""
     if time.monotonic() > deadline + LATE_S:
         raise TimeoutError
-    return channel.receive(deadline)
+    return frame_of(*channel.receive(deadline), (*CALLS, Observed), "a call")
 
 
 def _ended(seat: _Seat) -> RankTrouble:
@@ -299,8 +312,8 @@ class _Seat:
         self.channel = channel
         self.under_way: dict[tuple[str, int | None, int], list[Need]] = {}
         self.needs: list[Need] = []
-        self.finish: Callable[[], dict[str, Tree]] | None = None
-        self.said: Mapping[str, Tree] | None = None
+        self.finish: Callable[[], Tree] | None = None
+        self.observed: Observed | None = None
         self.largest_bytes = 0
 
     def note(self, n_bytes: int) -> None:

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 
 from grading.isolation.sandbox import Sandbox
 from grading.rebuild.dependencies import needed
-from grading.supervisor.cases import CELL_LIMITS, CaseSet, CellLimits, Transcript
-from grading.supervisor.ranks.run import run_routed
-from grading.supervisor.session import run_steps
+from grading.supervisor.attempts import run_steps
+from grading.supervisor.cases import CaseSet
+from grading.supervisor.limits import CELL_LIMITS, CellLimits
+from grading.supervisor.ranks.run import run_in_ranks
+from grading.supervisor.transcript import Transcript
 from grading.worker.protocol.steps import RunCode, ServeExercise, Step, exercise_of
 from labkit import exercises
 from labkit.check.verdict import Verdict
-from labkit.spec import Exercise, Observation, Trouble
+from labkit.spec import Exercise
 
 _NOTHING_TO_GAIN = ("passed", "unanswered", "limit")
 ONLY_TOGETHER = (
@@ -52,7 +54,7 @@ def run_all(sandbox: Sandbox, steps: Sequence[Step], case_sets: Mapping[str, Cas
     Raises InfrastructureFault when the trouble is ours.
     """
     transcript = run_steps(sandbox, without_ranked(steps), case_sets)
-    in_ranks = Ranked(sandbox, steps, transcript)
+    in_ranks = RankSchedule(sandbox, steps, transcript)
     for exercise in (exercises.find(step.exercise_id) for step in steps if isinstance(step, ServeExercise)):
         if is_ranked(exercise):
             found = in_ranks.run(exercise, case_sets[exercise.id])
@@ -63,10 +65,10 @@ def run_all(sandbox: Sandbox, steps: Sequence[Step], case_sets: Mapping[str, Cas
 
 
 @dataclass
-class Ranked:
+class RankSchedule:
     """Runs the exercises of several ranks of one submission, after its other steps were run.
 
-    first: what came of those; a cell that did not end is not run again. The ranks' time counts from `begin_again` on.
+    first: what came of those; a cell that did not end is not run again. The ranks' time counts from here on.
     """
 
     sandbox: Sandbox
@@ -76,16 +78,12 @@ class Ranked:
     cpu_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.begin_again()
-
-    def begin_again(self) -> None:
-        """The hidden cases have as much time as the public ones."""
         self._ends_at = time.monotonic() + self.limits.submission_s
 
     def verdict(self, exercise: Exercise, cases: CaseSet, judged: Callable[[Transcript], Verdict]) -> Verdict:
         """Run an exercise and judge it, after the cells it needs or, where that does not do, after all cells.
 
-        An answer that fails only because its ranks are processes is told so.
+        An answer that fails only because its ranks are processes has that for a hint.
         """
         every = self._until(exercise)
         few = only_needed(every, exercise)
@@ -117,11 +115,9 @@ class Ranked:
     def _run(self, steps: Sequence[Step], exercise: Exercise, cases: CaseSet) -> Transcript:
         found = Transcript()
         if time.monotonic() > self._ends_at:
-            text = f"the notebook used more than {self.limits.submission_s:g} s before this could be run"
-            trouble = Trouble("wall", text)
-            found.exercises[exercise.id] = [Observation(cases.inputs[0].case, cases.inputs[0].tree, trouble=trouble)]
+            found.exercises[exercise.id] = [cases.inputs[0].without_run(self.limits.out_of_time())]
             return found
-        routed = run_routed(self.sandbox, steps, exercise, cases, self.limits)
-        self.cpu_s += routed.cpu_s
-        found.exercises[exercise.id], found.readings[exercise.id] = routed.runs, routed.readings
+        ran = run_in_ranks(self.sandbox, steps, exercise, cases, self.limits)
+        self.cpu_s += ran.cpu_s
+        found.exercises[exercise.id], found.readings[exercise.id] = ran.runs, ran.readings
         return found

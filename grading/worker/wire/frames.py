@@ -11,7 +11,6 @@ import os
 import socket
 import struct
 import time
-from dataclasses import fields
 from typing import Any
 
 import torch
@@ -20,17 +19,14 @@ from safetensors.torch import load
 
 from grading.worker.wire.safetensors import buffers_of, tensors_in
 from grading.worker.wire.shared_memory import map_tensors, sealed_memory
-from labkit.spec import Case, Tree, Trouble
+from grading.worker.wire.typed import F, Frame, WireError, frame_of
+from labkit.spec import Tree
 from labkit.tree import Opaque, bounded
 
 MAX_HEADER_BYTES = 4 * 2**20
 MAX_BODY_BYTES = 256 * 2**20
 _LENGTHS = struct.Struct("<IQ")
 _SMALL_BYTES = 64 * 2**10
-
-
-class WireError(Exception):
-    """The other side sent something that is not a frame, or hung up in the middle of one."""
 
 
 class Closed(WireError):
@@ -47,6 +43,21 @@ class Channel:
         self._socket = sock
         self._takes_memory = takes_memory
         self._memory: int | None = None
+
+    def post(self, frame: Frame, deadline: float | None = None) -> None:
+        """Send a frame. Raises TimeoutError at `deadline` (time.monotonic), or Closed."""
+        if frame.as_memory:
+            self.send(frame.kind, frame.to_parts(), deadline, as_memory=True)
+        else:
+            self.send(frame.kind, frame.to_parts(), deadline)
+
+    def expect(self, due: type[F] | tuple[type[F], ...], deadline: float | None = None) -> F:
+        """The next frame, which has to be of this type or one of these.
+
+        Raises TimeoutError at `deadline` (time.monotonic), Closed, and WireError for whatever else comes.
+        """
+        kind, parts = self.receive(deadline)
+        return frame_of(kind, parts, due if isinstance(due, tuple) else (due,))
 
     def send(
         self,
@@ -149,33 +160,6 @@ def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(deadline - time.monotonic(), 0.0)
 
 
-def case_to_tree(case: Case) -> dict[str, Tree]:
-    """A case's fields as a plain tree."""
-    return {item.name: _as_lists(getattr(case, item.name)) for item in fields(case)}
-
-
-def case_from_tree(kind: type[Case], tree: dict[str, Tree]) -> Case:
-    """The case of this type with these fields; lists become tuples again."""
-    return kind(**{name: _as_tuples(value) for name, value in tree.items()})
-
-
-def trouble_to_tree(trouble: Trouble | None) -> Tree:
-    return None if trouble is None else {"kind": trouble.kind, "text": trouble.text, "where": trouble.where}
-
-
-def trouble_from_tree(tree: Tree) -> Trouble | None:
-    """A Trouble as the worker tells it, its texts cut to a readable length."""
-    if tree is None:
-        return None
-    where = tree.get("where")
-    return Trouble(clean(tree["kind"], 20), clean(tree["text"], 400), None if where is None else clean(where, 200))
-
-
-def clean(text: object, limit: int) -> str:
-    """A text that can be stored: of bounded length, and without the halves of characters that no file can hold."""
-    return str(text)[:limit].encode("utf-8", "replace").decode()
-
-
 def _encode(tree: Tree, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(tree, torch.Tensor):
         name = str(len(tensors))
@@ -206,11 +190,3 @@ def _decode(tree: Any, tensors: dict[str, torch.Tensor]) -> Tree:
         type_name, text = value
         return Opaque(str(type_name)[:200], str(text)[:200])
     raise ValueError("an unknown tag")
-
-
-def _as_lists(value: Any) -> Any:
-    return [_as_lists(item) for item in value] if isinstance(value, tuple | list) else value
-
-
-def _as_tuples(value: Any) -> Any:
-    return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value

@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from grading.worker.wire.frames import WireError
+from grading.worker.wire.typed import WireError
 from labkit.spec import Tree
 
 MAX_DIMS = 16

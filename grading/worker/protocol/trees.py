@@ -1,0 +1,58 @@
+"""What the frames carry, as plain trees and back: cases, troubles, figures and texts. From a worker, all may lie."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+from labkit.spec import Case, Tree, Trouble
+
+
+def case_to_tree(case: Case) -> dict[str, Tree]:
+    """A case's fields as a plain tree."""
+    return {item.name: _as_lists(getattr(case, item.name)) for item in fields(case)}
+
+
+def case_from_tree(kind: type[Case], tree: dict[str, Tree]) -> Case:
+    """The case of this type with these fields; lists become tuples again."""
+    return kind(**{name: _as_tuples(value) for name, value in tree.items()})
+
+
+def trouble_to_tree(trouble: Trouble | None) -> Tree:
+    """As in `{"kind": "raised", "text": "ValueError: no", "where": "line 3: x = y"}`."""
+    return None if trouble is None else {"kind": trouble.kind, "text": trouble.text, "where": trouble.where}
+
+
+def trouble_from_tree(tree: Tree) -> Trouble | None:
+    """A Trouble as the worker names it, its texts cut to a readable length. Raises whatever where it is none."""
+    if tree is None:
+        return None
+    where = tree.get("where")
+    return Trouble(clean(tree["kind"], 20), clean(tree["text"], 400), None if where is None else clean(where, 200))
+
+
+def figures_from_tree(tree: Tree) -> dict[str, float]:
+    """The figures among what a worker sends for figures: finite and not negative. Raises AttributeError for no dict."""
+    return {
+        str(name): float(value)
+        for name, value in tree.items()
+        if type(value) in (int, float) and math.isfinite(value) and value >= 0
+    }
+
+
+def clean(text: object, limit: int) -> str:
+    """A text that can be stored: of bounded length, and without the halves of characters that no file can hold."""
+    return str(text)[:limit].encode("utf-8", "replace").decode()
+
+
+def clean_or_none(text: object, limit: int) -> str | None:
+    return None if text is None else clean(text, limit)
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value
