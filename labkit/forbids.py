@@ -88,13 +88,13 @@ def _reached(
     for _, tree in program:
         aliases |= _aliases(list(_statements(tree.body)), aliases, forbids)
     definitions = {name: [(cell, node) for node in nodes] for cell, tree in program for name, nodes in _bound(tree)}
-    names, seen = set(roots), set()
+    names, visited = set(roots), set()
     waiting = [found for name in roots for found in definitions.get(name, ())]
     while waiting:
         cell, definition = waiting.pop(0)
-        if id(definition) in seen:
+        if id(definition) in visited:
             continue
-        seen.add(id(definition))
+        visited.add(id(definition))
         used = _globals_used(definition)
         known = {alias: dotted for alias, dotted in aliases.items() if alias in used}
         known |= _aliases(list(ast.walk(definition)), known, forbids)

@@ -228,14 +228,14 @@ def _trouble(error: BaseException) -> Trouble:
 
 def _over_limit(error: BaseException) -> OverLimit | None:
     """The time limit that fired on the way to the error: leaving a `with` block may fail in its turn and hide it."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     rest: list[BaseException | None] = [error]
     while rest:
         one = rest.pop()
         if isinstance(one, OverLimit):
             return one
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
+        if one is not None and id(one) not in visited:
+            visited.add(id(one))
             # Read past whatever the student's own class of errors may say of itself.
             rest += [BaseException.__context__.__get__(one), BaseException.__cause__.__get__(one)]
     return None

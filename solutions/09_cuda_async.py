@@ -210,7 +210,7 @@ SLOW = Machine(
     first_call_s=0.6e-3,
     launch_s=3e-5,
 )
-watched = {
+probes = {
     name: probe_timing(method, one_function, SLOW)
     for name, method in {
         "clock, not synchronized": clock_alone,
@@ -221,7 +221,7 @@ watched = {
 }
 
 # %% tags=["figure"]
-labkit.figures.timing_methods(watched, true_ms=0.4)
+labkit.figures.timing_methods(probes, true_ms=0.4)
 
 # %% [markdown]
 # Follow the shaded spans. The first method stops its clock when the call is launched. The second counts the time for

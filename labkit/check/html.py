@@ -55,8 +55,8 @@ def as_html(verdict: Verdict) -> str:
     colour = _COLOURS.get(verdict.outcome, _FAILED)
     tint = _TINTS.get(verdict.outcome, _FAILED_TINT)
     rows = [*verdict.rows]
-    told = {text for label, text in verdict.rows if label == "problem"}
-    used = [of_limit(*budget) for budget in verdict.budgets if over_budget(budget[0]) not in told]
+    problems = {text for label, text in verdict.rows if label == "problem"}
+    used = [of_limit(*budget) for budget in verdict.budgets if over_budget(budget[0]) not in problems]
     if used:
         rows.append(("used", "; ".join(used)))
     parts = [

@@ -4,9 +4,9 @@
 or sent anywhere, and nothing here measures speed.
 """
 
-from labkit.env.finding import Finding
+from labkit.env.finding import EnvFinding
 from labkit.env.machine import memory_bytes
 from labkit.env.page import Page, environment
 from labkit.env.survey import look
 
-__all__ = ["Finding", "Page", "environment", "look", "memory_bytes"]
+__all__ = ["EnvFinding", "Page", "environment", "look", "memory_bytes"]

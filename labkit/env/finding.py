@@ -10,7 +10,7 @@ State = Literal["ok", "note", "red"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class EnvFinding:
     """state: "ok"; "note" where something optional is missing; "red" where the labs will not work as it is.
 
     value holds nothing that changes between two looks at the same machine. fix is one command, or what to do.
@@ -22,4 +22,4 @@ class Finding:
     fix: str | None = None
 
 
-Probe = Callable[[], Finding]
+Probe = Callable[[], EnvFinding]

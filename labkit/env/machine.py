@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from labkit.env.finding import Finding
+from labkit.env.finding import EnvFinding
 from labkit.spec import GiB
 
 GB = 10**9
@@ -25,27 +25,27 @@ COMPILER_FIX = {
 }
 
 
-def python() -> Finding:
+def python() -> EnvFinding:
     """The version, and whether the labs are tested on it."""
     version = sys.version_info[:2]
     if version < OLDEST_PYTHON:
         fix = "install Python 3.12 and set the labs up with it: make setup PYTHON=python3.12"
-        return Finding("Python", "red", f"{platform.python_version()}: the labs need 3.11 or newer", fix)
+        return EnvFinding("Python", "red", f"{platform.python_version()}: the labs need 3.11 or newer", fix)
     if version >= UNTESTED_PYTHON:
-        return Finding("Python", "note", f"{platform.python_version()}: the labs are tested on 3.11 to 3.13")
-    return Finding("Python", "ok", platform.python_version())
+        return EnvFinding("Python", "note", f"{platform.python_version()}: the labs are tested on 3.11 to 3.13")
+    return EnvFinding("Python", "ok", platform.python_version())
 
 
-def kernel() -> Finding:
+def kernel() -> EnvFinding:
     """Which Python runs this, and whether it is the one of the environment that is active."""
     active = os.environ.get("VIRTUAL_ENV")
     if active and Path(active).exists() and not Path(active).samefile(sys.prefix):
         fix = 'choose the environment\'s own kernel (menu "Kernel"), or start JupyterLab with python -m jupyterlab'
-        return Finding("Running in", "note", f"{sys.executable}, while {active} is active", fix)
-    return Finding("Running in", "ok", sys.executable or "an embedded Python")
+        return EnvFinding("Running in", "note", f"{sys.executable}, while {active} is active", fix)
+    return EnvFinding("Running in", "ok", sys.executable or "an embedded Python")
 
 
-def operating_system() -> Finding:
+def operating_system() -> EnvFinding:
     """The name of the system, its version and the processor's architecture."""
     system, machine = platform.system(), platform.machine()
     if system == "Linux":
@@ -57,26 +57,26 @@ def operating_system() -> Finding:
         name = f"macOS {platform.mac_ver()[0]}"
     else:
         name = f"{system} {platform.release()}"
-    return Finding("Operating system", "ok", f"{name}, {machine}")
+    return EnvFinding("Operating system", "ok", f"{name}, {machine}")
 
 
-def cpu_cores() -> Finding:
+def cpu_cores() -> EnvFinding:
     """The cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     n_cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return Finding("CPU cores", "ok", str(n_cores))
+    return EnvFinding("CPU cores", "ok", str(n_cores))
 
 
-def memory() -> Finding:
+def memory() -> EnvFinding:
     """All of the memory, not what is free of it at the moment."""
     total_bytes = memory_bytes()
     value = f"{total_bytes / GiB:.1f} GiB"
     if total_bytes < 2 * GiB:
         fix = "use a machine with 4 GiB or more; Binder and most clusters have one"
-        return Finding("Memory", "red", f"{value}: the labs need 2 GiB", fix)
+        return EnvFinding("Memory", "red", f"{value}: the labs need 2 GiB", fix)
     if total_bytes < 3.5 * GiB:
-        return Finding("Memory", "note", f"{value}: enough if you close other programs")
-    return Finding("Memory", "ok", value)
+        return EnvFinding("Memory", "note", f"{value}: enough if you close other programs")
+    return EnvFinding("Memory", "ok", value)
 
 
 def memory_bytes() -> int:
@@ -109,18 +109,18 @@ def _windows_memory_bytes() -> int:
     return status.total
 
 
-def disk() -> Finding:
+def disk() -> EnvFinding:
     """Room where the notebook lies, as a threshold."""
     free_bytes = shutil.disk_usage(Path.cwd()).free
     fix = "delete what you no longer need; python -m pip cache purge often frees some GB"
     if free_bytes < GB:
-        return Finding("Disk", "red", "less than 1 GB free", fix)
+        return EnvFinding("Disk", "red", "less than 1 GB free", fix)
     if free_bytes < 5 * GB:
-        return Finding("Disk", "note", "less than 5 GB free", fix)
-    return Finding("Disk", "ok", "more than 5 GB free")
+        return EnvFinding("Disk", "note", "less than 5 GB free", fix)
+    return EnvFinding("Disk", "ok", "more than 5 GB free")
 
 
-def folder() -> Finding:
+def folder() -> EnvFinding:
     """Whether the notebook can be saved where it lies."""
     here = Path.cwd()
     try:
@@ -128,16 +128,16 @@ def folder() -> Finding:
             pass
     except OSError:
         fix = "copy the labs to a folder of your own and open them there: make lab does it"
-        return Finding("Working folder", "red", f"{here}: cannot be written to", fix)
-    return Finding("Working folder", "ok", f"{here}")
+        return EnvFinding("Working folder", "red", f"{here}: cannot be written to", fix)
+    return EnvFinding("Working folder", "ok", f"{here}")
 
 
-def compiler() -> Finding:
+def compiler() -> EnvFinding:
     """A C++ compiler by one of its usual names; it is not started."""
     path = next((path for name in ("c++", "g++", "clang++", "cl") if (path := shutil.which(name))), None)
     if path is None:
-        return Finding("C++ compiler", "note", "none; a later lab needs one", COMPILER_FIX.get(platform.system()))
-    return Finding("C++ compiler", "ok", path)
+        return EnvFinding("C++ compiler", "note", "none; a later lab needs one", COMPILER_FIX.get(platform.system()))
+    return EnvFinding("C++ compiler", "ok", path)
 
 
 PROBES = (python, kernel, operating_system, cpu_cores, memory, disk, folder, compiler)

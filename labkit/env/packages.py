@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from labkit.env.finding import Finding, Probe
+from labkit.env.finding import EnvFinding, Probe
 from labkit.spec import GiB
 
 OLDEST_TORCH = (2, 11)
@@ -39,55 +39,55 @@ PACKAGES = (
 def probe_of(package: Package) -> Probe:
     """The probe that looks for this package."""
 
-    def probe() -> Finding:
+    def probe() -> EnvFinding:
         found = installed(package.name)
         if found:
-            return Finding(package.name, "ok", found)
+            return EnvFinding(package.name, "ok", found)
         state = "red" if package.required else "note"
-        return Finding(package.name, state, f"not installed; {package.use}", install(package.name))
+        return EnvFinding(package.name, state, f"not installed; {package.use}", install(package.name))
 
     probe.__name__ = package.name
     return probe
 
 
-def torch_build() -> Finding:
+def torch_build() -> EnvFinding:
     """The version of PyTorch and what it was built for."""
     found = installed("torch")
     fix = install(f"torch>={'.'.join(map(str, OLDEST_TORCH))}")
     if found is None:
-        return Finding("PyTorch", "red", "not installed", fix)
+        return EnvFinding("PyTorch", "red", "not installed", fix)
     import torch
 
     built_for = f"CUDA {torch.version.cuda}" if torch.version.cuda else "ROCm" if torch.version.hip else "the CPU"
     value = f"{torch.__version__}, built for {built_for}"
     if numbers(torch.__version__) < OLDEST_TORCH:
-        return Finding("PyTorch", "red", f"{value}: the labs need 2.11 or newer", fix)
-    return Finding("PyTorch", "ok", value)
+        return EnvFinding("PyTorch", "red", f"{value}: the labs need 2.11 or newer", fix)
+    return EnvFinding("PyTorch", "ok", value)
 
 
-def gpu() -> Finding:
+def gpu() -> EnvFinding:
     """The first GPU that PyTorch can use, with all of its memory."""
     import torch
 
     if torch.cuda.is_available():
         first = torch.cuda.get_device_properties(0)
         more = f" (and {torch.cuda.device_count() - 1} more)" if torch.cuda.device_count() > 1 else ""
-        return Finding("GPU", "ok", f"{first.name}, {first.total_memory / GiB:.1f} GiB{more}")
+        return EnvFinding("GPU", "ok", f"{first.name}, {first.total_memory / GiB:.1f} GiB{more}")
     if shutil.which("nvidia-smi"):
         value = "there is an NVIDIA driver, but PyTorch cannot use it; the labs run on the CPU"
-        return Finding("GPU", "note", value, "choose a CUDA build at https://pytorch.org/get-started/locally")
-    return Finding("GPU", "ok", "none: every point can be earned without one")
+        return EnvFinding("GPU", "note", value, "choose a CUDA build at https://pytorch.org/get-started/locally")
+    return EnvFinding("GPU", "ok", "none: every point can be earned without one")
 
 
-def triton() -> Finding:
+def triton() -> EnvFinding:
     """Triton, or how to do its labs where there are no wheels of it."""
     found = installed("triton")
     if found:
-        return Finding("triton", "ok", found)
+        return EnvFinding("triton", "ok", found)
     if platform.system() != "Linux":
         fix = "for later labs use Binder, a Linux container (on Windows: WSL) or a Linux machine"
-        return Finding("triton", "note", "Linux only; later labs, on GPU kernels, need it", fix)
-    return Finding("triton", "note", "not installed; later labs, on GPU kernels, need it", install("triton"))
+        return EnvFinding("triton", "note", "Linux only; later labs, on GPU kernels, need it", fix)
+    return EnvFinding("triton", "note", "not installed; later labs, on GPU kernels, need it", install("triton"))
 
 
 def installed(name: str) -> str | None:

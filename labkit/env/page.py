@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from labkit.env.finding import Finding
+from labkit.env.finding import EnvFinding
 from labkit.env.survey import look
 from labkit.shell import show
 
@@ -41,7 +41,7 @@ def environment() -> None:
 class Page:
     """Findings that a notebook shows as a table, and anything else as text."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[EnvFinding]) -> None:
         self.findings = tuple(findings)
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class Page:
         return as_html(self.findings)
 
 
-def as_text(findings: Sequence[Finding]) -> str:
+def as_text(findings: Sequence[EnvFinding]) -> str:
     """One line a finding, its fix below it."""
     lines = []
     for one in findings:
@@ -61,14 +61,14 @@ def as_text(findings: Sequence[Finding]) -> str:
     return "\n".join([*lines, summary(findings)])
 
 
-def as_html(findings: Sequence[Finding]) -> str:
+def as_html(findings: Sequence[EnvFinding]) -> str:
     """One self-contained `<div>`; every text is escaped."""
     rows = "".join(_row(one) for one in findings)
     table = f'<table style="{_TABLE}">{rows}</table>'
     return f'<div class="labkit-environment" style="{_PAGE}">{table}<b>{escape(summary(findings))}</b></div>'
 
 
-def _row(one: Finding) -> str:
+def _row(one: EnvFinding) -> str:
     fix = f'<div>Fix: <code style="{_CODE}">{escape(one.fix)}</code></div>' if one.fix else ""
     mark = f'<b style="color:{_COLOURS[one.state]}" title="{one.state}">{_MARKS[one.state]}</b>'
     return (
@@ -78,7 +78,7 @@ def _row(one: Finding) -> str:
     )
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summary(findings: Sequence[EnvFinding]) -> str:
     """What the states add up to, in one sentence or two."""
     n_red = sum(one.state == "red" for one in findings)
     n_notes = sum(one.state == "note" for one in findings)

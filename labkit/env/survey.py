@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from labkit.env import machine, packages
-from labkit.env.finding import Finding, Probe
+from labkit.env.finding import EnvFinding, Probe
 
 
-def look(probes: Sequence[Probe] | None = None) -> list[Finding]:
+def look(probes: Sequence[Probe] | None = None) -> list[EnvFinding]:
     """What every probe finds, in order; one that fails gives a note, so that the page always appears."""
     return [_found(probe) for probe in ((*machine.PROBES, *packages.PROBES) if probes is None else probes)]
 
 
-def _found(probe: Probe) -> Finding:
+def _found(probe: Probe) -> EnvFinding:
     try:
         return probe()
     except Exception as error:
         name = getattr(probe, "__name__", "this").strip("_").replace("_", " ")
-        return Finding(name, "note", f"could not be found out ({type(error).__name__})")
+        return EnvFinding(name, "note", f"could not be found out ({type(error).__name__})")

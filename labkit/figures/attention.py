@@ -23,8 +23,8 @@ STYLES = ("-", "-", "--")
 
 
 @contextmanager
-def _watched_loads(see: Callable[[tuple[int, ...], np.ndarray], None]) -> Iterator[None]:
-    """Call `see` with the program and the values, masked lanes left out, of every load in the block."""
+def _loads_of_block(on_load: Callable[[tuple[int, ...], np.ndarray], None]) -> Iterator[None]:
+    """Call `on_load` with the program and the values, masked lanes left out, of every load in the block."""
     from triton.runtime import interpreter as triton_interpreter
 
     builder = triton_interpreter.interpreter_builder
@@ -34,7 +34,7 @@ def _watched_loads(see: Callable[[tuple[int, ...], np.ndarray], None]) -> Iterat
         loaded = stock(pointers, mask, *rest, **named)
         values = np.asarray(loaded.data)
         lanes = np.broadcast_to(np.asarray(mask.data), values.shape)
-        see(tuple(map(int, builder.grid_idx)), values[lanes.astype(bool)])
+        on_load(tuple(map(int, builder.grid_idx)), values[lanes.astype(bool)])
         return loaded
 
     builder.create_masked_load = load
@@ -57,12 +57,12 @@ def loaded_keys(call: Callable[[Tensor, Tensor, Tensor], object], seq: int, d_he
     numbers = torch.arange(1.0, 3 * seq + 1).reshape(3, 1, seq, 1).expand(3, 1, seq, d_head).contiguous()
     queries, keys = {}, {}
 
-    def see(program: tuple[int, ...], values: np.ndarray) -> None:
+    def on_load(program: tuple[int, ...], values: np.ndarray) -> None:
         found = np.unique(values)
         queries.setdefault(program, set()).update(found[(found >= 1) & (found <= seq)].astype(int) - 1)
         keys.setdefault(program, set()).update(found[(seq < found) & (found <= 2 * seq)].astype(int) - seq - 1)
 
-    with _watched_loads(see):
+    with _loads_of_block(on_load):
         call(*numbers)
     loaded = np.zeros((seq, seq), dtype=bool)
     for program, rows in queries.items():

@@ -37,7 +37,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Steps:
+class CollectiveSteps:
     """An all-reduce of n_bytes on each of n_ranks ranks, in n_chunks chunks that it sends separately (1: never cut).
 
     states[k][rank] is what the rank holds after round k; states[0] is the start.
@@ -56,7 +56,7 @@ class Steps:
         return len(self.states) - 1
 
 
-def trace_collective(all_reduce: AllReduce, n_ranks: int) -> Steps:
+def trace_collective(all_reduce: AllReduce, n_ranks: int) -> CollectiveSteps:
     """Run `all_reduce` on n_ranks ranks, on a tensor with one element for each rank."""
     if not 1 <= n_ranks <= MOST_RANKS:
         raise ValueError(f"n_ranks is {n_ranks}: a picture can hold 1 to {MOST_RANKS} ranks")
@@ -75,7 +75,9 @@ def trace_collective(all_reduce: AllReduce, n_ranks: int) -> Steps:
         messages.append(Message(one.src, one.dst, round(one.start_s) + 1, one.n_bytes, holds))
     n_bytes = 8 * n_ranks
     whole = all(message.n_bytes == n_bytes for message in messages)
-    return Steps(n_ranks, 1 if whole else n_ranks, n_bytes, tuple(messages), _states(messages, n_ranks), traffic)
+    return CollectiveSteps(
+        n_ranks, 1 if whole else n_ranks, n_bytes, tuple(messages), _states(messages, n_ranks), traffic
+    )
 
 
 def _states(messages: list[Message], n_ranks: int) -> tuple[tuple[Holding, ...], ...]:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure
-from labkit.figures.collective_trace import AllReduce, Steps, trace_collective
+from labkit.figures.collective_trace import AllReduce, CollectiveSteps, trace_collective
 from labkit.figures.cost_model import COLORS
 
 PARTIAL, COMPLETE = "#90caf9", "#0d47a1"
@@ -44,7 +44,7 @@ def collective_player(ways: Mapping[str, AllReduce], n_ranks: int = 8) -> object
     return _with_slider(traced)
 
 
-def one_round(steps: Steps, number: int) -> Figure:
+def one_round(steps: CollectiveSteps, number: int) -> Figure:
     """What the ranks hold before and after round `number` (from 1 on; the last one where there are fewer)."""
     last = max(min(number, steps.n_rounds), 1)
     return _strip(steps, range(last - 1, min(last, steps.n_rounds) + 1), width_in=7.6)
@@ -75,7 +75,7 @@ def bytes_by_rank(ways: Mapping[str, AllReduce], n_ranks: int = 8) -> Figure:
     return figure
 
 
-def _with_slider(traced: Mapping[str, Steps]) -> object:
+def _with_slider(traced: Mapping[str, CollectiveSteps]) -> object:
     import ipywidgets
     from IPython.display import display
 
@@ -96,7 +96,7 @@ def _with_slider(traced: Mapping[str, Steps]) -> object:
     return ipywidgets.VBox([choice, ipywidgets.HBox([play, slider]), shown])
 
 
-def _strip(steps: Steps, rounds: range, width_in: float) -> Figure:
+def _strip(steps: CollectiveSteps, rounds: range, width_in: float) -> Figure:
     figure = LabFigure(
         figsize=(width_in, 0.42 * steps.n_ranks + 0.95), dpi=DPI, layout="constrained", facecolor="white"
     )
@@ -120,7 +120,7 @@ def _strip(steps: Steps, rounds: range, width_in: float) -> Figure:
     return figure
 
 
-def _draw_holding(axes: Axes, steps: Steps, number: int, rank: int, left: float, digits: bool) -> None:
+def _draw_holding(axes: Axes, steps: CollectiveSteps, number: int, rank: int, left: float, digits: bool) -> None:
     """What a rank holds after a round: a box for each chunk, framed if it has just come, with a slot for each rank."""
     holding, middle = steps.states[number][rank], -rank * ROW
     come = {chunk for one in steps.messages if (one.round, one.dst) == (number, rank) for chunk in one.holds}
@@ -146,7 +146,7 @@ def _write_digit(axes: Axes, rank: int, x: float, y: float, colour: str) -> None
     axes.text(x, y, str(rank), ha="center", va="center_baseline", fontsize=7, color=colour)
 
 
-def _draw_messages(axes: Axes, steps: Steps, number: int, left: float) -> None:
+def _draw_messages(axes: Axes, steps: CollectiveSteps, number: int, left: float) -> None:
     """The arrows of a round, in the space before the column at `left`; a whole tensor is a thicker one than a chunk."""
     for message in steps.messages:
         if message.round == number:
@@ -164,7 +164,7 @@ def _draw_messages(axes: Axes, steps: Steps, number: int, left: float) -> None:
             )
 
 
-def _summary(steps: Steps) -> str:
+def _summary(steps: CollectiveSteps) -> str:
     most, together = max(steps.traffic.bytes_sent), sum(steps.traffic.bytes_sent)
     return (
         f"{steps.n_ranks} ranks, {steps.n_rounds} round{'s' * (steps.n_rounds != 1)}; a rank sends at most "

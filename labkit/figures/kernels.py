@@ -21,7 +21,7 @@ MANY_PROGRAMS = 12
 
 
 @dataclass(frozen=True)
-class Block:
+class StoreLanes:
     """The lanes of one store of one program: addresses in bytes, and which of them are not masked."""
 
     program: int
@@ -30,7 +30,7 @@ class Block:
     item_bytes: int
 
 
-def stored_blocks(call: Callable[[], object]) -> list[Block]:
+def stored_blocks(call: Callable[[], object]) -> list[StoreLanes]:
     """Every store of the launches in `call`, in order; programs are numbered along the first axis of the grid."""
     interpreter.enable()
     from triton.runtime import interpreter as triton_interpreter
@@ -42,7 +42,7 @@ def stored_blocks(call: Callable[[], object]) -> list[Block]:
         lanes = np.broadcast_to(np.asarray(mask.data), pointers.data.shape).reshape(-1)
         item_bytes = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
         addresses = np.asarray(pointers.data).astype(np.int64).reshape(-1)
-        blocks.append(Block(int(builder.grid_idx[0]), addresses, lanes.copy(), item_bytes))
+        blocks.append(StoreLanes(int(builder.grid_idx[0]), addresses, lanes.copy(), item_bytes))
         return stock(pointers, value, mask, *rest, **named)
 
     builder.create_masked_store = store

@@ -18,7 +18,7 @@ from labkit.spec import MiB
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachinePeaks:
     """peak_flops: the rate of a large matrix product in FLOP/s; bandwidth: of a large copy, in bytes/s, both ways."""
 
     name: str
@@ -58,7 +58,7 @@ def _dtype() -> torch.dtype:
     return torch.float16 if device().type == "cuda" else torch.float32
 
 
-def measure_machine() -> Machine:
+def measure_machine() -> MachinePeaks:
     """The fastest of two square matrix products; the faster of a copy and an update in place of 64 MiB (1 GiB).
 
     In brackets what a GPU gets. A copy may be the slower one on a CPU, which reads the target before it writes it.
@@ -72,7 +72,7 @@ def measure_machine() -> Machine:
     target = torch.empty_like(source)
     moving_s = min(best_time(run, n_runs=20) for run in (lambda: target.copy_(source), lambda: source.mul_(1.0)))
     name = torch.cuda.get_device_name(where) if on_gpu else f"this CPU, {_threads()}, float32"
-    return Machine(name, max(rates), 2 * source.nbytes / moving_s)
+    return MachinePeaks(name, max(rates), 2 * source.nbytes / moving_s)
 
 
 def _threads() -> str:

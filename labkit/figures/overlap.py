@@ -55,8 +55,8 @@ def host_waits(traces: Mapping[str, Sequence[Span]]) -> Figure:
     end_us = max(1e6 * (span.end_s - _first_s(spans)) for spans in traces.values() for span in spans)
     all_axes[-1].set_xlim(0, 1.01 * end_us)
     all_axes[-1].set_xlabel("µs")
-    seen = {cause_of(span) for spans in traces.values() for span in spans if span.stream == HOST}
-    handles = [Patch(color=colour, label=cause) for cause, colour in CAUSES.items() if cause in seen]
+    causes = {cause_of(span) for spans in traces.values() for span in spans if span.stream == HOST}
+    handles = [Patch(color=colour, label=cause) for cause, colour in CAUSES.items() if cause in causes]
     handles.append(Patch(color=BUSY, label="the device works"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     return figure

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labkit.figures.canvas import OTHER, TRUTH, YOURS, new_figure
-from labkit.figures.machine import Machine, Measured, measure_machine, measure_operators
+from labkit.figures.machine import MachinePeaks, Measured, measure_machine, measure_operators
 
 OperatorCost = Callable[[str, int, int, int, int], tuple[float, float]]
 LeastTime = Callable[[float, float, float, float], tuple[float, str]]
@@ -28,7 +28,7 @@ MARKERS = {
 def roofline(
     operator_cost: OperatorCost,
     least_time: LeastTime,
-    machine: Machine | None = None,
+    machine: MachinePeaks | None = None,
     measured: Sequence[Measured] | None = None,
 ) -> Figure:
     """Achieved rate against arithmetic intensity, both axes logarithmic; the roof in blue, the threshold dashed.
@@ -72,7 +72,7 @@ def roofline(
     return figure
 
 
-def _roof(axes: Axes, least_time: LeastTime, machine: Machine, low: float, high: float) -> None:
+def _roof(axes: Axes, least_time: LeastTime, machine: MachinePeaks, low: float, high: float) -> None:
     intensities = np.geomspace(low, high, 200)
     n_bytes = 1e6
     rates = [

@@ -17,20 +17,20 @@ HOST_ROW, DEVICE_ROW, BAR = 0, 1, 0.62
 ROWS_IN, FOOT_IN = 0.95, 0.9
 
 
-def timing_methods(watched: Mapping[str, TimingProbe], true_ms: float) -> Figure:
+def timing_methods(probes: Mapping[str, TimingProbe], true_ms: float) -> Figure:
     """One timeline for each method, by title; what it measured is shaded, from a first mark to a second.
 
     true_ms: what a call takes by the device's own log.
     """
-    if not watched:
+    if not probes:
         raise ValueError("there is nothing to draw: give at least one method")
-    height_in = ROWS_IN * len(watched) + FOOT_IN
+    height_in = ROWS_IN * len(probes) + FOOT_IN
     figure = LabFigure(figsize=(8.0, height_in), dpi=DPI, layout="constrained", facecolor="white")
-    all_axes = figure.subplots(len(watched), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (title, one) in zip(all_axes, watched.items(), strict=True):
+    all_axes = figure.subplots(len(probes), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (title, one) in zip(all_axes, probes.items(), strict=True):
         _draw(axes, one)
         axes.set_title(f"{title}: reads {one.read_ms:.3g} ms", loc="left", fontsize=10)
-    end_ms = 1e3 * max(_length_s(one) for one in watched.values())
+    end_ms = 1e3 * max(_length_s(one) for one in probes.values())
     all_axes[-1].set_xlim(-0.01 * end_ms, 1.02 * end_ms)
     all_axes[-1].set_xlabel(f"ms since the method began (a call takes {true_ms:.3g} ms by the device's log)")
     handles = [

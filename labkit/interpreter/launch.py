@@ -61,7 +61,7 @@ def _patch_executor(interpreter: ModuleType, gate: Gate) -> None:
             except interpreter.InterpreterError as error:
                 cause = _innermost(error, interpreter.InterpreterError)
                 program = interpreter.interpreter_builder.grid_idx
-                raise interpreter.InterpreterError(_told(self.fn, program, cause, given)) from cause
+                raise interpreter.InterpreterError(_message(self.fn, program, cause, given)) from cause
             finally:
                 gate.running = False
                 language.take_back()
@@ -109,7 +109,7 @@ def _innermost(error: BaseException, wrapper: type) -> BaseException:
     return error
 
 
-def _told(kernel: Callable, program: tuple[int, ...], cause: BaseException, given: dict[str, object]) -> str:
+def _message(kernel: Callable, program: tuple[int, ...], cause: BaseException, given: dict[str, object]) -> str:
     """Where and why on the first line, which is the one that a check shows; below it, the kernel's own line."""
     file = kernel.__code__.co_filename
     number = _last_line_in(file, cause.__traceback__)

@@ -158,7 +158,7 @@ def track_comm() -> Iterator[CommLog]:
     """
     log = CommLog()
     try:
-        with _Watch(log):
+        with _CommMode(log):
             yield log
     finally:
         log.close()
@@ -198,7 +198,7 @@ def started(rank: int, name: str, tensors: Iterable[torch.Tensor], peer: int | N
 
 def open_logs() -> tuple[CommLog, ...]:
     """For communicators: the logs that are open around the caller, in its thread."""
-    return tuple(watch.log for watch in _watches())
+    return tuple(mode.log for mode in _open_modes())
 
 
 @contextmanager
@@ -206,24 +206,24 @@ def observed(logs: Iterable[CommLog]) -> Iterator[None]:
     """For communicators: let logs that are open around a run see what this thread does, which is one of its ranks."""
     with ExitStack() as stack:
         for log in logs:
-            stack.enter_context(_Watch(log))
+            stack.enter_context(_CommMode(log))
         yield
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
     """For communicators: see nothing of the block, because the call that it carries out has been told already."""
-    watches = _watches()
-    for watch in watches:
-        watch.n_quiet += 1
+    modes = _open_modes()
+    for mode in modes:
+        mode.n_quiet += 1
     try:
         yield
     finally:
-        for watch in watches:
-            watch.n_quiet -= 1
+        for mode in modes:
+            mode.n_quiet -= 1
 
 
-class _Watch(Meter):
+class _CommMode(Meter):
     """Tells one log of the collectives that reach the dispatcher, and of the operations of a backward pass."""
 
     def __init__(self, log: CommLog) -> None:
@@ -261,9 +261,9 @@ def _process_rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
-def _watches() -> list[_Watch]:
+def _open_modes() -> list[_CommMode]:
     # The modes of a thread are those of the backward passes that it starts, on whatever thread they run.
-    return [mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, _Watch)]
+    return [mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, _CommMode)]
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from labkit import interpreter
-from labkit.meters.launches_work import Work, follow
+from labkit.meters.launches_work import LaunchWork, follow
 
 _LISTENERS = "_labkit_listeners"
 
 
 @dataclass(frozen=True)
-class Launched:
+class KernelLaunch:
     """One launch as it was asked for.
 
     function: the plain function under the decorators. arguments: its parameters by name, defaults included. options:
@@ -31,11 +31,11 @@ class Launched:
     arguments: Mapping[str, object]
     options: Mapping[str, object]
     grid: tuple[int, ...]
-    work: Work = field(default_factory=Work, compare=False, repr=False)
+    work: LaunchWork = field(default_factory=LaunchWork, compare=False, repr=False)
 
 
 @contextmanager
-def listening(listener: Callable[[Launched], None]) -> Iterator[None]:
+def listening(listener: Callable[[KernelLaunch], None]) -> Iterator[None]:
     """Call `listener` at each launch of the block. Blocks may be nested; the outermost is told first."""
     interpreter.enable()
     from triton.runtime import interpreter as triton_interpreter
@@ -54,7 +54,7 @@ def listening(listener: Callable[[Launched], None]) -> Iterator[None]:
     waiting: list[tuple[object, tuple, dict]] = []
     at_the_end = ExitStack()
 
-    def run_and_tell(self, *args, grid, warmup, **kwargs):
+    def run_and_report(self, *args, grid, warmup, **kwargs):
         waiting.append((self, args, kwargs))
         try:
             with at_the_end:
@@ -62,15 +62,15 @@ def listening(listener: Callable[[Launched], None]) -> Iterator[None]:
         finally:
             waiting.pop()
 
-    def tell(*sizes):
+    def report(*sizes):
         # The one place where the grid is known, also where it was given as a function.
-        launched = _launched(*waiting[-1], sizes)
-        at_the_end.callback(follow(triton_interpreter, launched.work, sys._getframe(1)))
+        launch = _launch_of(*waiting[-1], sizes)
+        at_the_end.callback(follow(triton_interpreter, launch.work, sys._getframe(1)))
         for one in list(getattr(triton_interpreter, _LISTENERS)):
-            one(launched)
+            one(launch)
         return set_grid_dim(*sizes)
 
-    interpreted.run, builder.set_grid_dim = run_and_tell, tell
+    interpreted.run, builder.set_grid_dim = run_and_report, report
     try:
         yield
     finally:
@@ -79,10 +79,10 @@ def listening(listener: Callable[[Launched], None]) -> Iterator[None]:
         delattr(triton_interpreter, _LISTENERS)
 
 
-def _launched(kernel, args: tuple, kwargs: dict[str, object], grid: tuple[int, ...]) -> Launched:
+def _launch_of(kernel, args: tuple, kwargs: dict[str, object], grid: tuple[int, ...]) -> KernelLaunch:
     signature = inspect.signature(kernel.fn)
     named = {name: value for name, value in kwargs.items() if name in signature.parameters}
     bound = signature.bind(*args, **named)
     bound.apply_defaults()
     options = {name: value for name, value in kwargs.items() if name not in signature.parameters}
-    return Launched(kernel, kernel.fn, dict(bound.arguments), options, tuple(grid))
+    return KernelLaunch(kernel, kernel.fn, dict(bound.arguments), options, tuple(grid))

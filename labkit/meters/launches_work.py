@@ -25,20 +25,20 @@ _LABKIT = Path(__file__).parents[1]
 
 
 @dataclass
-class Work:
+class LaunchWork:
     """By site: loads and stores in bytes (masked lanes left out), products in FLOPs (of `tl.dot` alone)."""
 
     loads: Counter[Site] = field(default_factory=Counter)
     stores: Counter[Site] = field(default_factory=Counter)
     products: Counter[Site] = field(default_factory=Counter)
 
-    def add(self, other: Work) -> None:
+    def add(self, other: LaunchWork) -> None:
         self.loads += other.loads
         self.stores += other.stores
         self.products += other.products
 
 
-def follow(interpreter: ModuleType, work: Work, launch: FrameType) -> Callable[[], None]:
+def follow(interpreter: ModuleType, work: LaunchWork, launch: FrameType) -> Callable[[], None]:
     """Write down what the programs of a launch do, until the function that is returned is called.
 
     launch: the frame that runs the programs; beneath it all is kernel. It hooks into whatever is hooked in already.

@@ -16,7 +16,7 @@ from labkit.ranks.errors import CommError
 
 OPS = ("sum", "avg", "product", "min", "max")
 
-Step = list[tuple[int, int, int]]
+Round = list[tuple[int, int, int]]
 """Messages that can go at the same time: (from, to, bytes)."""
 
 
@@ -76,7 +76,7 @@ def results(offers: Sequence[Offer]) -> list[tuple[torch.Tensor, ...]]:
     return [(_reduce([offer.inputs[rank] for offer in offers], first.op),) for rank in everyone]
 
 
-def plan(offer: Offer, world_size: int) -> list[Step]:
+def plan(offer: Offer, world_size: int) -> list[Round]:
     """The messages of a collective, step by step.
 
     all_reduce: a ring of 2(n-1) steps, each rank sending its tensor twice less two chunks. reduce_scatter and
@@ -94,13 +94,13 @@ def plan(offer: Offer, world_size: int) -> list[Step]:
     return _ring(chunks, first=0) + _ring(chunks, first=1)
 
 
-def _ring(chunk_bytes: Sequence[int], first: int) -> list[Step]:
+def _ring(chunk_bytes: Sequence[int], first: int) -> list[Round]:
     """In step k rank r sends chunk r + first - k to the next rank."""
     n = len(chunk_bytes)
     return [[(r, (r + 1) % n, chunk_bytes[(r + first - k) % n]) for r in range(n)] for k in range(n - 1)]
 
 
-def _tree(n: int, root: int, n_bytes: int) -> list[Step]:
+def _tree(n: int, root: int, n_bytes: int) -> list[Round]:
     steps, reached = [], 1
     while reached < n:
         pairs = [(v, v + reached) for v in range(reached) if v + reached < n]

@@ -35,7 +35,7 @@ loads it for those that follow."""
 
 
 @dataclass(frozen=True)
-class Job:
+class RankJob:
     """What a rank is told besides the function. folder: this run's own, where the ranks meet."""
 
     rank: int
@@ -99,7 +99,7 @@ def be_rank(channel_fd: int) -> None:
     """Serve one job on the channel and end the process."""
     channel = Connection(channel_fd)
     try:
-        job: Job = pickle.loads(channel.recv_bytes())
+        job: RankJob = pickle.loads(channel.recv_bytes())
         function = channel.recv_bytes()
         lines = _settle(job, channel)
         answer = _answer(job, function, channel)
@@ -115,7 +115,7 @@ def be_rank(channel_fd: int) -> None:
         os._exit(0)
 
 
-def _settle(job: Job, channel: Connection) -> _Lines:
+def _settle(job: RankJob, channel: Connection) -> _Lines:
     """Make the process this rank: where it writes, what it imports, the settings of the process that asked."""
     folder = job.folder
     faulthandler.register(signal.SIGUSR1, open(stack_file(folder, job.rank), "w"), all_threads=True)  # noqa: SIM115
@@ -133,7 +133,7 @@ def _settle(job: Job, channel: Connection) -> _Lines:
     return sys.stdout
 
 
-def _answer(job: Job, function: bytes, channel: Connection) -> Done | Failed:
+def _answer(job: RankJob, function: bytes, channel: Connection) -> Done | Failed:
     try:
         comm = _join(job)
         fn = pickle.loads(function)
@@ -147,7 +147,7 @@ def _answer(job: Job, function: bytes, channel: Connection) -> Done | Failed:
         return _failed(error)
 
 
-def _join(job: Job) -> TorchComm:
+def _join(job: RankJob) -> TorchComm:
     device = torch.device("cpu")
     if job.backend == "nccl":
         device = torch.device("cuda", job.rank)

@@ -26,7 +26,7 @@ from labkit.ranks.cluster import Cluster
 from labkit.ranks.comm import Comm
 from labkit.ranks.errors import CommError, RankFailed, RanksHung, RemoteError
 from labkit.ranks.pool import Ranks, shared_pool
-from labkit.ranks.process import Began, Done, Failed, Job, Printed, dumps, error_of
+from labkit.ranks.process import Began, Done, Failed, Printed, RankJob, dumps, error_of
 from labkit.ranks.resimulation import resimulate
 from labkit.ranks.stacks import last_lines, stacks_of, trace_of, waiting_for
 from labkit.ranks.traffic import Traffic
@@ -73,7 +73,7 @@ def run_real(
             theirs.close()
         run = _Run(channels, ranks, folder, timeout_s)
         for rank in range(world_size):
-            job = Job(
+            job = RankJob(
                 rank=rank,
                 world_size=world_size,
                 backend=backend,
@@ -173,21 +173,21 @@ class _Run:
         for channel in ready:
             rank = open_ones[channel]
             try:
-                told = pickle.loads(channel.recv_bytes())
+                message = pickle.loads(channel.recv_bytes())
             except (EOFError, OSError):
                 self._dead.append(rank)
                 continue
-            if isinstance(told, Began):
+            if isinstance(message, Began):
                 self._n_began += 1
                 if self._n_began == len(self._channels):
                     self._deadline = time.monotonic() + self._timeout_s
-            elif isinstance(told, Printed):
-                print("\n".join(f"[rank {rank}] {line}" for line in told.text.split("\n")))
-            elif isinstance(told, Done):
-                self._done[rank] = told
-                self._ranks.load.update(told.loaded)
+            elif isinstance(message, Printed):
+                print("\n".join(f"[rank {rank}] {line}" for line in message.text.split("\n")))
+            elif isinstance(message, Done):
+                self._done[rank] = message
+                self._ranks.load.update(message.loaded)
             else:
-                self._failed[rank] = told
+                self._failed[rank] = message
         return bool(ready)
 
     def _failure(self) -> Exception:

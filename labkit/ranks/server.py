@@ -39,7 +39,7 @@ def main(control_fd: int) -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    _tell(control, {"ready": True})
+    _send(control, {"ready": True})
     ranks: list[int] = []
     try:
         while os.getppid() == owner:
@@ -57,9 +57,9 @@ def main(control_fd: int) -> None:
                 ranks += [_fork(fd, control, descriptors) for fd in descriptors]
                 for fd in descriptors:
                     os.close(fd)
-                _tell(control, {"pids": ranks})
+                _send(control, {"pids": ranks})
             else:
-                _tell(control, {"ended": _end(ranks, set(request["dead"]))})
+                _send(control, {"ended": _end(ranks, set(request["dead"]))})
                 ranks = []
                 for name in request["load"]:
                     importlib.import_module(name)
@@ -108,5 +108,5 @@ def _end(ranks: list[int], dead: set[int]) -> dict[int, int]:
     return statuses
 
 
-def _tell(control: socket.socket, what: dict) -> None:
+def _send(control: socket.socket, what: dict) -> None:
     control.sendall(json.dumps(what).encode() + b"\n")

@@ -15,7 +15,7 @@ from labkit.simdevice.commands import Command, Place
 
 
 @dataclass
-class _Block:
+class _LedgerEntry:
     nbytes: int
     place: Place
     other_streams: set[int] = field(default_factory=set)
@@ -33,8 +33,8 @@ class Ledger:
         self.live_bytes: dict[str, int] = defaultdict(int)
         self.peak_bytes: dict[str, int] = defaultdict(int)
         self._clock = clock
-        self._blocks: dict[int, _Block] = {}
-        self._lingering: list[_Block] = []
+        self._blocks: dict[int, _LedgerEntry] = {}
+        self._lingering: list[_LedgerEntry] = []
         machine = clock.machine
         self.allocator: CachingAllocator | None = None
         if machine.caching_allocator:
@@ -46,7 +46,7 @@ class Ledger:
             if command.block in self._blocks:
                 raise ValueError(f"block {command.block} is allocated twice")
             self.settle()
-            block = _Block(command.nbytes, command.place)
+            block = _LedgerEntry(command.nbytes, command.place)
             if self.allocator and command.place == "device":
                 block.ticket = self.allocator.malloc(command.nbytes, command.stream)
                 block.nbytes = self.allocator.size_of(block.ticket)

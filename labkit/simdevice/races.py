@@ -41,7 +41,7 @@ class _Access:
 
 
 @dataclass
-class _Block:
+class _BlockAccesses:
     place: str
     stream: int
     last_write: _Access
@@ -57,7 +57,7 @@ class Races:
         self._number: dict[int, int] = defaultdict(int)
         self._known: dict[int, Known] = defaultdict(dict)
         self._events: dict[int, Known] = {}
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, _BlockAccesses] = {}
         self._freed: dict[int, list[_Access]] = defaultdict(list)
 
     def run(self, command: Command) -> None:
@@ -122,7 +122,7 @@ class Races:
         # Memory of the device is handed out again in the order of its stream: another stream must wait for that too.
         owner = _Access(command.stream, self._number[command.stream], "earlier work in this memory")
         on_device = command.place == "device"
-        self._blocks[command.block] = _Block(
+        self._blocks[command.block] = _BlockAccesses(
             command.place, command.stream, owner if on_device else _Access(HOST, 0, "the allocation")
         )
         if on_device:

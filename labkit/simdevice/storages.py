@@ -16,7 +16,7 @@ from labkit.simdevice.commands import Place
 
 
 @dataclass(frozen=True)
-class Block:
+class KnownStorage:
     """One known storage."""
 
     number: int
@@ -29,15 +29,15 @@ class Storages:
 
     def __init__(self, on_free: Callable[[int], None]) -> None:
         self._on_free = on_free
-        self._blocks: dict[int, tuple[Block, weakref.ref]] = {}
+        self._blocks: dict[int, tuple[KnownStorage, weakref.ref]] = {}
         self._n_made = 0
 
-    def add(self, tensor: torch.Tensor, place: Place) -> Block:
+    def add(self, tensor: torch.Tensor, place: Place) -> KnownStorage:
         """Know the storage of `tensor` from now on."""
         storage = tensor.untyped_storage()
         key = storage._cdata
         self._n_made += 1
-        block = Block(self._n_made, place, storage.nbytes())
+        block = KnownStorage(self._n_made, place, storage.nbytes())
         self._blocks[key] = block, weakref.ref(storage, lambda _, key=key: self._forget(key))
         return block
 
@@ -45,7 +45,7 @@ class Storages:
         """Know a storage no more, without a report."""
         self._blocks.pop(tensor.untyped_storage()._cdata, None)
 
-    def of(self, tensor: torch.Tensor) -> Block | None:
+    def of(self, tensor: torch.Tensor) -> KnownStorage | None:
         """The block that a tensor lies in; None for memory that was there before and lies on the host."""
         if tensor.layout is not torch.strided:
             return None

@@ -12,7 +12,7 @@ from labkit.simdevice.device import SimDevice
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.trace import Span
 
-Measure = Callable[[Callable[[], object], Any, torch.device, Callable[[], float]], float]
+TimingMethod = Callable[[Callable[[], object], Any, torch.device, Callable[[], float]], float]
 """measure(fn, cuda, device, now_s) -> milliseconds."""
 
 
@@ -28,7 +28,7 @@ class TimingProbe:
 
 
 def probe_timing(
-    measure: Measure, prepare: Callable[[torch.device], Callable[[], object]], machine: Machine
+    measure: TimingMethod, prepare: Callable[[torch.device], Callable[[], object]], machine: Machine
 ) -> TimingProbe:
     """Let `measure` time the function that `prepare(device)` makes, on a fresh device of that machine."""
     reads_s: list[float] = []

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from labkit.env import Finding, Page, environment, look, machine, memory_bytes, packages
+from labkit.env import EnvFinding, Page, environment, look, machine, memory_bytes, packages
 from labkit.env.__main__ import main
 from labkit.env.page import as_html, as_text, summary
 
 ROOT = Path(__file__).resolve().parents[2]
-OK = Finding("Python", "ok", "3.12.1")
-NOTE = Finding("triton", "note", "not installed", "python -m pip install triton")
-RED = Finding("Working folder", "red", "<here> & there: cannot be written to", "copy it")
+OK = EnvFinding("Python", "ok", "3.12.1")
+NOTE = EnvFinding("triton", "note", "not installed", "python -m pip install triton")
+RED = EnvFinding("Working folder", "red", "<here> & there: cannot be written to", "copy it")
 
 
-def by_name() -> dict[str, Finding]:
+def by_name() -> dict[str, EnvFinding]:
     return {one.name: one for one in look()}
 
 
@@ -59,11 +59,11 @@ def test_what_is_not_ok_has_a_fix_where_there_is_one() -> None:
 
 
 def test_a_probe_that_fails_is_a_note() -> None:
-    def working_folder() -> Finding:
+    def working_folder() -> EnvFinding:
         raise PermissionError("no")
 
     assert look([working_folder]) == [
-        Finding("working folder", "note", "could not be found out (PermissionError)"),
+        EnvFinding("working folder", "note", "could not be found out (PermissionError)"),
     ]
 
 
@@ -107,7 +107,7 @@ def test_disk_is_told_as_a_threshold(monkeypatch, free_gb: float, state: str, va
 
 def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert machine.folder() == Finding("Working folder", "ok", str(tmp_path))
+    assert machine.folder() == EnvFinding("Working folder", "ok", str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
     def refuse(**rest):
@@ -156,7 +156,7 @@ def test_a_gpu(monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: card)
-    assert packages.gpu() == Finding("GPU", "ok", "NVIDIA H100 80GB HBM3, 79.2 GiB (and 1 more)")
+    assert packages.gpu() == EnvFinding("GPU", "ok", "NVIDIA H100 80GB HBM3, 79.2 GiB (and 1 more)")
 
 
 def test_no_gpu(monkeypatch) -> None:
@@ -237,7 +237,7 @@ def test_a_page_is_a_table_in_a_notebook_and_text_elsewhere(capsys) -> None:
 
 
 @pytest.mark.parametrize(("findings", "code"), [([OK, NOTE], 0), ([OK, RED], 1)])
-def test_the_exit_code(monkeypatch, capsys, findings: list[Finding], code: int) -> None:
+def test_the_exit_code(monkeypatch, capsys, findings: list[EnvFinding], code: int) -> None:
     monkeypatch.setattr("labkit.env.__main__.look", lambda: findings)
     assert main() == code
     assert capsys.readouterr().out == as_text(findings) + "\n"

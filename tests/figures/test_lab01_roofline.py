@@ -9,10 +9,10 @@ import torch
 from matplotlib.figure import Figure
 
 from labkit import figures
-from labkit.figures.machine import Machine, Measured
+from labkit.figures.machine import MachinePeaks, Measured
 from tests.exercises.harness import answers_in, solution_of
 
-MACHINE = Machine("a machine", peak_flops=2e11, bandwidth=4e10)
+MACHINE = MachinePeaks("a machine", peak_flops=2e11, bandwidth=4e10)
 MEASURED = (
     Measured(("add", 100, 1000, 0, 4), 4e-5),
     Measured(("softmax", 100, 1000, 0, 4), 4e-5),

@@ -33,21 +33,21 @@ def by_events(fn, cuda, device, now_s) -> float:
 
 
 def test_each_method_has_its_timeline_with_its_reading() -> None:
-    watched = {
+    probes = {
         "clock": probe_timing(by_clock, one_function, SLOW),
         "events": probe_timing(by_events, one_function, SLOW),
     }
-    figure = figures.timing_methods(watched, true_ms=0.4)
+    figure = figures.timing_methods(probes, true_ms=0.4)
     clock, events = figure.axes
     assert clock.get_title(loc="left") == "clock: reads 0.63 ms"
     assert events.get_title(loc="left") == "events: reads 1.03 ms"
     assert "0.4 ms by the device's log" in events.get_xlabel()
-    for axes, one in ((clock, watched["clock"]), (events, watched["events"])):
+    for axes, one in ((clock, probes["clock"]), (events, probes["events"])):
         widths_ms = [bar.get_width() for bar in axes.patches]
         for span in (*one.spans, *one.launches):
             assert any(width == pytest.approx(1e3 * (span.end_s - span.start_s)) for width in widths_ms), span
     (marks,) = [line for line in events.lines if len(line.get_xdata()) == 2]
-    assert marks.get_xdata()[1] - marks.get_xdata()[0] == pytest.approx(watched["events"].read_ms)
+    assert marks.get_xdata()[1] - marks.get_xdata()[0] == pytest.approx(probes["events"].read_ms)
 
 
 def test_the_trace_shows_the_students_rows_and_the_drivers_calls() -> None:

@@ -16,7 +16,7 @@ import triton.language as tl
 from labkit import interpreter
 from labkit.meters import METERS
 from labkit.meters.compiled import compile_report, compiled_figures, launched
-from labkit.meters.launches import Launched, listening
+from labkit.meters.launches import KernelLaunch, listening
 from tests.kernels.matmul import matmul
 from tests.kernels.softmax import softmax, softmax_kernel
 
@@ -45,8 +45,8 @@ def scale_kernel(x_ptr, BLOCK: tl.constexpr):
     tl.store(at, helped(tl.load(at)))
 
 
-def seen(run, *args) -> list[Launched]:
-    found: list[Launched] = []
+def seen(run, *args) -> list[KernelLaunch]:
+    found: list[KernelLaunch] = []
     with listening(found.append):
         run(*args)
     return found
@@ -62,7 +62,7 @@ def test_a_launch_is_told_as_it_was_asked_for() -> None:
 
 
 def test_blocks_may_be_nested_and_leave_nothing_behind() -> None:
-    outer: list[Launched] = []
+    outer: list[KernelLaunch] = []
     with listening(outer.append):
         inner = seen(softmax, torch.ones(2, 8))
         softmax(torch.ones(2, 8))

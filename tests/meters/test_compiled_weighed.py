@@ -11,22 +11,22 @@ from labkit import interpreter
 from labkit.meters.compiled import compile_report, compiled_figures
 from labkit.meters.compiled import weighed as weighing
 from labkit.meters.compiled.weighed import weighed
-from labkit.meters.launches import Launched, listening
-from labkit.meters.launches_work import Work
+from labkit.meters.launches import KernelLaunch, listening
+from labkit.meters.launches_work import LaunchWork
 from labkit.meters.traffic import track_traffic
 from tests.kernels import partly
 
 interpreter.enable()
 
 
-def launched(kernel, n_programs: int, *args, **kwargs) -> Launched:
-    found: list[Launched] = []
+def launched(kernel, n_programs: int, *args, **kwargs) -> KernelLaunch:
+    found: list[KernelLaunch] = []
     with listening(found.append):
         kernel[(n_programs,)](*args, **kwargs)
     return found[0]
 
 
-def copied(least: int, n_programs: int = 4, block: int = 128) -> Launched:
+def copied(least: int, n_programs: int = 4, block: int = 128) -> KernelLaunch:
     x = torch.arange(16384.0)
     return launched(partly.copy_kernel, n_programs, x, torch.empty(16384), least, BLOCK=block)
 
@@ -43,7 +43,7 @@ def test_a_launch_is_told_what_it_did_where() -> None:
 def test_it_does_so_under_another_meter_and_above_one() -> None:
     with track_traffic() as traffic:
         inside = copied(3).work
-    found: list[Launched] = []
+    found: list[KernelLaunch] = []
     with listening(found.append), track_traffic() as again:
         copied(3)
     assert inside == found[0].work == copied(3).work
@@ -82,9 +82,9 @@ def test_products_count_where_they_run_on_matrix_units() -> None:
 def test_what_cannot_be_found_counts_as_the_least() -> None:
     one = copied(3)
     report = compile_report(one.kernel, **one.arguments, **one.options)
-    nowhere = Work()
+    nowhere = LaunchWork()
     nowhere.loads[("elsewhere.py", 1, 0), None] = 100
     nowhere.products[("elsewhere.py", 2, 0), None] = 100
     figures = weighed(report, nowhere)
     assert (figures["vector_width"], figures["matrix_flops"]) == (4, 0)
-    assert weighed(report, Work())["vector_width"] == 0
+    assert weighed(report, LaunchWork())["vector_width"] == 0

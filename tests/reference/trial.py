@@ -15,7 +15,7 @@ from torch import Tensor
 
 from labkit import has_gpu, interpreter
 from labkit.meters.compiled import CompileReport, compile_report
-from labkit.meters.launches import Launched, listening
+from labkit.meters.launches import KernelLaunch, listening
 from labkit.meters.traffic import TrafficProfile, track_traffic
 
 interpreter.enable()
@@ -99,11 +99,11 @@ def moved(traffic: TrafficProfile, kernel: str) -> dict[str, tuple[int, int]]:
     return total
 
 
-def launched_by(call: Callable[[], object]) -> list[Launched]:
+def launched_by(call: Callable[[], object]) -> list[KernelLaunch]:
     """The launches of a call, each with the configuration that the interpreter took, which is the first that fits."""
     if has_gpu():
         pytest.skip("launches are listened to in the interpreter: start Python with CUDA_VISIBLE_DEVICES=")
-    launches: list[Launched] = []
+    launches: list[KernelLaunch] = []
     with listening(launches.append):
         call()
     return launches

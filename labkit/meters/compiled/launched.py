@@ -18,8 +18,8 @@ from labkit.measures import add_to
 from labkit.meters.compiled.build import compile_report
 from labkit.meters.compiled.report import CompileReport
 from labkit.meters.compiled.weighed import weighed
-from labkit.meters.launches import Launched, listening
-from labkit.meters.launches_work import Work
+from labkit.meters.launches import KernelLaunch, listening
+from labkit.meters.launches_work import LaunchWork
 
 ARCHS = (80, 90)
 """What a measured launch is compiled for: an A100 and an H100."""
@@ -33,7 +33,7 @@ MOST_REPORTS = 256
 @contextmanager
 def measure_compiled(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
     """Add to `measured` what `compiled_figures` says of the block's launches; `held` names the kernels behind it."""
-    launched: list[Launched] = []
+    launched: list[KernelLaunch] = []
     with listening(launched.append):
         yield
     made = _made(launched, ARCHS)
@@ -43,7 +43,7 @@ def measure_compiled(measured: dict[str, float], held: dict[str, Sequence[str]] 
             held[name] = [f"{one.kernel} for sm_{one.arch}: {figures[name]:,}" for one, figures in made]
 
 
-def compiled_figures(launched: Sequence[Launched], archs: Sequence[int] = ARCHS) -> dict[str, float]:
+def compiled_figures(launched: Sequence[KernelLaunch], archs: Sequence[int] = ARCHS) -> dict[str, float]:
     """The figures of `weighed` that are worst over kernels and GPUs.
 
     registers, spills, shared_bytes: the most of any kernel. vector_width: the least of any kernel that touches memory.
@@ -53,11 +53,11 @@ def compiled_figures(launched: Sequence[Launched], archs: Sequence[int] = ARCHS)
     return _worst(_made(launched, archs))
 
 
-def _made(launched: Sequence[Launched], archs: Sequence[int]) -> list[tuple[CompileReport, dict[str, float]]]:
+def _made(launched: Sequence[KernelLaunch], archs: Sequence[int]) -> list[tuple[CompileReport, dict[str, float]]]:
     """What was made of each kind of launch, for each GPU."""
-    kinds: dict[_Kind, tuple[Launched, Work]] = {}
+    kinds: dict[_Kind, tuple[KernelLaunch, LaunchWork]] = {}
     for one in launched:
-        _, work = kinds.setdefault(_kind(one), (one, Work()))
+        _, work = kinds.setdefault(_kind(one), (one, LaunchWork()))
         work.add(one.work)
     made = []
     for kind, (one, work) in kinds.items():
@@ -94,7 +94,7 @@ class _Kind:
 _reports: dict[tuple[_Kind, int], CompileReport] = {}
 
 
-def _report(kind: _Kind, launched: Launched, arch: int) -> CompileReport:
+def _report(kind: _Kind, launched: KernelLaunch, arch: int) -> CompileReport:
     """launched: any launch of the kind."""
     if (kind, arch) not in _reports:
         report = compile_report(launched.kernel, arch=arch, **launched.arguments, **launched.options)
@@ -104,7 +104,7 @@ def _report(kind: _Kind, launched: Launched, arch: int) -> CompileReport:
     return _reports[kind, arch]
 
 
-def _kind(launched: Launched) -> _Kind:
+def _kind(launched: KernelLaunch) -> _Kind:
     function = launched.function
     arguments = tuple(
         (name, repr(value) if name in function.__annotations__ else _specialized(value))

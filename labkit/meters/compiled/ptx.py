@@ -54,19 +54,19 @@ def placed(ptx: str) -> dict[Site, Placed]:
     """
     files = {number: os.path.basename(name) for number, name in _FILE.findall(ptx)}
     found: dict[Site, Placed] = {}
-    site = said = (("", 0, 0), None)
-    in_assembly = is_told = False
+    site = stated = (("", 0, 0), None)
+    in_assembly = is_located = False
     for line in ptx.splitlines():
         if "// begin inline asm" in line:
-            site, in_assembly, is_told = said, True, False
+            site, in_assembly, is_located = stated, True, False
         elif "// end inline asm" in line:
             in_assembly = False
         elif at := _PLACE.match(line):
             here, above = at.groups()[:3], at.groups()[3:]
-            said = (_place(files, *here), _place(files, *above) if above[0] else None)
-            # Each further line of a piece of assembly is said to be from a further line of the source.
-            if not (in_assembly and is_told):
-                site, is_told = said, True
+            stated = (_place(files, *here), _place(files, *above) if above[0] else None)
+            # Each further line of a piece of assembly is stated to be from a further line of the source.
+            if not (in_assembly and is_located):
+                site, is_located = stated, True
         elif "global" in line or "mma" in line:
             _count(line, found.setdefault(site, Placed()))
     return {site: one for site, one in found.items() if one.loads or one.stores or one.n_matrix_instructions}

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from labkit.meters.compiled import ptx
 from labkit.meters.compiled.ptx import Placed
 from labkit.meters.compiled.report import CompileReport
-from labkit.meters.launches_work import Site, Work
+from labkit.meters.launches_work import LaunchWork, Site
 
 NEARLY_ALL = 0.9
 """Of the bytes that loads move, and of those that stores move: the part that counts as how the kernel moves them."""
 
 
-def weighed(report: CompileReport, work: Work) -> dict[str, float]:
+def weighed(report: CompileReport, work: LaunchWork) -> dict[str, float]:
     """The report's figures, with these by what ran; work: of all launches that this code stands for.
 
     vector_width: bytes; nearly all bytes are moved by accesses that are at least so wide. matrix_instructions: those of
@@ -62,13 +62,13 @@ def _renamed(done: Counter[Site]) -> Counter[Site]:
     for (place, above), amount in done.items():
         (file, line, column) = place
         site = (file, line, column + 1), above and (*above[:2], above[2] + 1)
-        found[site if _tells_columns() else _line_of(site)] += amount
+        found[site if _has_columns() else _line_of(site)] += amount
     return found
 
 
 def _merged(made: Mapping[Site, Placed]) -> dict[Site, Placed]:
     """What compiled code has by site; by line, where it tells no more."""
-    if _tells_columns():
+    if _has_columns():
         return dict(made)
     found: dict[Site, Placed] = {}
     for site, one in made.items():
@@ -84,6 +84,6 @@ def _line_of(site: Site) -> Site:
 
 
 @functools.cache
-def _tells_columns() -> bool:
+def _has_columns() -> bool:
     """Before 3.8, Triton's columns are those of an argument, and nothing says where a helper was called from."""
     return tuple(map(int, importlib.metadata.version("triton").split(".")[:2])) >= (3, 8)

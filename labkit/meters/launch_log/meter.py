@@ -34,7 +34,7 @@ def _foreign(log: LaunchLog, traffic: TrafficProfile) -> list[str]:
     origin, launches, found = Origin([one["bytes"] for one in plain["storages"]]), iter(traffic.launches), []
     for entry in plain["entries"]:
         if entry["do"] == "launch":
-            origin.launched(entry, next(launches))
+            origin.add_launch(entry, next(launches))
         elif not origin.allows(entry):
             found.append(entry["name"])
     return found

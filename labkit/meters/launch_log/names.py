@@ -1,6 +1,6 @@
 """How a log names memory and arguments: storages by number, tensors by storage and layout, nothing by its content.
 
-`Storages` numbers what is met; `encoded` turns a launch's argument into plain data. Nothing is launched or read here.
+`LoggedStorages` numbers what is met; `encoded` makes a launch's argument plain data. Nothing is launched or read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from labkit.meters.launch_log.source import digest_of_function
 from labkit.spec import Tree
 
 
-class Storages:
+class LoggedStorages:
     """The storages that a log has met, the leaves of the inputs first; by weak references, so it holds no memory."""
 
     def __init__(self, inputs: Mapping[str, torch.Tensor]) -> None:
@@ -55,7 +55,7 @@ class Storages:
         self.described.append(described)
 
 
-def encoded(value: object, storages: Storages) -> dict[str, Tree]:
+def encoded(value: object, storages: LoggedStorages) -> dict[str, Tree]:
     """A launch's argument as {kind: plain data}; {"unknown": type} for what cannot be handed to another process."""
     import triton.language as tl
     from triton.tools.tensor_descriptor import TensorDescriptor

@@ -29,7 +29,7 @@ class Origin:
         """Of each byte whether it is made of kernels' results and constants alone, by storage."""
         self._n_singles = 0
 
-    def launched(self, entry: Tree, launch: Launch) -> None:
+    def add_launch(self, entry: Tree, launch: Launch) -> None:
         """What this launch stored to is computed by kernels. launch: what was measured of it."""
         with _disable_current_modes():
             for name, stored in launch.stored.items():

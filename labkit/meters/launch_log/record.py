@@ -14,9 +14,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.dispatch import Meter
 from labkit.meters.launch_log.moves import entries_of
-from labkit.meters.launch_log.names import Storages, encoded
+from labkit.meters.launch_log.names import LoggedStorages, encoded
 from labkit.meters.launch_log.source import digest_of_function
-from labkit.meters.launches import Launched, listening
+from labkit.meters.launches import KernelLaunch, listening
 from labkit.meters.memory.storages import strided_in, tensors_in
 from labkit.meters.traffic.eager import ALLOCATES, written_by
 from labkit.spec import Tree
@@ -29,7 +29,7 @@ class LaunchLog:
     """What happens in the `recording()` blocks of one run. inputs: the tensors that the run is fed, by path."""
 
     def __init__(self, inputs: Mapping[str, torch.Tensor]) -> None:
-        self._storages = Storages(inputs)
+        self._storages = LoggedStorages(inputs)
         self._entries: list[dict[str, Tree]] = []
         self._n_left_out = 0
         self._is_open = False
@@ -44,7 +44,7 @@ class LaunchLog:
         try:
             with ExitStack() as stack:
                 if importlib.util.find_spec("triton") is not None:
-                    stack.enter_context(listening(self._launched))
+                    stack.enter_context(listening(self._write_launch))
                 stack.enter_context(_Writes(self))
                 yield
         finally:
@@ -77,7 +77,7 @@ class LaunchLog:
         lost = {"do": "lost", "name": name, "to": [ref(one) for one in written]}
         self._add(*([lost] if known is None else known))
 
-    def _launched(self, launched: Launched) -> None:
+    def _write_launch(self, launched: KernelLaunch) -> None:
         self._add(
             {
                 "do": "launch",

@@ -19,7 +19,7 @@ from labkit.meters.compiled.launched import compiled_figures
 from labkit.meters.launch_log.meter import BY_TORCH
 from labkit.meters.launch_log.moves import MAX_CONSTANTS
 from labkit.meters.launch_log.origin import DTYPES, Origin, read_by
-from labkit.meters.launches import Launched, listening
+from labkit.meters.launches import KernelLaunch, listening
 from labkit.meters.traffic.budget import figures_of
 from labkit.meters.traffic.eager import Operation, distinct_bytes
 from labkit.meters.traffic.profile import TrafficProfile
@@ -60,11 +60,11 @@ class Rerunner:
     _buffers: list[torch.Tensor] = field(default_factory=list)
     _origin: Origin = field(default_factory=lambda: Origin(()))
     _lost: list[str] = field(default_factory=list)
-    _launched: list[Launched] = field(default_factory=list)
+    _launches: list[KernelLaunch] = field(default_factory=list)
 
     def rerun(self, log: Tree, inputs: Mapping[str, torch.Tensor]) -> RerunResult:
         """Repeat a `LaunchLog.as_tree` on these inputs. Raises UnusableLog; what a kernel raises passes through."""
-        self._lost, self._launched = [], []
+        self._lost, self._launches = [], []
         if log["left_out"]:
             raise UnusableLog(f"it launches and moves more than can be written down: {log['left_out']:,} too many")
         self._buffers = self._filled(log["storages"], inputs)
@@ -78,14 +78,14 @@ class Rerunner:
                 do[entry["do"]](entry, traffic)
         measured = {**figures_of(traffic), BY_TORCH: len(self._lost)}
         if self.archs:
-            measured |= compiled_figures(self._launched, self.archs)
+            measured |= compiled_figures(self._launches, self.archs)
         paths = {described["input"]: n for n, described in enumerate(log["storages"]) if "input" in described}
         left = {path: self._typed(n, inputs[path].dtype).view(inputs[path].shape) for path, n in paths.items()}
         outputs = {path: self._tensor(ref).contiguous() for path, ref in log["outputs"].items()}
         return RerunResult(outputs, left, measured, tuple(dict.fromkeys(self._lost)))
 
     def _listening(self) -> AbstractContextManager[None]:
-        return listening(self._launched.append) if self.archs else nullcontext()
+        return listening(self._launches.append) if self.archs else nullcontext()
 
     def _filled(self, described: list, inputs: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
         n_bytes = sum(max(int(one.get("bytes", 0)), 0) for one in described)
@@ -123,7 +123,7 @@ class Rerunner:
         kernel[grid](**arguments, **options)
         if len(traffic.launches) != n_before + 1:
             raise UnusableLog(f"kernel {name} launches kernels itself")
-        self._origin.launched(entry, traffic.launches[-1])
+        self._origin.add_launch(entry, traffic.launches[-1])
 
     def _kernel(self, key: Tree) -> Callable:
         name, digest = key

@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from labkit.measures import add_to
-from labkit.meters.memory.live import LiveStorages, Watched
+from labkit.meters.memory.live import LiveStorage, LiveStorages
 from labkit.meters.memory.sites import Site, calling_line
 from labkit.spec import KiB
 from labkit.units import in_bytes
@@ -54,7 +54,7 @@ class NamedStorages(LiveStorages):
     def __init__(self) -> None:
         super().__init__()
         self.largest_at_peak: tuple[Made, ...] = ()
-        self.python_seen_bytes = 0
+        self.python_peak_bytes = 0
         self._named_bytes = 0
 
     def about(self, tensor: torch.Tensor, func: object | None) -> Made | None:
@@ -67,12 +67,12 @@ class NamedStorages(LiveStorages):
             func = None  # from_numpy: the memory is numpy's, and counted as Python's
         super()._count(part, func)
 
-    def ends(self, entry: Watched) -> None:
+    def ends(self, entry: LiveStorage) -> None:
         # Until something is freed again, what is alive is what there was at the peak.
         if self.made_bytes == self.most_made_bytes > self._named_bytes:
             self._named_bytes, self.largest_at_peak = self.made_bytes, self.largest([entry])
 
-    def largest(self, others: Sequence[Watched] = ()) -> tuple[Made, ...]:
+    def largest(self, others: Sequence[LiveStorage] = ()) -> tuple[Made, ...]:
         """What the block made that takes most, equals told as one; `others` are counted as alive."""
         made = Counter(entry.about for entry in (*self._live.values(), *others) if entry.made)
         largest = heapq.nlargest(N_NAMED, made.items(), key=lambda item: item[0].n_bytes * item[1])
@@ -80,7 +80,7 @@ class NamedStorages(LiveStorages):
 
 
 @dataclass
-class Block:
+class MeteredBlock:
     """What a block made, in tensor storages and in Python's memory: at the most, and what is left at its end."""
 
     storages: NamedStorages
@@ -110,7 +110,7 @@ def measure_memory(measured: dict[str, float], held: dict[str, Sequence[str]] | 
     upper bound, tight where only one of them moves. Of Python's, only what is beyond PYTHON_NOISE_BYTES counts, so
     that the figure of an answer that works on tensors is the same on every run.
     """
-    block = Block(NamedStorages())
+    block = MeteredBlock(NamedStorages())
     try:
         with _follow(block):
             yield
@@ -124,7 +124,7 @@ def measure_saved(measured: dict[str, float], held: dict[str, Sequence[str]] | N
 
     The block's result, as long as somebody holds it, is part of the figure.
     """
-    block = Block(NamedStorages())
+    block = MeteredBlock(NamedStorages())
     try:
         with _follow(block):
             yield
@@ -148,14 +148,14 @@ def _named(largest: Sequence[Made], python_bytes: int) -> list[str]:
 
 
 @contextmanager
-def _follow(block: Block) -> Iterator[None]:
+def _follow(block: MeteredBlock) -> Iterator[None]:
     was_tracing = tracemalloc.is_tracing()
     if not was_tracing:
         tracemalloc.start()
     # Python's peak is one for the whole process: the blocks around this one have to note it before it is forgotten.
     for around in _get_current_dispatch_mode_stack():
         if isinstance(around, NamedStorages):
-            around.python_seen_bytes = max(around.python_seen_bytes, tracemalloc.get_traced_memory()[1])
+            around.python_peak_bytes = max(around.python_peak_bytes, tracemalloc.get_traced_memory()[1])
     tracemalloc.reset_peak()
     before_bytes = tracemalloc.get_traced_memory()[0]
     try:
@@ -166,7 +166,7 @@ def _follow(block: Block) -> Iterator[None]:
                 block.largest_left = block.storages.largest()
     finally:
         now_bytes, most_bytes = tracemalloc.get_traced_memory()
-        most_bytes = max(most_bytes, block.storages.python_seen_bytes)
+        most_bytes = max(most_bytes, block.storages.python_peak_bytes)
         if not was_tracing:
             tracemalloc.stop()
         block.python_most_bytes = max(most_bytes - before_bytes - PYTHON_NOISE_BYTES, 0)

@@ -25,12 +25,12 @@ from labkit.meters.memory.storages import strided_parts, tensors_in
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-class Watched(weakref.ref):
+class LiveStorage(weakref.ref):
     """A live storage. grown: the bytes by which it was resized since it was first seen; about: a subclass's notes."""
 
     __slots__ = ("about", "grown", "key", "made", "n_bytes")
 
-    def __new__(cls, storage: torch.UntypedStorage, forget: Callable, **facts: object) -> Watched:
+    def __new__(cls, storage: torch.UntypedStorage, forget: Callable, **facts: object) -> LiveStorage:
         return super().__new__(cls, storage, forget)
 
     def __init__(
@@ -55,7 +55,7 @@ class LiveStorages(Meter):
         self.freed_given_bytes = 0
         self.thread = threading.get_ident()
         self._device_type = device_type
-        self._live: dict[int, Watched] = {}
+        self._live: dict[int, LiveStorage] = {}
 
     @property
     def live_bytes(self) -> int:
@@ -66,7 +66,7 @@ class LiveStorages(Meter):
         for tensor in tensors:
             self._look(tensor, None)
 
-    def watched(self, tensor: torch.Tensor) -> list[Watched]:
+    def storages_of(self, tensor: torch.Tensor) -> list[LiveStorage]:
         """The live storages of a tensor, as far as they are known."""
         found = (self._live.get(part.untyped_storage()._cdata) for part in strided_parts(tensor))
         return [entry for entry in found if entry is not None]
@@ -124,10 +124,10 @@ class LiveStorages(Meter):
     def about(self, tensor: torch.Tensor, func: object | None) -> object:
         """What to note of a storage seen for the first time, made by `func` or given (None)."""
 
-    def changed(self, entry: Watched, more: int) -> None:
+    def changed(self, entry: LiveStorage, more: int) -> None:
         """A storage was resized in place."""
 
-    def ends(self, entry: Watched) -> None:
+    def ends(self, entry: LiveStorage) -> None:
         """A storage is about to leave the count."""
 
     def _look(self, tensor: torch.Tensor, func: object | None) -> None:
@@ -144,7 +144,9 @@ class LiveStorages(Meter):
         if entry is None:
             if not self._is_counted(part.device.type):
                 return
-            entry = Watched(storage, self._forget, n_bytes=n_bytes, made=func is not None, about=self.about(part, func))
+            entry = LiveStorage(
+                storage, self._forget, n_bytes=n_bytes, made=func is not None, about=self.about(part, func)
+            )
             self._live[entry.key] = entry
             if entry.made:
                 self.made_bytes += n_bytes
@@ -160,7 +162,7 @@ class LiveStorages(Meter):
     def _is_counted(self, device_type: str) -> bool:
         return device_type != "meta" if self._device_type is None else device_type == self._device_type
 
-    def _forget(self, entry: Watched) -> None:
+    def _forget(self, entry: LiveStorage) -> None:
         if self._live.get(entry.key) is not entry:
             return
         del self._live[entry.key]

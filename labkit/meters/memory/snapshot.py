@@ -38,7 +38,7 @@ Blue: allocated; grey: reserved from the driver; time runs by events.</p>
 
 
 @dataclass(frozen=True)
-class Block:
+class AllocatedBlock:
     """An allocated block: its size and the innermost lines that asked for it."""
 
     size_bytes: int
@@ -98,7 +98,7 @@ def snapshot_html(snapshot: Mapping) -> str:
     )
 
 
-def _row(block: Block) -> str:
+def _row(block: AllocatedBlock) -> str:
     lines = "<br>".join(html.escape(frame) for frame in block.frames)
     return f"<tr><td>{in_bytes(block.size_bytes)}</td><td><code>{lines}</code></td></tr>"
 
@@ -107,13 +107,13 @@ def _change(event: Mapping, signs: Mapping[str, int]) -> int:
     return signs.get(event["action"], 0) * event["size"]
 
 
-def _alive(events: Sequence[Mapping]) -> list[Block]:
+def _alive(events: Sequence[Mapping]) -> list[AllocatedBlock]:
     """The blocks allocated by these events and not freed by them, the largest first."""
-    alive: dict[int, Block] = {}
+    alive: dict[int, AllocatedBlock] = {}
     for event in events:
         if event["action"] == "alloc":
             frames = tuple(f"{frame['filename']}:{frame['line']} {frame['name']}" for frame in event.get("frames", ()))
-            alive[event["addr"]] = Block(event["size"], _outside_torch(frames))
+            alive[event["addr"]] = AllocatedBlock(event["size"], _outside_torch(frames))
         elif event["action"] == "free_completed":
             alive.pop(event["addr"], None)
     return sorted(alive.values(), key=lambda block: -block.size_bytes)

@@ -17,7 +17,7 @@ from labkit.meters.memory.storages import tensors_in
 from labkit.meters.memory.track import track_memory
 
 Build = Callable[[], "torch.nn.Module | tuple[torch.nn.Module, torch.optim.Optimizer | None]"]
-Step = Callable[[torch.nn.Module, "torch.optim.Optimizer | None", object], object]
+StepFunction = Callable[[torch.nn.Module, "torch.optim.Optimizer | None", object], object]
 
 
 def training_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, batch: object) -> None:
@@ -37,7 +37,7 @@ def measure_step(
     build: Build,
     batch: object | Callable[[], object],
     device: str = "fake",
-    step: Step | None = None,
+    step: StepFunction | None = None,
     n_steps: int = 2,
     sites: bool = False,
 ) -> MemoryProfile:

@@ -97,7 +97,7 @@ def _label_model(tracker: Tracker, model: torch.nn.Module | None) -> None:
     """What the model holds now; a block may have given it new parameters."""
     if model is not None:
         tracker.label([*model.parameters(), *model.buffers()], "parameters")
-    _label_parameters(tracker, tracker.parameters_seen() if model is None else list(model.parameters()))
+    _label_parameters(tracker, tracker.used_parameters() if model is None else list(model.parameters()))
 
 
 def _label_parameters(tracker: Tracker, parameters: list[torch.Tensor]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import torch
 
-from labkit.meters.memory.live import LiveStorages, Watched
+from labkit.meters.memory.live import LiveStorage, LiveStorages
 from labkit.meters.memory.record import Phase, Record
 from labkit.meters.memory.sites import calling_site
 
@@ -42,16 +42,16 @@ class Tracker(LiveStorages):
     def live_records(self) -> list[Record]:
         return [entry.about for entry in self._live.values()]
 
-    def parameters_seen(self) -> list[torch.nn.Parameter]:
+    def used_parameters(self) -> list[torch.nn.Parameter]:
         """The parameters that operations were seen to use."""
         # Looked for rather than kept: a reference of ours would keep the tensor alive, or its like in swap_tensors.
         found = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Parameter)]
-        return [one for one in found if self.watched(one)]
+        return [one for one in found if self.storages_of(one)]
 
     def label(self, tensors: Iterable[torch.Tensor], label: str, over: tuple[str | None, ...] | None = None) -> None:
         """Put the storages of these tensors into a category; `over`: only those whose label is one of these."""
         for tensor in tensors:
-            for entry in self.watched(tensor):
+            for entry in self.storages_of(tensor):
                 if over is None or entry.about.label in over:
                     entry.about.label = label
 
@@ -88,11 +88,11 @@ class Tracker(LiveStorages):
         self.records.append(record)
         return record
 
-    def changed(self, entry: Watched, more: int) -> None:
+    def changed(self, entry: LiveStorage, more: int) -> None:
         entry.about.n_bytes += more
         entry.about.changes.append((len(self.ops), more))
 
-    def ends(self, entry: Watched) -> None:
+    def ends(self, entry: LiveStorage) -> None:
         record = entry.about
         record.freed = len(self.ops)
         record.kept = record.recorded and self._phase_number != record.phase_number

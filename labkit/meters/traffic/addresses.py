@@ -97,8 +97,8 @@ def _held(tensor: torch.Tensor, span: int) -> np.ndarray | None:
 
 def shift_to_real(argument: Argument, address: int) -> np.uint64:
     """What to add, modulo 2^64, to an address of this argument to get the real one; 0 for one that is real."""
-    seen_is_real = argument.real <= address < argument.real + argument.extent_bytes
-    return np.uint64(0 if seen_is_real else (argument.real - argument.address) & _ALL)
+    is_real = argument.real <= address < argument.real + argument.extent_bytes
+    return np.uint64(0 if is_real else (argument.real - argument.address) & _ALL)
 
 
 def offsets_in(argument: Argument, addresses: np.ndarray) -> np.ndarray:

@@ -70,7 +70,7 @@ class OutOfBounds:
 
 
 @dataclass
-class Race:
+class LaunchRace:
     """Elements of one argument that two programs of a launch touch in no given order, one of them writing.
 
     kind: what the second did after what the first did, as "load after store"; "lanes" where two lanes of one program
@@ -121,7 +121,7 @@ class Launch:
     grid: tuple[int, ...] = ()
     arguments: dict[str, ArgumentTraffic] = field(default_factory=dict)
     out_of_bounds: list[OutOfBounds] = field(default_factory=list)
-    races: list[Race] = field(default_factory=list)
+    races: list[LaunchRace] = field(default_factory=list)
     stored: dict[str, Stored] = field(default_factory=dict, repr=False)
 
     @property
@@ -177,7 +177,7 @@ class TrafficProfile:
         return [one for launch in self.launches for one in launch.out_of_bounds]
 
     @property
-    def races(self) -> list[Race]:
+    def races(self) -> list[LaunchRace]:
         return [one for launch in self.launches for one in launch.races]
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ class Release:
 
     program: int
     epoch: int
-    seen: tuple[int, ...]
+    acquired: tuple[int, ...]
 
 
 class Order:
@@ -32,19 +32,19 @@ class Order:
     def start(self, program: int) -> None:
         """Another program begins: it has seen nothing yet."""
         self.program, self.epoch = program, 0
-        self._seen: dict[int, None] = {}
+        self._acquired: dict[int, None] = {}
         self._known: dict[int, int] | None = {}
 
     def acquire(self, releases: np.ndarray) -> None:
         """The program read what these releases wrote."""
         for number in np.unique(releases):
-            if number != NOBODY and number not in self._seen:
-                self._seen[int(number)] = None
+            if number != NOBODY and number not in self._acquired:
+                self._acquired[int(number)] = None
                 self._known = None
 
     def release(self) -> int:
         """The program wrote something others may acquire; the release's number."""
-        self.releases.append(Release(self.program, self.epoch, tuple(self._seen)))
+        self.releases.append(Release(self.program, self.epoch, tuple(self._acquired)))
         self.epoch += 1
         return len(self.releases)
 
@@ -52,7 +52,7 @@ class Order:
         """Whether all that a program did up to an epoch came before what the running one does now."""
         if program == MANY:
             # Too many readers to name: a program that has synchronized at all is trusted.
-            return bool(self._seen)
+            return bool(self._acquired)
         if self._known is None:
             self._known = self._reachable()
         return self._known.get(program, -1) >= epoch
@@ -60,7 +60,7 @@ class Order:
     def _reachable(self) -> dict[int, int]:
         known: dict[int, int] = {}
         done: set[int] = set()
-        waiting = list(self._seen)
+        waiting = list(self._acquired)
         while waiting:
             number = waiting.pop()
             if number in done:
@@ -68,7 +68,7 @@ class Order:
             done.add(number)
             release = self.releases[number - 1]
             known[release.program] = max(known.get(release.program, -1), release.epoch)
-            waiting.extend(release.seen)
+            waiting.extend(release.acquired)
         return known
 
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.meters.traffic.addresses import AddressBook, Argument, offsets_in, shift_to_real
-from labkit.meters.traffic.profile import SECTOR_BYTES, ArgumentTraffic, Launch, OutOfBounds, Program, Race, Stored
+from labkit.meters.traffic.profile import (
+    SECTOR_BYTES,
+    ArgumentTraffic,
+    Launch,
+    LaunchRace,
+    OutOfBounds,
+    Program,
+    Stored,
+)
 from labkit.meters.traffic.races import Order, Touched
 
 NOWHERE = "(no argument)"
@@ -34,8 +42,8 @@ class LaunchRecorder:
         self.order = Order()
         self.programs: list[Program] = [(0, 0, 0)]
         self._storages: dict[int, Storage] = {}
-        self._seen: dict[tuple[int, str], np.ndarray] = {}
-        self._problems: dict[tuple[str, str, str], OutOfBounds | Race] = {}
+        self._touched: dict[tuple[int, str], np.ndarray] = {}
+        self._problems: dict[tuple[str, str, str], OutOfBounds | LaunchRace] = {}
 
     def add(self, name: str, tensor) -> None:
         """Register a tensor argument, before the first program."""
@@ -53,7 +61,7 @@ class LaunchRecorder:
     def finish(self) -> None:
         """After the last program."""
         for argument in self.book.arguments:
-            units = self._seen.get((argument.number, "store"))
+            units = self._touched.get((argument.number, "store"))
             if units is not None:
                 self.launch.stored[argument.name] = Stored.of(units, self._storages[argument.storage].unit_bytes)
 
@@ -157,12 +165,12 @@ class LaunchRecorder:
 
     def _new(self, argument: Argument, kind: str, at: slice | np.ndarray, storage: Storage) -> int:
         """How many of these units the argument had not been loaded from, or stored to, before."""
-        seen = self._seen.get((argument.number, kind))
-        if seen is None:
-            seen = self._seen[argument.number, kind] = np.zeros(storage.n_units, dtype=bool)
-        part = seen[at]
+        touched = self._touched.get((argument.number, kind))
+        if touched is None:
+            touched = self._touched[argument.number, kind] = np.zeros(storage.n_units, dtype=bool)
+        part = touched[at]
         fresh = part.size - int(np.count_nonzero(part))
-        seen[at] = True
+        touched[at] = True
         return fresh
 
     def _look_for_races(
@@ -206,7 +214,7 @@ class LaunchRecorder:
         if known is not None:
             known.elements += elements
             return
-        race = Race(self.launch.kernel, kind, argument.name, index, first, self.programs[-1], elements)
+        race = LaunchRace(self.launch.kernel, kind, argument.name, index, first, self.programs[-1], elements)
         self._problems["race", kind, argument.name] = race
         self.launch.races.append(race)
 
