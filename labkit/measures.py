@@ -24,7 +24,9 @@ messages pass through. "inside": nothing does, and no exercise of the course may
 
 @dataclass(frozen=True)
 class Measure:
-    """Measure("flops", meter="ops", unit="FLOP", combine="sum", witness="probe")
+    """One row of the table.
+
+        Measure("flops", meter="ops", unit="FLOP", combine="sum", witness="probe")
 
     combine: what becomes of the figures of several blocks of one run; of the meter "ranks", of several ranks or nodes.
     """

@@ -23,6 +23,8 @@ _FLOAT_BITS = 1000
 class Mismatch:
     """Where and how `got` differs. `kind`: "type", "keys", "length", "dtype", "shape" or "value".
 
+        Mismatch("value", "out", "1.0", "2.0", index=(0, 3), n_bad=1, n_total=8, max_error=1.0)
+
     path is dotted ("grads.0"), index the first wrong element in row-major order, n_bad of n_total differ.
     """
 

@@ -13,6 +13,8 @@ State = Literal["ok", "note", "red"]
 class EnvFinding:
     """state: "ok"; "note" where something optional is missing; "red" where the labs will not work as it is.
 
+        EnvFinding("Memory", "note", "4 GiB: enough if you close other programs")
+
     value holds nothing that changes between two looks at the same machine. fix is one command, or what to do.
     """
 

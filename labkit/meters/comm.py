@@ -55,6 +55,8 @@ _NO_BACKWARD = -1
 class Call:
     """One call of one rank. peer: the other rank of a message, or the root of a broadcast; None where there is none.
 
+        Call(rank=0, name="all_reduce", n_bytes=4096, hidden_ops=12)
+
     hidden_ops: operations of the backward pass that this rank dispatched between the call and the wait for it. A call
     that waits at once hides nothing, nor does one that starts after the last gradient.
     """
@@ -69,7 +71,10 @@ class Call:
 
 @dataclass
 class CommLog:
-    """The calls of a block, in the order in which they were made; with several ranks, as they took turns."""
+    """The calls of a block, in the order in which they were made; with several ranks, as they took turns.
+
+    CommLog([Call(0, "all_reduce", 4096), Call(1, "all_reduce", 4096)])
+    """
 
     calls: list[Call] = field(default_factory=list)
     _ops: Counter[int] = field(default_factory=Counter, repr=False)

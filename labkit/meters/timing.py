@@ -46,6 +46,8 @@ class Device(Protocol):
 class Timing:
     """times_ms: of each repeat; first_ms: of the very first call, which is not among them.
 
+        Timing(times_ms=(0.41, 0.40, 0.43), first_ms=12.0, method="host clock", cold=False)
+
     method: "CUDA events" or "host clock"; cold: whether the cache was flushed before each repeat.
     """
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wire:
-    """One kind of connection: α in seconds, and 1/β in bytes per second."""
+    """One kind of connection: α in seconds, and 1/β in bytes per second.
+
+    Wire(alpha_s=3e-6, bytes_per_s=200e9)
+    """
 
     alpha_s: float
     bytes_per_s: float
@@ -32,6 +35,8 @@ class Wire:
 @dataclass(frozen=True)
 class Cluster:
     """Ranks 0, 1, ... fill the nodes one after the other; without `ranks_per_node` they are all in one.
+
+        Cluster(ranks_per_node=4)
 
     A rank sends over `ports_per_rank` ports at a time and receives over as many others; what crosses from one node to
     another goes through one of the `ports_per_node` of each as well. The rates are those of eight GPUs joined by

@@ -22,7 +22,10 @@ Form = tuple[tuple[int, ...], torch.dtype]
 
 @dataclass(frozen=True)
 class RankStep:
-    """One thing that a rank did. kind: "send", "recv", "meet", "barrier", "compute", or "wait" for step `number`."""
+    """One thing that a rank did. kind: "send", "recv", "meet", "barrier", "compute", or "wait" for step `number`.
+
+    RankStep("send", peer=1, form=((1024,), torch.float32))
+    """
 
     kind: str
     peer: int = 0

@@ -12,6 +12,8 @@ from labkit.measures import combined
 class Transfer:
     """One message. number: its place in the longest chain of messages that it had to wait for, from 1 on.
 
+        Transfer(src=0, dst=1, n_bytes=4096, number=1, start_s=0.0, end_s=2.3e-5)
+
     call: "send", or the collective that it is a part of.
     """
 
@@ -27,6 +29,8 @@ class Transfer:
 @dataclass(frozen=True)
 class Traffic:
     """What was sent: by each rank, and over each link (from, to).
+
+        Traffic((4096, 0), (1, 0), rounds=1, link_bytes={(0, 1): 4096}, link_messages={(0, 1): 1})
 
     rounds is the longest chain of messages of which each could only be sent after the one before had arrived;
     rounds_across counts only the messages of such a chain that leave their node. A rank may send to many in one round:

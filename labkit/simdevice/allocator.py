@@ -28,7 +28,10 @@ class NoRoom(MemoryError):
 
 @dataclass
 class Block:
-    """A piece of a segment. requested_bytes: what its user asked for, None while it is free."""
+    """A piece of a segment. requested_bytes: what its user asked for, None while it is free.
+
+    Block(segment=1, start=0, nbytes=512, requested_bytes=500)
+    """
 
     segment: int
     start: int
@@ -38,7 +41,10 @@ class Block:
 
 @dataclass
 class Segment:
-    """One piece of memory from the driver, cut into blocks that lie in order and leave no gap."""
+    """One piece of memory from the driver, cut into blocks that lie in order and leave no gap.
+
+    Segment(number=1, nbytes=2097152, small=True, stream=0, blocks=[Block(1, 0, 2097152)])
+    """
 
     number: int
     nbytes: int
@@ -50,6 +56,8 @@ class Segment:
 @dataclass(frozen=True)
 class Figures:
     """allocated: in blocks that are in use; requested: before rounding; reserved: in segments. All in bytes.
+
+        Figures(allocated_bytes=512, requested_bytes=500, reserved_bytes=2097152, n_mallocs=1)
 
     n_mallocs and n_frees count the driver's calls so far.
     """

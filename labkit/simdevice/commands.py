@@ -30,7 +30,10 @@ ALL = -1
 
 @dataclass(frozen=True)
 class Command:
-    """One command. Which fields count depends on `kind`; blocks are storages by number, streams and events too."""
+    """One command. Which fields count depends on `kind`; blocks are storages by number, streams and events too.
+
+    Command("kernel", "mm", stream=0, nbytes=12288, flops=65536, reads=(1, 2), writes=(3,))
+    """
 
     kind: Kind
     name: str = ""

@@ -12,6 +12,8 @@ GOLDEN_RATIO = (1 + math.sqrt(5)) / 2
 class Machine:
     """A host and one device with a link between them.
 
+        Machine("a slow link", to_device_bytes_per_s=1e9, to_host_bytes_per_s=1e9)
+
     A kernel takes kernel_s + max(FLOPs / flops_per_s, bytes / memory_bytes_per_s), a copy over the link copy_s +
     bytes / rate. The host spends launch_s to hand over any of them.
 

@@ -19,7 +19,13 @@ Known = dict[int, int]
 
 @dataclass(frozen=True)
 class Race:
-    """`first` may still be under way when `second` touches the same memory."""
+    """`first` may still be under way when `second` touches the same memory.
+
+    Race(
+        "read too early", "copy to device on stream 1", "mm on the default stream",
+        "mm on the default stream reads what copy to device on stream 1 may still write",
+    )
+    """
 
     kind: str
     first: str

@@ -18,7 +18,10 @@ TimingMethod = Callable[[Callable[[], object], Any, torch.device, Callable[[], f
 
 @dataclass(frozen=True)
 class TimingProbe:
-    """clock_reads_s: when the host's clock was read; events_s: when the device passed each event, as recorded."""
+    """clock_reads_s: when the host's clock was read; events_s: when the device passed each event, as recorded.
+
+    TimingProbe(0.4, (Span(0, "mm", 0.0, 4e-4),), (Span(-1, "mm", 0.0, 5e-6, "launch"),), (0.0, 4e-4), ())
+    """
 
     read_ms: float
     spans: tuple[Span, ...]

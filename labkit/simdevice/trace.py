@@ -15,6 +15,8 @@ HOST = -1
 class Span:
     """kind: "kernel", "to device", "to host", "host waits" or "launch", when the host hands work over.
 
+        Span(0, "mm", start_s=5e-6, end_s=9e-6, kind="kernel", nbytes=12288)
+
     Stream 0 is the default stream.
     """
 

@@ -1,5 +1,8 @@
 """Causal attention, forward, without the matrix of scores: a program has a block of queries and walks over the keys.
 
+out = softmax(scale * q kᵀ + mask) v, where the mask is -inf for every key after the query. FLOPs of its products:
+2 * seq² * d_head a head, half of what both products would take without the mask.
+
 Keys before the block are visible to all of its queries and need no mask; only the blocks on the diagonal do, so the
 loop is cut in two. Tri Dao, "FlashAttention-2" (2023), algorithm 1, in powers of two. There is no backward pass here.
 """

@@ -1,5 +1,7 @@
 """Cross-entropy of large vocabularies, its gradient written over the logits during the forward pass.
 
+loss = mean over rows of log(sum(exp(x))) - x[target]; its gradient is (softmax(x) - onehot(target)) / n_rows_that_count.
+
 A row of 128,256 logits does not fit into one program, so each is read twice and written once: the maximum and the sum
 in the first pass, rescaled whenever a larger number comes (Maxim Milakov and Natalia Gimelshein, "Online normalizer
 calculation for softmax", 2018), the gradient softmax - onehot in the second. No second tensor of the logits' size is

@@ -1,5 +1,7 @@
-"""Matrix product in tiles. Programs go through the result in groups of rows of tiles, so that neighbours in time share
-what they read, and find it in the cache. Compute-bound from about 1024 on; forward and backward.
+"""Matrix product in tiles, forward and backward: out = a b, 2 * m * n * k FLOPs; da = dout bᵀ, db = aᵀ dout.
+
+Programs go through the result in groups of rows of tiles, so that neighbours in time share what they read, and find it
+in the cache. Compute-bound from about 1024 on.
 
 Ragged edges read the first rows or columns again instead of masking them, which keeps loads wide.
 """

@@ -1,4 +1,4 @@
-"""Add up what the programs of a norm's backward pass have each summed over their own rows.
+"""Add up what the programs of a norm's backward pass have each summed over their own rows: out[c] = sum_p part[p, c].
 
 The order of the additions is fixed by the number of programs, so the gradient of a weight is the same at every run,
 as it would not be with atomic additions.

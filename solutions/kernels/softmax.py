@@ -1,5 +1,8 @@
 """Softmax over the last dimension in one pass: a program holds whole rows in its registers. Forward and backward.
 
+y = exp(x - max(x)) / sum(exp(x - max(x))), and dx = y * (dy - sum(dy * y)), each over a row: the chain rule with
+dy_i/dx_j = y_i * ([i = j] - y_j). A row is read once and written once; backward, two are read and one is written.
+
 Rows of more than 65,536 numbers are refused; a loop over parts of a row is what cross_entropy shows.
 """
 

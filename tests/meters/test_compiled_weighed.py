@@ -50,7 +50,7 @@ def test_it_does_so_under_another_meter_and_above_one() -> None:
     assert traffic.load_bytes == again.load_bytes == sum(inside.loads.values())
 
 
-FROM_3_8 = pytest.mark.skipif(not weighing._tells_columns(), reason="before Triton 3.8, a helper's lines are one")
+FROM_3_8 = pytest.mark.skipif(not weighing._has_columns(), reason="before Triton 3.8, a helper's lines are one")
 
 
 @FROM_3_8

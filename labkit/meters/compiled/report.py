@@ -15,6 +15,12 @@ SHARED_LIMIT_BYTES = {75: 65536, 80: 166912, 86: 101376, 87: 166912, 89: 101376,
 class CompileReport:
     """One kernel, compiled for one GPU with the arguments of one launch.
 
+        CompileReport(
+            "add_kernel", arch=90, num_warps=4, num_stages=3, registers=16, spill_store_bytes=0, spill_load_bytes=0,
+            shared_bytes=0, loads=Counter({16: 2}), stores=Counter({16: 1}), matrix_instructions=Counter(),
+            ptx="...", ttgir="...", cubin=b"...",
+        )
+
     arch: compute capability, 90 for an H100. registers: per thread. loads, stores: how many instructions on global
     memory move so many bytes per thread; 16 is the most that most GPUs can. matrix_instructions: by full name.
     """

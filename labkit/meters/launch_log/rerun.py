@@ -41,6 +41,8 @@ class UnusableLog(Exception):
 class RerunResult:
     """outputs: the tensors that the log names as results, by path. inputs: how its inputs were left, by path.
 
+        RerunResult({"out": torch.zeros(4)}, {"x": torch.ones(4)}, {"load_bytes": 16}, lost=("sort",))
+
     measured: figures of the traffic, and of the compiler where it was asked. lost: names of PyTorch's operations whose
     results were left out, because only kernels may compute.
     """

@@ -31,7 +31,10 @@ N_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Storages by the tensor that they were made for, and the line that made them. Read only when somebody asks."""
+    """Storages by the tensor that they were made for, and the line that made them. Read only when somebody asks.
+
+    Made(4096, (32, 32), torch.float32, ("/home/ada/lab.py", 7))
+    """
 
     n_bytes: int
     shape: tuple[int, ...]

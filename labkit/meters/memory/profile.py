@@ -19,7 +19,10 @@ from labkit.units import in_bytes
 
 @dataclass(frozen=True)
 class AliveTensor:
-    """A storage that was alive at the peak. shape and dtype are those of the tensor that it was made for."""
+    """A storage that was alive at the peak. shape and dtype are those of the tensor that it was made for.
+
+    AliveTensor(4096, (32, 32), torch.float32, "activations", "relu", Site("/home/ada/lab.py", 7))
+    """
 
     nbytes: int
     shape: tuple[int, ...]
@@ -37,7 +40,10 @@ class AliveTensor:
 
 @dataclass(frozen=True)
 class Point:
-    """Live bytes just after an operation, by category."""
+    """Live bytes just after an operation, by category.
+
+    Point("addmm", live_bytes=6144, by_category={"parameters": 4096, "activations": 2048})
+    """
 
     op: str
     live_bytes: int

@@ -27,7 +27,10 @@ _LIBRARIES = tuple(
 
 @dataclass(frozen=True)
 class Site:
-    """file and line of the user's own code; via: the innermost line of a library that is not PyTorch, if it was one."""
+    """file and line of the user's own code; via: the innermost line of a library that is not PyTorch, if it was one.
+
+    Site("/home/ada/lab.py", 7)
+    """
 
     file: str
     line: int

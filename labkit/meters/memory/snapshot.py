@@ -39,7 +39,10 @@ Blue: allocated; grey: reserved from the driver; time runs by events.</p>
 
 @dataclass(frozen=True)
 class AllocatedBlock:
-    """An allocated block: its size and the innermost lines that asked for it."""
+    """An allocated block: its size and the innermost lines that asked for it.
+
+    AllocatedBlock(2097152, ("train.py, line 31 in step",))
+    """
 
     size_bytes: int
     frames: tuple[str, ...]

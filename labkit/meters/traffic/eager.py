@@ -31,7 +31,10 @@ ALLOCATES = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new
 
 @dataclass(frozen=True)
 class Operation:
-    """One dispatched operation that moved bytes, by PyTorch's own name."""
+    """One dispatched operation that moved bytes, by PyTorch's own name.
+
+    Operation("add", load_bytes=8192, store_bytes=4096)
+    """
 
     name: str
     load_bytes: int

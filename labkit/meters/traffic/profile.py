@@ -23,6 +23,8 @@ Program = tuple[int, int, int]
 class ArgumentTraffic:
     """Traffic of one kernel argument in one launch.
 
+        ArgumentTraffic("x_ptr", load_bytes=4096, unique_load_bytes=4096, sectors=128, useful_bytes=4096)
+
     unique_*: distinct bytes of the argument that were touched. sectors: 32-byte pieces of memory that the accesses
     touched, each access of a block by itself. useful_bytes: distinct bytes of these accesses.
     """
@@ -45,6 +47,8 @@ class ArgumentTraffic:
 @dataclass
 class OutOfBounds:
     """Lanes of one argument that lay outside of it in one launch. index is the first one's.
+
+        OutOfBounds("add_kernel", "load", "x_ptr", index=1000, n_elements=1000, program=(7, 0, 0), lanes=24)
 
     Without strides they lay before its first element or behind its last, n_elements further on, and were masked off.
     strides: of the argument, where they lay between its elements; these were let through, and counted.
@@ -72,6 +76,8 @@ class OutOfBounds:
 @dataclass
 class LaunchRace:
     """Elements of one argument that two programs of a launch touch in no given order, one of them writing.
+
+        LaunchRace("sum_kernel", "store after store", "out_ptr", 0, (0, 0, 0), (1, 0, 0), elements=1)
 
     kind: what the second did after what the first did, as "load after store"; "lanes" where two lanes of one program
     store different values at once. index and programs are the first such element's.
@@ -115,7 +121,10 @@ class Stored:
 
 @dataclass
 class Launch:
-    """One launch of a kernel; arguments are its tensors, by the parameter's name, and `stored` those it wrote to."""
+    """One launch of a kernel; arguments are its tensors, by the parameter's name, and `stored` those it wrote to.
+
+    Launch("add_kernel", (8, 1, 1), {"x_ptr": ArgumentTraffic("x_ptr", load_bytes=4096)})
+    """
 
     kernel: str
     grid: tuple[int, ...] = ()
@@ -146,6 +155,8 @@ class Launch:
 @dataclass(eq=False)
 class TrafficProfile:
     """All that a block of code launched and dispatched, in two lists, each in its own order.
+
+        TrafficProfile([Launch("add_kernel", (8, 1, 1))], [Operation("add", 8192, 4096)])
 
     Equal to itself only: the profiles of nested blocks may well have the same contents.
     """
