@@ -54,6 +54,10 @@ class InfrastructureFault(Exception):
     """Something of ours failed, not the student's: to be retried, and never a reason for zero points."""
 
 
+class LostUnderStudent(InfrastructureFault):
+    """The forking process was lost after the student's code had begun to run."""
+
+
 class Sandbox:
     """A forking process and at most one job on it. Use as a context manager.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor
 
+from grading.isolation.sandbox import LostUnderStudent
 from grading.results import Ungraded
-from grading.supervisor.session import LostUnderStudent
 
 
 def ungraded_by(student: str, error: BaseException) -> Ungraded:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from grading.isolation.sandbox import InfrastructureFault, Sandbox
+from grading.isolation.sandbox import InfrastructureFault, LostUnderStudent, Sandbox
 from grading.supervisor.witness import MemoryWitness, Reading, probe_readings
 from grading.worker.protocol.control import JobEnded
 from grading.worker.protocol.job import (
@@ -31,10 +31,6 @@ from grading.worker.wire.typed import WireError
 START_S = 30.0
 GRACE_S = 1.0
 """Wall time beyond the exercise's own, for what is not the answer's."""
-
-
-class LostUnderStudent(InfrastructureFault):
-    """The forking process was lost after the student's code had begun to run."""
 
 
 class Session:

@@ -27,14 +27,13 @@ import grading.submissions as submissions
 from grading.__main__ import main
 from grading.course import Course
 from grading.errors import UserError
-from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.sandbox import InfrastructureFault, LostUnderStudent
 from grading.log import Log
 from grading.nbgrader_api import open_api
 from grading.pipeline.failure import ungraded_by
 from grading.pipeline.stream import JobStream, run_all
 from grading.results import read_result
 from grading.submissions import prepare
-from grading.supervisor.session import LostUnderStudent
 from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -1,0 +1,79 @@
+"""What a command of the grader does not import: counted in modules, not in seconds, so that no machine changes it.
+
+Each command starts in a process of its own. A module that is spared costs 0.1 to 2 s of CPU at each start.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+COMPUTES = ("torch", "triton", "labkit.observe", "labkit.meters", "grading.supervisor.verdicts")
+DRAWS = ("matplotlib", "numpy")
+"""A trial of a tier has them: matplotlib knows where its list of fonts is, which goes to the worker."""
+SERVES = ("jupyter_server", "nbgrader.server_extensions.formgrader.handlers", "rfc3987_syntax.syntax_helpers")
+NOTEBOOKS = ("nbgrader", "nbformat", "jsonschema", "nbconvert", "IPython", "sqlalchemy", "rich")
+SPARED = {
+    "main(['--help'])": (*COMPUTES, *DRAWS, *SERVES, *NOTEBOOKS),
+    "main(['grade', '--help'])": (*COMPUTES, *DRAWS, *SERVES),
+    "main(['doctor'])": (*COMPUTES, *SERVES, "nbgrader", "nbformat", "jsonschema"),
+}
+"""By what a process does, the modules that it must not have loaded at the end."""
+LOADED = """
+import sys
+from grading.__main__ import main
+try:
+    {does}
+except SystemExit:
+    pass
+print("LOADED", *sorted(sys.modules))
+"""
+
+
+def run(program: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("does", SPARED)
+def test_a_command_does_not_import_what_it_does_not_use(does: str) -> None:
+    loaded = run(LOADED.format(does=does)).split()
+    assert loaded[0] == "LOADED"
+    assert sorted(set(SPARED[does]) & set(loaded)) == []
+
+
+def test_what_is_spared_can_be_loaded() -> None:
+    """The control: these are names of modules that are there, or nothing would be said of them."""
+    names = sorted(
+        {name for spared in SPARED.values() for name in spared} - {"triton", "rfc3987_syntax.syntax_helpers"}
+    )
+    assert run(f"import importlib\nfor name in {names}: importlib.import_module(name)\nprint('all')") == "all"
+
+
+DEFERRED = """
+import sys
+import grading, nbgrader, nbgrader.server_extensions.formgrader as extension
+handlers = "nbgrader.server_extensions.formgrader.handlers"
+before = handlers in sys.modules
+try:
+    nbgrader.load_formgrader(None)
+except AttributeError as error:
+    print(before, handlers in sys.modules, "'NoneType' object has no attribute" in str(error))
+"""
+
+
+def test_a_deferred_module_is_loaded_when_it_is_called() -> None:
+    """nbgrader's extension then does what it always did: here it fails on a server that is none."""
+    assert run(DEFERRED) == "False True True"
+
+
+def test_the_functions_of_labkit_are_found_whatever_was_imported_before() -> None:
+    """`labkit.check` is what notebooks call, also where the package of that name was imported first."""
+    program = "import labkit.check.text, labkit.devices, labkit.observe\nfrom labkit import check, device\n"
+    assert run(program + "import labkit\nprint(check.__name__, device(), labkit.check is check)").endswith(" True")
