@@ -23,7 +23,7 @@ from grading.supervisor.result import SubmissionResult
 TRIES = 2
 _COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim")
 """PyTorch loads its compiler at the first optimizer, parts of it at `backward` with a gradient, and where it is called.
-It must be there before memory is watched."""
+It must be there before memory is measured."""
 _MODELS = re.compile(r"transformers|peft")
 _KERNELS = re.compile(r"triton")
 

@@ -32,7 +32,10 @@ FRAMES_BYTES = 16 * MiB
 
 @dataclass(frozen=True)
 class Reading:
-    """What the student's process said of a figure, and what it was seen to be."""
+    """What a process claims of a figure, and what was measured from outside: `Reading("peak_bytes", 64.0, 9e6)`.
+
+    exact: both have to agree to the last one, as for a probe.
+    """
 
     name: str
     claimed: float
@@ -123,10 +126,10 @@ def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str
     return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
 
 
-def probe_readings(meter: str, n: int, said: Mapping[str, float]) -> list[Reading]:
-    """What the meter said of a probe of size n (n additions, and a product of n numbers with n) beside what is true."""
+def probe_readings(meter: str, n: int, claimed: Mapping[str, float]) -> list[Reading]:
+    """What a meter counted on a probe of size n (n additions, and a product of n numbers with n), beside the truth."""
     true = {"ops": {"dispatches": n + 1, "flops": 2 * n}}[meter]
-    return [Reading(name, said.get(name, 0.0), figure, exact=True) for name, figure in true.items()]
+    return [Reading(name, claimed.get(name, 0.0), figure, exact=True) for name, figure in true.items()]
 
 
 def _status_bytes(pid: int, name: str) -> int:

@@ -19,7 +19,7 @@ _CONSTEXPR = {"triton.language.constexpr", "triton.language.core.constexpr"}
 class NotRerunnable(Exception):
     """The answer's kernels cannot be run from their text alone; the text says why, to the student.
 
-    Of what the student's process said while it saw hidden cases nothing may stand in there. problem: the same for the
+    Of what the student's process sent while it had hidden cases nothing may stand in there. problem: the same for the
     instructor, where there is more to say.
     """
 

@@ -1,6 +1,6 @@
 """Tensors in shared memory: written and sealed by the supervisor, mapped by the worker without a copy.
 
-A worker whose memory is watched gets its inputs so: they add their own size to it and nothing else. What it writes
+A worker whose memory is measured gets its inputs so: they add their own size to it and nothing else. What it writes
 to them is its own, the memory behind them cannot change. Linux only.
 """
 
