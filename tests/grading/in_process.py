@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 import grading.pipeline.stream as streams
-from grading.supervisor import run
+from grading.isolation.worker_tree import shared_worker_tree
 
 
 class InProcess(Executor):
@@ -39,7 +39,7 @@ def open_in_process(_workers: int, cluster: str | None = None, _isolation: str |
 def graded_in_process() -> Iterator[None]:
     """Within the block, `grade` starts no pool."""
     # Made before a test moves the folder for temporary files, which is gone when that test is.
-    run._worker_tree()
+    shared_worker_tree()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "open_executor", open_in_process)
         yield
