@@ -20,7 +20,7 @@ from grading.demo import handins
 from grading.demo.answers import answers_of
 from grading.gradebook.setup import release, set_up
 from grading.isolation.probe import try_tier
-from grading.isolation.tiers import isolates
+from grading.isolation.tiers import TIERS, isolates
 from grading.supervisor import Sandbox
 from grading.supervisor.attempts import run_steps
 from grading.worker.protocol.steps import RunCode
@@ -129,7 +129,7 @@ def test_tier_workers_and_order_change_no_grade(tier, small, reference, tmp_path
 
 def test_tiers_agree_on_a_whole_lab(lab02, tmp_path) -> None:
     lab = lab02.lab("02")
-    tiers = [tier for tier in ("bwrap", "kernel", "none") if works(tier)][:2]
+    tiers = [tier for tier in (*TIERS, "none") if works(tier)][:2]
     found = [graded(lab02, tmp_path / tier, lab, tier, 2) for tier in tiers]
     assert len(found[0]) == 3 * len(WAYS) and outcomes(found[0]) >= {"passed", "failed", "unanswered"}
     for other in found[1:]:
