@@ -43,4 +43,4 @@ def test_what_was_not_measured_is_not_claimed() -> None:
     assert judged.pop("lab trivial, kernel: times_stock at least 10") == (12.0, "yes")
     assert judged.pop("lab trivial, kernel: times_stock at least 20 (aim)") == (12.0, "NO")
     assert judged.pop("lab trivial, kernel: per_minute at least 240") == (200.0, "NO")
-    assert set(judged.values()) == {(grading.NOT_RUN, grading.NOT_RUN)} and len(judged) == 9
+    assert set(judged.values()) == {(grading.NOT_RUN, grading.NOT_RUN)} and len(judged) == 10

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from grading.demo.examples import example, examples
+from grading.demo.examples import SOLUTIONS, example, examples
 from grading.hidden import Secret
 from labkit import exercises
 from labkit.check.judge import judge
@@ -47,7 +47,7 @@ def test_the_timelines_of_four_caps() -> None:
 
 def test_the_opening() -> None:
     """Four cards that do the work of one and a half, and as many seconds as the summary shows."""
-    text = (TESTS.parent / "solutions" / "15_ddp.py").read_text()
+    text = (SOLUTIONS / "15_ddp.py").read_text()
     namespace = answers_in("15-ddp", text[text.index("class OneByOne") :].partition("\n# %%")[0])
     assert round(namespace["one_by_one"].step_s) == 308 and 1.5 <= namespace["work"] <= 1.6
 

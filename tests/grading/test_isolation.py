@@ -294,7 +294,7 @@ def test_without_its_inner_wall_the_layered_tier_does_not_work(monkeypatch) -> N
 def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
     tried = []
 
-    def start(tier: str, **_options: object) -> Sandbox:
+    def start(tier: str, *_tree: object, **_options: object) -> Sandbox:
         tried.append(tier)
         if len(tried) == 1:
             raise BlockingIOError("no more processes for now")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from labkit.exercises.lab02.format_case import FormatCase
 from labkit.oracles.lab02.library import HARD_CODED, known, limits_of
-from labkit.spec import Hint, Oracle
+from labkit.spec import CaseRun, Hint, Oracle
 
 
 def limit(when: Callable[[CaseRun[FormatCase]], object]) -> Callable[[CaseRun[FormatCase]], object]:

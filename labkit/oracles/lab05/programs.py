@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from labkit.simdevice import Command, Machine, Race, Span, from_plain, timeline_of
 from labkit.simdevice.timeline import DeviceTimeline
-from labkit.spec import Hint
+from labkit.spec import CaseRun, Hint
 
 MOST_COMMANDS = 20_000
 """A right answer issues some hundreds; working out many more would hold up the judge."""

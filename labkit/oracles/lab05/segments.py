@@ -133,6 +133,7 @@ SEGMENTS = Oracle(
         Hint(
             wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers / case.cost)) and case.cost != 1),
             "That is the number of layers in a segment, L/k. What is asked for is k.",
+            everywhere=False,
         ),
         Hint(
             wrong_number(lambda case, k: True),
@@ -157,6 +158,7 @@ SEGMENTS = Oracle(
             lambda run: not any(run.got["segments"]) and run.case.n_segments > 1,
             "No layer ran inside the checkpoint that was handed over: let x be checkpoint(fn, x), where fn runs the "
             "layers of one segment.",
+            everywhere=False,
         ),
         Hint(
             each_from_the_input,

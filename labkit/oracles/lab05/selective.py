@@ -113,6 +113,7 @@ SELECTIVE = Oracle(
                 dropped(name),
                 f"The product {name} is recomputed. There are four: mm, addmm (a linear layer with a bias), bmm, and "
                 "baddbmm.",
+                everywhere=False,
             )
             for name in PRODUCTS
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
@@ -34,10 +35,10 @@ def near_sum(run: CaseRun[Group]) -> Tolerance:
 def of_wrong_values(hint: Hint) -> Hint:
     """The same, where some value is wrong: the traffic of right values has hints of its own."""
 
-    def when(run: CaseRun[Group]) -> bool:
-        return not all(have_sum(run)) and bool(hint.when(run))
+    def when(run: CaseRun[Group]) -> object:
+        return not all(have_sum(run)) and hint.when(run)
 
-    return Hint(when, hint.text)
+    return replace(hint, when=when)
 
 
 def oracle(

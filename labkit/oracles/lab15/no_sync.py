@@ -189,6 +189,7 @@ NO_SYNC = Oracle(
             alone,
             "Nothing travelled, and every rank has the gradient of its own rows. The last micro-step belongs outside "
             "of no_sync.",
+            everywhere=False,
         ),
         Hint(
             weighed(lambda n_rows, case: 1.0),

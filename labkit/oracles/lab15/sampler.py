@@ -188,6 +188,7 @@ SAMPLER = Oracle(
             "Some samples are seen by several ranks and others by none: the ranks do not draw the same permutation, or "
             "their shares of it overlap. Seed a generator with the seed and the epoch, the same on all ranks, and only "
             "then take the rank's share.",
+            everywhere=False,
         ),
         Hint(
             fails(complete, lambda run: not run.case.drop_last and n_seen(run.got) == n_dealt(run.case)),

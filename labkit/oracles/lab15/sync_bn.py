@@ -217,6 +217,7 @@ SYNC_BN = Oracle(
             out_is(lambda tree: (averaged(tree, mean), averaged(tree, var))),
             "The variances were averaged. Each is about its own rank's mean, so how far the means lie apart is lost: "
             "combine sums, or add the squares of those distances.",
+            everywhere=False,
         ),
         Hint(
             out_is(lambda tree: (weighed(tree, mean), weighed(tree, var))),
@@ -226,6 +227,7 @@ SYNC_BN = Oracle(
         Hint(
             lambda run: out_is(by_squares)(run) or out_is(about_the_means)(run),
             "Every rank counted alike, and they have different numbers of rows: the counts have to travel, too.",
+            everywhere=False,
         ),
         Hint(
             out_is(lambda tree: (mean(all_rows(tree)), all_rows(tree).var(0, unbiased=True))),
