@@ -1329,11 +1329,11 @@ else:
 # Each row is a way to be wrong, or slow, and by how much, on the machines of this notebook.
 
 # %%
-true_ms = watched["your bench, 2 repeats"].read_ms
+true_ms = probes["your bench, 2 repeats"].read_ms
 summary = {
-    "clock without synchronization": f"reads {watched['clock, not synchronized'].read_ms / true_ms:.0%} of the time",
-    "first call among the timed": f"reads {watched['clock, synchronized, first call'].read_ms / true_ms:.0%}",
-    "warm cache": f"reads {watched['events, warm cache'].read_ms / true_ms:.0%}",
+    "clock without synchronization": f"reads {probes['clock, not synchronized'].read_ms / true_ms:.0%} of the time",
+    "first call among the timed": f"reads {probes['clock, synchronized, first call'].read_ms / true_ms:.0%}",
+    "warm cache": f"reads {probes['events, warm cache'].read_ms / true_ms:.0%}",
     "adding up times of two streams": f"reads {total_ms / (1e3 * kernels_on_two_streams.duration_s):.0%}",
     "reserved taken for allocated": f"{qlora_reserved_peak / qlora_peak:.0%} of the memory in use",
     "one stream instead of two": f"{fed['one stream'].duration_s / fed['yours'].duration_s:.0%} of the time",
