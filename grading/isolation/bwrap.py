@@ -12,6 +12,7 @@ import shutil
 from pathlib import PurePosixPath
 
 from grading.worker.confine.plan import Plan
+from grading.worker.confine.view import DEVICE_LINKS, DEVICES
 
 PROGRAM = "bwrap"
 _ANYBODY = ("CAP_SYS_ADMIN",)
@@ -37,22 +38,9 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
     for capability in (*_ANYBODY, *own_networks, *(_AS_ROOT if as_root else ())):
         args += ["--cap-add", capability]
     size = str(plan.limits.disk_bytes)
-    args += [
-        "--proc",
-        "/proc",
-        "--dev",
-        "/dev",
-        "--dev-bind",
-        "/dev/null",
-        "/dev/zero",
-        "--perms",
-        "1777",
-        "--size",
-        size,
-        "--tmpfs",
-        "/dev/shm",
-    ]
-    args += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
+    args += ["--proc", "/proc", *_devices()]
+    for folder in ("/dev/shm", "/tmp"):
+        args += ["--perms", "1777", "--size", size, "--tmpfs", folder]
     for path in _folders_above(plan):
         args += ["--perms", "0755", "--dir", path]
     for place in plan.places:
@@ -65,10 +53,25 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
     for place in plan.places:
         if place.how == "cover":
             args += ["--remount-ro", place.path]
-    args += ["--remount-ro", "/", "--clearenv"]
+    # Not what is mounted in them. What is writable there is each job's own, or emptied after it.
+    args += ["--remount-ro", "/dev", "--remount-ro", "/", "--clearenv"]
     for name, value in environment.items():
         args += ["--setenv", name, value]
     return [*args, "--chdir", "/tmp", "--", *worker]
+
+
+def _devices() -> list[str]:
+    """As in the kernel tier's view. bubblewrap's own /dev is its user's to mark with times, modes and attributes, which
+    other jobs would read, and its terminals are counted for all.
+    """
+    args = ["--perms", "0755", "--tmpfs", "/dev"]
+    for name in DEVICES:
+        args += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    # Whatever wants it reads an end at once; the real one is shared memory that no limit counts.
+    args += ["--dev-bind", "/dev/null", "/dev/zero"]
+    for name, to in DEVICE_LINKS.items():
+        args += ["--symlink", to, f"/dev/{name}"]
+    return args
 
 
 def _folders_above(plan: Plan) -> list[str]:

@@ -57,7 +57,7 @@ def _working(tier: str) -> Finding:
         with Sandbox(tier, shared_worker_tree(), preload=()) as sandbox:
             breaches = _try(sandbox)
             n_left = len(sandbox.job_processes())
-    except (InfrastructureFault, TimeoutError, OSError) as error:
+    except (InfrastructureFault, TimeoutError, OSError, ValueError, KeyError) as error:
         raise _TierUnavailable(f"it could not be set up: {error}", fix) from error
     if breaches or n_left:
         told = ", ".join([*breaches, *(["leave a process behind"] if n_left else [])])

@@ -107,7 +107,7 @@ class Sandbox:
             made.callback(self._end_process)
             self._user = job_user(self._process.pid) if self.tier.isolates else None
             if is_awaited:
-                self._await()
+                self.wait()
             self._made = made.pop_all()
             """What `close` has to end and to remove."""
 
@@ -147,7 +147,8 @@ class Sandbox:
             raise InfrastructureFault(f"the trial ended without a word: {self.last_words()}")
         return json.loads(text)
 
-    def _await(self) -> None:
+    def wait(self) -> None:
+        """Until jobs can be started; at once where that is so. Raises InfrastructureFault."""
         if self._ready:
             return
         self._expect(ServerReady, START_S)
@@ -156,7 +157,7 @@ class Sandbox:
         self._ready = True
 
     def _open(self, grants: Sequence[str] = (), trial: dict | None = None, n: int = 1) -> list[socket.socket]:
-        self._await()
+        self.wait()
         self.kill_job()
         self._n_jobs += 1
         if not self.tier.isolates:

@@ -66,6 +66,8 @@ def _judged(sandbox: Sandbox, job: Job) -> SubmissionResult:
     # Judging needs torch: loaded where there is something to judge, and while the sandbox loads its own.
     from grading.supervisor.rounds import grade_job
 
+    # What it takes to load is no student's time.
+    sandbox.wait()
     return grade_job(sandbox, job)
 
 

@@ -67,9 +67,9 @@ class Session:
                 channel.expect(Begins, started_by)
             for witness in self.witnesses:
                 witness.take_baseline()
-            self._has_begun = True
             for channel in self.channels:
                 channel.post(Go(), started_by)
+                self._has_begun = True
         except (TimeoutError, WireError) as error:
             words = self._sandbox.last_words()
             raise InfrastructureFault(f"the worker ended before it ran anything: {words}") from error

@@ -31,8 +31,10 @@ def judge_public(
 ) -> Verdict:
     """cells: how the notebook's cells ended, for an answer that is missing."""
 
+    observed = found.exercises[exercise.id]
+
     def judged() -> Verdict:
-        runs = _with_failed_cell(exercise, found.exercises[exercise.id], cells)
+        runs = _with_failed_cell(exercise, observed, cells)
         first_trouble = runs[0].trouble.kind if runs and runs[0].trouble else None
         forbidden = find_forbidden(job.program, _names_of(exercise), exercise.forbids)
         if forbidden and first_trouble not in ("unanswered", "missing", "type"):

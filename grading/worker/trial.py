@@ -26,6 +26,8 @@ def run_trial(channel_fd: int, targets: dict) -> None:
         "reach another program's socket": lambda: _connect_unix(f"\0{targets['name']}"),
         "signal the grader": lambda: os.kill(targets["pid"], 0),
         "make a namespace": lambda: system.unshare(system.CLONE_NEWUSER),
+        "mark a folder that others read": lambda: os.utime("/dev", (1, 1)),
+        "open a terminal that others count": lambda: os.open("/dev/ptmx", os.O_RDONLY | os.O_NOCTTY),
         "forget its memory record": lambda: os.open("/proc/self/clear_refs", os.O_WRONLY),
         "be the grader's user": lambda: _check(targets["uid"] == 0 and os.getuid() == 0),
         "keep a capability": lambda: _check(_status("CapEff") != "0" * 16),

@@ -14,6 +14,12 @@ from grading.worker.confine.plan import Limits, Place
 
 DEVICES = ("null", "full", "random", "urandom")
 """Not zero: mapped, it is shared memory that no limit counts."""
+DEVICE_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+}
 _SAFE = system.MS_RDONLY | system.MS_NOSUID | system.MS_NODEV
 
 
@@ -33,8 +39,8 @@ def enter_view(root: str, places: Sequence[Place]) -> None:
         _lay(root, place)
     for name in DEVICES:
         Path(f"{root}/dev/{name}").touch()
-    for name, to in (("fd", "self/fd"), ("stdin", "self/fd/0"), ("stdout", "self/fd/1"), ("stderr", "self/fd/2")):
-        os.symlink(f"/proc/{to}", f"{root}/dev/{name}")
+    for name, to in DEVICE_LINKS.items():
+        os.symlink(to, f"{root}/dev/{name}")
     # The forking process looks after its jobs through the machine's own; a job sees one of its own on top of it.
     system.mount("/proc", f"{root}/proc", flags=system.MS_BIND | system.MS_REC)
     system.restrict_mounts(root, _SAFE)
