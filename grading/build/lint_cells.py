@@ -127,4 +127,8 @@ def directive_lines(source: Source, cell: Cell, exercises: Mapping[str, Exercise
 def undeclared(exercise: str, lab: str, exercises: Mapping[str, Exercise]) -> str:
     """The reason for an id that no declaration has."""
     known = ", ".join(exercises) or "nothing"
-    return f'no exercise "{exercise}" is declared in labkit.exercises.lab{lab}, which declares {known}'
+    order = f"labkit/exercises/lab{lab}/__init__.py"
+    return (
+        f'no exercise "{exercise}" is declared in labkit.exercises.lab{lab}, which declares {known}; '
+        f"is its slug in ORDER of {order}?"
+    )

@@ -148,7 +148,8 @@ def directive_and_hints(
         return
     cell = source.cells[check]
     if not shown:
-        yield source.problem(cell, f"no line [[exercise {exercise.id}]] announces the exercise")
+        where = "in a text cell before this check, above its hints"
+        yield source.problem(cell, f"no line [[exercise {exercise.id}]] announces the exercise, {where}")
         return
     for i, offset in shown[1:]:
         yield source.problem(source.cells[i], f"[[exercise {exercise.id}]] stands here a second time", offset)

@@ -85,5 +85,6 @@ def _whole(path: Path, base: str) -> str:
     folder, _, name = base.partition("/")
     found = TESTS / folder / path.parent.name / f"{name}.py"
     if not found.is_file():
-        raise PatchError(f"line 2: `# base: …` must be solution, or right/NAME of a NAME.py; there is no {base}.py")
+        wanted = "`# base: solution` or `# base: right/NAME` of a NAME.py"
+        raise PatchError(f"line 2 must be {wanted}; there is no {base}.py")
     return _read(found).source

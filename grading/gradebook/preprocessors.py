@@ -17,7 +17,7 @@ from traitlets import Bool, Unicode
 from grading.course import Course
 from grading.gradebook.outputs import write_results
 from grading.gradebook.provenance import lab_basis
-from grading.isolation import isolates
+from grading.isolation import AUTO, CHOICES, isolates
 from grading.rebuild import rebuilt_notebook
 from grading.results import read_result, save_result
 from grading.submissions import Prepared, prepare
@@ -47,7 +47,7 @@ class Rebuild(_CourseStep):
 class Supervise(_CourseStep):
     """Writes the verdicts into the rebuilt notebook's cells, from the stored result or from a run made now."""
 
-    isolation = Unicode("auto", help="The isolation: auto, layered, bwrap, kernel or none.").tag(config=True)
+    isolation = Unicode(AUTO, help=f"The isolation: {', '.join(CHOICES)}.").tag(config=True)
     within_grade = Bool(False, help="Set by `python -m grading grade`, which holds the course.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:

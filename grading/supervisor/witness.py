@@ -99,7 +99,7 @@ class MemoryWitness:
         )
 
     def reading(self, claimed_bytes: float, inputs_bytes: int) -> Reading:
-        """The most that the job may have held since `begin`, beyond what it held then and its inputs."""
+        """The most that the job may have held since `bound_memory`, beyond what it held then and its inputs."""
         peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in self._sandbox.job_processes(self._rank))
         return Reading("peak_bytes", claimed_bytes, max(peak_bytes - self._base_bytes - inputs_bytes, 0))
 

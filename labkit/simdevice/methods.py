@@ -166,7 +166,7 @@ def _methods(state: DeviceState) -> dict[str, object]:
         return tensor_tolist(self)
 
     def __repr__(self, *, tensor_contents=None):
-        # PyTorch formats a tensor with all modes off, so the watch does not see the values being read.
+        # PyTorch formats a tensor with all modes off, so DeviceMode does not see the values being read.
         if on_device(self):
             state.wait_for_value("print")
         return tensor_repr(self, tensor_contents=tensor_contents)

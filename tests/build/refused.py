@@ -6,7 +6,10 @@ from grading.build import BadSource, build, problems
 from tests.build import lesson
 from tests.build.lesson import EXERCISES, solution
 
-KNOWN = "is declared in labkit.exercises.lab07, which declares 07-decode, 07-guess"
+KNOWN = (
+    "is declared in labkit.exercises.lab07, which declares 07-decode, 07-guess; "
+    "is its slug in ORDER of labkit/exercises/lab07/__init__.py?"
+)
 GUESS = EXERCISES["07-guess"]
 
 

@@ -32,7 +32,7 @@ CASES = {
     "no directive": (
         {"guess_text": text(lesson.HINTS)},
         '"grade_id": "07-guess-check"',
-        "no line [[exercise 07-guess]] announces the exercise",
+        "no line [[exercise 07-guess]] announces the exercise, in a text cell before this check, above its hints",
     ),
     "directive behind the check": (
         {"guess_text": None, "end": text(f"[[exercise 07-guess]]\n\n{lesson.HINTS}")},

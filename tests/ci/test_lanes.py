@@ -92,6 +92,7 @@ def test_make_test_has_to_pass_and_in_time(how: dict, said: str) -> None:
     report = report_of(Machine(75, **how))
     assert report.failed
     assert report.ran[0][2] == said
+    assert ("the rest of make test-all was not looked at" in report.in_words()) == (said == "stopped")
 
 
 def test_what_is_left_but_cannot_be_listed_is_a_failure() -> None:

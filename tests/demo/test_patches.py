@@ -84,7 +84,7 @@ def test_answers_are_read_whole_or_patched(tests: None) -> None:
     ("name", "says"),
     [
         ("without", r"without\.py: the first line must be `# hint: …`"),
-        ("of_nothing", r"of_nothing\.patch: line 2: `# base: …` must be solution, or right/NAME .* no right/gone\.py"),
+        ("of_nothing", r"of_nothing\.patch: line 2 must be `# base: solution` or .* no right/gone\.py"),
         (
             "of_the_solution",
             r"of_the_solution\.patch: line 4, '    total = torch.ones\(\(\)\)', is found 0 times",
