@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from labkit.exercises.lab14.send_guard import Watched
+from labkit.exercises.lab14.send_guard import SendGuard
 from labkit.ranks import UNIT, Cluster
 from labkit.spec import Answer, Case, Exercise, Run
 
@@ -64,7 +64,7 @@ def calling(name: str) -> Callable[..., dict[str, Any]]:
     """A driver that calls the answer `name` on each rank: (comm, x) -> the sum of all ranks' x."""
 
     def drive(ans, case: Group, tree: dict, stage) -> dict[str, Any]:
-        comm = Watched(stage.comm)
+        comm = SendGuard(stage.comm)
         out = getattr(ans, name)(comm, tree["mine"]["x"])
         comm.check()
         return {"out": out}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from labkit.exercises.lab14.group import ranks_of, tensors
-from labkit.exercises.lab14.send_guard import Watched
+from labkit.exercises.lab14.send_guard import SendGuard
 from labkit.ranks import Cluster
 from labkit.spec import Answer, Case, Exercise, Run
 
@@ -61,7 +61,7 @@ def make_inputs(case: OnNodes, gen: torch.Generator) -> dict[str, Any]:
 
 def drive(ans, case: OnNodes, tree: dict, stage) -> dict[str, Any]:
     """What each rank has at the end."""
-    comm = Watched(stage.comm)
+    comm = SendGuard(stage.comm)
     out = ans.hierarchical_all_reduce(comm, tree["mine"]["x"], tree["nodes"])
     comm.check()
     return {"out": out}

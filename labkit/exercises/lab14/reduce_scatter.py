@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from labkit.exercises.lab14.group import SEVERAL_RANKS, tensors
-from labkit.exercises.lab14.send_guard import Watched
+from labkit.exercises.lab14.send_guard import SendGuard
 from labkit.spec import Answer, Case, Exercise
 
 UNTOUCHED = -7
@@ -53,13 +53,13 @@ def parts_inputs(case: Parts, gen: torch.Generator) -> dict[str, Any]:
 
 def drive_parts(ans, case: Parts, tree: dict, stage) -> dict[str, Any]:
     """out: what the call wrote into its output, or returned."""
-    comm = Watched(stage.comm)
+    comm = SendGuard(stage.comm)
     out = call_parts(ans, case, tree["mine"], comm)
     comm.check()
     return {"out": out}
 
 
-def call_parts(ans, case: Parts, mine: dict, comm: Watched) -> Any:
+def call_parts(ans, case: Parts, mine: dict, comm: SendGuard) -> Any:
     """What one rank has after the call; mine: what it is fed."""
     outputs = [torch.full((size,), UNTOUCHED, dtype=getattr(torch, case.dtype)) for size in case.sizes]
     if case.call == "reduce_scatter":

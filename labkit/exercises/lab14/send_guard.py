@@ -33,8 +33,8 @@ class Sending:
             raise CommError(f"{self._what}: from isend until work.wait() it has to stay as it is")
 
 
-class Watched:
-    """`comm`, which keeps an eye on what is given to isend."""
+class SendGuard:
+    """`comm`, which checks that what is given to isend stays as it is."""
 
     def __init__(self, comm: Comm) -> None:
         self._comm, self._sendings = comm, []
