@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from labkit.meters.traffic.profile import Launch, TrafficProfile
-from labkit.meters.traffic.recorder import LaunchRecorder
+from labkit.meters.traffic.recorder import TrafficRecorder
 
 _OPEN = "_labkit_profiles"
 _MEMORY = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "create_atomic_cas", "set_grid_idx")
@@ -22,7 +22,7 @@ _MEMORY = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "cr
 class _Current:
     """The recorder of the launch that is running; launches take turns, so there is never more than one."""
 
-    recorder: LaunchRecorder
+    recorder: TrafficRecorder
 
 
 def open_profiles(interpreter: ModuleType) -> list[TrafficProfile]:
@@ -67,7 +67,7 @@ def _arguments(interpreter: ModuleType, stock, current: _Current):
         launch = Launch(self.fn.__name__)
         for profile in getattr(interpreter, _OPEN):
             profile.launches.append(launch)
-        current.recorder = LaunchRecorder(launch)
+        current.recorder = TrafficRecorder(launch)
         for name, value in (*zip(self.arg_names, args), *named.items()):
             for part, tensor in _tensors(interpreter, name, value):
                 current.recorder.add(part, tensor)

@@ -33,7 +33,7 @@ class Storage:
     touched: Touched
 
 
-class LaunchRecorder:
+class TrafficRecorder:
     """Everything about one launch, written into a Launch while its programs run."""
 
     def __init__(self, launch: Launch) -> None:
