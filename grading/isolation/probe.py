@@ -20,7 +20,7 @@ from grading.isolation.tiers import FIXES, tier_named
 
 
 @dataclass(frozen=True)
-class Finding:
+class TierFinding:
     """Whether a tier works here; if not, why not and what to do about it."""
 
     tier: str
@@ -33,16 +33,16 @@ class _TierUnavailable(Exception):
     """A tier does not work here: why not, and what to do about it."""
 
 
-def try_tier(tier: str) -> Finding:
+def try_tier(tier: str) -> TierFinding:
     """Try a tier, once in this process's life where it works. What is in its way may pass: it is tried again."""
     try:
         return _working(tier)
     except _TierUnavailable as unavailable:
-        return Finding(tier, False, *unavailable.args)
+        return TierFinding(tier, False, *unavailable.args)
 
 
 @functools.cache
-def _working(tier: str) -> Finding:
+def _working(tier: str) -> TierFinding:
     """Raises _TierUnavailable, which is not kept."""
     fix = FIXES[tier_named(tier)]
     if not sys.platform.startswith("linux"):
@@ -62,7 +62,7 @@ def _working(tier: str) -> Finding:
     if breaches or n_left:
         told = ", ".join([*breaches, *(["leave a process behind"] if n_left else [])])
         raise _TierUnavailable(f"a program in it could {told}", f"report this as a hole; {fix}")
-    return Finding(tier, True)
+    return TierFinding(tier, True)
 
 
 def _try(sandbox) -> dict[str, str]:

@@ -16,7 +16,7 @@ SHIPPED = Path(__file__).with_name("gpu_trace.json")
 
 
 @dataclass(frozen=True)
-class Trace:
+class ProfilerTrace:
     """first_step: the first step that counts. origin: where the trace comes from, in words."""
 
     events: list[dict[str, Any]] = field(repr=False)
@@ -24,15 +24,15 @@ class Trace:
     origin: str
 
 
-def load_trace() -> Trace:
+def load_trace() -> ProfilerTrace:
     """The trace of a real GPU if one is shipped with the labs, else one of the model; its origin says which."""
     if SHIPPED.exists():
         found = json.loads(SHIPPED.read_text(encoding="utf-8"))
-        return Trace(found["traceEvents"], found["first_step"], found["origin"])
+        return ProfilerTrace(found["traceEvents"], found["first_step"], found["origin"])
     steps = [step_ops(2, warm=number >= 2, reduces=True) for number in range(5)]
     noise = 0.75 + 0.5 * torch.rand(sum(map(len, steps)), generator=torch.Generator().manual_seed(9))
     origin = (
         "No GPU: a model of one. The host launches the operations of five training steps of a small transformer, 20 µs "
         "each; names are those of an H100, times are made up. The first two steps also try out kernels."
     )
-    return Trace(as_events(record(steps, noise.tolist(), 20.0, waits=True, kernel_scale=0.5)), 2, origin)
+    return ProfilerTrace(as_events(record(steps, noise.tolist(), 20.0, waits=True, kernel_scale=0.5)), 2, origin)

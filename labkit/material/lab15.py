@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional as F
 
 from labkit.exercises.lab15.ddp import BLOCK_S, LEARNING_RATE, Job, build, job_inputs
-from labkit.exercises.lab15.launch import Training, kills_of, launch, training_inputs
+from labkit.exercises.lab15.launch import InterruptedTraining, kills_of, launch, training_inputs
 from labkit.ranks import Cluster, Comm, Wire, simulate
 from labkit.tree import plain
 
@@ -88,7 +88,7 @@ def timeline(
     return Timeline(backward, reduces, BLOCK_S * case.n_layers, max(end for *_, end in results) - start_s)
 
 
-SHOWN = Training(n_rows=256, batch=8, every=10, kill_steps=27)
+SHOWN = InterruptedTraining(n_rows=256, batch=8, every=10, kill_steps=27)
 """The training of the notebook's figure, long enough to see."""
 
 
@@ -96,12 +96,12 @@ SHOWN = Training(n_rows=256, batch=8, every=10, kill_steps=27)
 class LaunchedTraining:
     """What `launch` returned for a case; kills: whether ranks were killed."""
 
-    case: Training
+    case: InterruptedTraining
     kills: bool
     found: Mapping[str, Any]
 
 
-def launch_twice(script: str, case: Training = SHOWN) -> tuple[LaunchedTraining, LaunchedTraining]:
+def launch_twice(script: str, case: InterruptedTraining = SHOWN) -> tuple[LaunchedTraining, LaunchedTraining]:
     """The same training launched undisturbed, and with the case's kills, side by side."""
     tree = plain(training_inputs(case, torch.Generator().manual_seed(0)))
 

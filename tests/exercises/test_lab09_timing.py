@@ -11,7 +11,7 @@ import torch
 
 from labkit import exercises
 from labkit.check.judge import judge
-from labkit.exercises.lab09.allocator import Trace, trace_inputs
+from labkit.exercises.lab09.allocator import AllocationTrace, trace_inputs
 from labkit.exercises.lab09.bench import Timed
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
@@ -77,7 +77,7 @@ def test_mean_minimum_and_warm_cache_are_well_outside_what_is_accepted(case: Tim
 
 def test_a_mixed_trace_has_a_segment_to_give_back_and_never_frees_twice() -> None:
     for seed in range(20):
-        tree = trace_inputs(Trace(n_events=80), torch.Generator().manual_seed(seed))
+        tree = trace_inputs(AllocationTrace(n_events=80), torch.Generator().manual_seed(seed))
         live = set()
         for kind, ticket, n_bytes in tree["trace"]:
             if kind == "malloc":
@@ -92,7 +92,7 @@ def test_a_mixed_trace_has_a_segment_to_give_back_and_never_frees_twice() -> Non
 
 
 def test_the_set_up_decides_what_a_step_costs() -> None:
-    case = Trace(n_events=0)
+    case = AllocationTrace(n_events=0)
     for seed in range(20):
         tree = trace_inputs(case, torch.Generator().manual_seed(seed))
         assert true_factor(CaseRun(case, tree), set_up=False) > true_factor(CaseRun(case, tree)) > 1

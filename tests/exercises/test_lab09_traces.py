@@ -75,7 +75,7 @@ def test_a_shipped_trace_is_loaded_instead(tmp_path: Path, monkeypatch: pytest.M
     file = tmp_path / "gpu_trace.json"
     file.write_text(json.dumps({"traceEvents": events, "first_step": 3, "origin": "A real GPU: one"}))
     monkeypatch.setattr(lab09, "SHIPPED", file)
-    assert lab09.load_trace() == lab09.Trace(events, 3, "A real GPU: one")
+    assert lab09.load_trace() == lab09.ProfilerTrace(events, 3, "A real GPU: one")
 
 
 def test_the_steady_part_has_no_tuning_and_nothing_of_the_host() -> None:

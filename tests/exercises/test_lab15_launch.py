@@ -20,7 +20,7 @@ from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
 from labkit.exercises.lab15 import launch as launching
-from labkit.exercises.lab15.launch import LAUNCH, Training, launch, without_magic
+from labkit.exercises.lab15.launch import LAUNCH, InterruptedTraining, launch, without_magic
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab15.launch_training import course, flat
@@ -28,15 +28,15 @@ from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 from tests.lanes import MOSTLY_LATER, require_tier
 
-CASE = Training()
+CASE = InterruptedTraining()
 
 
 @cache
-def inputs(case: Training = CASE) -> dict:
+def inputs(case: InterruptedTraining = CASE) -> dict:
     return make_inputs(LAUNCH, case, 1)
 
 
-def perfect(case: Training = CASE) -> Observation:
+def perfect(case: InterruptedTraining = CASE) -> Observation:
     """What a right script would bring back, from the training in one process."""
     right, tree = course(CaseRun(case, inputs(case))), inputs(case)
     left = []
@@ -70,8 +70,8 @@ def verdict(run: Observation) -> Verdict:
     return judge(LAUNCH, oracle_of("15-launch"), [run])
 
 
-@pytest.mark.parametrize("case", [CASE, Training(begun_steps=11, kill_steps=7)])
-def test_the_training_in_one_process_passes_its_own_judge(case: Training) -> None:
+@pytest.mark.parametrize("case", [CASE, InterruptedTraining(begun_steps=11, kill_steps=7)])
+def test_the_training_in_one_process_passes_its_own_judge(case: InterruptedTraining) -> None:
     assert verdict(perfect(case)).passed
 
 
@@ -127,7 +127,7 @@ def test_a_lie_about_any_part_of_it_earns_nothing(lie) -> None:
 
 def test_the_curve_of_another_secret_does_not_pass() -> None:
     """A begun training's curve depends on numbers that are nowhere but in its checkpoint."""
-    case = Training(begun_steps=11, kill_steps=7)
+    case = InterruptedTraining(begun_steps=11, kill_steps=7)
     other = make_inputs(LAUNCH, case, 2)
     run = perfect(case)
     run.tree["begun"] = other["begun"]

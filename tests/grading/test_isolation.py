@@ -16,7 +16,7 @@ import pytest
 from grading.errors import UserError
 from grading.isolation import bwrap, probe, select_tier, selection
 from grading.isolation.plan import layout
-from grading.isolation.probe import Finding, _try, try_tier
+from grading.isolation.probe import TierFinding, _try, try_tier
 from grading.isolation.sandbox import Sandbox
 from grading.isolation.tiers import TIERS
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
@@ -336,16 +336,16 @@ def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
 
 
 def test_auto_takes_the_first_that_works(monkeypatch) -> None:
-    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, tier == "kernel", "why", "fix"))
+    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier == "kernel", "why", "fix"))
     assert select_tier("auto") == "kernel"
-    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, tier != "layered", "why", "fix"))
+    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier != "layered", "why", "fix"))
     assert select_tier("auto") == "bwrap"
-    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, True))
+    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, True))
     assert select_tier("auto") == "layered"
 
 
 def test_where_nothing_works_grading_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(selection, "try_tier", lambda tier: Finding(tier, False, f"no {tier}", f"get {tier}"))
+    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, False, f"no {tier}", f"get {tier}"))
     for asked in ("auto", *TIERS):
         with pytest.raises(UserError, match=r"cannot be isolated.*no (layered|bwrap|kernel).*get .*--isolation none"):
             select_tier(asked)

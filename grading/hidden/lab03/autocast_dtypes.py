@@ -5,23 +5,23 @@ from __future__ import annotations
 import random
 
 from grading.hidden import Hidden
-from labkit.exercises.lab03.autocast_dtypes import Block
+from labkit.exercises.lab03.autocast_dtypes import AutocastBlock
 
 
-def blocks(rng: random.Random) -> tuple[Block, ...]:
+def blocks(rng: random.Random) -> tuple[AutocastBlock, ...]:
     low, other = rng.sample(("float16", "bfloat16"), 2)
     return (
-        Block("gpt", low=low),
-        Block("llama", low=other),
-        Block("head", low=low),
-        Block("conv", low=other),
-        Block("double", low=low),
-        Block("head", low=other, weights=other),
-        Block("llama", low=low, x=other, weights=other),
-        Block("drawn", low=low, n_ops=rng.randint(20, 30)),
-        Block("each", low=low, x=low),
-        Block("each", low=low, x=other),
-        Block("drawn", low=other, x=low, n_ops=rng.randint(20, 30)),
+        AutocastBlock("gpt", low=low),
+        AutocastBlock("llama", low=other),
+        AutocastBlock("head", low=low),
+        AutocastBlock("conv", low=other),
+        AutocastBlock("double", low=low),
+        AutocastBlock("head", low=other, weights=other),
+        AutocastBlock("llama", low=low, x=other, weights=other),
+        AutocastBlock("drawn", low=low, n_ops=rng.randint(20, 30)),
+        AutocastBlock("each", low=low, x=low),
+        AutocastBlock("each", low=low, x=other),
+        AutocastBlock("drawn", low=other, x=low, n_ops=rng.randint(20, 30)),
     )
 
 

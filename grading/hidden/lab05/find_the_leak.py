@@ -5,20 +5,20 @@ from __future__ import annotations
 import random
 
 from grading.hidden import Hidden
-from labkit.exercises.lab05.find_the_leak import Training
+from labkit.exercises.lab05.find_the_leak import LeakyTraining
 
 
-def training_cases(rng: random.Random) -> tuple[Training, ...]:
+def training_cases(rng: random.Random) -> tuple[LeakyTraining, ...]:
     return (
-        Training(rng.randint(13, 16), rng.randint(90, 120), 16, 128),
-        Training(rng.randint(14, 18), 64, rng.randint(20, 28), 160),
-        Training(2, 40, 8, 64),
+        LeakyTraining(rng.randint(13, 16), rng.randint(90, 120), 16, 128),
+        LeakyTraining(rng.randint(14, 18), 64, rng.randint(20, 28), 160),
+        LeakyTraining(2, 40, 8, 64),
     )
 
 
-def watched_training(rng: random.Random) -> tuple[Training, ...]:
+def watched_training(rng: random.Random) -> tuple[LeakyTraining, ...]:
     """A hidden activation takes 6 MiB: eighteen steps that keep one each hold 108 MiB more."""
-    return (Training(18, rng.randint(16_000, 16_384), 4, 96),)
+    return (LeakyTraining(18, rng.randint(16_000, 16_384), 4, 96),)
 
 
 FIND_THE_LEAK = Hidden("05-find-the-leak", training_cases, watched=watched_training)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 from grading.hidden import Hidden
-from labkit.exercises.lab09.allocator import Trace
+from labkit.exercises.lab09.allocator import AllocationTrace
 
 
-def trace_cases(rng: random.Random) -> tuple[Trace, ...]:
+def trace_cases(rng: random.Random) -> tuple[AllocationTrace, ...]:
     """Sizes alone, then one pool at a time, then everything."""
 
-    def case(kind: str, n_events: int) -> Trace:
-        return Trace(
+    def case(kind: str, n_events: int) -> AllocationTrace:
+        return AllocationTrace(
             kind,
             n_events,
             step_ms=round(rng.uniform(20, 200), 1),

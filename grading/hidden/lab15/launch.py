@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 
 from grading.hidden import Hidden
-from labkit.exercises.lab15.launch import N_RANKS, Training
+from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
 
 
-def training_cases(rng: random.Random) -> tuple[Training, ...]:
+def training_cases(rng: random.Random) -> tuple[InterruptedTraining, ...]:
     """One launch, which takes seconds. Every start lies inside an epoch, and no kill beside a checkpoint's step."""
     every, batch, per_epoch = 5, rng.choice((2, 3)), 12
     begun = per_epoch + rng.choice((4, 6, 7))
     # The first kill comes two or three steps after a checkpoint, and after two of them at least.
     kill_steps = (begun // every + rng.choice((2, 3))) * every + rng.choice((2, 3)) - begun
-    case = Training(
+    case = InterruptedTraining(
         n_rows=per_epoch * batch * N_RANKS,
         n_features=rng.randint(3, 5),
         batch=batch,

@@ -131,7 +131,7 @@ GIVEN = "names in `given` afterwards"
 
 
 @dataclass(frozen=True)
-class Block(Case):
+class AutocastBlock(Case):
     """A block under autocast to `low`. kind: one of BLOCKS, "each": EACH, or "drawn": n_ops at random.
 
     x, weights: the dtypes of the activations that are given, and of everything else that is.
@@ -144,7 +144,7 @@ class Block(Case):
     n_ops: int = 0
 
 
-def block_inputs(case: Block, gen: torch.Generator) -> dict[str, Tree]:
+def block_inputs(case: AutocastBlock, gen: torch.Generator) -> dict[str, Tree]:
     """ops: a list of {"result", "function", "inputs"}; given: a dtype's name for each tensor that no op makes."""
     ops = drawn(case.n_ops, gen) if case.kind == "drawn" else {**BLOCKS, "each": EACH}[case.kind]
     made = {op.result for op in ops}
@@ -179,7 +179,7 @@ def given_in(tree: dict) -> dict[str, torch.dtype]:
     return {name: getattr(torch, dtype) for name, dtype in tree["given"].items()}
 
 
-def drive_block(ans, case: Block, tree: dict, stage) -> object:
+def drive_block(ans, case: AutocastBlock, tree: dict, stage) -> object:
     """The predicted dtypes by name of the result, as strings; GIVEN: the names of the given tensors, afterwards."""
     given = given_in(tree)
     found = ans.autocast_dtypes(ops_in(tree), given, getattr(torch, case.low))
@@ -203,14 +203,14 @@ AUTOCAST_DTYPES = Exercise(
     difficulty=2,
     answers=(Answer("autocast_dtypes"),),
     public=(
-        Block("gpt"),
-        Block("llama", low="bfloat16"),
-        Block("head"),
-        Block("conv", low="bfloat16"),
-        Block("double"),
-        Block("gpt", low="bfloat16", x="bfloat16"),
-        Block("llama", low="bfloat16", x="float16", weights="float16"),
-        Block("each", low="float16", x="bfloat16"),
+        AutocastBlock("gpt"),
+        AutocastBlock("llama", low="bfloat16"),
+        AutocastBlock("head"),
+        AutocastBlock("conv", low="bfloat16"),
+        AutocastBlock("double"),
+        AutocastBlock("gpt", low="bfloat16", x="bfloat16"),
+        AutocastBlock("llama", low="bfloat16", x="float16", weights="float16"),
+        AutocastBlock("each", low="float16", x="bfloat16"),
     ),
     inputs=block_inputs,
     drive=drive_block,

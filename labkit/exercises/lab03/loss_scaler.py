@@ -12,7 +12,7 @@ from labkit.spec import Answer, Case, Exercise, Tree
 
 
 @dataclass(frozen=True)
-class Training(Case):
+class ScaledTraining(Case):
     """n_steps of an optimizer ("sgd" with momentum, or "adamw") under a scaler with these four settings.
 
     infinity_in_steps, nan_in_steps: where one gradient is. unscale_in_steps: where `unscale_` is called before `step`.
@@ -39,7 +39,7 @@ LARGE = 1e5
 """The gradient of that parameter: finite in float32, which it never leaves."""
 
 
-def training_inputs(case: Training, gen: torch.Generator) -> dict[str, torch.Tensor]:
+def training_inputs(case: ScaledTraining, gen: torch.Generator) -> dict[str, torch.Tensor]:
     """weights: (2, 4), a row for each parameter; grads: (n_steps, 2, 4), float32 from 0.5 to 2, the bad ones put in."""
     weights = torch.randn(2, 4, generator=gen)
     grads = 0.5 + 1.5 * torch.rand(case.n_steps, 2, 4, generator=gen)
@@ -79,7 +79,7 @@ class LargeGradient(torch.autograd.Function):
         return (upstream * LARGE).expand(ctx.shape)
 
 
-def play(scaler: object, case: Training, tree: dict) -> dict[str, Tree]:
+def play(scaler: object, case: ScaledTraining, tree: dict) -> dict[str, Tree]:
     """Train three parameters with a scaler that has GradScaler's methods, and write down what is to be seen.
 
     SCALE: before the first step and after each. SCALED: the losses that went into `backward`; LOSS: what was scaled,
@@ -159,7 +159,7 @@ def _number(value: object) -> object:
     return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
 
 
-def drive_scaler(ans, case: Training, tree: dict, stage) -> dict[str, Tree]:
+def drive_scaler(ans, case: ScaledTraining, tree: dict, stage) -> dict[str, Tree]:
     """On the CPU, whatever the machine has: what is studied is the bookkeeping."""
     settings = ("init_scale", "growth_factor", "backoff_factor", "growth_interval")
     return play(ans.LossScaler(**{name: getattr(case, name) for name in settings}), case, tree)
@@ -173,12 +173,12 @@ LOSS_SCALER = Exercise(
     difficulty=2,
     answers=(Answer("LossScaler"),),
     public=(
-        Training("sgd", 8),
-        Training("sgd", 8, nan_in_steps=(0, 1, 3), infinity_in_steps=(5,)),
-        Training("adamw", 8, nan_in_steps=(1, 2), n_param_groups=2),
-        Training("adamw", 10, infinity_in_steps=(2,), nan_in_steps=(6,), unscale_in_steps=(0, 2, 3, 4, 8)),
-        Training("sgd", 12, init_scale=2.0**20, growth_factor=4.0, backoff_factor=0.25, growth_interval=2),
-        Training("adamw", 4, infinity_in_steps=(0, 1, 2, 3), init_scale=4.0),
+        ScaledTraining("sgd", 8),
+        ScaledTraining("sgd", 8, nan_in_steps=(0, 1, 3), infinity_in_steps=(5,)),
+        ScaledTraining("adamw", 8, nan_in_steps=(1, 2), n_param_groups=2),
+        ScaledTraining("adamw", 10, infinity_in_steps=(2,), nan_in_steps=(6,), unscale_in_steps=(0, 2, 3, 4, 8)),
+        ScaledTraining("sgd", 12, init_scale=2.0**20, growth_factor=4.0, backoff_factor=0.25, growth_interval=2),
+        ScaledTraining("adamw", 4, infinity_in_steps=(0, 1, 2, 3), init_scale=4.0),
     ),
     inputs=training_inputs,
     drive=drive_scaler,

@@ -49,7 +49,7 @@ class Blocks(Case):
 
 
 @dataclass
-class Trace:
+class BlockDraws:
     """What happened inside the blocks: a few of the random numbers of each run of each block, in order."""
 
     noise: list[list[Tensor]] = field(default_factory=list)
@@ -96,7 +96,7 @@ def block(x: Tensor, drop: float, gate: Tensor, shift: Tensor, *, weights: dict[
     return x + (hidden * (noise.to(x.device) >= drop) / (1 - drop)) @ weights["w_out"]
 
 
-def forward(checkpoint: Checkpoint, case: Blocks, leaves: dict[str, Any], trace: Trace) -> Tensor:
+def forward(checkpoint: Checkpoint, case: Blocks, leaves: dict[str, Any], trace: BlockDraws) -> Tensor:
     """Every block through checkpoint(fn, x, drop, gate, shift); the two matrices are fn's own, as in a module.
 
     The gates have a graph behind them that all blocks share: whoever follows it from one block alone tears it down.
@@ -120,7 +120,7 @@ def leaves_of(tree: dict[str, Any], device: torch.device) -> dict[str, Any]:
     return {"x": x, "probe": tree["probe"].to(device), "blocks": blocks}
 
 
-def backward(out: Tensor, leaves: dict[str, Any], trace: Trace) -> dict[str, Any]:
+def backward(out: Tensor, leaves: dict[str, Any], trace: BlockDraws) -> dict[str, Any]:
     """Run the backward pass of (out * probe).sum(); what is returned is what the judge compares.
 
     error is the text of what it raised. next_random: what the generator gives next.
@@ -149,7 +149,7 @@ def backward(out: Tensor, leaves: dict[str, Any], trace: Trace) -> dict[str, Any
 
 def run_blocks(checkpoint: Checkpoint, case: Blocks, tree: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """Forward and backward, nothing measured."""
-    leaves, trace = leaves_of(tree, device), Trace()
+    leaves, trace = leaves_of(tree, device), BlockDraws()
     return backward(forward(checkpoint, case, leaves, trace), leaves, trace)
 
 
@@ -168,7 +168,7 @@ def drive_checkpoint(ans, case: Blocks, tree: dict, stage) -> dict[str, Any]:
     some = block_inputs(few, torch.Generator().manual_seed(2))
     warm_up_autograd(stage.device)
     run_blocks(plain, few, some, stage.device)
-    leaves, trace = leaves_of(tree, stage.device), Trace()
+    leaves, trace = leaves_of(tree, stage.device), BlockDraws()
     with stage.meter("memory"):
         run_blocks(ans.checkpoint, few, some, stage.device)
         with stage.meter("saved"):

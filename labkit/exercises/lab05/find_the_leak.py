@@ -20,7 +20,7 @@ EVAL_SCALE = 0.5
 
 
 @dataclass(frozen=True)
-class Training(Case):
+class LeakyTraining(Case):
     """n_steps steps of a network width -> n_hidden -> width on n_rows rows, and a validation loss after each step."""
 
     n_steps: int = 14
@@ -105,7 +105,7 @@ class Batches:
             yield pair
 
 
-def training_inputs(case: Training, gen: torch.Generator) -> dict[str, Any]:
+def training_inputs(case: LeakyTraining, gen: torch.Generator) -> dict[str, Any]:
     """x, y (n_steps, n_rows, width), x_val, y_val (n_rows, width), and the parameters of the two linear layers."""
     width, n_hidden = case.width, case.n_hidden
 
@@ -126,7 +126,7 @@ def training_inputs(case: Training, gen: torch.Generator) -> dict[str, Any]:
     }
 
 
-def build(case: Training, tree: dict[str, Any], device: torch.device) -> nn.Sequential:
+def build(case: LeakyTraining, tree: dict[str, Any], device: torch.device) -> nn.Sequential:
     """The model with the given parameters: Linear, ScaledGelu, Linear."""
     model = nn.Sequential(nn.Linear(case.width, case.n_hidden), ScaledGelu(), nn.Linear(case.n_hidden, case.width))
     with torch.no_grad():
@@ -140,7 +140,7 @@ Train = Callable[..., Any]
 
 
 def run_training(
-    train: Train, case: Training, tree: dict[str, Any], model: nn.Module, device: torch.device
+    train: Train, case: LeakyTraining, tree: dict[str, Any], model: nn.Module, device: torch.device
 ) -> dict[str, Any]:
     """What train returned, the parameters that it left, and what was alive from step to step."""
     held = Held()
@@ -182,10 +182,10 @@ def _n_hooks(model: nn.Module) -> int:
     )
 
 
-def drive_leak(ans, case: Training, tree: dict, stage) -> dict[str, Any]:
+def drive_leak(ans, case: LeakyTraining, tree: dict, stage) -> dict[str, Any]:
     """Two models are trained: a small one, to get going, and the one that is measured."""
     warm_up_autograd(stage.device)
-    few = Training(2, 3, 4, 5)
+    few = LeakyTraining(2, 3, 4, 5)
     some = training_inputs(few, torch.Generator().manual_seed(1))
     small, model = build(few, some, stage.device), build(case, tree, stage.device)
     with stage.meter("memory"):
@@ -201,7 +201,7 @@ FIND_THE_LEAK = Exercise(
     minutes=15,
     difficulty=2,
     answers=(Answer("train"),),
-    public=(Training(), Training(16, 64, 24, 160), Training(1)),
+    public=(LeakyTraining(), LeakyTraining(16, 64, 24, 160), LeakyTraining(1)),
     inputs=training_inputs,
     drive=drive_leak,
     run=Run(wall_s=20.0),

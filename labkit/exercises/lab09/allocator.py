@@ -14,7 +14,7 @@ Event = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
-class Trace(Case):
+class AllocationTrace(Case):
     """A trace with n_events that are drawn, and a training step whose tensors are all freed at its end.
 
     kind: "sizes" only allocates, around the sizes where a rule changes; "small" and "large" keep to one pool and begin
@@ -52,7 +52,7 @@ SMALL_REST = (("malloc", -17, MiB), ("malloc", -18, MiB - 512))
 """A small segment of which 512 bytes are left."""
 
 
-def trace_inputs(case: Trace, gen: torch.Generator) -> dict[str, object]:
+def trace_inputs(case: AllocationTrace, gen: torch.Generator) -> dict[str, object]:
     """trace: events; before and step: those of a program that then repeats its step."""
     draw = _Draw(gen)
     # The step's second tensor fills what the set-up's first leaves of its 20 MiB: without a set-up, one segment more.
@@ -87,7 +87,7 @@ class _Draw:
         return self.between(MiB + 1, 10 * MiB - 1) if self.chance(0.5) else self.between(10 * MiB, 40 * MiB)
 
 
-def _trace(case: Trace, draw: _Draw) -> list[list]:
+def _trace(case: AllocationTrace, draw: _Draw) -> list[list]:
     if case.kind == "sizes":
         # The two limits come first, where no block is free that would take them.
         first = [10 * MiB, MiB]
@@ -119,7 +119,7 @@ def _trace(case: Trace, draw: _Draw) -> list[list]:
     return events
 
 
-def drive_allocator(ans, case: Trace, tree: dict, stage) -> dict[str, object]:
+def drive_allocator(ans, case: AllocationTrace, tree: dict, stage) -> dict[str, object]:
     """rows: what the answer says after each event. factor: by which it says that a step gets longer, if asked."""
     events = {name: [tuple(event) for event in tree[name]] for name in ("trace", "before", "step")}
     rows = ans.replay_trace(events["trace"])
@@ -140,11 +140,11 @@ ALLOCATOR = Exercise(
     difficulty=3,
     answers=(Answer("replay_trace"), Answer("slow_down")),
     public=(
-        Trace("sizes"),
-        Trace("small", n_events=50),
-        Trace("large", n_events=60),
-        Trace("mixed", n_events=60, step_ms=40.0),
-        Trace("mixed", n_events=80, malloc_ms=1.2, free_ms=0.5),
+        AllocationTrace("sizes"),
+        AllocationTrace("small", n_events=50),
+        AllocationTrace("large", n_events=60),
+        AllocationTrace("mixed", n_events=60, step_ms=40.0),
+        AllocationTrace("mixed", n_events=80, malloc_ms=1.2, free_ms=0.5),
     ),
     inputs=trace_inputs,
     drive=drive_allocator,

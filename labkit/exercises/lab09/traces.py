@@ -44,7 +44,7 @@ class Op:
 
 
 @dataclass(frozen=True)
-class Work:
+class TracedOp:
     """One operation as it ran, times in microseconds. correlation ties the launch to what the device ran."""
 
     op: Op
@@ -60,7 +60,7 @@ class Work:
 class Recording:
     """work in the order of launches; steps: start and end of each on the host."""
 
-    work: tuple[Work, ...]
+    work: tuple[TracedOp, ...]
     steps: tuple[tuple[float, float], ...]
 
 
@@ -96,7 +96,7 @@ def record(
             took_us = _rounded(launch_us * 0.6)
             ready_us = max(free_us[op.stream], free_us[op.after] if op.after else 0.0, host_us + took_us + 2.0)
             end_us = ready_us + _rounded(op.us * kernel_scale * next(factors))
-            work.append(Work(op, number, 1000 + len(work), host_us, took_us, ready_us, end_us))
+            work.append(TracedOp(op, number, 1000 + len(work), host_us, took_us, ready_us, end_us))
             free_us[op.stream] = end_us
             host_us += _rounded(launch_us)
         if waits:

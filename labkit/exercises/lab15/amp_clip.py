@@ -18,7 +18,7 @@ Spoiled = tuple[int, int, str, str]
 
 
 @dataclass(frozen=True)
-class Steps(Case):
+class ClippedSteps(Case):
     """n_steps steps whose gradients are given. n_own: values of each rank's own table, one number a rank."""
 
     n_own: tuple[int, ...] = (6, 6)
@@ -33,7 +33,7 @@ class Steps(Case):
         return len(self.n_own)
 
 
-def step_inputs(case: Steps, gen: torch.Generator) -> dict[str, Any]:
+def step_inputs(case: ClippedSteps, gen: torch.Generator) -> dict[str, Any]:
     """shared: the parameters that all ranks hold. Of each rank: its table, and its unscaled gradients."""
 
     def draw(*shape: int) -> Tensor:
@@ -60,7 +60,7 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def drive_amp_clip(ans, case: Steps, tree: dict, stage) -> dict[str, Any]:
+def drive_amp_clip(ans, case: ClippedSteps, tree: dict, stage) -> dict[str, Any]:
     """After each step: the parameters, the norm (None where it is not finite), and the scale for the next step."""
     mine = tree["mine"]
     shared = [value.clone().to(stage.device).requires_grad_() for value in tree["shared"]]
@@ -87,12 +87,14 @@ AMP_CLIP = Exercise(
     difficulty=2,
     answers=(Answer("amp_clip_step"),),
     public=(
-        Steps(),
-        Steps((5, 2, 9), max_norm=1e3),
-        Steps((4, 4), spoiled=((1, 1, "own", "inf"),), n_steps=4),
-        Steps((3, 6, 2), spoiled=((0, 2, "shared", "nan"), (2, 0, "own", "-inf"), (2, 1, "own", "nan")), n_steps=4),
-        Steps((4, 4), spoiled=((1, 0, "shared", "inf"), (1, 1, "shared", "-inf"))),
-        Steps((7,), spoiled=((1, 0, "own", "nan"),)),
+        ClippedSteps(),
+        ClippedSteps((5, 2, 9), max_norm=1e3),
+        ClippedSteps((4, 4), spoiled=((1, 1, "own", "inf"),), n_steps=4),
+        ClippedSteps(
+            (3, 6, 2), spoiled=((0, 2, "shared", "nan"), (2, 0, "own", "-inf"), (2, 1, "own", "nan")), n_steps=4
+        ),
+        ClippedSteps((4, 4), spoiled=((1, 0, "shared", "inf"), (1, 1, "shared", "-inf"))),
+        ClippedSteps((7,), spoiled=((1, 0, "own", "nan"),)),
     ),
     inputs=step_inputs,
     drive=drive_amp_clip,

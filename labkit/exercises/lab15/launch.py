@@ -41,7 +41,7 @@ _AGENT = "import torch._dynamo, torch.nn.parallel; from torch.distributed.run im
 
 
 @dataclass(frozen=True)
-class Training(Case):
+class InterruptedTraining(Case):
     """A linear regression on two ranks, and where it is cut short.
 
     A rank takes `batch` rows a step; there is a checkpoint after every `every` steps. Rank `kill_rank` dies after the
@@ -80,7 +80,7 @@ class Training(Case):
         return first, first + (self.kill_saves - 1) * self.every
 
 
-def training_inputs(case: Training, gen: torch.Generator) -> dict[str, Any]:
+def training_inputs(case: InterruptedTraining, gen: torch.Generator) -> dict[str, Any]:
     """The job, and the checkpoint that is there already where the case wants one: drawn, so that nobody can know it."""
 
     def draw(*shape: int) -> Tensor:
@@ -114,7 +114,7 @@ def training_inputs(case: Training, gen: torch.Generator) -> dict[str, Any]:
     return {"job": job, "begun": begun}
 
 
-def drive_launch(ans, case: Training, tree: dict, stage) -> dict[str, Any]:
+def drive_launch(ans, case: InterruptedTraining, tree: dict, stage) -> dict[str, Any]:
     """Launch the script, kill a rank twice, and read what it left: nothing is judged here."""
     return launch(ans.script, tree, stage.tmp, kills_of(case))
 
@@ -152,7 +152,7 @@ def launch(script: str, tree: Mapping[str, Any], tmp: Path, kills: Sequence[Mapp
     }
 
 
-def kills_of(case: Training) -> tuple[dict[str, int], ...]:
+def kills_of(case: InterruptedTraining) -> tuple[dict[str, int], ...]:
     """The case's kills as `launch` takes them."""
     return ({"rank": case.kill_rank, "steps": case.kill_steps}, {"rank": 0, "saves": case.kill_saves})
 
@@ -295,7 +295,7 @@ LAUNCH = Exercise(
     minutes=30,
     difficulty=3,
     answers=(Answer("script", kind="text"),),
-    public=(Training(),),
+    public=(InterruptedTraining(),),
     inputs=training_inputs,
     drive=drive_launch,
     run=Run(wall_s=LAUNCH_S + 30, needs=("loopback", "files", "subprocess")),

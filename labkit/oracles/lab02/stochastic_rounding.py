@@ -18,7 +18,7 @@ FAILURE_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True)
-class Finding:
+class RoundingFault:
     """What is wrong with rounded values. `key` picks the hint."""
 
     key: str
@@ -34,17 +34,17 @@ def neighbours(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @once
-def find(run: CaseRun[Draws]) -> Finding | None:
+def find(run: CaseRun[Draws]) -> RoundingFault | None:
     """The first thing that is wrong, the plainest first."""
     got = run.got
     x, calls = run.tree["x"], [*got["rounded"], got["next"], got["again"]]
     shape = (run.case.n_copies, len(x))
     for call in calls:
         if not isinstance(call, torch.Tensor):
-            return Finding("kind", f"expected a bfloat16 tensor, got {type(call).__name__}")
+            return RoundingFault("kind", f"expected a bfloat16 tensor, got {type(call).__name__}")
         if call.dtype != torch.bfloat16 or call.shape != shape:
             have = f"{str(call.dtype).removeprefix('torch.')} of shape {tuple(call.shape)}"
-            return Finding("kind", f"expected bfloat16 of shape {shape}, got {have}")
+            return RoundingFault("kind", f"expected bfloat16 of shape {shape}, got {have}")
     below, above = neighbours(x)
     plain = x.isfinite() & below.isfinite() & above.isfinite()
     inexact = plain & (below != above)
@@ -60,23 +60,23 @@ def find(run: CaseRun[Draws]) -> Finding | None:
     )
 
 
-def find_no_chance(x: torch.Tensor, calls: list[torch.Tensor], inexact: torch.Tensor) -> Finding | None:
+def find_no_chance(x: torch.Tensor, calls: list[torch.Tensor], inexact: torch.Tensor) -> RoundingFault | None:
     """Every copy of a value rounded alike."""
     if any((call != call[0])[:, inexact].any() for call in calls):
         return None
     first = torch.stack([call[0] for call in calls])[:, inexact]
     if (first != first[0]).any():
-        return Finding("one-draw", f"in one call all {len(calls[0])} copies of a value go the same way")
+        return RoundingFault("one-draw", f"in one call all {len(calls[0])} copies of a value go the same way")
     toward_zero = (x.view(torch.int32) & -0x10000).view(torch.float32)[inexact].to(torch.bfloat16)
     from_zero = torch.nextafter(toward_zero, toward_zero * math.inf)
     key = (
         "truncates" if torch.equal(first[0], toward_zero) else "away" if torch.equal(first[0], from_zero) else "nearest"
     )
     value, out = x[inexact][0].item(), first[0][0].item()
-    return Finding(key, f"{value:.9g} always becomes {out:.9g}, with every seed")
+    return RoundingFault(key, f"{value:.9g} always becomes {out:.9g}, with every seed")
 
 
-def find_not_neighbours(x, rounded, below, above, plain) -> Finding | None:
+def find_not_neighbours(x, rounded, below, above, plain) -> RoundingFault | None:
     """A value that is neither the bfloat16 below nor the one above."""
     bad = ((rounded.double() != below) & (rounded.double() != above))[:, plain]
     if not bad.any():
@@ -95,7 +95,7 @@ def find_not_neighbours(x, rounded, below, above, plain) -> Finding | None:
     else:
         key = "negative" if (bad_values < 0).all() else "far"
     beside = "which bfloat16 has exactly" if exact else f"between {below[i]:.9g} and {above[i]:.9g}"
-    return Finding(key, f"{x[i]:.9g}, {beside}, became {out:.9g}")
+    return RoundingFault(key, f"{x[i]:.9g}, {beside}, became {out:.9g}")
 
 
 def steps_from_zero(x: torch.Tensor, rounded: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -136,42 +136,42 @@ def narrow_bits(x: torch.Tensor, rounded: torch.Tensor) -> int | None:
     return None
 
 
-def find_not_finite(x, rounded, plain) -> Finding | None:
+def find_not_finite(x, rounded, plain) -> RoundingFault | None:
     """inf and NaN stay; a finite number beyond the largest bfloat16 becomes that one."""
     nan, infinite = x.isnan(), x.isinf()
     if not rounded[:, nan].isnan().all():
-        return Finding("nan", f"NaN became {rounded[:, nan][~rounded[:, nan].isnan()][0].item():.9g}")
+        return RoundingFault("nan", f"NaN became {rounded[:, nan][~rounded[:, nan].isnan()][0].item():.9g}")
     if (rounded[:, infinite].float() != x[infinite]).any():
-        return Finding("inf", "inf did not stay inf")
+        return RoundingFault("inf", "inf did not stay inf")
     beyond = x.isfinite() & ~plain
     largest = torch.finfo(torch.bfloat16).max
     wrong = rounded[:, beyond].float() != largest * x[beyond].sign()
     if wrong.any():
         value, out = x[beyond][wrong.any(0)][0].item(), rounded[:, beyond][wrong][0].item()
-        return Finding("overflow", f"{value:.9g} is finite, and became {out:.9g}")
+        return RoundingFault("overflow", f"{value:.9g} is finite, and became {out:.9g}")
     return None
 
 
-def find_zero_of_other_sign(x, rounded) -> Finding | None:
+def find_zero_of_other_sign(x, rounded) -> RoundingFault | None:
     """-0 equals 0, so that the comparison with the neighbours cannot see this."""
     if torch.equal(rounded[:, x == 0].signbit(), x[x == 0].signbit().expand(len(rounded), -1)):
         return None
-    return Finding("zero", "a zero came back with the other sign")
+    return RoundingFault("zero", "a zero came back with the other sign")
 
 
-def find_wrong_generator(got: dict, inexact: torch.Tensor) -> Finding | None:
+def find_wrong_generator(got: dict, inexact: torch.Tensor) -> RoundingFault | None:
     """The same seed must give the same draws, and a generator used again or seeded otherwise must not."""
     first, *others = (call[:, inexact] for call in got["rounded"])
     if not torch.equal(got["again"][:, inexact], first):
-        return Finding("ignored", "two generators with the same seed gave different results")
+        return RoundingFault("ignored", "two generators with the same seed gave different results")
     if any(torch.equal(first, other) for other in others):
-        return Finding("reseeded", "generators with different seeds gave the same results")
+        return RoundingFault("reseeded", "generators with different seeds gave the same results")
     if torch.equal(got["next"][:, inexact], first):
-        return Finding("reseeded", "a generator used a second time gave the same draws again")
+        return RoundingFault("reseeded", "a generator used a second time gave the same draws again")
     return None
 
 
-def find_bias(x, rounded, below, above, inexact) -> Finding | None:
+def find_bias(x, rounded, below, above, inexact) -> RoundingFault | None:
     """The share of upward roundings of each value must be near its place between its neighbours."""
     wanted = ((x.double() - below) / (above - below))[inexact]
     share = (rounded.double() == above)[:, inexact].double().mean(0)
@@ -181,13 +181,13 @@ def find_bias(x, rounded, below, above, inexact) -> Finding | None:
     i = int(off.argmax())
     swapped = chances_swapped(x, rounded, below, above, inexact)
     narrow = not swapped and narrow_bits(x[inexact], rounded[:, inexact])
-    return Finding(
+    return RoundingFault(
         "swapped" if swapped else "narrow" if narrow else "bias",
         f"{x[inexact][i]:.9g} was rounded up in {share[i]:.1%} of {len(rounded)} draws; unbiased is {wanted[i]:.1%}",
     )
 
 
-def find_shared_draws(x, rounded, below, above, inexact) -> Finding | None:
+def find_shared_draws(x, rounded, below, above, inexact) -> RoundingFault | None:
     """How often two values side by side go different ways, one up and one down, if each has a draw of its own."""
     wanted = ((x.double() - below) / (above - below))[inexact]
     up = (rounded.double() == above)[:, inexact]
@@ -199,7 +199,7 @@ def find_shared_draws(x, rounded, below, above, inexact) -> Finding | None:
         return None
     i = int(off.argmax())
     left, right = x[inexact][i : i + 2].tolist()
-    return Finding(
+    return RoundingFault(
         "one-draw",
         f"{left:.6g} and {right:.6g}, side by side, went different ways in {share[i]:.1%} of {len(rounded)} draws, not "
         f"in {expected[i]:.1%}",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab03.autocast_dtypes import GIVEN, Block, given_in, ops_in
+from labkit.exercises.lab03.autocast_dtypes import GIVEN, AutocastBlock, given_in, ops_in
 from labkit.exercises.lab03.autocast_ops import CALLS, SIDE, Op, call
 from labkit.spec import CaseRun, Hint, Oracle
 
@@ -56,7 +56,7 @@ def rule_of(function: str) -> str:
     return HIGH if dtype_of(function, (torch.float16,) * n_inputs, torch.float16) == torch.float32 else REST
 
 
-def true_dtypes(run: CaseRun[Block]) -> dict[str, dict[str, str]]:
+def true_dtypes(run: CaseRun[AutocastBlock]) -> dict[str, dict[str, str]]:
     dtypes, low = given_in(run.tree), getattr(torch, run.case.low)
     ops = ops_in(run.tree)
     for op in ops:
@@ -70,7 +70,7 @@ def true_dtypes(run: CaseRun[Block]) -> dict[str, dict[str, str]]:
 class Culprit:
     """The first op whose predicted dtype is wrong although those of its inputs are right."""
 
-    def __init__(self, run: CaseRun[Block]) -> None:
+    def __init__(self, run: CaseRun[AutocastBlock]) -> None:
         right = run.expected["dtypes"]
         said = run.got["dtypes"]
         # In the order of the block, so that everything before it is right.
@@ -85,12 +85,12 @@ class Culprit:
         self.by_cpu = str(by_cpu).removeprefix("torch.")
 
 
-def culprit(when: Callable[[Culprit], object]) -> Callable[[CaseRun[Block]], object]:
+def culprit(when: Callable[[Culprit], object]) -> Callable[[CaseRun[AutocastBlock]], object]:
     """A diagnosis of 03-autocast-dtypes."""
     return lambda run: when(run.memo(Culprit))
 
 
-def first_wrong(run: CaseRun[Block], index: object) -> str | None:
+def first_wrong(run: CaseRun[AutocastBlock], index: object) -> str | None:
     """The op in words, for the student."""
     found = Culprit(run)
     return f"{found.op.result} = {found.op.function}({', '.join(found.op.inputs)}), inputs {', '.join(found.inputs)}"

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE, UNSCALED, WEIGHTS, Training, play
+from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE, UNSCALED, WEIGHTS, ScaledTraining, play
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
-def by_pytorch(run: CaseRun[Training]) -> dict[str, object]:
+def by_pytorch(run: CaseRun[ScaledTraining]) -> dict[str, object]:
     case = run.case
     scaler = torch.amp.GradScaler(
         "cpu",
@@ -24,10 +24,10 @@ def by_pytorch(run: CaseRun[Training]) -> dict[str, object]:
     return play(scaler, case, run.tree)
 
 
-class Trace:
+class ScalerTrace:
     """What came back, beside what PyTorch's scaler does."""
 
-    def __init__(self, run: CaseRun[Training]) -> None:
+    def __init__(self, run: CaseRun[ScaledTraining]) -> None:
         self.case, self.got, self.right = run.case, run.got, run.expected
         self.scales, self.right_scales = list(run.got[SCALE].values()), list(self.right[SCALE].values())
         pairs = zip(self.right_scales, self.right_scales[1:])
@@ -96,17 +96,17 @@ class Trace:
         return self.times_too_large(step, self.right_scales[step]) & (not self.skipped[step])
 
 
-def trace(when: Callable[[Trace], object]) -> Callable[[CaseRun[Training]], object]:
+def trace(when: Callable[[ScalerTrace], object]) -> Callable[[CaseRun[ScaledTraining]], object]:
     """A diagnosis of 03-loss-scaler."""
-    return lambda run: when(run.memo(Trace))
+    return lambda run: when(run.memo(ScalerTrace))
 
 
-def one_parameter_only(t: Trace) -> bool:
+def one_parameter_only(t: ScalerTrace) -> bool:
     """Whether an earlier bad step of the same kind was skipped: there both parameters were bad, here it is one."""
     return any(t.first in bad and min(bad) < t.first for bad in (t.case.infinity_in_steps, t.case.nan_in_steps))
 
 
-def skips_nan_only(t: Trace) -> bool:
+def skips_nan_only(t: ScalerTrace) -> bool:
     """Whether an infinite gradient was let through that is not NaN."""
     return t.first in t.case.infinity_in_steps and t.moved(t.first) and not t.got[WEIGHTS][t.first].isfinite().all()
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab05.find_the_leak import EVAL_SCALE, LEARNING_RATE, Training
+from labkit.exercises.lab05.find_the_leak import EVAL_SCALE, LEARNING_RATE, LeakyTraining
 from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 128 * KiB
@@ -61,7 +61,7 @@ def descent(
     return {**notes, "parameters": values}
 
 
-def expected(run: CaseRun[Training]) -> dict[str, Any]:
+def expected(run: CaseRun[LeakyTraining]) -> dict[str, Any]:
     """What is asked for, and nothing left behind."""
     made, nothing = descent(run.tree), torch.zeros(run.case.n_steps, dtype=torch.int64)
     return {
@@ -72,7 +72,7 @@ def expected(run: CaseRun[Training]) -> dict[str, Any]:
     }
 
 
-def tolerances(run: CaseRun[Training]) -> dict[str, Tolerance]:
+def tolerances(run: CaseRun[LeakyTraining]) -> dict[str, Tolerance]:
     """float32, a few steps. What is alive between steps is judged below: the last step's tensors may be."""
     near, any_number = Tolerance(atol=1e-4, rtol=1e-3), Tolerance(atol=math.inf)
     return {
@@ -84,7 +84,7 @@ def tolerances(run: CaseRun[Training]) -> dict[str, Tolerance]:
     }
 
 
-def grows(case: Training, n_bytes: torch.Tensor) -> bool:
+def grows(case: LeakyTraining, n_bytes: torch.Tensor) -> bool:
     """More is alive after a step than what two steps may leave in variables."""
     return case.n_steps > 2 and bool(n_bytes.max() > 2.5 * case.hidden_bytes)
 
@@ -98,18 +98,18 @@ def flat(run: CaseRun) -> str | None:
     return None
 
 
-def saved_bytes(run: CaseRun[Training]) -> float:
+def saved_bytes(run: CaseRun[LeakyTraining]) -> float:
     """The gradients of the last step and its last tensors, should a frame still hold them, and copies of the weights
     that the result consists of."""
     return 2 * run.case.parameter_bytes + 2 * run.case.hidden_bytes + SLACK_BYTES
 
 
-def peak_bytes(run: CaseRun[Training]) -> float:
+def peak_bytes(run: CaseRun[LeakyTraining]) -> float:
     """One step, whatever the number of steps."""
     return 5 * run.case.parameter_bytes + N_HIDDEN_AT_PEAK * run.case.hidden_bytes + SLACK_BYTES
 
 
-def never_cleared(run: CaseRun[Training]) -> bool:
+def never_cleared(run: CaseRun[LeakyTraining]) -> bool:
     """The parameters are those of a loop that adds all gradients up."""
     wrong = descent(run.tree, clear=False)["parameters"]
     return run.case.n_steps > 1 and all(
@@ -118,10 +118,10 @@ def never_cleared(run: CaseRun[Training]) -> bool:
     )
 
 
-def noted(name: str, mistake: str, **settings: Any) -> Callable[[CaseRun[Training]], bool]:
+def noted(name: str, mistake: str, **settings: Any) -> Callable[[CaseRun[LeakyTraining]], bool]:
     """A diagnosis: the list `name` is not the right one, but what the notes of a descent have under `mistake`."""
 
-    def diagnose(run: CaseRun[Training]) -> bool:
+    def diagnose(run: CaseRun[LeakyTraining]) -> bool:
         right, wrong = descent(run.tree)[name], descent(run.tree, **settings)[mistake]
         return close(run.got[name], wrong) and not close(wrong, right)
 
@@ -134,7 +134,7 @@ def close(values: list[float], others: list[float]) -> bool:
     )
 
 
-def never_moved(run: CaseRun[Training]) -> bool:
+def never_moved(run: CaseRun[LeakyTraining]) -> bool:
     return all(
         torch.equal(one, other) for one, other in zip(run.got["parameters"], run.tree["parameters"], strict=True)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from labkit.exercises.lab09.allocator import Event, Trace
+from labkit.exercises.lab09.allocator import AllocationTrace, Event
 from labkit.oracles.hints import once
 from labkit.oracles.lab09 import other_rules
 from labkit.oracles.lab09.other_rules import Row, rounded_requests, rows_of
@@ -20,7 +20,7 @@ def true_rows(tree: Tree) -> list[Row]:
     return rows_of(CachingAllocator(), tree["trace"])
 
 
-def driver_ms(run: CaseRun[Trace], emptied: bool, set_up: bool = True) -> float:
+def driver_ms(run: CaseRun[AllocationTrace], emptied: bool, set_up: bool = True) -> float:
     """What the driver takes in the third step, with or without emptying the cache at the end of each."""
     step = [*run.tree["step"], *[("empty_cache", 0, 0)] * emptied]
     rows = rows_of(CachingAllocator(), [*run.tree["before"] * set_up, *step * N_STEPS])
@@ -28,7 +28,7 @@ def driver_ms(run: CaseRun[Trace], emptied: bool, set_up: bool = True) -> float:
     return run.case.malloc_ms * (after[2] - before[2]) + run.case.free_ms * (after[3] - before[3])
 
 
-def true_factor(run: CaseRun[Trace], set_up: bool = True) -> float:
+def true_factor(run: CaseRun[AllocationTrace], set_up: bool = True) -> float:
     """Both kinds of step take step_ms beside what the driver takes. set_up: whether the steps come behind it."""
     with_ms, without_ms = (run.case.step_ms + driver_ms(run, emptied, set_up) for emptied in (True, False))
     return with_ms / without_ms
@@ -69,10 +69,10 @@ def right_factor(run: CaseRun) -> str | None:
     return f"slow_down returned {got:.6g}, and the third step with empty_cache takes {want:.6g} times as long"
 
 
-def follows(rules: type[CachingAllocator]) -> Callable[[CaseRun[Trace]], bool]:
+def follows(rules: type[CachingAllocator]) -> Callable[[CaseRun[AllocationTrace]], bool]:
     """Whether the rows are those of other rules as far as the first wrong one."""
 
-    def when(run: CaseRun[Trace]) -> bool:
+    def when(run: CaseRun[AllocationTrace]) -> bool:
         found = first_wrong(run)
         if found is None:
             return False
@@ -99,7 +99,7 @@ def by(rules: Sequence[str], text: str, everywhere: bool = True) -> tuple[Hint, 
 def called_the_driver(event: str):
     """Whether an event of this kind is the first at which reserved or the cudaFrees are wrong."""
 
-    def when(run: CaseRun[Trace]) -> bool:
+    def when(run: CaseRun[AllocationTrace]) -> bool:
         at, column = first_wrong(run)
         return column in (1, 3) and run.tree["trace"][at][0] == event
 
@@ -113,13 +113,13 @@ def keeps_too_much(run: CaseRun) -> bool:
     return mine[1] > true[1] or (mine[1] == true[1] and mine[3] < true[3])
 
 
-def still_counts_freed(run: CaseRun[Trace]) -> bool:
+def still_counts_freed(run: CaseRun[AllocationTrace]) -> bool:
     """Whether the first figure that is wrong is too much allocated after a free."""
     at, column = first_wrong(run)
     return column == 0 and run.tree["trace"][at][0] == "free" and run.got["rows"][at][0] > true_rows(run.tree)[at][0]
 
 
-def in_millions(run: CaseRun[Trace]) -> bool:
+def in_millions(run: CaseRun[AllocationTrace]) -> bool:
     """Whether the first figure that is wrong is a segment of so many times 10^6 bytes."""
     at, column = first_wrong(run)
     reserved = run.got["rows"][at][1]
@@ -139,18 +139,18 @@ def requested(trace: Sequence[Event]) -> list[int]:
     return sums
 
 
-def factor_with(run: CaseRun[Trace], wanted: float) -> bool:
+def factor_with(run: CaseRun[AllocationTrace], wanted: float) -> bool:
     return first_wrong(run) is None and abs(run.got["factor"] - wanted) <= RTOL * abs(wanted)
 
 
-def only(run: CaseRun[Trace], column: int, cost_ms: float) -> float:
+def only(run: CaseRun[AllocationTrace], column: int, cost_ms: float) -> float:
     """The factor, if only the calls in this column took time."""
     step = [*run.tree["step"], ("empty_cache", 0, 0)]
     rows = rows_of(CachingAllocator(), [*run.tree["before"], *step * N_STEPS])
     return (run.case.step_ms + cost_ms * (rows[-1][column] - rows[-1 - len(step)][column])) / run.case.step_ms
 
 
-def per_tensor_factor(run: CaseRun[Trace]) -> float:
+def per_tensor_factor(run: CaseRun[AllocationTrace]) -> float:
     """The factor, if the driver were asked for each tensor."""
     case = run.case
     n = sum(kind == "malloc" for kind, _, _ in run.tree["step"])

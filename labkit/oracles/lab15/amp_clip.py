@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from labkit.compare import compare, inputs_untouched
-from labkit.exercises.lab15.amp_clip import LEARNING_RATE, MOMENTUM, Steps, finite
+from labkit.exercises.lab15.amp_clip import LEARNING_RATE, MOMENTUM, ClippedSteps, finite
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
@@ -19,7 +19,7 @@ CALLS_A_STEP = 2
 """Beside one for each shared parameter."""
 
 
-def one_process(run: CaseRun[Steps]) -> dict[str, Any]:
+def one_process(run: CaseRun[ClippedSteps]) -> dict[str, Any]:
     """One process that holds the shared parameters and the tables of all ranks; PyTorch clips and steps."""
     case, tree = run.case, run.tree
     shared = [value.clone().requires_grad_() for value in tree["shared"]]
@@ -65,7 +65,7 @@ def squares(tensors: list[Tensor]) -> float:
     return sum(float(tensor.square().sum()) for tensor in tensors)
 
 
-def first_norms(run: CaseRun[Steps]) -> dict[str, list[float]]:
+def first_norms(run: CaseRun[ClippedSteps]) -> dict[str, list[float]]:
     """What each rank would call the norm of its first step, by mistake; and the right one."""
     case = run.case
     parts = run.tree["ranks"]
@@ -97,7 +97,7 @@ def first_norms(run: CaseRun[Steps]) -> dict[str, list[float]]:
 def norm_is(mistake: str) -> Any:
     """A diagnosis: on every rank the first step's norm is the one that this mistake gives, and a wrong one."""
 
-    def when(run: CaseRun[Steps]) -> bool:
+    def when(run: CaseRun[ClippedSteps]) -> bool:
         norms = first_norms(run)
         pairs = list(zip(norms[mistake], norms["right"], [one["norms"][0] for one in run.got["ranks"]], strict=True))
         return all(math.isclose(wrong, one, rel_tol=1e-4) for wrong, _, one in pairs) and any(
@@ -107,7 +107,7 @@ def norm_is(mistake: str) -> Any:
     return when
 
 
-def times_the_scale(run: CaseRun[Steps]) -> bool:
+def times_the_scale(run: CaseRun[ClippedSteps]) -> bool:
     norms = first_norms(run)["right"]
     return all(
         math.isclose(right * run.case.scale, one["norms"][0], rel_tol=1e-4)
@@ -115,32 +115,32 @@ def times_the_scale(run: CaseRun[Steps]) -> bool:
     )
 
 
-def same_scales(run: CaseRun[Steps]) -> bool:
+def same_scales(run: CaseRun[ClippedSteps]) -> bool:
     return all(one["scales"] == run.got["ranks"][0]["scales"] for one in run.got["ranks"])
 
 
-def spoiled_steps(case: Steps) -> set[int]:
+def spoiled_steps(case: ClippedSteps) -> set[int]:
     return {step for step, *_ in case.spoiled}
 
 
-def moved(run: CaseRun[Steps], rank: int, step: int) -> bool:
+def moved(run: CaseRun[ClippedSteps], rank: int, step: int) -> bool:
     """Whether the rank's parameters changed in this step."""
     after = run.got["ranks"][rank]["after"]
     before = {"shared": run.tree["shared"], "own": run.tree["ranks"][rank]["own"]} if step == 0 else after[step - 1]
     return compare(before, after[step]) is not None
 
 
-def stepped_when_spoiled(run: CaseRun[Steps]) -> list[list[bool]]:
+def stepped_when_spoiled(run: CaseRun[ClippedSteps]) -> list[list[bool]]:
     """For each spoiled step: who moved."""
     return [[moved(run, rank, step) for rank in range(run.case.n_ranks)] for step in sorted(spoiled_steps(run.case))]
 
 
-def right_norms(run: CaseRun[Steps]) -> bool:
+def right_norms(run: CaseRun[ClippedSteps]) -> bool:
     right = run.expected["ranks"]
     return all(compare(a["norms"], b["norms"], CLOSE) is None for a, b in zip(right, run.got["ranks"], strict=True))
 
 
-def most_bytes(run: CaseRun[Steps]) -> float:
+def most_bytes(run: CaseRun[ClippedSteps]) -> float:
     """Rings: each shared gradient in n chunks, and two numbers of up to 8 bytes that make a call each."""
     n = run.case.n_ranks
     chunks_bytes = sum(4 * math.ceil(size / n) for size in run.case.n_shared) + 8 * CALLS_A_STEP
@@ -271,6 +271,6 @@ AMP_CLIP = Oracle(
 )
 
 
-def case_scales(case: Steps) -> list[float]:
+def case_scales(case: ClippedSteps) -> list[float]:
     """The scale after each step."""
     return [case.scale / 2 ** len([bad for bad in spoiled_steps(case) if bad <= step]) for step in range(case.n_steps)]

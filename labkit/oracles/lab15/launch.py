@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from labkit.exercises.lab15.launch import N_RANKS, Training
+from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
 from labkit.oracles.lab15.launch_training import close, course, first_departure, flat
 from labkit.spec import CaseRun, Hint, Oracle
 
 
-def began_at_zero(run: CaseRun[Training]) -> bool:
+def began_at_zero(run: CaseRun[InterruptedTraining]) -> bool:
     """A start went on from step 0 although there was a checkpoint."""
     case = run.case
     first_saves = (case.kill_steps // case.every * case.every, (case.kill_saves - 1) * case.every)
@@ -30,10 +30,10 @@ def began_at_zero(run: CaseRun[Training]) -> bool:
     return any(at_zero) or longest > case.n_steps - case.kept_at[0]
 
 
-def kept_other(name: str, wrong: Callable[[CaseRun], bool]) -> Callable[[CaseRun[Training]], bool]:
+def kept_other(name: str, wrong: Callable[[CaseRun], bool]) -> Callable[[CaseRun[InterruptedTraining]], bool]:
     """Whether a checkpoint that lay there at a kill is wrong in one of its parts."""
 
-    def when(run: CaseRun[Training]) -> bool:
+    def when(run: CaseRun[InterruptedTraining]) -> bool:
         right = course(run).at
         return any(
             left["state"] == "whole" and wrong(left[name], right[step])
@@ -43,10 +43,10 @@ def kept_other(name: str, wrong: Callable[[CaseRun], bool]) -> Callable[[CaseRun
     return when
 
 
-def slipped(slip: str, n_steps: int) -> Callable[[CaseRun[Training]], bool]:
+def slipped(slip: str, n_steps: int) -> Callable[[CaseRun[InterruptedTraining]], bool]:
     """Whether the `n_steps` losses after the first resumption are those of a training with this slip there."""
 
-    def when(run: CaseRun[Training]) -> bool:
+    def when(run: CaseRun[InterruptedTraining]) -> bool:
         right = course(run)
         first = run.case.begun_steps or run.case.kept_at[0]
         wrong = course(run, None if run.case.begun_steps else right.at[first], slip).losses
@@ -58,10 +58,10 @@ def slipped(slip: str, n_steps: int) -> Callable[[CaseRun[Training]], bool]:
     return when
 
 
-def from_the_start(slip: str) -> Callable[[CaseRun[Training]], bool]:
+def from_the_start(slip: str) -> Callable[[CaseRun[InterruptedTraining]], bool]:
     """Whether the losses before the first kill are those of a training with this slip all along."""
 
-    def when(run: CaseRun[Training]) -> bool:
+    def when(run: CaseRun[InterruptedTraining]) -> bool:
         span = slice(run.case.begun_steps, run.case.kept_at[0])
         expected = torch.tensor(course(run, slip=slip).losses[span], dtype=torch.float64)
         return first_departure(course(run), run.got) in range(span.start, span.stop) and close(
@@ -71,19 +71,19 @@ def from_the_start(slip: str) -> Callable[[CaseRun[Training]], bool]:
     return when
 
 
-def never_drawn(run: CaseRun[Training]) -> bool:
+def never_drawn(run: CaseRun[InterruptedTraining]) -> bool:
     """Whether the first checkpoint at a kill holds a generator as it was at the start."""
     job, begun = run.tree["job"], run.tree["begun"]
     at_start = [torch.Generator().manual_seed(job["seed"] + rank).get_state() for rank in range(N_RANKS)]
     return any(map(torch.equal, run.got["left"][0]["generators"], begun["generators"] if begun else at_start))
 
 
-def went_on_alone(run: CaseRun[Training]) -> bool:
+def went_on_alone(run: CaseRun[InterruptedTraining]) -> bool:
     """The rank that was not killed took more than the step that was under way, which ended with the other one."""
     return len(run.got["left"]) > 0 and run.got["steps"][0][1 - run.case.kill_rank] > run.case.kill_steps + 1
 
 
-Fault = tuple[Callable[[CaseRun[Training]], Any], str, str | None]
+Fault = tuple[Callable[[CaseRun[InterruptedTraining]], Any], str, str | None]
 """Whether a run has it (an exception counts as no), the problem in words, the hint."""
 
 GENERATORS = (
@@ -281,7 +281,7 @@ def undisturbed(run: CaseRun) -> str | None:
     return apart
 
 
-def departure(run: CaseRun[Training]) -> str | None:
+def departure(run: CaseRun[InterruptedTraining]) -> str | None:
     """Where the numbers leave those of the undisturbed training first: the curve, the model, a checkpoint at a kill."""
     got = run.got
     right = course(run)

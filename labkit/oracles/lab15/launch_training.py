@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 from torch.utils.data import DistributedSampler
 
-from labkit.exercises.lab15.launch import N_RANKS, Training
+from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
 from labkit.spec import CaseRun
 
 ATOL, RTOL = 1e-5, 1e-4
@@ -30,7 +30,7 @@ class Course:
     at: dict[int, dict[str, Any]]
 
 
-def course(run: CaseRun[Training], begin: dict | None = None, slip: str = "") -> Course:
+def course(run: CaseRun[InterruptedTraining], begin: dict | None = None, slip: str = "") -> Course:
     """The training from the checkpoint `begin` (from the inputs' own, or from nothing, without it) to its end.
 
     slip: "model", "momentum" or "generators" forgotten at the beginning; "rank 0's generator" for all; the "epoch"
@@ -80,7 +80,7 @@ def course(run: CaseRun[Training], begin: dict | None = None, slip: str = "") ->
     return Course(losses, at)
 
 
-def _batch(case: Training, job: dict, rank: int, epoch: int, within: int) -> tuple[Tensor, Tensor]:
+def _batch(case: InterruptedTraining, job: dict, rank: int, epoch: int, within: int) -> tuple[Tensor, Tensor]:
     sampler = DistributedSampler(job["x"], num_replicas=N_RANKS, rank=rank, seed=job["seed"])
     sampler.set_epoch(epoch)
     rows = list(sampler)[within * case.batch : (within + 1) * case.batch]
