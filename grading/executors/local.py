@@ -57,7 +57,7 @@ def end_with_parent(folder: str) -> None:
     A pool's process waits for work on a pipe that it holds open itself, so it would wait for ever.
     """
 
-    def watch() -> None:
+    def end_after_parent() -> None:
         parent_process().join()
         try:
             # A forking process that still loads would not hear of it yet, and make its folder anew.
@@ -69,7 +69,7 @@ def end_with_parent(folder: str) -> None:
         finally:
             os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=end_after_parent, daemon=True).start()
 
 
 def judge_modestly() -> None:

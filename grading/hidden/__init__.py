@@ -24,14 +24,14 @@ class Hidden:
 
     cases: draws them from a generator, of the same Case type as the public ones.
     expect: run -> tree, in place of the oracle's where that one cannot answer for hidden cases.
-    watched: draws further cases, so large that a breach of a memory budget stands out in what the whole process takes
-    (tens of MiB beyond it); they run last, and the peak is read from outside.
+    memory_cases: draws further cases, so large that a breach of a memory budget stands out in what the whole process
+    takes (tens of MiB beyond it); they run last, and the peak is read from outside.
     """
 
     id: str
     cases: Callable[[random.Random], tuple[Case, ...]]
     expect: Callable[[CaseRun], Tree] | None = None
-    watched: Callable[[random.Random], tuple[Case, ...]] = lambda rng: ()
+    memory_cases: Callable[[random.Random], tuple[Case, ...]] = lambda rng: ()
 
 
 @dataclass(frozen=True)

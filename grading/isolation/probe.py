@@ -60,8 +60,8 @@ def _working(tier: str) -> TierFinding:
     except (InfrastructureFault, TimeoutError, OSError, ValueError, KeyError) as error:
         raise _TierUnavailable(f"it could not be set up: {error}", fix) from error
     if breaches or n_left:
-        told = ", ".join([*breaches, *(["leave a process behind"] if n_left else [])])
-        raise _TierUnavailable(f"a program in it could {told}", f"report this as a hole; {fix}")
+        escapes = ", ".join([*breaches, *(["leave a process behind"] if n_left else [])])
+        raise _TierUnavailable(f"a program in it could {escapes}", f"report this as a hole; {fix}")
     return TierFinding(tier, True)
 
 

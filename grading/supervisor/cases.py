@@ -80,7 +80,7 @@ def hidden_cases(exercise: Exercise, secret: Secret) -> CaseSet:
     cases = list(hidden.cases(rng))
     n_plain = len(cases)
     drawn = []
-    for index, case in enumerate([*cases, *hidden.watched(rng)]):
+    for index, case in enumerate([*cases, *hidden.memory_cases(rng)]):
         tree = make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63))
         memory_limit_bytes = _limit(limits["peak_bytes"], CaseRun(case, tree)) if index >= n_plain else None
         drawn.append(CaseInputs(case, tree, memory_limit_bytes))

@@ -210,7 +210,7 @@ def _outcome(
     if result is not None and reason is None:
         outcome = result.exercises[attack.exercise].outcome
         wall_s = result.usage.get("wall_s")
-        wrong += [f"reached: {text}" for text in outputs.said_by(result)]
+        wrong += [f"reached: {text}" for text in outputs.breaches_in(result)]
         said = _last_words(result, attack.exercise)
         if abs(points - result.exercises[attack.exercise].score) > 1e-9:
             wrong.append(f"the gradebook says {points:g}, the grader {result.exercises[attack.exercise].score:g}")

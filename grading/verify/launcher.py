@@ -1,4 +1,4 @@
-"""Run a command and watch all that it starts: `python -m grading.verify.launcher REPORT SECONDS COMMAND ...`.
+"""Run a command and keep account of all that it starts: `python -m grading.verify.launcher REPORT SECONDS COMMAND ...`.
 
 Orphans become this process's children, so nothing that outlives the command is missed, and nothing of other people's
 is taken for it. It ends everything when the machine itself is in danger. What the command does is not judged here.
@@ -39,7 +39,7 @@ class CommandReport:
     survivors: tuple[str, ...]
 
 
-def watch(command: list[str], limit_s: float) -> CommandReport:
+def run_bounded(command: list[str], limit_s: float) -> CommandReport:
     """Run the command to its end, then see what is still there GONE_WITHIN_S later, and end that too."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
@@ -103,4 +103,4 @@ def _end_all() -> None:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(asdict(watch(sys.argv[3:], float(sys.argv[2])))))
+    Path(sys.argv[1]).write_text(json.dumps(asdict(run_bounded(sys.argv[3:], float(sys.argv[2])))))

@@ -54,9 +54,9 @@ class LaunchRecorder:
         return value
 
 
-def recorder_of(exercise: Exercise, watched: bool) -> LaunchRecorder | None:
-    """None for an exercise of no kernels, and for a run whose memory is watched, which a log could disturb."""
-    is_recorded = RECORDED & set(exercise.meters) and exercise.run.ranks == 1 and not watched
+def recorder_of(exercise: Exercise, bounds_memory: bool) -> LaunchRecorder | None:
+    """None for an exercise of no kernels, and for a run whose memory is bounded, which a log could disturb."""
+    is_recorded = RECORDED & set(exercise.meters) and exercise.run.ranks == 1 and not bounds_memory
     return LaunchRecorder(exercise) if is_recorded else None
 
 

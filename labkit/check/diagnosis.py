@@ -51,14 +51,17 @@ def fact(oracle: Oracle, run: CaseRun) -> str | None:
 
 
 def _explains(hint: Hint, failing: Sequence[CaseRun]) -> bool:
-    """Asked case by case, and no further than the answer is known: most hints do not hold in the first."""
+    """Whether the hint holds in the first failing case that can tell.
+
+    With `Hint.everywhere`: and in every later one that can.
+    """
     holds = False
     for run in failing:
-        said = _holds(hint, run)
-        if said is CANNOT_TELL:
+        answer = _holds(hint, run)
+        if answer is CANNOT_TELL:
             continue
-        if not said or not hint.everywhere:
-            return bool(said)
+        if not answer or not hint.everywhere:
+            return bool(answer)
         holds = True
     return holds
 
@@ -66,8 +69,8 @@ def _explains(hint: Hint, failing: Sequence[CaseRun]) -> bool:
 def _holds(hint: Hint, run: CaseRun) -> object:
     try:
         # A hint probes a value that is wrong in unknown ways; what it cannot read, it does not explain.
-        said = hint.when(run)
-        return said if said is CANNOT_TELL else bool(said)
+        answer = hint.when(run)
+        return answer if answer is CANNOT_TELL else bool(answer)
     except Exception:
         return False
 

@@ -50,16 +50,16 @@ class CaseSet:
     An expectation is shared where it reads nothing but the case and its inputs; each answer gets its own otherwise.
     """
 
-    def __init__(self, exercise_id: str, secret: Secret | None = None, watched: bool = False) -> None:
-        """secret: draws the hidden cases from it; None: the public ones. watched: the large hidden ones as well."""
+    def __init__(self, exercise_id: str, secret: Secret | None = None, memory_cases: bool = False) -> None:
+        """secret: draws the hidden cases from it; None: the public ones. memory_cases: the large ones as well."""
         exercise, self.oracle = exercises.find(exercise_id), oracle_of(exercise_id)
         self._secret, self._expect, self._inputs = secret, self.oracle.expect, {}
         self.cases = exercise.public
         if secret:
             hidden, rng = hidden_of(exercise_id), secret.draw(exercise_id)
             self.cases = hidden.cases(rng)
-            if watched:
-                self.cases = (*self.cases, *hidden.watched(rng))
+            if memory_cases:
+                self.cases = (*self.cases, *hidden.memory_cases(rng))
             self._expect = hidden.expect or self._expect
         self._make_inputs = exercise.inputs
         self.exercise = replace(exercise, inputs=self._shared_inputs)
@@ -108,12 +108,12 @@ def public_verdict(exercise_id: str, source: str) -> Verdict:
     return examine(exercises.find(exercise_id), oracle_of(exercise_id), answers_in(exercise_id, source), [source])
 
 
-def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, watched: bool = False) -> Verdict:
+def hidden_verdict(exercise_id: str, source: str, secret: Secret = SECRET, memory_cases: bool = False) -> Verdict:
     """What the grader concludes from hidden cases drawn from `secret`.
 
-    watched: also from the large ones whose memory the grader watches.
+    memory_cases: also from the large ones whose memory the grader bounds.
     """
-    cases = CaseSet(exercise_id, secret, watched)
+    cases = CaseSet(exercise_id, secret, memory_cases)
     return cases.verdict(cases.runs(source))
 
 

@@ -103,11 +103,11 @@ def test_unusual_right_answers_get_full_marks(exercise_id: str, cases: str) -> N
 @pytest.mark.full("answers")
 @pytest.mark.parametrize(
     "exercise_id",
-    [pytest.param(name, marks=pytest.mark.lab(name[:2])) for name in ALL if hidden_of(name).watched(Random(0))],
+    [pytest.param(name, marks=pytest.mark.lab(name[:2])) for name in ALL if hidden_of(name).memory_cases(Random(0))],
 )
 def test_right_answers_pass_the_large_cases_as_well(exercise_id: str) -> None:
     right = [Example(exercise_id, "solution", solution_of(exercise_id)), *examples("right", exercise_id)]
-    expect_full_marks(CaseSet(exercise_id, SECRET, watched=True), right)
+    expect_full_marks(CaseSet(exercise_id, SECRET, memory_cases=True), right)
 
 
 def test_the_readme_shows_what_a_check_says() -> None:

@@ -1,4 +1,4 @@
-"""Lab 05's budgets: on the watched cases a right answer stays far below what shows from outside, a breach does not."""
+"""Lab 05's budgets: on the memory cases a right answer stays far below what shows from outside, a breach does not."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ BREACHES = (
 SECRET = Secret(b"a watched key", "05", "grace", "first")
 
 
-def watched_run(exercise_id: str, source: str) -> tuple[Observation, float]:
-    """The run of the watched case, and the peak that its budget allows."""
+def memory_run(exercise_id: str, source: str) -> tuple[Observation, float]:
+    """The run of the memory case, and the peak that its budget allows."""
     exercise, draw = exercises.find(exercise_id), SECRET.draw(exercise_id, "watched")
-    (case,) = hidden_of(exercise_id).watched(draw)
+    (case,) = hidden_of(exercise_id).memory_cases(draw)
     tree = make_inputs(exercise, case, 1)
     run = observe(exercise, gather_answers(exercise, answers_in(exercise_id, source)), case, tree)
     (budget,) = (budget for budget in oracle_of(exercise_id).budgets if budget.name == "peak_bytes")
@@ -41,7 +41,7 @@ def watched_run(exercise_id: str, source: str) -> tuple[Observation, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("exercise_id", WATCHED)
 def test_the_solution_stays_within_the_watched_budget(exercise_id: str) -> None:
-    run, limit = watched_run(exercise_id, solution_of(exercise_id))
+    run, limit = memory_run(exercise_id, solution_of(exercise_id))
     assert run.trouble is None
     assert run.measured["peak_bytes"] <= limit
 
@@ -50,7 +50,7 @@ def test_the_solution_stays_within_the_watched_budget(exercise_id: str) -> None:
 @pytest.mark.parametrize("name", BREACHES)
 def test_a_breach_stands_out_by_far_more_than_the_slack(name: str) -> None:
     wrong = example("wrong", name)
-    run, limit = watched_run(wrong.exercise, wrong.source)
+    run, limit = memory_run(wrong.exercise, wrong.source)
     assert run.trouble is None
     assert run.measured["peak_bytes"] >= limit + 64 * MiB > limit + 2 * SLACK_BYTES
 

@@ -44,7 +44,7 @@ def test_rank_32_on_1000_by_1000_adds_64_000_numbers() -> None:
 
 def test_an_update_that_is_formed_stands_out_of_the_watched_budget() -> None:
     exercise, (budget,) = exercises.find("08-lora-linear"), oracle_of("08-lora-linear").budgets
-    (case,) = hidden_of(exercise.id).watched(random.Random(0))
+    (case,) = hidden_of(exercise.id).memory_cases(random.Random(0))
     tree = make_inputs(exercise, case, 0)
 
     def peak_bytes(source: str) -> float:

@@ -19,7 +19,7 @@ from grading.isolation import select_tier
 from grading.isolation.tiers import TIERS
 from grading.verify.attacks import NOT_YET, Attack, filled, load
 from grading.verify.batch import BATCH, AttackOutcome, Batch
-from grading.verify.launcher import watch
+from grading.verify.launcher import run_bounded
 from grading.verify.matrix import Matrix, as_text
 from grading.verify.probes import leftovers, listeners, outputs, pages, trees
 from grading.verify.run import choose_attacks, run_attacks, stored_stock
@@ -135,16 +135,16 @@ def test_leftovers_are_found(tmp_path) -> None:
 def test_a_survivor_is_seen_and_ended() -> None:
     stay = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.fork()\n    time.sleep(60)"
     # In a process of its own: being everybody's parent is not for the one that runs the tests.
-    watched = f"w = watch([{sys.executable!r}, '-c', {stay!r}], 30.0)"
-    code = f"from grading.verify.launcher import watch; {watched}; print(w.exit_code, len(w.survivors))"
+    bounded = f"w = run_bounded([{sys.executable!r}, '-c', {stay!r}], 30.0)"
+    code = f"from grading.verify.launcher import run_bounded; {bounded}; print(w.exit_code, len(w.survivors))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == ["0", "2"]
 
 
 @pytest.mark.slow
 def test_what_does_not_end_is_ended() -> None:
-    watched = watch([sys.executable, "-c", "import time; time.sleep(60)"], 0.5)
-    assert (watched.exit_code, watched.stopped_for) == (None, "not done after 0.5 s")
+    report = run_bounded([sys.executable, "-c", "import time; time.sleep(60)"], 0.5)
+    assert (report.exit_code, report.stopped_for) == (None, "not done after 0.5 s")
 
 
 def test_secrets_and_floods_are_found() -> None:

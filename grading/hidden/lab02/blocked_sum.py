@@ -21,9 +21,9 @@ def blocked_cases(rng: random.Random) -> tuple[Blocks, ...]:
     )
 
 
-def watched_blocks(rng: random.Random) -> tuple[Blocks, ...]:
+def large_blocks(rng: random.Random) -> tuple[Blocks, ...]:
     """64 MiB of float16: a cast of all of it takes 128 MiB more, a block a quarter of one."""
     return (Blocks((rng.randint(32_000, 32_768), 1024), 0, 64),)
 
 
-BLOCKED_SUM = Hidden("02-blocked-sum", blocked_cases, watched=watched_blocks)
+BLOCKED_SUM = Hidden("02-blocked-sum", blocked_cases, memory_cases=large_blocks)

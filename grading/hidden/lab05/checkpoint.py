@@ -17,9 +17,9 @@ def checkpoint_cases(rng: random.Random) -> tuple[Blocks, ...]:
     )
 
 
-def watched_blocks(rng: random.Random) -> tuple[Blocks, ...]:
+def large_blocks(rng: random.Random) -> tuple[Blocks, ...]:
     """8 MiB each tensor inside a block, more than three of which a block keeps without a checkpoint."""
     return (Blocks(rng.randint(8000, 8192), 8, 256, 7, drop=0.2),)
 
 
-CHECKPOINT = Hidden("05-checkpoint", checkpoint_cases, watched=watched_blocks)
+CHECKPOINT = Hidden("05-checkpoint", checkpoint_cases, memory_cases=large_blocks)

@@ -25,9 +25,9 @@ def head_cases(rng: random.Random) -> tuple[Head, ...]:
     )
 
 
-def watched_head(rng: random.Random) -> tuple[Head, ...]:
+def large_head(rng: random.Random) -> tuple[Head, ...]:
     """The logits of all tokens would take 128 MiB, those of a chunk 8."""
     return (Head(4096, 16, rng.randint(8000, 8192), 256, ignored=0.2),)
 
 
-CHUNKED_LOSS = Hidden("05-chunked-loss", head_cases, watched=watched_head)
+CHUNKED_LOSS = Hidden("05-chunked-loss", head_cases, memory_cases=large_head)

@@ -16,9 +16,9 @@ def training_cases(rng: random.Random) -> tuple[LeakyTraining, ...]:
     )
 
 
-def watched_training(rng: random.Random) -> tuple[LeakyTraining, ...]:
+def large_training(rng: random.Random) -> tuple[LeakyTraining, ...]:
     """A hidden activation takes 6 MiB: eighteen steps that keep one each hold 108 MiB more."""
     return (LeakyTraining(18, rng.randint(16_000, 16_384), 4, 96),)
 
 
-FIND_THE_LEAK = Hidden("05-find-the-leak", training_cases, watched=watched_training)
+FIND_THE_LEAK = Hidden("05-find-the-leak", training_cases, memory_cases=large_training)

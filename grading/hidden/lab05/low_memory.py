@@ -17,9 +17,9 @@ def tower_cases(rng: random.Random) -> tuple[Tower, ...]:
     )
 
 
-def watched_tower(rng: random.Random) -> tuple[Tower, ...]:
+def large_tower(rng: random.Random) -> tuple[Tower, ...]:
     """Activations of 6 MiB, two of which a layer keeps: fifteen layers hold 180 MiB where 60 are allowed."""
     return (Tower(15, rng.randint(98_000, 98_304), 16),)
 
 
-LOW_MEMORY = Hidden("05-low-memory", tower_cases, watched=watched_tower)
+LOW_MEMORY = Hidden("05-low-memory", tower_cases, memory_cases=large_tower)

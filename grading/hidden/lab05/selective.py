@@ -18,9 +18,9 @@ def network_cases(rng: random.Random) -> tuple[Network, ...]:
     )
 
 
-def watched_network(rng: random.Random) -> tuple[Network, ...]:
+def large_network(rng: random.Random) -> tuple[Network, ...]:
     """Tensors of 4 MiB: a block keeps the 16 MiB of its four products, and without a policy some 60 MiB more."""
     return (Network(("mm", "addmm", "bmm", "baddbmm"), 4, 4 * rng.randint(16_000, 16_384), 16),)
 
 
-SELECTIVE = Hidden("05-selective", network_cases, watched=watched_network)
+SELECTIVE = Hidden("05-selective", network_cases, memory_cases=large_network)

@@ -19,9 +19,9 @@ def frozen_cases(rng: random.Random) -> tuple[Frozen, ...]:
     )
 
 
-def watched_frozen(rng: random.Random) -> tuple[Frozen, ...]:
+def large_frozen(rng: random.Random) -> tuple[Frozen, ...]:
     """A weight of 17 MiB in float32, five times in a row: 68 MiB more where it is kept."""
     return (Frozen(2112, 2112, (rng.randint(2, 4),), n_layers=5),)
 
 
-FROZEN_NF4 = Hidden("08-frozen-nf4", frozen_cases, watched=watched_frozen)
+FROZEN_NF4 = Hidden("08-frozen-nf4", frozen_cases, memory_cases=large_frozen)

@@ -20,9 +20,9 @@ def layer_cases(rng: random.Random) -> tuple[Layer, ...]:
     )
 
 
-def watched_layers(rng: random.Random) -> tuple[Layer, ...]:
+def large_layers(rng: random.Random) -> tuple[Layer, ...]:
     """A weight of 110 MiB: the product of the factors would take as much again."""
     return (Layer(5376, 5376, rng.randint(3, 5), alpha=16.0, bias=False, forward_only=True),)
 
 
-LORA_LINEAR = Hidden("08-lora-linear", layer_cases, watched=watched_layers)
+LORA_LINEAR = Hidden("08-lora-linear", layer_cases, memory_cases=large_layers)

@@ -22,9 +22,9 @@ def block_cases(rng: random.Random) -> tuple[Blocks, ...]:
     )
 
 
-def watched_blocks(rng: random.Random) -> tuple[Blocks, ...]:
+def large_blocks(rng: random.Random) -> tuple[Blocks, ...]:
     """64 MiB in blocks of 1 MiB: a list of them takes 64 MiB more, a few blocks 8."""
     return (Blocks((2**15,) * (64 - rng.randrange(3))),)
 
 
-ONLINE_SOFTMAX = Hidden("13-online-softmax", block_cases, watched=watched_blocks)
+ONLINE_SOFTMAX = Hidden("13-online-softmax", block_cases, memory_cases=large_blocks)

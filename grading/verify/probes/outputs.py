@@ -46,7 +46,7 @@ def secrets_in(kept: Mapping[str, str], canaries: Mapping[str, str]) -> Iterator
                 yield f"{what} is in {where}"
 
 
-def said_by(result: SubmissionResult) -> Iterator[str]:
+def breaches_in(result: SubmissionResult) -> Iterator[str]:
     """What the attack itself says it reached, from its cells' output, their errors and the verdicts."""
     texts = [cell.printed for cell in result.cells.values()]
     texts += [cell.error or "" for cell in result.cells.values()]

@@ -131,21 +131,21 @@ class Decisions:
     dropped: set[str] = field(default_factory=set)
     strange: set[str] = field(default_factory=set)
 
-    def note(self, op: Any, said: Any) -> None:
-        keeps = said if isinstance(said, bool) else said in KEEP
+    def note(self, op: Any, decision: Any) -> None:
+        keeps = decision if isinstance(decision, bool) else decision in KEEP
         (self.kept if keeps else self.dropped).add(str(op).removeprefix("aten.").split(".")[0])
-        if not isinstance(said, bool | CheckpointPolicy):
-            self.strange.add(type(said).__name__)
+        if not isinstance(decision, bool | CheckpointPolicy):
+            self.strange.add(type(decision).__name__)
 
 
 def selective(policy: Callable[..., Any], decisions: Decisions) -> RunBlock:
     """A checkpoint under a policy."""
 
     def noting(context: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
-        said = policy(context, op, *args, **kwargs)
+        decision = policy(context, op, *args, **kwargs)
         if not context.is_recompute:
-            decisions.note(op, said)
-        return said
+            decisions.note(op, decision)
+        return decision
 
     contexts = partial(create_selective_checkpoint_contexts, noting)
     return partial(checkpoint, use_reentrant=False, context_fn=contexts)

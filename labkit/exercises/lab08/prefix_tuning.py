@@ -85,7 +85,7 @@ class Misshapen(Exception):
     """The model was given a cache of a wrong shape, at which it would stop somewhere inside."""
 
 
-class SeenCache:
+class CacheShape:
     """The shape of the keys that the model is given for its first layer; the right one as long as none was seen."""
 
     def __init__(self, model: torch.nn.Module, right: list[int]) -> None:
@@ -120,16 +120,16 @@ def drive_prefix(ans, case: Prefix, tree: dict, stage) -> dict:
     if not isinstance(prefix, torch.Tensor) or prefix.shape != (case.n_prompt, case.n_layers * 2 * case.kv_width):
         return got | {"prefix": prefix}
     model = model_of(case, tree["weights"], stage.device).requires_grad_(False)
-    seen = SeenCache(model, cache_shape(case))
+    cache = CacheShape(model, cache_shape(case))
     texts = [tree[name] for name in READ]
     try:
         got |= backpropagated(ans.with_prefix(model, prefix, *texts))
         again = ans.with_prefix(model, -prefix.detach(), *texts)
     except Misshapen:
-        return got | {"prefix": prefix, "cache": seen.shape}
+        return got | {"prefix": prefix, "cache": cache.shape}
     return got | {
         "prefix": prefix,
-        "cache": seen.shape,
+        "cache": cache.shape,
         "logits": at_text(got["logits"], tree["attention_mask"]),
         "grads": gradients(encoder),
         "again": at_text(getattr(again, "logits", again), tree["attention_mask"]),

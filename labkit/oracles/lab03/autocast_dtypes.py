@@ -72,10 +72,10 @@ class Culprit:
 
     def __init__(self, run: CaseRun[AutocastBlock]) -> None:
         right = run.expected["dtypes"]
-        said = run.got["dtypes"]
+        predicted = run.got["dtypes"]
         # In the order of the block, so that everything before it is right.
-        self.op: Op = next(op for op in ops_in(run.tree) if said.get(op.result) != right[op.result])
-        self.low, self.said, self.right = run.case.low, said.get(self.op.result), right[self.op.result]
+        self.op: Op = next(op for op in ops_in(run.tree) if predicted.get(op.result) != right[op.result])
+        self.low, self.predicted, self.right = run.case.low, predicted.get(self.op.result), right[self.op.result]
         known = dict(run.tree["given"], **right)
         self.inputs = [known[name] for name in self.op.inputs]
         self.rule = rule_of(self.op.function)
@@ -119,7 +119,7 @@ AUTOCAST_DTYPES = Oracle(
             "Some names belong to another block: start each call with a new dict.",
         ),
         Hint(
-            culprit(lambda c: c.said is None),
+            culprit(lambda c: c.predicted is None),
             "Some results are missing: return one dtype for every op of the block.",
         ),
         Hint(
@@ -135,7 +135,7 @@ AUTOCAST_DTYPES = Oracle(
             "float64 takes no part in autocast: such a tensor is never cast down, and the ordinary promotion holds.",
         ),
         Hint(
-            culprit(lambda c: c.rule == HIGH and c.said == c.by_cpu == c.low),
+            culprit(lambda c: c.rule == HIGH and c.predicted == c.by_cpu == c.low),
             "That is the CPU's list. On CUDA softmax, norms, sums, powers and losses are computed in float32 and "
             "return float32.",
             everywhere=False,
@@ -159,7 +159,7 @@ AUTOCAST_DTYPES = Oracle(
             everywhere=False,
         ),
         Hint(
-            culprit(lambda c: c.op.function in ("mean", "amax", "sqrt") and c.said == "float32"),
+            culprit(lambda c: c.op.function in ("mean", "amax", "sqrt") and c.predicted == "float32"),
             "This op is on no list, although sum and pow are: the dtype of its input stays.",
         ),
         Hint(

@@ -35,7 +35,7 @@ def expected(run: CaseRun[Prefix]) -> dict:
         "cache": cache_shape(case),
         **run_in_peft(model, run.tree),
         "grads": {name: parameter.grad for name, parameter in sorted(encoder.named_parameters())},
-        "again": fed(run, layers=negated),
+        "again": logits_with(run, layers=negated),
     }
 
 
@@ -90,7 +90,7 @@ def never_moved(case: Prefix, prefix: torch.Tensor) -> Layers:
     return list(zip(parts[0::2], parts[1::2]))
 
 
-def fed(run: CaseRun[Prefix], layers: Callable = layers_of, mask: str = "right", restart: bool = False):
+def logits_with(run: CaseRun[Prefix], layers: Callable = layers_of, mask: str = "right", restart: bool = False):
     """The logits that one mistake leads to."""
     from transformers import DynamicCache
 
@@ -122,7 +122,7 @@ def without_prefix(run: CaseRun[Prefix]) -> bool:
 
 def logits_are(**mistake) -> Callable[[CaseRun[Prefix]], bool]:
     """A hint's condition: the logits are wrong, and are those of the model fed in this way."""
-    return looks_like("logits", lambda run: fed(run, **mistake), close)
+    return looks_like("logits", lambda run: logits_with(run, **mistake), close)
 
 
 def shape_of(name: str, shape: Callable[[Prefix], list[int]]) -> Callable[[CaseRun[Prefix]], bool]:
@@ -320,7 +320,7 @@ PREFIX_TUNING = Oracle(
             "linear, tanh, linear of it.",
         ),
         Hint(
-            lambda run: not close(run.got["logits"], fed(run)),
+            lambda run: not close(run.got["logits"], logits_with(run)),
             "The logits are off. Each layer gets its own keys and values for every text, in the prefix's order and as "
             "they are, and the model counts positions by itself.",
         ),

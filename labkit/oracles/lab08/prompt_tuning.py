@@ -68,10 +68,12 @@ def expected(run: CaseRun[SoftPrompt]) -> dict:
 
 def logits_are(**mistake) -> Callable[[CaseRun[SoftPrompt]], bool]:
     """A hint's condition: the logits are wrong, and are those of the model fed in this way."""
-    return looks_like("logits", lambda run: fed(run, **mistake), close)
+    return looks_like("logits", lambda run: logits_with(run, **mistake), close)
 
 
-def fed(run: CaseRun[SoftPrompt], mask: str = "right", prompt_first: bool = True, positions: str = "") -> torch.Tensor:
+def logits_with(
+    run: CaseRun[SoftPrompt], mask: str = "right", prompt_first: bool = True, positions: str = ""
+) -> torch.Tensor:
     """The logits that one mistake leads to. mask: how it was made longer; positions: how they were counted."""
     case, tree = run.case, run.tree
     model = model_of(case, tree["weights"])
@@ -237,7 +239,7 @@ PROMPT_TUNING = Oracle(
             "model.",
         ),
         Hint(
-            lambda run: not close(run.got["logits"], fed(run)),
+            lambda run: not close(run.got["logits"], logits_with(run)),
             "The logits are off. The model reads every row of self.prompt, in order and as it is, then the embeddings "
             "of input_ids, with each text's own mask and the positions 0, 1, 2, …",
         ),

@@ -115,9 +115,9 @@ def host_goes_on(run: CaseRun) -> str | None:
     if not waits:
         return None
     copies = sum(one.kind == "copy" for one in waits)
-    told_to = len(waits) - copies
+    n_synchronized = len(waits) - copies
     kinds = [f"{copies} time{'s' * (copies > 1)} for a copy"] * (copies > 0)
-    kinds += [f"{told_to} time{'s' * (told_to > 1)} because it was told to"] * (told_to > 0)
+    kinds += [f"{n_synchronized} time{'s' * (n_synchronized > 1)} because it was told to"] * (n_synchronized > 0)
     return f"the host waits for the device, {' and '.join(kinds)}, before the function returns"
 
 

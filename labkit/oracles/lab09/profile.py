@@ -68,12 +68,12 @@ def right_table(run: CaseRun) -> str | None:
     names = [name for name, _, _ in rows]
     if sorted(names) != sorted(wanted):
         odd = sorted(set(names) ^ set(wanted))
-        told = f"; one of them: {odd[0][:50]}" if odd else ""
-        return f"the kernel table has {len(names)} rows, and {len(wanted)} kernels ran{told}"
+        detail = f"; one of them: {odd[0][:50]}" if odd else ""
+        return f"the kernel table has {len(names)} rows, and {len(wanted)} kernels ran{detail}"
     for name, n_calls, total_us in rows:
         if n_calls != wanted[name][0] or not math.isclose(total_us, wanted[name][1], rel_tol=EXACT_TO):
-            told = f"{wanted[name][0]} calls and {wanted[name][1]:g} µs, and the row says {n_calls} and {total_us:g}"
-            return f"{name[:50]} has {told}"
+            detail = f"{wanted[name][0]} calls and {wanted[name][1]:g} µs, and the row says {n_calls} and {total_us:g}"
+            return f"{name[:50]} has {detail}"
     totals = [total_us for _, _, total_us in rows]
     return None if totals == sorted(totals, reverse=True) else "the rows are not in order: the longest total first"
 

@@ -36,7 +36,7 @@ def activated(tree: dict, kind: str = "none") -> Tensor:
 
 
 def kept(run: CaseRun[Dropped], out: Tensor) -> tuple[Tensor, Tensor]:
-    """(which elements were kept, which of them can be told), both boolean."""
+    """(which elements were kept, which of them are decided), both boolean."""
     values = activated(run.tree)
     added = out.double() - run.tree["y"].double()
     return added.abs() > values.abs() / 2, values.abs() > SMALL
@@ -59,9 +59,9 @@ def values_are_right(run: CaseRun) -> str | None:
         out = run.got[name]
         if out.shape != run.tree["x"].shape or out.dtype != run.tree["x"].dtype:
             return f"{name} should have the shape and dtype of x"
-        mask, told = kept(run, out)
-        expected = run.tree["y"].double() + mask * activated(run.tree) / (1 - run.case.p)
-        bad = ~torch.isclose(out.double(), expected, **CLOSE) & told
+        is_kept, is_decided = kept(run, out)
+        expected = run.tree["y"].double() + is_kept * activated(run.tree) / (1 - run.case.p)
+        bad = ~torch.isclose(out.double(), expected, **CLOSE) & is_decided
         if bad.any():
             at = [int(index) for index in bad.nonzero()[0]]
             return (
@@ -72,9 +72,9 @@ def values_are_right(run: CaseRun) -> str | None:
 
 @says("An element is kept with probability 1 - p: keep where the random number is at least p.")
 def share_is_right(run: CaseRun) -> str | None:
-    mask, told = kept(run, run.got["out"])
-    n, p = int(told.sum()), run.case.p
-    share = float(mask[told].double().mean())
+    is_kept, is_decided = kept(run, run.got["out"])
+    n, p = int(is_decided.sum()), run.case.p
+    share = float(is_kept[is_decided].double().mean())
     if abs(share - (1 - p)) <= SIGMAS * (p * (1 - p) / n) ** 0.5:
         return None
     return f"{share:.1%} of the elements are kept, where p = {p:g} should keep about {1 - p:.1%}"
@@ -86,14 +86,14 @@ def share_is_right(run: CaseRun) -> str | None:
 )
 def mask_does_not_repeat(run: CaseRun) -> str | None:
     """Elements at some distance are not kept or dropped together more often than chance has it."""
-    mask, told = (one.reshape(-1) for one in kept(run, run.got["out"]))
-    share = float(mask[told].double().mean())
+    is_kept, is_decided = (one.reshape(-1) for one in kept(run, run.got["out"]))
+    share = float(is_kept[is_decided].double().mean())
     by_chance = share**2 + (1 - share) ** 2
     for shift in sorted({run.case.n_cols, *range(1, 17), *(2**n for n in range(5, 12))}):
-        both = told[shift:] & told[:-shift]
+        both = is_decided[shift:] & is_decided[:-shift]
         if (n := int(both.sum())) < ENOUGH:
             continue
-        alike = float((mask[shift:] == mask[:-shift])[both].double().mean())
+        alike = float((is_kept[shift:] == is_kept[:-shift])[both].double().mean())
         if alike - by_chance > SIGMAS_ALIKE * (by_chance * (1 - by_chance) / n) ** 0.5:
             return (
                 f"of elements {shift} apart, {alike:.0%} are kept or dropped together; by chance it is {by_chance:.0%}"
@@ -103,19 +103,19 @@ def mask_does_not_repeat(run: CaseRun) -> str | None:
 
 @says("The mask does not follow the seed: hand the seed to the kernel, as the first argument of tl.rand.")
 def follows_the_seed(run: CaseRun) -> str | None:
-    first, told = kept(run, run.got["out"])
+    first, is_decided = kept(run, run.got["out"])
     second, _ = kept(run, run.got["other"])
-    alike = float((first == second)[told].double().mean())
+    alike = float((first == second)[is_decided].double().mean())
     return f"two seeds gave masks that agree in {alike:.1%} of the elements" if alike > MOST_ALIKE else None
 
 
 @says(None)
 def gradients_are_right(run: CaseRun) -> str | None:
-    """With the forward pass's own mask; where it cannot be told, the gradient of x may be either."""
+    """With the forward pass's own mask; where it is not decided, the gradient of x may be either."""
     case, tree, got = run.case, run.tree, run.got
-    mask, told = kept(run, got["out"])
+    is_kept, is_decided = kept(run, got["out"])
     slope = slopes(tree) / (1 - case.p)
-    bad = ~torch.isclose(got["dx"].double(), mask * dout_of(case, tree).double() * slope, **CLOSE) & told
+    bad = ~torch.isclose(got["dx"].double(), is_kept * dout_of(case, tree).double() * slope, **CLOSE) & is_decided
     if got["dx"].dtype != tree["x"].dtype or bad.any():
         return f"dx is wrong in {int(bad.sum()):,} elements"
     if not torch.allclose(got["dbias"].double(), got["dx"].double().sum(0), rtol=1e-3, atol=1e-4):
@@ -207,22 +207,24 @@ def other_mask(run: CaseRun[Dropped]) -> bool:
     full = dout_of(run.case, run.tree).double() * slopes(run.tree) / (1 - run.case.p)
     dx = run.got["dx"].double()
     fits = torch.isclose(dx, full, rtol=1e-3, atol=1e-5) | (dx.abs() < 1e-6)
-    mask, told = kept(run, run.got["out"])
-    return bool(fits.all() and ((dx.abs() > 1e-6) != mask)[told].double().mean() > 0.05)
+    is_kept, is_decided = kept(run, run.got["out"])
+    return bool(fits.all() and ((dx.abs() > 1e-6) != is_kept)[is_decided].double().mean() > 0.05)
 
 
 def dout_as_contiguous(run: CaseRun[Dropped]) -> bool:
-    mask, told = kept(run, run.got["out"])
+    is_kept, is_decided = kept(run, run.got["out"])
     if not run.case.dout_by_columns or not gradient_is_to_blame(run):
         return False
-    wrong = mask * dout_of(run.case, in_memory_order(run)).double() * slopes(run.tree) / (1 - run.case.p)
-    return torch.allclose(run.got["dx"].double()[told], wrong[told], **CLOSE)
+    wrong = is_kept * dout_of(run.case, in_memory_order(run)).double() * slopes(run.tree) / (1 - run.case.p)
+    return torch.allclose(run.got["dx"].double()[is_decided], wrong[is_decided], **CLOSE)
 
 
 def dx_unscaled(run: CaseRun[Dropped]) -> bool:
-    mask, told = kept(run, run.got["out"])
+    is_kept, is_decided = kept(run, run.got["out"])
     return gradient_is_to_blame(run) and torch.allclose(
-        run.got["dx"].double()[told], (mask * dout_of(run.case, run.tree).double() * slopes(run.tree))[told], **CLOSE
+        run.got["dx"].double()[is_decided],
+        (is_kept * dout_of(run.case, run.tree).double() * slopes(run.tree))[is_decided],
+        **CLOSE,
     )
 
 

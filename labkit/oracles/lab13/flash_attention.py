@@ -87,8 +87,8 @@ def attended(run: CaseRun[Attention], masked_scores: Tensor) -> Tensor:
 def flops_on_matrix_units(run: CaseRun[Attention]) -> int:
     """Of both products, over the keys that each query sees; float32's in full precision are made elsewhere."""
     case = run.case
-    n_seen = case.seq * (case.seq + 1) // 2
-    return 2 * 2 * case.n_heads * n_seen * case.d_head if case.dtype == "float16" else 0
+    n_pairs = case.seq * (case.seq + 1) // 2
+    return 2 * 2 * case.n_heads * n_pairs * case.d_head if case.dtype == "float16" else 0
 
 
 def near(run: CaseRun[Attention], wrong: Tensor, rows: slice = slice(None)) -> bool:

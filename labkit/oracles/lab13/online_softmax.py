@@ -46,8 +46,8 @@ def by_block(run: CaseRun[Blocks]) -> list[tuple[Tensor, Tensor]]:
     return [(block.amax(1), torch.nan_to_num((block - block.amax(1, True)).exp()).sum(1)) for block in blocks]
 
 
-def seen(tree: dict) -> Tensor:
-    """Rows without any minus infinity: the mistakes below are told by these."""
+def finite_rows(tree: dict) -> Tensor:
+    """Rows without any minus infinity: the mistakes below show in these."""
     return (tree["x"] > -torch.inf).all(1)
 
 
@@ -68,23 +68,23 @@ def running_sum(run: CaseRun[Blocks], factor: Callable[[Tensor], Tensor], of_blo
 def never_rescales(run: CaseRun[Blocks]) -> bool:
     """The old sum stays as it is; the block's exponentials are taken below the block's top, or below the new one."""
     wrong = [running_sum(run, torch.ones_like, of_block) for of_block in (torch.zeros_like, lambda gap: gap)]
-    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, seen(run.tree)) for one in wrong)
+    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
 
 
 def wrong_sign(run: CaseRun[Blocks]) -> bool:
     """Of the old sum's factor, or of both."""
     ways = (lambda gap: gap, lambda gap: -gap)
     wrong = [running_sum(run, lambda gap: torch.exp(-gap), of_block) for of_block in ways]
-    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, seen(run.tree)) for one in wrong)
+    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
 
 
 def own_sum_not_moved(run: CaseRun[Blocks]) -> bool:
     """The old sum is rescaled; the block's own stays below the block's top, also where that is the smaller one."""
-    return len(run.case.widths) > 1 and is_like(run.got["total"], running_sum(run, torch.exp), seen(run.tree))
+    return len(run.case.widths) > 1 and is_like(run.got["total"], running_sum(run, torch.exp), finite_rows(run.tree))
 
 
 def last_block_only(run: CaseRun[Blocks]) -> bool:
-    return len(run.case.widths) > 1 and is_like(run.got["top"], by_block(run)[-1][0], seen(run.tree))
+    return len(run.case.widths) > 1 and is_like(run.got["top"], by_block(run)[-1][0], finite_rows(run.tree))
 
 
 def starts_at_zero(run: CaseRun[Blocks]) -> bool:

@@ -186,7 +186,7 @@ ENV = Oracle(
         Hint(
             lambda run: (
                 run.case.exported
-                and (values(run.got)["master_addr"], values(run.got)["master_port"]) != _told(run.case)
+                and (values(run.got)["master_addr"], values(run.got)["master_port"]) != _rendezvous(run.case)
             ),
             "MASTER_ADDR and MASTER_PORT, each where somebody has set it, come before anything that could be worked "
             "out.",
@@ -249,7 +249,7 @@ ENV = Oracle(
 )
 
 
-def _told(case: Launched) -> tuple[str, int]:
+def _rendezvous(case: Launched) -> tuple[str, int]:
     return place(case)["master_addr"], place(case)["master_port"]
 
 

@@ -10,5 +10,5 @@ SUM = Hidden("98-sum", lambda rng: (Ranks(rng.randrange(3, 5), size=rng.randrang
 ROOM = Hidden(
     "98-room",
     lambda rng: (Ranks(rng.randrange(2, 4), size=rng.randrange(5000, 6000)),),
-    watched=lambda rng: (Ranks(3, size=16 * 2**20),),
+    memory_cases=lambda rng: (Ranks(3, size=16 * 2**20),),
 )
