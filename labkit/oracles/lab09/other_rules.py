@@ -147,14 +147,6 @@ class WorstFit(CachingAllocator):
         return max(self.fitting(wanted, stream), key=lambda block: block.nbytes, default=None)
 
 
-class CachesNothing(CachingAllocator):
-    """A segment goes back to the driver with its last block."""
-
-    def free(self, ticket: int) -> None:
-        super().free(ticket)
-        self.empty_cache()
-
-
 class KeepsEverything(CachingAllocator):
     def empty_cache(self) -> int:
         return 0

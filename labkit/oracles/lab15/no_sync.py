@@ -103,10 +103,6 @@ def first(got: dict) -> dict[str, Any]:
     return got["ranks"][0]
 
 
-def last_steps(case: MicroBatches) -> list[int]:
-    return [len(case.rows) * (step + 1) for step in range(case.n_steps)]
-
-
 NO_SYNC = Oracle(
     id="15-no-sync",
     expect=large_batch,
