@@ -243,7 +243,7 @@ def test_no_attack_gets_through(tier: str) -> None:
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_attack_on_kernels_or_ranks_gets_through(tier: str) -> None:
-    """Most of what they try is tried one by one in test_replay.py and test_routed_hostile.py, in less time."""
+    """Most of what they try is tried one by one in test_kernels_rerun.py and test_routed_hostile.py, in less time."""
     held(ON_KERNELS_AND_RANKS, tier)
 
 

@@ -1,4 +1,4 @@
-"""What a kernel's text may hold so that it may be replayed: Triton's language, and nothing that could leave it.
+"""What a kernel's text may hold so that it may be run again: Triton's language, and nothing that could leave it.
 
 In Triton's interpreter a kernel's body is Python, run by Python. So names, attributes and forms of syntax are allowed
 one by one, and whatever is not listed is refused. These are lists alone; `extract` reads the text.

@@ -46,7 +46,7 @@ def judge_rerun(
         # Any other name could be the student's own, and carry the hidden input.
         if lost := next(filter(_is_operation, found.lost), None):
             hint = f"The result rests on `{lost}`, computed by PyTorch: compute it in the kernel instead."
-        left_out = f"; not replayed: {', '.join(found.lost)}" if found.lost else ""
+        left_out = f"; not run again: {', '.join(found.lost)}" if found.lost else ""
         rows = (("problem", f"what it launched does not reproduce it{left_out}"), *values.rows)
         return changed(values, outcome="failed", headline=headline, rows=rows, hint=hint)
     verdict = judge(exercise, oracle, found.runs, expect, n_cases)

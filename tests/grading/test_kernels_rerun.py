@@ -94,7 +94,7 @@ def test_honest_kernels_pass(sandbox, name: str, cells: tuple[str, ...]) -> None
 
 
 @pytest.mark.slow
-def test_the_replay_is_a_part_of_what_grading_took(sandbox, monkeypatch) -> None:
+def test_the_rerun_is_a_part_of_what_grading_took(sandbox, monkeypatch) -> None:
     counted = count_cpu(sandbox, monkeypatch)
     result = graded(sandbox, code("a", IMPORTS), code("97-add", ADD), exercise("97-add"))
     assert result.exercises["97-add"].outcome == "passed" and len([seconds for seconds in counted if seconds]) == 3
