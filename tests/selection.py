@@ -34,7 +34,7 @@ PARTS = {
     "determinism": "the same grades on every tier and after every interruption",
     "kernels": "the compiler's and the interpreter's slow comparisons",
     "kills": "processes and machines that die at any moment",
-    "notebooks": "every solved notebook, twice",
+    "notebooks": "every notebook: solved, twice, and blank",
     "postgresql": "the gradebook on a PostgreSQL server",
     "ranks": "real ranks on gloo, again and again",
 }

@@ -28,6 +28,10 @@ MOST_CPU_S = 60
 HANG_S = 600
 MEMORY_USED = re.compile(r"[\d.,]+\s+of\s+[\d.,]+\s+[KM]iB\s+\(\w+\)")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(4 * HANG_S)]
+each_notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+each_in_its_lab = pytest.mark.parametrize(
+    "source", [pytest.param(path, id=path.stem, marks=pytest.mark.lab(path.stem[:2])) for path in SOURCES]
+)
 
 
 def run(notebook: NotebookNode, folder: Path) -> NotebookNode:
@@ -90,7 +94,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("notebooks") / "work"
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+@pytest.mark.full("notebooks")
+@each_in_its_lab
 def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None:
     notebook, cpu_s = first_run(source, folder)
     assert cpu_s < MOST_CPU_S
@@ -99,9 +104,7 @@ def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None
 
 
 @pytest.mark.full("notebooks")
-@pytest.mark.parametrize(
-    "source", [pytest.param(path, id=path.stem, marks=pytest.mark.lab(path.stem[:2])) for path in SOURCES]
-)
+@each_in_its_lab
 def test_a_solved_notebook_says_the_same_twice(source: Path, folder: Path) -> None:
     first, _ = first_run(source, folder)
     assert texts(first) == texts(run_by_nbval(build(source).solution, folder))
@@ -113,7 +116,8 @@ def children_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+@pytest.mark.full("notebooks")
+@each_in_its_lab
 def test_a_blank_notebook_stops_at_its_first_exercise_with_one_friendly_line(source: Path, tmp_path: Path) -> None:
     blank = build(source).student
     with pytest.raises(CellExecutionError):
@@ -125,7 +129,7 @@ def test_a_blank_notebook_stops_at_its_first_exercise_with_one_friendly_line(sou
     assert len(error.traceback) == 1 and "not answered yet" in error.traceback[0]
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+@each_notebook
 def test_the_committed_notebook_is_what_the_build_makes(source: Path) -> None:
     committed = REPO / "notebooks" / f"{source.stem}.ipynb"
     assert nbformat.read(committed, 4) == build(source).student
