@@ -20,7 +20,7 @@ from grading.verify.attacks import Attack
 from grading.verify.classroom import COMPANION, REPO, Classroom, ClassroomSubmission, open_classroom
 from grading.verify.probes import grades, leftovers, listeners, outputs, pages, trees
 
-LIMIT_S = 900.0
+LIMIT_S = 1500.0
 PAGE = "page"
 """The probe that has a feedback page made; for few attacks, because each takes a second."""
 
