@@ -194,6 +194,10 @@ class Oracle:
     diagnose:   from the specific hint to the general one; shown is the first that explains every failing case.
     fact:       run -> what is off about a wrong value that no hint explains, in the exercise's units, or None.
     axis:       what hidden cases have that the public ones do not, as told to whom only those fail.
+    call:       run -> how the answer was called, in the student's names and values ("scale(x, by=2)"); where it is
+                None, a case is shown by its fields.
+    places:     what a student calls a part of the result, by its path in the tree: {"gib": "number of GiB"} makes
+                "wrong number of GiB" of a wrong value there.
     show:       (run, index) -> the input behind the first wrong element, in words, or None.
     score:      [run] -> 0..1, asked only when nothing else is wrong; None means pass or fail.
     """
@@ -207,6 +211,8 @@ class Oracle:
     diagnose: tuple[Hint | Rivals, ...] = ()
     fact: Callable[[CaseRun], str | None] | None = None
     axis: str = "sizes, dtypes and special values that the public cases do not have"
+    call: Callable[[Observation], str] | None = None
+    places: Mapping[str, str] = field(default_factory=dict)
     show: Callable[[CaseRun, tuple[int, ...] | None], str | None] | None = None
     score: Callable[[Sequence[CaseRun]], float] | None = None
 

@@ -7,7 +7,7 @@ With a run the answers are run once more, isolated as when they were graded. Not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from grading.hidden import Secret, hidden_of
 from grading.isolation.sandbox import Sandbox
@@ -17,8 +17,9 @@ from grading.supervisor.kernels import without_compiled
 from grading.supervisor.ranks.schedule import run_all
 from grading.supervisor.transcript import Transcript
 from labkit import exercises
-from labkit.check.judge import describe, judge, mismatch_of, run_of
+from labkit.check.judge import judge, mismatch_of, run_of
 from labkit.check.verdict import Verdict
+from labkit.check.words import case_in_words
 from labkit.observe import known_settings
 from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, Exercise, Observation, Tree
@@ -56,9 +57,9 @@ def cases_of(job: Job, exercise_id: str) -> tuple[CaseSet, CaseSet]:
 
 def stored_failure(exercise: Exercise, verdict: Verdict, cases: CaseSet, is_hidden: bool) -> list[FailingCase]:
     """The failing case that a stored verdict names, with its inputs; nothing where it names none."""
-    named = dict(verdict.rows).get("case")
+    named, oracle = dict(verdict.rows).get("case"), oracle_of(exercise.id)
     for index, inputs in enumerate(cases.inputs):
-        if verdict.passed or named != describe(inputs.case):
+        if verdict.passed or named != case_in_words(oracle, Observation(inputs.case, inputs.tree)):
             continue
         expected = _expected(_as_judged(exercise, Observation(inputs.case, inputs.tree), is_hidden))
         return [FailingCase(index + 1, len(cases.inputs), named, verdict.rows, None, inputs.tree, expected)]
@@ -98,7 +99,7 @@ def failing_cases(exercise: Exercise, runs: Sequence[Observation], n_cases: int,
             FailingCase(
                 index + 1,
                 n_cases,
-                describe(run.case) if fields(run.case) else "",
+                case_in_words(oracle, run),
                 verdict.rows,
                 verdict.hint,
                 run.tree,

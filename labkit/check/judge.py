@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
+from labkit.check.words import case_in_words, what_is_wrong
 from labkit.compare import Mismatch, compare
-from labkit.spec import Budget, Case, CaseRun, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
+from labkit.spec import Budget, CaseRun, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
 from labkit.tree import plain
 from labkit.units import in_unit
 
@@ -121,11 +122,11 @@ def _hint(oracle: Oracle, failures: Sequence[_Failure]) -> str | None:
 
 def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
     if run.trouble:
-        return _from_trouble(run)
-    case_row = (("case", describe(run.case)),) if fields(run.case) else ()
+        return _from_trouble(oracle, run)
+    case_row = _case_row(oracle, run)
     mismatch = mismatch_of(oracle, run)
     if mismatch:
-        rows = case_row + _shown(oracle, run, mismatch) + _mismatch_rows(mismatch)
+        rows = case_row + _shown(oracle, run, mismatch) + _mismatch_rows(oracle, mismatch)
         return _Failure("failed", rows, hint_on_form(mismatch, run.got), run)
     for holds in oracle.judge:
         if problem := _problem(holds, run):
@@ -155,15 +156,20 @@ def _problem(holds: Callable[[Any], str | None], observed: Any) -> str | None:
         return f"the result does not have the form that was asked for ({type(error).__name__})"
 
 
-def _from_trouble(run: Observation) -> _Failure:
+def _case_row(oracle: Oracle, run: Observation) -> tuple[tuple[str, str], ...]:
+    text = case_in_words(oracle, run)
+    return (("case", text),) if text else ()
+
+
+def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
     trouble: Trouble = run.trouble
     if trouble.kind == "unanswered":
         return _Failure("unanswered", (), None)
     rows = (("problem", trouble.text),)
     if trouble.where:
         rows += (("at", trouble.where),)
-    if trouble.kind in ("raised", *_LIMITS) and fields(run.case):
-        rows = (("case", describe(run.case)), *rows)
+    if trouble.kind in ("raised", *_LIMITS):
+        rows = (*_case_row(oracle, run), *rows)
     hint = _GENERIC_HINTS.get(trouble.kind)
     if trouble.text.startswith("deadlock:"):
         together = " waits in " in trouble.text or " waits at a barrier " in trouble.text
@@ -182,31 +188,20 @@ def _headline(exercise: Exercise, failure: _Failure, n_passed: int, n_cases: int
     return f"{exercise.id}: {n_passed} of {n_cases} cases pass; this one does not."
 
 
-def _mismatch_rows(found: Mismatch) -> tuple[tuple[str, str], ...]:
-    where = _where(found)
+def _mismatch_rows(oracle: Oracle, found: Mismatch) -> tuple[tuple[str, str], ...]:
+    problem = what_is_wrong(oracle, found)
     if found.kind != "value":
-        name = {"keys": "names", "length": "length"}.get(found.kind, found.kind)
-        return (("problem", f"wrong {name}{where}"), ("expected", found.expected), ("got", found.got))
-    rows: tuple[tuple[str, str], ...] = ()
-    if found.index is not None:
-        many = f"{found.n_bad:,} of {found.n_total:,} values differ" if found.n_total > 1 else "the value differs"
-        finite = found.max_error is not None and 0 < found.max_error < math.inf
-        largest = f", the largest error is {found.max_error:.3g}" if finite else ""
-        rows = (("problem", f"wrong value{where}; {many}{largest}"),)
-    elif where:
-        rows = (("problem", f"wrong value{where}"),)
+        return (("problem", problem), ("expected", found.expected), ("got", found.got))
+    if found.n_total > 1:
+        problem += f"; {found.n_bad:,} of {found.n_total:,} values differ"
+        if found.max_error is not None and 0 < found.max_error < math.inf:
+            problem += f", the largest error is {found.max_error:.3g}"
+    rows: tuple[tuple[str, str], ...] = () if problem == "wrong value" else (("problem", problem),)
     dtype = f"  ({found.dtype})" if found.dtype else ""
     rows += (("expected", found.expected + dtype), ("got", found.got))
     atol, rtol = found.tolerance.atol, found.tolerance.rtol
     parts = [f"{atol:.3g}"] * bool(atol) + [f"{rtol:.3g} x |expected|"] * bool(rtol)
     return (*rows, ("tolerance", " + ".join(parts))) if parts else rows
-
-
-def _where(found: Mismatch) -> str:
-    place = found.path if found.path not in ("", "out") else ""
-    if found.index:
-        place += f"[{', '.join(map(str, found.index))}]"
-    return f" at {place}" if place else ""
 
 
 def _shown(oracle: Oracle, run: CaseRun, found: Mismatch) -> tuple[tuple[str, str], ...]:
@@ -258,11 +253,6 @@ def _share(measured: float, limit: float) -> float:
 
 def _limit(budget: Budget, run: CaseRun) -> float:
     return budget.limit(run) if callable(budget.limit) else budget.limit
-
-
-def describe(case: Case) -> str:
-    """A case in one line: "n_rows=3, n_cols=1023"."""
-    return ", ".join(f"{item.name}={getattr(case, item.name)!r}" for item in fields(case))
 
 
 def _points(exercise: Exercise) -> str:

@@ -18,7 +18,7 @@ def as_text(verdict: Verdict) -> str:
     spent = _spent(verdict) if verdict.score > 0 else ""
     lines = _wrap(f"{mark_of(verdict)} ", verdict.headline + spent, 2)
     for label, text in verdict.rows:
-        lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=2)
+        lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=3 if label == "case" else 2)
     hint = _wrap("  hint".ljust(_INDENT), verdict.hint, _INDENT, max_lines=6) if verdict.hint else []
     return "\n".join(lines[: MAX_LINES - len(hint)] + hint)
 

@@ -33,7 +33,7 @@ class Square(torch.autograd.Function):
         return 2 * x * grad
 """
     passes(exercise, oracle, source)
-    fails(exercise, oracle, source.replace("2 * x * grad", "x * grad"), "wrong value at grad[0]")
+    fails(exercise, oracle, source.replace("2 * x * grad", "x * grad"), "wrong grad at [0]")
     fails(exercise, oracle, source.replace("return 2 * x * grad", "raise NotImplementedError"), "not answered yet")
 
 
@@ -75,7 +75,7 @@ class SGD(torch.optim.Optimizer):
 """
     passes(exercise, oracle, source)
     # The first step is the same without momentum; the second is not.
-    fails(exercise, oracle, source.replace('group["momentum"]', "0.0"), "wrong value at weights.1[0]")
+    fails(exercise, oracle, source.replace('group["momentum"]', "0.0"), "wrong entry 1 of weights at [0]")
 
 
 def test_a_schedule_from_a_generator() -> None:
@@ -92,7 +92,14 @@ def test_a_schedule_from_a_generator() -> None:
     )
     right = "def schedule(n):\n    yield from (('F', i) for i in range(n))\n    yield from (('B', i) for i in range(n))"
     passes(exercise, oracle, right)
-    fails(exercise, oracle, right.replace("'B'", "'W'"), "wrong value at events.4.0", "expected  'B'", "got       'W'")
+    fails(
+        exercise,
+        oracle,
+        right.replace("'B'", "'W'"),
+        "wrong entry 0 of entry 4 of events",
+        "expected  'B'",
+        "got       'W'",
+    )
     endless = "def schedule(n):\n    while True:\n        yield ('F', 0)"
     fails(exercise, oracle, endless, "expected  8 items", "got       100 items", "The schedule never ends.")
 
@@ -116,7 +123,7 @@ def test_a_text() -> None:
     exercise = declare("script", Answer("script", kind="text", cell="91-script-cell"), drive)
     oracle = Oracle(exercise.id, expect=lambda run: {"total": 6, "n_lines": 1})
     passes(exercise, oracle, "script = 'total = 1 + 2 + 3'")
-    fails(exercise, oracle, "script = 'total = 5'", "wrong value at total")
+    fails(exercise, oracle, "script = 'total = 5'", "wrong total")
     fails(exercise, oracle, "script = 'total = '", "SyntaxError")
     fails(exercise, oracle, "script = ' '", "not answered yet")
     fails(exercise, oracle, "script = 'raise NotImplementedError(\"Write your answer here.\")'", "not answered yet")
@@ -166,8 +173,13 @@ def test_a_nested_tree_of_gradients() -> None:
     exercise = declare("loss", Answer("loss"), lambda ans, case, tree, stage: gradients(tree, ans.loss))
     oracle = Oracle(exercise.id, expect=lambda run: gradients(run.tree, lambda model, x: model(x).square().mean()))
     passes(exercise, oracle, "def loss(model, x):\n    return model(x).square().mean()")
-    fails(exercise, oracle, "def loss(model, x):\n    return model(x).mean()", "wrong value at layers.")
-    fails(exercise, oracle, "def loss(model, x):\n    return x.sum().requires_grad_()", "wrong type at layers.0.weight")
+    fails(exercise, oracle, "def loss(model, x):\n    return model(x).mean()", "of layers")
+    fails(
+        exercise,
+        oracle,
+        "def loss(model, x):\n    return x.sum().requires_grad_()",
+        "wrong type of weight of entry 0 of layers",
+    )
 
 
 def test_a_driver_with_a_folder_and_meters() -> None:

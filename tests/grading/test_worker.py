@@ -364,7 +364,7 @@ EXTRA = """
     ("source", "outcome", "problem"),
     [
         (RING, "passed", None),
-        (RING.replace("isend(parts", "isend(0 * parts"), "failed", "wrong value at ranks.0.out"),
+        (RING.replace("isend(parts", "isend(0 * parts"), "failed", "rank 0: wrong value"),
         (RING.replace("    return", EXTRA), "failed", "over budget: bytes sent"),
         ("def all_reduce(comm, x):\n    comm.recv(x, (comm.rank + 1) % 3)", "failed", "deadlock: rank 0 waits for a"),
         ("def all_reduce(comm, x):\n    if comm.rank: 1 / 0\n    comm.barrier()", "failed", "rank 1: ZeroDivision"),

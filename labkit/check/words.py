@@ -1,0 +1,59 @@
+"""What a student reads of a case and of a place in the result: their own names, not those of our trees.
+
+Nothing is judged here, and no line is broken: `labkit.check.text` does that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from labkit.compare import Mismatch
+from labkit.spec import Case, Observation, Oracle
+
+
+def describe(case: Case) -> str:
+    """A case in one line: "n_rows=3, n_cols=1023"."""
+    return ", ".join(f"{item.name}={getattr(case, item.name)!r}" for item in fields(case))
+
+
+def case_in_words(oracle: Oracle, run: Observation) -> str:
+    """How the answer was called, where the oracle knows; else the fields of the case. Empty for a case without any."""
+    if oracle.call is None:
+        return describe(run.case)
+    try:
+        return oracle.call(run)
+    except Exception:
+        # The call is made from the inputs as they were sent; a run that was cut short may lack them.
+        return describe(run.case)
+
+
+def what_is_wrong(oracle: Oracle, found: Mismatch) -> str:
+    """The first difference by its kind and place: "rank 3: wrong value at [0]", "wrong loss", "wrong type of w in out".
+
+    A place has the words of `Oracle.places`, or is spelled out.
+    """
+    rank, path = _rank_and_path(found.path)
+    kind = {"keys": "names"}.get(found.kind, found.kind)
+    words = oracle.places.get(path) or _spelled_out(path)
+    if found.kind != "value":
+        text = f"wrong {kind} of {words}" if words else f"wrong {kind}"
+    else:
+        text = f"wrong {words}" if words else "wrong value"
+    at = f" at [{', '.join(map(str, found.index))}]" if found.index else ""
+    return f"rank {rank}: {text}{at}" if rank else text + at
+
+
+def _rank_and_path(path: str) -> tuple[str, str]:
+    """ "ranks.3.out.0" is rank 3's "out.0"; any other path belongs to no rank."""
+    parts = path.split(".", 2)
+    if parts[0] == "ranks" and len(parts) > 1 and parts[1].isdigit():
+        return parts[1], parts[2] if len(parts) > 2 else ""
+    return "", path
+
+
+def _spelled_out(path: str) -> str:
+    """A dotted path from the inside out: "grads.0" is "entry 0 of grads". What is called `out` is the value itself."""
+    parts = [f"entry {part}" if part.isdigit() else part for part in path.split(".") if part]
+    if parts[:1] == ["out"]:
+        parts = ["the result", *parts[1:]] if parts[1:] else []
+    return " of ".join(reversed(parts))

@@ -1,0 +1,68 @@
+"""What a student reads of a case and of a place in the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from labkit.check.words import case_in_words, what_is_wrong
+from labkit.compare import compare
+from labkit.oracles.calls import as_call
+from labkit.spec import Case, Observation, Oracle
+
+
+@dataclass(frozen=True)
+class Rows(Case):
+    n_rows: int = 2
+
+
+RUN = Observation(Rows(), {"x": torch.ones(2, 3)})
+
+
+def test_a_case_is_shown_by_its_call():
+    oracle = Oracle("99-rows", call=lambda run: as_call("scale", run.tree["x"], by=run.case.n_rows))
+    assert case_in_words(oracle, RUN) == "scale(<float32 of shape (2, 3)>, by=2)"
+
+
+def test_a_case_without_a_call_is_shown_by_its_fields():
+    assert case_in_words(Oracle("99-rows"), RUN) == "n_rows=2"
+
+
+def test_a_call_that_lacks_its_inputs_falls_back_to_the_fields():
+    oracle = Oracle("99-rows", call=lambda run: as_call("scale", run.tree["x"]))
+    assert case_in_words(oracle, Observation(Rows(), None)) == "n_rows=2"
+
+
+def test_a_call_can_be_pasted():
+    text = as_call("extrapolate", {1: 325, 2: 532}, n_layers=5, attention="sdpa")
+    assert text == "extrapolate({1: 325, 2: 532}, n_layers=5, attention='sdpa')"
+    assert eval(text, {"extrapolate": lambda measured, n_layers, attention: measured[1]}) == 325
+
+
+def test_a_configuration_is_shown_by_its_fields():
+    assert as_call("count", SimpleNamespace(width=4)) == "count(Config(width=4))"
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "words"),
+    [
+        ({"out": 1.0}, {"out": 2.0}, "wrong value"),
+        ({"loss": 1.0}, {"loss": 2.0}, "wrong loss"),
+        ({"gib": 1.0}, {"gib": 2.0}, "wrong number of GiB"),
+        ({"out": [1.0, 2.0]}, {"out": [1.0, 3.0]}, "wrong entry 1 of the result"),
+        ({"out": {"a": 1.0}}, {"out": {"a": 2.0}}, "wrong a of the result"),
+        ({"out": torch.ones(3)}, {"out": torch.tensor([1.0, 1.0, 2.0])}, "wrong value at [2]"),
+        ({"out": torch.ones(3)}, {"out": torch.ones(2)}, "wrong shape"),
+        ({"w": torch.ones(3)}, {"w": torch.ones(3).double()}, "wrong dtype of w"),
+        ({"out": {"a": 1}}, {"out": {"b": 1}}, "wrong names"),
+        ({"ranks": [{"out": 1}, {"out": 1}]}, {"ranks": [{"out": 1}, {"out": 2}]}, "rank 1: wrong value"),
+        ({"ranks": [{"gib": 1.0}]}, {"ranks": [{"gib": 2.0}]}, "rank 0: wrong number of GiB"),
+        ({"ranks": [1, 2]}, {"ranks": [1]}, "wrong length of ranks"),
+    ],
+)
+def test_a_place_in_words(expected, got, words):
+    oracle = Oracle("99-rows", places={"gib": "number of GiB"})
+    assert what_is_wrong(oracle, compare(expected, got)) == words
