@@ -137,6 +137,16 @@ def test_what_a_worker_claims_is_cut_and_cleaned(ends) -> None:
     assert right.expect(job.CellEnded, soon()) == job.CellEnded(False, "e" * 400, "??", "v" * 100)
 
 
+def test_what_is_no_text_is_not_written_out(ends) -> None:
+    """A frame has room for 400,000 mentions of one tensor, each of which PyTorch takes a millisecond to write out."""
+    left, right = ends
+    mentions = [torch.ones(3)] * 2
+    left.send("cell", {"ok": True, "error": {"x": mentions}, "printed": mentions, "value": 3}, soon())
+    assert right.expect(job.CellEnded, soon()) == job.CellEnded(True, "<dict>", "<list>", "3")
+    left.send("observed", {"got": 1, "measured": {}, "trouble": {"kind": mentions, "text": X, "where": True}}, soon())
+    assert right.expect(job.Observed, soon()).trouble == Trouble("<list>", "<Tensor>", "True")
+
+
 def test_inputs_that_were_not_changed_do_not_go_back() -> None:
     unchanged = Observation(Case(), {"x": X}, got=1, back={"x": X.clone()})
     assert "back" not in job.Observed.of(unchanged).to_parts()

@@ -135,7 +135,7 @@ def _repeated(
         problem = f"its kernels did not finish within {limit_s:g} s when they were run again"
         return Rerun(tuple(done), "limit", problem, "Look for a loop in a kernel that hardly ends.", tuple(lost))
     except WireError as error:
-        problem = f"the process that ran its kernels again ended ({clean(error, 100)})"
+        problem = f"the process that ran its kernels again ended ({clean(str(error), 100)})"
         return Rerun(tuple(done), "limit", problem, "Look for a kernel that needs far too much memory.", tuple(lost))
     return Rerun(tuple(done), lost=tuple(lost))
 

@@ -42,8 +42,14 @@ def figures_from_tree(tree: Tree) -> dict[str, float]:
 
 
 def clean(text: object, limit: int) -> str:
-    """A text that can be stored: of bounded length, and without the halves of characters that no file can hold."""
-    return str(text)[:limit].encode("utf-8", "replace").decode()
+    """A text that can be stored: of bounded length, and without the halves of characters that no file can hold.
+
+    Only texts and numbers are shown. Of anything else it is the name of its type: written out, a list that refers to
+    one tensor a hundred thousand times takes minutes.
+    """
+    if not isinstance(text, str):
+        text = str(text) if isinstance(text, int | float) else f"<{type(text).__name__}>"
+    return text[:limit].encode("utf-8", "replace").decode()
 
 
 def clean_or_none(text: object, limit: int) -> str | None:

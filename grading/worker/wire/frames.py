@@ -102,7 +102,10 @@ class Channel:
             frame = json.loads(header)
             tensors = self._tensors(body) if body_bytes else self._mapped()
             parts = _decode(frame["parts"], tensors)
-            return str(frame["kind"]), parts if isinstance(parts, dict) else {}
+            kind = frame["kind"]
+            if not isinstance(kind, str):
+                raise TypeError("a kind that is no text")
+            return kind, parts if isinstance(parts, dict) else {}
         except (ValueError, KeyError, TypeError, IndexError, RecursionError, SafetensorError, RuntimeError) as error:
             raise WireError(f"a frame that does not decode: {type(error).__name__}") from error
 
@@ -188,5 +191,7 @@ def _decode(tree: Any, tensors: dict[str, torch.Tensor]) -> Tree:
         return [_decode(item, tensors) for item in value]
     if tag == "o":
         type_name, text = value
-        return Opaque(str(type_name)[:200], str(text)[:200])
+        if not isinstance(type_name, str) or not isinstance(text, str):
+            raise ValueError("an opaque value without its texts")
+        return Opaque(type_name[:200], text[:200])
     raise ValueError("an unknown tag")
