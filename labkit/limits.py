@@ -25,15 +25,18 @@ class OverLimit(BaseException):
 
 
 @contextmanager
-def time_limit(wall_s: float, cpu_s: float | None = None) -> Iterator[None]:
-    """Raise OverLimit inside the block once `wall_s` seconds have passed, or `cpu_s` of CPU time were used.
+def time_limit(wall_s: float | None, cpu_s: float | None = None) -> Iterator[None]:
+    """Raise OverLimit inside the block once `wall_s` seconds have passed, or `cpu_s` of CPU time were used; None is no
+    limit.
 
     The limits of a block around this one hold in it, too. Any other timer is put off until the block has ended.
     """
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    timers = [(_Raiser("wall", wall_s), signal.SIGALRM, signal.ITIMER_REAL, time.monotonic)]
+    timers = []
+    if wall_s is not None:
+        timers.append((_Raiser("wall", wall_s), signal.SIGALRM, signal.ITIMER_REAL, time.monotonic))
     if cpu_s is not None:
         timers.append((_Raiser("cpu", cpu_s), signal.SIGPROF, signal.ITIMER_PROF, time.process_time))
     found = []

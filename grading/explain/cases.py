@@ -14,12 +14,14 @@ from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import CaseSet, hidden_cases, public_cases
 from grading.supervisor.job import Job
 from grading.supervisor.kernels import without_compiled
+from grading.supervisor.own_time import verdict_limit
 from grading.supervisor.ranks.schedule import run_all
 from grading.supervisor.transcript import Transcript
 from labkit import exercises
 from labkit.check.judge import judge, mismatch_of, run_of
 from labkit.check.verdict import Verdict
 from labkit.check.words import case_in_words
+from labkit.limits import OverLimit
 from labkit.observe import known_settings
 from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, Exercise, Observation, Tree
@@ -85,11 +87,12 @@ def failing_cases(exercise: Exercise, runs: Sequence[Observation], n_cases: int,
     failing = []
     for index, run in enumerate(runs):
         try:
-            verdict = judge(exercise, oracle, [run], expect, n_cases=1)
-            as_judged = run_of(oracle, run, expect)
-            expected = None if run.trouble else _expected(as_judged)
-            found = None if run.trouble or expected is None else mismatch_of(oracle, as_judged)
-        except Exception as error:
+            with verdict_limit():
+                verdict = judge(exercise, oracle, [run], expect, n_cases=1)
+                as_judged = run_of(oracle, run, expect)
+                expected = None if run.trouble else _expected(as_judged)
+                found = None if run.trouble or expected is None else mismatch_of(oracle, as_judged)
+        except (Exception, OverLimit) as error:
             # As when it was graded: what came back may be of any kind.
             rows = (("problem", f"it could not be judged ({type(error).__name__})"),)
             verdict, expected, found = Verdict(exercise.id, "suspected", 0.0, "", rows), None, None

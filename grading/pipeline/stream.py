@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from grading.executors import open_executor
 from grading.submissions import Prepared
-from grading.supervisor.run import run
+from grading.supervisor.own_time import TookTooLong
+from grading.supervisor.run import run_in_pool
 
 ALONE = 2
 """How often what met trouble among others is tried by itself."""
@@ -64,7 +65,7 @@ def _run_until_trouble(stream: JobStream, executor: Executor, submissions: Itera
             if prepared is None:
                 break
             try:
-                flights[executor.submit(run, prepared.job, stream.isolation)] = prepared
+                flights[executor.submit(run_in_pool, prepared.job, stream.isolation)] = prepared
             except BrokenExecutor:
                 troubled.append(prepared)
                 is_broken = True
@@ -76,6 +77,8 @@ def _run_until_trouble(stream: JobStream, executor: Executor, submissions: Itera
             prepared, error = flights.pop(future), future.exception()
             if error is None:
                 stream.on_result(prepared, future.result())
+            elif isinstance(error, TookTooLong):
+                stream.on_result(prepared, error)
             else:
                 troubled.append(prepared)
                 is_broken |= isinstance(error, BrokenExecutor)
@@ -91,7 +94,7 @@ def _run_alone(stream: JobStream, troubled: list[Prepared]) -> None:
             while waiting and not is_broken and not stream.stopped():
                 prepared, left = waiting.pop()
                 try:
-                    future = executor.submit(run, prepared.job, stream.isolation)
+                    future = executor.submit(run_in_pool, prepared.job, stream.isolation)
                 except BrokenExecutor:
                     # It broke while it was idle: this one has not been tried.
                     waiting.append((prepared, left))
@@ -99,7 +102,7 @@ def _run_alone(stream: JobStream, troubled: list[Prepared]) -> None:
                 error, result = _awaited(stream, future)
                 if error is None:
                     stream.on_result(prepared, result)
-                elif left > 1:
+                elif left > 1 and not isinstance(error, TookTooLong):
                     waiting.append((prepared, left - 1))
                 else:
                     stream.on_result(prepared, error)

@@ -18,6 +18,7 @@ from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.isolation.tiers import tier_named
 from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor.job import Job
+from grading.supervisor.own_time import TookTooLong, process_limit, submission_limit
 from grading.supervisor.result import SubmissionResult
 
 TRIES = 2
@@ -32,7 +33,8 @@ def run(job: Job, isolation: str) -> dict:
     """The job's result, as `SubmissionResult.to_json` gives it. A fault of ours is tried again once.
 
     isolation is a tier, or "auto" for the first that works on this machine. Raises InfrastructureFault where there
-    is no result, also because this machine cannot isolate the job as asked.
+    is no result, also because this machine cannot isolate the job as asked, and TookTooLong where the supervisor itself
+    would work on it for too long.
     """
     try:
         tier = select_tier(isolation)
@@ -40,13 +42,24 @@ def run(job: Job, isolation: str) -> dict:
         raise InfrastructureFault(f"{socket.gethostname()}: {error}") from error
     for left in reversed(range(TRIES)):
         try:
-            return _graded(tier, job).to_json()
+            with submission_limit():
+                return _graded(tier, job).to_json()
+        except TookTooLong:
+            # It was stopped wherever it was, a job's process perhaps still running.
+            close_sandboxes()
+            raise
         except InfrastructureFault:
             # Whatever is wrong with it, a new one begins from nothing.
             close_sandboxes()
             if not left:
                 raise
     raise AssertionError("the last try returns or raises")
+
+
+def run_in_pool(job: Job, isolation: str) -> dict:
+    """As `run`, in a process that is there for jobs alone, and ends where nothing else would stop one."""
+    with process_limit():
+        return run(job, isolation)
 
 
 def close_sandboxes() -> None:

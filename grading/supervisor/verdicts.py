@@ -14,6 +14,7 @@ from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import UNMEASURED, CaseSet
 from grading.supervisor.job import Job
 from grading.supervisor.kernels import cells_before, is_compiled, judge_rerun, rerun, without_compiled
+from grading.supervisor.own_time import verdict_limit
 from grading.supervisor.result import CellResult, ExerciseResult
 from grading.supervisor.transcript import Transcript
 from grading.supervisor.witness import Reading, objection
@@ -22,8 +23,12 @@ from labkit.check.api import refusal
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
 from labkit.forbids import find_disguise, find_forbidden
+from labkit.limits import OverLimit
 from labkit.oracles import oracle_of
 from labkit.spec import STUB_MESSAGE, Exercise, MiB, Observation, Trouble
+
+MAX_ROW = 1000
+"""Characters of a row of a verdict."""
 
 
 def judge_public(
@@ -136,10 +141,20 @@ def _objections(
 def _guarded(exercise: Exercise, judged: Callable[[], Verdict]) -> Verdict:
     """A result that the judge itself stumbles over earns nothing and is a person's to look at."""
     try:
-        return judged()
+        with verdict_limit():
+            verdict = judged()
+        return replace(verdict, rows=tuple((label, _cut(text)) for label, text in verdict.rows))
+    except OverLimit as error:
+        problem = f"judging what came back took more than {error}"
     except Exception as error:
-        headline = f"{exercise.id}: this could not be judged, and a person will look at it."
-        return Verdict(exercise.id, "suspected", 0.0, headline, (("problem", type(error).__name__),))
+        problem = type(error).__name__
+    headline = f"{exercise.id}: this could not be judged, and a person will look at it."
+    return Verdict(exercise.id, "suspected", 0.0, headline, (("problem", problem),))
+
+
+def _cut(text: str) -> str:
+    """A row's text, of a length that pages can take: names of what came back may stand in it."""
+    return text if len(text) <= MAX_ROW else f"{text[:MAX_ROW]} ..."
 
 
 def _with_failed_cell(

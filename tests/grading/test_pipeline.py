@@ -34,6 +34,7 @@ from grading.pipeline.failure import ungraded_by
 from grading.pipeline.stream import JobStream, run_all
 from grading.results import read_result
 from grading.submissions import prepare
+from grading.supervisor.own_time import TookTooLong
 from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -53,7 +54,7 @@ class Recorder:
         self.n_opened = 0
         self.most_ahead = 0
         self.stop = False
-        monkeypatch.setattr(streams, "run", lambda job, _isolation: run(job))
+        monkeypatch.setattr(streams, "run_in_pool", lambda job, _isolation: run(job))
         monkeypatch.setattr(streams, "open_executor", self.open)
         monkeypatch.setattr(streams, "TICK_S", 0.01)
         self.stream = JobStream(workers, None, "none", self.tell, lambda: None, lambda: self.stop)
@@ -109,6 +110,24 @@ def test_what_met_trouble_is_tried_again_alone(monkeypatch) -> None:
     assert ungraded_by("a", failed[5]).outcome == "infrastructure"
     assert ungraded_by("a", failed[7]).outcome == "suspected"
     assert ungraded_by("a", LostUnderStudent("x")).outcome == "suspected"
+
+
+def test_what_took_the_supervisor_too_long_is_not_tried_again(monkeypatch) -> None:
+    tries = Counter()
+
+    def run(job: int) -> dict:
+        tries[job] += 1
+        if job == 3:
+            raise MemoryError if tries[job] == 1 else TookTooLong("too long")
+        if job == 5:
+            raise TookTooLong("too long")
+        return {"n": job}
+
+    seen = Recorder(monkeypatch, run)
+    run_all(seen.stream, seen.feed(20))
+    assert sorted(seen.told) == list(range(20))
+    assert (tries[3], tries[5]) == (2, 1)
+    assert {ungraded_by("a", seen.told[job]).outcome for job in (3, 5)} == {"suspected"}
 
 
 def test_an_executor_that_breaks_while_it_is_idle_costs_nobody_a_try(monkeypatch) -> None:
