@@ -13,6 +13,7 @@ del globals()["check"]
 
 _HOMES = {
     "CheckFailed": "check.api",
+    "Predictions": "predictions",
     "Timing": "meters",
     "bench": "meters",
     "check": "check.api",

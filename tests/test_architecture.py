@@ -43,6 +43,7 @@ ROOMS = (
     "oracles",
     "check",
     "figures",
+    "predictions",
     "env",
 )
 """Each may import those before it. `labkit/__init__.py` is above them all."""

@@ -1,7 +1,7 @@
 """Every reason to refuse a source, all at once, each with its file and line.
 
 The judging itself is in `lint_cells` (one cell), `lint_exercises` (cells against declarations) and `lint_stubs`
-(what students are left with).
+(what students are left with) and `lint_predictions`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from grading.build.lint_cells import cell_problems
 from grading.build.lint_exercises import exercise_problems
+from grading.build.lint_predictions import prediction_problems
 from grading.build.lint_stubs import stub_problems
 from grading.build.source import BadSource, Problem, Source, read
 from labkit.exercises import of_lab
@@ -31,4 +32,5 @@ def problems_of(source: Source, exercises: Mapping[str, Exercise]) -> list[Probl
     found = [
         problem for rules in (cell_problems, exercise_problems, stub_problems) for problem in rules(source, exercises)
     ]
+    found += prediction_problems(source)
     return sorted(dict.fromkeys(found), key=lambda problem: problem.line)

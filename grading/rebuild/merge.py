@@ -55,7 +55,7 @@ def merge(template: Template, submission: Submission) -> Merged:
         slot = known.get(cell.id)
         if slot is None:
             added[last_known].append(cell)
-        elif slot.kind in ("answer", "manual"):
+        elif slot.kind in ("answer", "manual", "prediction"):
             if cell.id in answers:
                 notes.append(f"cell {cell.id} is there twice: the first counts as the answer, the other runs after it")
                 added[last_known].append(cell)
@@ -140,19 +140,26 @@ def steps_of(merged: Merged) -> list[Step]:
 
 
 def _idle(merged: Merged) -> set[str]:
-    """The template's own figures and demonstrations, less those whose names another cell looks up."""
+    """The template's own figures and demonstrations, less those whose names another cell looks up.
+
+    A prediction as it was released is one of them; what a student wrote in its place runs like any cell of theirs.
+    """
     figures, demos, others = set(), [], []
     for cell in merged.cells:
         slot = cell.template
         if slot is not None and slot.is_figure:
             figures.add(cell.id)
-        elif slot is not None and slot.kind == "code":
+        elif slot is not None and (slot.kind == "code" or _is_left_as_released(cell, slot)):
             demos.append((cell.id, cell.source))
         elif slot is not None and slot.kind == "test":
             others.append(slot.full_source)
         elif cell.cell_type == "code" and not (slot is not None and slot.kind == "check"):
             others.append(cell.source)
     return figures | {cell_id for cell_id, _ in demos} - needed(demos, others)
+
+
+def _is_left_as_released(cell: MergedCell, slot: TemplateCell) -> bool:
+    return slot.kind == "prediction" and cell.source.strip() == slot.source.strip()
 
 
 def program_of(merged: Merged) -> list[str]:

@@ -22,14 +22,15 @@ from labkit import exercises
 CHECK_SUFFIX = "-check"
 FIGURE_TAG = "figure"
 
-CellKind = Literal["answer", "manual", "check", "test", "locked", "code", "text"]
+CellKind = Literal["answer", "manual", "check", "test", "locked", "prediction", "code", "text"]
 
 
 @dataclass(frozen=True)
 class TemplateCell:
     """source is what students were given, full_source has the hidden tests as well.
 
-    kind: "answer" and "manual" are the student's to fill, "check" is an exercise, "test" a plain nbgrader test.
+    kind: "answer" and "manual" are the student's to fill, "check" is an exercise, "test" a plain nbgrader test. A
+    "prediction" is the student's too, and worth nothing: an unlocked code cell that has an id.
 
         TemplateCell("02-decode-check", "check", "code", source='check("02-decode", decode)', full_source=…,
                      exercise="02-decode", points=2.0)
@@ -81,8 +82,10 @@ def _cell(shown: NotebookNode, whole: NotebookNode) -> TemplateCell:
         kind = "check" if exercise else "test"
     elif shown.cell_type != "code":
         kind = "text"
+    elif meta.get("locked"):
+        kind = "locked"
     else:
-        kind = "locked" if meta.get("locked") else "code"
+        kind = "prediction" if meta.get("grade_id") else "code"
     return TemplateCell(
         id=meta.get("grade_id") or shown.id,
         kind=kind,

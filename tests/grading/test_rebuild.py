@@ -261,6 +261,41 @@ def test_a_demonstration_runs_only_where_its_names_are_looked_up(hand_in) -> Non
     assert "00-c007" in run_order(hand_in(cannot_be_read))
 
 
+def with_a_prediction(notebook):
+    """The notebook with a cell before its exercise that takes a prediction."""
+    metadata = {"grade_id": "00-predict-size", "schema_version": 3} | dict.fromkeys(
+        ("grade", "solution", "locked", "task"), False
+    )
+    asked = new_code_cell("guesses.take('size', None)", id="00-predict-size", metadata={"nbgrader": metadata})
+    notebook.cells.insert(1, asked)
+    return notebook
+
+
+def test_a_prediction_is_the_students_own_and_runs_only_where_they_wrote_something(tmp_path) -> None:
+    path = tmp_path / f"{LAB}.ipynb"
+    nbformat.write(with_a_prediction(solved()), path)
+    template = read_template(path)
+    assert template.cells[1].kind == "prediction" and template.cells[1].points == 0
+    for written, runs in ((None, False), ("guesses.take('size', 12)", True), ("guesses.take(", True)):
+        notebook = student_version(with_a_prediction(solved()))
+        if written is not None:
+            cell_of(notebook, "00-predict-size").source = written
+        (tmp_path / "submitted.ipynb").write_text(json.dumps(notebook))
+        merged = merge(template, read_submission(tmp_path / "submitted.ipynb"))
+        assert ("00-predict-size" in run_order(merged)) == runs and merged.notes == ()
+        assert cell_of(rebuilt_notebook(template, merged), "00-predict-size").source == (
+            written or "guesses.take('size', None)"
+        )
+
+
+def test_a_prediction_that_was_deleted_is_not_spoken_of(tmp_path) -> None:
+    path = tmp_path / f"{LAB}.ipynb"
+    nbformat.write(with_a_prediction(solved()), path)
+    (tmp_path / "submitted.ipynb").write_text(json.dumps(student_version(solved())))
+    merged = merge(read_template(path), read_submission(tmp_path / "submitted.ipynb"))
+    assert merged.notes == () and run_order(merged) == ORDER
+
+
 @pytest.mark.parametrize(
     ("others", "wanted"),
     [

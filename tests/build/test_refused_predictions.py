@@ -1,0 +1,80 @@
+"""Predictions that cannot work are refused: taken where an update loses them, given away, or never settled."""
+
+import pytest
+
+from grading.build import build
+from tests.build import lesson
+from tests.build.lesson import EXERCISES, meta
+from tests.build.refused import assert_refused
+
+TAKE = 'guesses.take("size", None, unit="bytes")'
+END = 'guesses.settle("size", 3)\nguesses.score()'
+
+
+def asked(body: str = TAKE, grade_id: str = "07-predict-size", **flags) -> str:
+    """The small lab's setup cell with the object, and the cell that takes a prediction after it."""
+    setup = lesson.cell("from labkit import Predictions, check\n\nguesses = Predictions('07')", **meta("07-setup"))
+    return setup.replace('"locked": false', '"locked": true') + "\n" + lesson.cell(body, **meta(grade_id, **flags))
+
+
+def test_a_prediction_that_is_taken_settled_and_shown_is_built(tmp_path) -> None:
+    path = lesson.write(tmp_path, lesson.source(setup=asked(), figure=lesson.cell(END)))
+    cell = next(cell for cell in build(path, EXERCISES).student.cells if cell.id == "07-predict-size")
+    assert cell.source == TAKE, "students get it as it stands"
+    assert cell.metadata.get("editable", True) and cell.metadata.nbgrader.locked is False
+
+
+CASES = {
+    "given away": (
+        {"setup": asked('guesses.take("size", 12)'), "figure": lesson.cell(END)},
+        'take("size", 12)',
+        'the prediction "size" must be None: it is the student\'s',
+    ),
+    "never settled": (
+        {"setup": asked(), "figure": lesson.cell("guesses.score()")},
+        'take("size"',
+        'the prediction "size" is never settled',
+    ),
+    "settled without having been asked": (
+        {"figure": lesson.cell('guesses.settle("size", 3)')},
+        'settle("size"',
+        'nothing takes the prediction "size"',
+    ),
+    "marked without having been asked": (
+        {"figure": lesson.cell('guesses.mark(figure, "size")')},
+        'mark(figure, "size"',
+        'nothing takes the prediction "size"',
+    ),
+    "settled in the same cell": (
+        {"setup": asked(f"{TAKE}\n{END}")},
+        'settle("size"',
+        '"size" is settled before it is predicted',
+    ),
+    "asked twice": (
+        {"setup": asked(f"{TAKE}\n{TAKE}"), "figure": lesson.cell(END)},
+        'take("size" (2)',
+        'the prediction "size" is asked for a second time',
+    ),
+    "never shown together": (
+        {"setup": asked(), "figure": lesson.cell('guesses.settle("size", 3)')},
+        "07-predict-size",
+        "the predictions are never shown together: end the lab with guesses.score()",
+    ),
+    "a locked cell": (
+        {"setup": asked(locked=True), "figure": lesson.cell(END)},
+        "07-predict-size",
+        "a cell that takes a prediction must say locked: false",
+    ),
+    "an id that does not say what it is": (
+        {"setup": asked(grade_id="07-size"), "figure": lesson.cell(END)},
+        "07-size",
+        "a cell that takes a prediction needs an id that begins with 07-predict-",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused(case, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    changes, where, reason = CASES[case]
+    assert_refused(tmp_path, changes, where, reason)
