@@ -25,6 +25,7 @@ class Prediction:
     """One thing to predict: a number with a unit, or one of the choices in `among`.
 
     guess and measured: None as long as the student has not written one, or the notebook has not measured.
+    exact: whether a number is right or wrong, like a choice, so that no factor is spoken of.
 
         Prediction("peak", guess=12.0, measured=18.4, unit="GB")
     """
@@ -34,10 +35,13 @@ class Prediction:
     measured: float | str | None = None
     unit: str = ""
     among: tuple[str, ...] = ()
+    exact: bool = False
 
     @property
     def factor(self) -> float | None:
-        """guess / measured; None where one is missing, or the two have no ratio (zero, or signs that differ)."""
+        """guess / measured; None where one is missing, or no ratio is meant (zero, signs that differ, `exact`)."""
+        if self.exact:
+            return None
         if isinstance(self.guess, float) and isinstance(self.measured, float) and self.guess * self.measured > 0:
             return self.guess / self.measured
         return None
@@ -54,21 +58,23 @@ class Prediction:
         """How far off the guess is, as a sentence; empty where there is nothing to compare."""
         if self.guess is None or self.measured is None:
             return ""
-        if isinstance(self.guess, str) or isinstance(self.measured, str) or self.guess == self.measured:
-            return "Right." if self.guess == self.measured else "Not this time."
+        if self.guess == self.measured:
+            return "Right."
+        if self.exact or isinstance(self.guess, str) or isinstance(self.measured, str):
+            return "Not this time."
         if self.factor is None:
             return f"Off by {self.with_unit(abs(self.guess - self.measured))}."
         apart = max(self.factor, 1 / self.factor)
         if apart < NAMED_FROM:
             return "As good as right."
-        return f"Too {'high' if self.factor > 1 else 'low'} by a factor of {apart:.2g}."
+        return f"Too {'high' if self.factor > 1 else 'low'} by a factor of {float(f'{apart:.2g}'):,.10g}."
 
     def with_unit(self, value: float | str) -> str:
         """ "12.5 GB", "1,200 patterns", "deadlock" """
         if isinstance(value, str):
             return value
         whole = value.is_integer() or abs(value) >= 1e4
-        return f"{f'{value:,.0f}' if whole else f'{value:.4g}'} {self.unit}".strip()
+        return f"{f'{value:,.0f}' if whole else f'{value:.{7 if self.exact else 4}g}'} {self.unit}".strip()
 
 
 class Predictions:
@@ -82,13 +88,13 @@ class Predictions:
         """What the student predicted; None without a prediction."""
         return self._of(name).guess
 
-    def take(self, name: str, guess: object, unit: str = "", among: Sequence[str] = ()) -> None:
+    def take(self, name: str, guess: object, unit: str = "", among: Sequence[str] = (), exact: bool = False) -> None:
         """Remember what the student expects, in place of an earlier guess: `guesses.take("peak", None, unit="GB")`.
 
         guess: None as long as there is none; a number of `unit`, or one of the texts in `among`. For anything else
-        a line is printed that says what to write.
+        a line is printed that says what to write. exact: whether a number is right or wrong, with nothing between.
         """
-        asked = replace(self._of(name), unit=unit, among=tuple(among))
+        asked = replace(self._of(name), unit=unit, among=tuple(among), exact=exact)
         understood, complaint = _read(guess, asked.among)
         self._all[name] = replace(asked, guess=understood)
         if complaint:

@@ -13,8 +13,10 @@
 import torch
 
 import labkit.figures
-from labkit import CheckFailed, check, progress
+from labkit import CheckFailed, Predictions, check, progress
 from labkit.env import environment, memory_bytes
+
+guesses = Predictions("00")
 
 # %% [markdown]
 # ## What one parameter costs
@@ -22,9 +24,16 @@ from labkit.env import environment, memory_bytes
 # In the file a parameter takes 2 bytes (bfloat16). Training usually keeps it in float32, which is 4 bytes, and the
 # optimizer AdamW needs more than the parameter itself.
 #
-# **Predict before you run the next cell:** after one training step, how many bytes per parameter are kept in memory?
-# How large a model could this machine train at most? Write your predictions down before you look, in a cell of your
-# own or on paper: here and in every lab they are for you alone, and nobody marks them.
+# **Predict:** after one training step, how many bytes per parameter are kept in memory? And how large a model could
+# this machine train at most?
+#
+# Write a number in place of each `None` and run the cell. Every lab asks for predictions like these, because a figure
+# that surprises you is one that you remember. They are for you alone: nobody grades or even collects them, a wrong one
+# costs nothing, and the lab also runs if you leave all of them at `None`.
+
+# %% nbgrader={"grade": false, "grade_id": "00-predict-bytes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bytes per parameter", None, unit="bytes")
+guesses.take("largest model here", None, unit="billion parameters")
 
 # %%
 layer = torch.nn.Linear(1000, 1000)
@@ -46,9 +55,21 @@ print(
 )
 print(f"so it can train at most:    {largest_model / 1e9:.1f} billion parameters")
 
+guesses.settle("bytes per parameter", bytes_per_parameter)
+guesses.settle("largest model here", largest_model / 1e9)
+
 # %% [markdown]
-# Four bytes are the weight, four its gradient, and eight the two running averages that AdamW keeps for it. And this is
-# before the activations, which for long texts and large batches take more than all of that.
+# The last lines put your predictions beside the measurement. A factor of 2 is a good first guess; what you missed by a
+# factor of 10 is worth a second look. Why it came out as it did stands folded under the measurement, here and in every
+# lab:
+#
+# <details><summary>Check your prediction</summary>
+#
+# Four bytes are the weight, four its gradient, and eight the two running averages that AdamW keeps for it: 16 in all.
+# The machine's memory divided by 16 bytes is the largest model. And this is before the activations, which for long texts
+# and large batches take more than all of that.
+#
+# </details>
 #
 # This course is about such figures: where the bytes and the milliseconds of training go, how to predict them with a
 # pencil, and how to do with fewer. You write the methods yourself, from the bits of a float and a loss scaler to
@@ -73,7 +94,10 @@ environment()
 # Here is one on somebody else's answer. The task, which will be yours in a moment, is the *root-mean-square*: the
 # square root of the mean of the squares. This author thought that the mean of the absolute values comes to the same.
 #
-# **Predict:** will the result be too large, too small, or right?
+# **Predict:** will the result be too large, too small, or right? Here you write one of the choices, in quotes.
+
+# %% nbgrader={"grade": false, "grade_id": "00-predict-first-try", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("first try", None, among=("too large", "too small", "right"))
 
 
 # %%
@@ -85,6 +109,7 @@ try:
     check("00-warm-up", first_try)
 except CheckFailed:
     print("A failed check stops the notebook. Here it was caught, so that you can go on.")
+guesses.settle("first try", "too small")
 
 # %% [markdown]
 # Read it from the top:
@@ -95,6 +120,13 @@ except CheckFailed:
 # - **expected** and **got** are the two values at that place, with the dtype.
 # - **tolerance** is how far they may be apart. Where there is none, the two must be equal.
 # - **Hint** is the mistake that would explain your value, if the check recognizes one.
+#
+# <details><summary>Check your prediction</summary>
+#
+# Too small. The mean of the absolute values is never larger than the root-mean-square, because squaring gives the
+# larger values more weight. The two are equal only where all values have the same magnitude.
+#
+# </details>
 #
 # If your code raises an error instead, you read the error and your own line. An endless loop is stopped after 10
 # seconds. And an answer that is still blank is no failure, as the next cell shows.
@@ -131,15 +163,26 @@ except CheckFailed:
 # decides when gradients are clipped. So it is computed on every step, in whatever precision the activations have. In
 # float16 that is less harmless than it looks: its largest number is 65504, and its smallest above zero about 6e-8.
 #
-# **Predict** both results before you run the cell. What would their square roots be?
+# **Predict:** what are the squares of 300 and of 0.0001 in float16?
+
+# %% nbgrader={"grade": false, "grade_id": "00-predict-squares", "locked": false, "schema_version": 3, "solution": false, "task": false}
+squares = ("right", "zero", "infinity")
+guesses.take("300 squared", None, among=squares)
+guesses.take("0.0001 squared", None, among=squares)
 
 # %%
 print(torch.tensor(300.0, dtype=torch.float16).square())
 print(torch.tensor(0.0001, dtype=torch.float16).square())
+guesses.settle("300 squared", "infinity")
+guesses.settle("0.0001 squared", "zero")
 
 # %% [markdown]
-# Neither 300 nor 0.0001 is an unusual activation, and float16 holds both without trouble. It is the square on the way
-# that does not fit: the result is destroyed by a step that nobody sees.
+# <details><summary>Check your prediction</summary>
+#
+# Neither 300 nor 0.0001 is an unusual activation, and float16 holds both. But 90000 is beyond its largest number, and
+# 1e-8 is below its smallest. So the intermediate square destroys a result that would have fit.
+#
+# </details>
 #
 # [[exercise 00-warm-up]]
 #
@@ -246,6 +289,12 @@ print(
     f"rms in float16 is finite up to values of    {largest_size(lambda x, dim: x.square().mean(dim).sqrt()):.0f}"
 )
 print(f"the same with your function                 {largest_size(rms):.0f}")
+
+# %% [markdown]
+# And your predictions. A dot in the green band is within a factor of 2 of what was measured.
+
+# %%
+guesses.score()
 
 # %%
 progress("00", globals())

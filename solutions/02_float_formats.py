@@ -22,8 +22,10 @@ from jaxtyping import BFloat16, Float, Float16, Float32, Float64, Int8, Int64
 from torch import Tensor
 
 import labkit.figures
-from labkit import check, progress
+from labkit import Predictions, check, progress
 from labkit.formats import BF16, FORMATS, FP8_E4M3FN, FP8_E5M2, FP16, FP32, TF32, FloatFormat
+
+guesses = Predictions("02")
 
 
 # %%
@@ -75,9 +77,12 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 # NaN, one for each sign.
 
 # %% [markdown]
-# **Predict:** e4m3fn has 256 patterns. How many of them lie strictly between −1 and 1: about a tenth, a quarter, or
-# half?
-#
+# **Predict:** e4m3fn has 256 patterns. How many of them lie strictly between −1 and 1?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-inside", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("patterns between -1 and 1", None, unit="patterns")
+
+# %% [markdown]
 # [[exercise 02-decode]]
 #
 # Write `decode(bits, fmt)`, the values of bit patterns. `bits` is an int64 tensor of any shape with numbers from 0 to
@@ -138,13 +143,18 @@ check("02-decode", decode)
 
 # %%
 everything = decode(torch.arange(256), FP8_E4M3FN)
-print(
-    f"e4m3fn: {(everything.abs() < 1).sum()} of 256 patterns lie between -1 and 1, {everything.isnan().sum()} are NaN"
-)
+inside = (everything.abs() < 1).sum()
+print(f"e4m3fn: {inside} of 256 patterns lie between -1 and 1, {everything.isnan().sum()} are NaN")
+guesses.settle("patterns between -1 and 1", inside)
 
 # %% [markdown]
-# Nearly half: every power of two, however small, gets the same number of patterns. The figure decodes all of them with
-# your function.
+# <details><summary>Check your prediction</summary>
+#
+# Nearly half of the patterns lie there, because every power of two, however small, gets the same number of patterns.
+#
+# </details>
+#
+# The figure decodes all of them with your function.
 
 # %% tags=["figure"]
 labkit.figures.number_line(decode)
@@ -183,8 +193,16 @@ print(
 # becomes 448 in e4m3fn. NaN stays NaN.
 
 # %% [markdown]
-# **Predict:** what do 2049, 2051 and 4097 become in fp16? What does 1.01 become in bf16, and 17 in e4m3fn?
-#
+# **Predict:** which value of the format does each of these numbers become?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-rounding", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("2049 in fp16", None, exact=True)
+guesses.take("2051 in fp16", None, exact=True)
+guesses.take("4097 in fp16", None, exact=True)
+guesses.take("1.01 in bf16", None, exact=True)
+guesses.take("17 in e4m3fn", None, exact=True)
+
+# %% [markdown]
 # [[exercise 02-encode]]
 #
 # Write `encode(x, fmt)`, the bit patterns of the nearest values. `x` is a float32 tensor of any shape, with zeros of
@@ -249,13 +267,18 @@ check("02-encode", encode)
 for value, fmt in ((2049, FP16), (2051, FP16), (4097, FP16), (1.01, BF16), (17, FP8_E4M3FN)):
     nearest = decode(encode(torch.tensor([float(value)]), fmt), fmt).item()
     print(f"{value:>6} in {fmt.name:7} becomes {nearest:g}")
+    guesses.settle(f"{value} in {fmt.name}", nearest)
 
 
 # %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
 # 2049 lies half-way between 2048 and 2050, and 2051 half-way between 2050 and 2052: one goes down, the other up.
 # Around 4096 the gap in fp16 is already 4. The gap of bf16 above 1 is $2^{-7}$ = 0.0078, so that 1.01 has the neighbours
 # 1.0078 and 1.0156, and the first is nearer. And 17 in e4m3fn, where the gap above 16 is 2, is a tie between 16 and 18:
 # 16 has the even mantissa.
+#
+# </details>
 #
 # Now the same number in every format, encoded and decoded by you. Change it and run the cell again: at 1e6, fp16 and
 # e5m2 have only infinity left, and e4m3fn its 448.
@@ -294,7 +317,12 @@ print(
 # - **smallest subnormal**: less than half of it is rounded to zero. In fp16 this happens to small gradients.
 #
 # **Predict:** count 1, 2, 3, … in fp16, always adding 1. At which number does counting stop? And in bf16?
-#
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-counting", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("counting in fp16 stops", None, exact=True)
+guesses.take("counting in bf16 stops", None, exact=True)
+
+# %% [markdown]
 # [[exercise 02-format-table]]
 #
 # Write `format_limits(fmt)`. It returns a dict of Python floats with the keys `"eps"`, `"max"`, `"smallest_normal"`
@@ -367,12 +395,18 @@ for fmt in FORMATS:
     print(
         f"{fmt.name:8} {eps:10.3g} {largest:10.5g} {normal:16.3g} {subnormal:19.3g} {2 / eps:10.0f}"
     )
-for fmt in (FP16, BF16, FP8_E4M3FN):
-    print(f"counting by ones in {fmt.name} stops at {count_until_stuck(fmt):g}")
+for fmt in (FP16, BF16):
+    guesses.settle(f"counting in {fmt.name} stops", count_until_stuck(fmt))
 
 
 # %% [markdown]
-# Counting stops at 2 / eps: from there on the gap is 2, and adding 1 lands on a tie that goes back to the even number.
+# <details><summary>Check your prediction</summary>
+#
+# Counting stops at 2 / eps, the last column. From there on the gap is 2, and adding 1 lands on a tie that goes back to
+# the even number.
+#
+# </details>
+#
 # This is also what happened to the 6. Between 4 and 8 the gap in bf16 is 4 · eps = 1/32, and 0.01 is less than half of
 # it. A bf16 weight of 1.0 does not notice an update of 0.001, however often it comes.
 #
@@ -400,9 +434,13 @@ for fmt in (FP16, BF16, FP8_E4M3FN):
 
 # %% [markdown]
 # **Predict:** 31 channels of a matrix have ordinary weights, and one is 50 times larger. With one scale for the
-# tensor, what is the relative error of an ordinary channel, the norm of its errors divided by the norm of its weights:
-# 0.4 %, 3 %, or 30 %?
-#
+# tensor, what is the relative error of an ordinary channel, that is, the norm of its errors divided by the norm of its
+# weights?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-outlier", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("error of an ordinary channel", None, among=("0.4 %", "3 %", "30 %"))
+
+# %% [markdown]
 # [[exercise 02-int8-quantize]]
 #
 # Write `quantize_int8(x, symmetric, channel_dim)`, which returns `(q, scale, zero_point)`, and `dequantize_int8`,
@@ -484,10 +522,19 @@ check("02-int8-quantize", quantize_int8, dequantize_int8)
 # %% tags=["figure"]
 labkit.figures.quantization_error(quantize_int8, dequantize_int8)
 
+# %%
+guesses.settle("error of an ordinary channel", "30 %")
+
 # %% [markdown]
-# The red squares are the answer: the step is as wide as the outlier demands, and the ordinary weights have just a
-# handful of codes left. With a scale per channel the outlier costs nobody but itself, and 31 more scales are 124
-# bytes. Trained language models do have such channels, in their activations above all.
+# <details><summary>Check your prediction</summary>
+#
+# The red squares are the answer, about 30 %. The step is as wide as the outlier demands, so the ordinary weights share
+# a handful of codes.
+#
+# </details>
+#
+# With a scale per channel the outlier costs only its own channel, and 31 more scales are 124 bytes. Trained language
+# models do have such channels, in their activations above all.
 #
 # **In practice** weights are quantized per channel, or in blocks of 32 to 128 values, each with a scale of its own
 # (`torchao`, `bitsandbytes`); lab 06 does it to the states of an optimizer. PyTorch can round a tensor to your grid
@@ -527,7 +574,13 @@ for name, back in (("yours", yours), ("PyTorch", by_torch)):
 # operations find it. With $t$ the rounded sum of $s$ and $v$, and $\lvert s \rvert \ge \lvert v \rvert$, the loss is
 # $(s - t) + v$, exactly, *in this order of operations*.
 #
-# **Predict:** what does each of the four make of 1000 × 0.01 when every number is a bfloat16? Write down four numbers.
+# **Predict:** what does each of the four make of 1000 × 0.01 when every number is a bfloat16?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-sums", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("naive sum in bfloat16", None)
+guesses.take("sorted sum in bfloat16", None)
+guesses.take("pairwise sum in bfloat16", None)
+guesses.take("neumaier sum in bfloat16", None)
 
 # %% [markdown]
 # [[exercise 02-sums]]
@@ -619,14 +672,23 @@ for dtype in (torch.bfloat16, torch.float16, torch.float32):
     hundredths = torch.full((1000,), 0.01, dtype=dtype)
     sums = "  ".join(f"{name} {add(hundredths).item():<8.6g}" for name, add in four_sums.items())
     print(f"{dtype!s:16} {sums}")
+hundredths = torch.full((1000,), 0.01, dtype=torch.bfloat16)
+for name, add in four_sums.items():
+    guesses.settle(f"{name} sum in bfloat16", add(hundredths))
 
 # %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
 # Sorting equal numbers cannot help. Neumaier's method helps by half in bfloat16: its compensation is an accumulator as
 # well, and stalls at 4 like the first one. The bound had said so: it promises nothing once $n u$ passes 1, and
-# $1000 \cdot 2^{-8}$ is about 4. Now the partial sums one by one.
+# $1000 \cdot 2^{-8}$ is about 4.
+#
+# </details>
+#
+# Now the partial sums one by one. The dashed line is what you predicted of the naive sum.
 
 # %% tags=["figure"]
-labkit.figures.stalling_sum(naive_sum)
+guesses.mark(labkit.figures.stalling_sum(naive_sum), "naive sum in bfloat16")
 
 # %% [markdown]
 # Look at the kinks: the slope changes at every power of two, because 0.01 is rounded to another number of steps there.
@@ -634,15 +696,33 @@ labkit.figures.stalling_sum(naive_sum)
 # beyond the right edge: it stalls at 32, after some 2,800 additions, because there its step is 0.03125 as well.
 #
 # The next figure adds random numbers from 0 to 1 in float32. Each point is the mean relative error of 16
-# draws. **Predict:** how close does the naive sum come to its bound?
+# draws. **Predict:** by what factor does the naive sum of 4096 numbers stay below its bound?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-bound", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("naive sum below its bound", None, unit="times")
 
 # %% tags=["figure"]
 labkit.figures.error_against_n(four_sums)
 
+# %%
+u = torch.finfo(torch.float32).eps / 2
+errors = []
+for seed in range(16):
+    x = torch.rand(4096, generator=torch.Generator().manual_seed(seed))
+    exact = math.fsum(x.tolist())
+    errors.append(abs(naive_sum(x).item() - exact) / exact)
+guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors)))
+
 # %% [markdown]
-# The naive error stays far below $(n - 1)\,u$: roundings go up and down and mostly cancel, so that on average it grows in
-# parallel to the dotted line, $\sqrt{n}\,u$, and below it. (In the stalling sum they all had the same sign, which is why
-# that one was a disaster.) Pairwise and Neumaier stay below $u$, the most that storing the result alone can cost.
+# <details><summary>Check your prediction</summary>
+#
+# The naive error stays far below $(n - 1)\,u$. Roundings go up and down and mostly cancel, so on average the error grows
+# in parallel to the dotted line, $\sqrt{n}\,u$, and stays below it. (In the stalling sum all errors had the same sign,
+# which is why that sum was a disaster.)
+#
+# </details>
+#
+# Pairwise and Neumaier stay below $u$, the most that storing the result alone can cost.
 #
 # Sorting gains less than its reputation: these numbers are of one size, so that no small ones have to be saved from a
 # large one. At best it about halves the error, and at small $n$, where both are near $u$, it may come out as the worse
@@ -672,6 +752,10 @@ labkit.figures.error_against_n(four_sums)
 # ten seconds, although `insort` needs only about 18 comparisons to find a place.
 #
 # **Predict:** where does the time go, if not into comparisons?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-merging", "locked": false, "schema_version": 3, "solution": false, "task": false}
+among = ("additions", "moving memory", "allocating floats")
+guesses.take("where the time goes", None, among=among)
 
 # %% [markdown]
 # [[exercise 02-merge-smallest]]
@@ -721,10 +805,19 @@ check("02-merge-smallest", merge_smallest)
 # %% tags=["figure"]
 labkit.figures.merging_cost(merge_smallest)
 
+# %%
+guesses.settle("where the time goes", "moving memory")
+
 # %% [markdown]
-# Both axes are logarithmic, so a slope of 1 is time in proportion to n, and a slope of 2 to n². The lecture's loop, on a
-# list sorted beforehand, even makes *fewer* comparisons than a heap. What bends its line upward is memory: every `pop(0)`
-# and every `insort` moves the rest of the list by one place. Counting comparisons, or FLOPs, is not measuring.
+# Both axes are logarithmic, so a slope of 1 is time in proportion to n, and a slope of 2 to n².
+#
+# <details><summary>Check your prediction</summary>
+#
+# The lecture's loop, on a list sorted beforehand, even makes *fewer* comparisons than a heap. What bends its line upward
+# is memory: every `pop(0)` and every `insort` moves the rest of the list by one place. Counting comparisons, or FLOPs,
+# is not measuring.
+#
+# </details>
 
 # %% [markdown]
 # ## 7. Half-precision numbers, single-precision sum
@@ -737,7 +830,11 @@ labkit.figures.merging_cost(merge_smallest)
 # Blocks do even more. With $b$ terms in a block, a term goes through at most $b$ additions inside its block and $n / b$
 # outside, so the error is at most about $(b + n/b)\,u \sum \lvert x_i \rvert$, and not $n u \sum \lvert x_i \rvert$.
 #
-# **Predict:** which $b$ makes this bound smallest for $n = 4096$, and how much smaller than the naive one is it?
+# **Predict:** which $b$ makes this bound smallest for $n = 4096$, and by what factor is it then below the naive one?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-block", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("best block", None, unit="terms", exact=True)
+guesses.take("bound smaller by", None, unit="times")
 
 # %% [markdown]
 # [[exercise 02-blocked-sum]]
@@ -804,9 +901,18 @@ print(f"blocked_sum(x, 0, 128) adds    {peak_mib(blocked_sum, x, 0, 128):.0f} Mi
 print(
     f"x.sum(0, dtype=torch.float32)  {peak_mib(lambda x: x.sum(0, dtype=torch.float32), x):.0f} MiB"
 )
+best = min(range(1, 4097), key=lambda b: b + 4096 / b)
+guesses.settle("best block", best)
+guesses.settle("bound smaller by", 4095 / (best + 4096 / best))
 
 # %% [markdown]
-# $b = \sqrt{n} = 64$ gives $128\,u$ in place of $4095\,u$. The last line is how you would write it tomorrow: PyTorch
+# <details><summary>Check your prediction</summary>
+#
+# The sum $b + n/b$ is smallest where its terms are equal: $b = \sqrt{n} = 64$ gives $128\,u$ in place of $4095\,u$.
+#
+# </details>
+#
+# The last line is how you would write it tomorrow: PyTorch
 # converts inside its own loop, in pieces that fit into registers.
 #
 # **In practice** matrix products are sums over blocks all the time, and the accumulator is not always as wide as it
@@ -825,8 +931,11 @@ print(
 # single rounding is worse, up to a whole step and not half of one, but the errors have no direction and cancel over
 # many updates.
 #
-# **Predict:** 1 + 0.001 is rounded to bfloat16 this way. Which two values can come out, and how often is it the upper
-# one?
+# **Predict:** 1 + 0.001 is rounded to bfloat16 this way. Which value above 1 can come out, and how often does it?
+
+# %% nbgrader={"grade": false, "grade_id": "02-predict-chance", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("upper neighbour of 1.001", None, exact=True)
+guesses.take("rounded up", None, unit="%")
 
 # %% [markdown]
 # [[exercise 02-stochastic-rounding]]
@@ -883,10 +992,18 @@ values, counts = draws.unique(return_counts=True)
 for value, count in zip(values.tolist(), counts.tolist()):
     print(f"{value:<9} {count / len(draws):.1%}")
 print(f"mean {draws.double().mean():.5f}")
+guesses.settle("upper neighbour of 1.001", values[-1])
+guesses.settle("rounded up", 100 * counts[-1] / len(draws))
 
 # %% [markdown]
-# The upper neighbour should have 0.001 / 0.0078125 = 12.8 % of the draws. A count of 100,000 draws scatters around that
-# by 0.1 % and sometimes 0.2 %. Now 500 such updates, on 400 weights.
+# <details><summary>Check your prediction</summary>
+#
+# The neighbour above 1 is $1 + 2^{-7}$ = 1.0078, and it should have 0.001 / 0.0078125 = 12.8 % of the draws. A count of
+# 100,000 draws scatters around that by 0.1 % and sometimes 0.2 %.
+#
+# </details>
+#
+# Now 500 such updates, on 400 weights.
 
 # %% tags=["figure"]
 labkit.figures.tiny_updates(stochastic_round)
@@ -930,6 +1047,11 @@ print(f"{'by chance, mean of 200':22}{by_chance.float().mean().item():>20.4g}")
 # float32 that is nearest to the exact sum, and the exact sum of these 4096 numbers happens to lie very close to one.
 # Storing a result costs *at most* $u$, and anything down to 0; the figure in section 5 averages over 16 draws for that
 # reason.
+#
+# And your predictions against what you measured:
+
+# %%
+guesses.score()
 
 # %%
 progress("02", globals())

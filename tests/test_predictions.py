@@ -55,6 +55,19 @@ def test_a_choice_is_right_or_not(guesses, capsys) -> None:
         assert said(capsys).endswith(f"Measured: half. {words}")
 
 
+def test_an_exact_number_is_right_or_not(guesses, capsys) -> None:
+    for guess, words in ((2049, "2,049. Measured: 2,048. Not this time."), (2048, "2,048. Measured: 2,048. Right.")):
+        guesses.take("rounded", guess, exact=True)
+        said(capsys)
+        guesses.settle("rounded", torch.tensor(2048.0))
+        assert said(capsys).endswith(words)
+    guesses.take("rounded", 1.0156, exact=True)
+    guesses.settle("rounded", 1.0078125)
+    assert "Measured: 1.007812. Not" in said(capsys)
+    guesses.score()
+    assert "Lab 02: 1 of 1 predictions made, 0 of 1 right." in said(capsys)
+
+
 @pytest.mark.parametrize("wrong", ["12 GB", True, float("inf"), float("nan"), [1, 2], 2 + 3j, torch.ones(2), 10**400])
 def test_what_is_no_number_is_asked_for_again_and_stops_nothing(guesses, capsys, wrong) -> None:
     guesses.take("peak", wrong, unit="GB")
@@ -124,7 +137,7 @@ def filled(guesses: Predictions) -> PredictionScore:
 
 def test_the_score_counts_numbers_and_choices_apart(guesses) -> None:
     assert filled(guesses).headline() == (
-        "Lab 02: 4 of 4 predictions made, 1 of 3 numbers within a factor of 2, 0 of 1 choices right."
+        "Lab 02: 4 of 4 predictions made, 1 of 3 numbers within a factor of 2, 0 of 1 others right."
     )
 
 

@@ -7,6 +7,7 @@ of the lab finds it again. What is asked, and whether it is worth asking, is not
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,10 +20,13 @@ METHODS = ("take", "settle", "mark", "score")
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a method of the lab's predictions: `guesses.take("peak", None)` in the nth cell."""
+    """One call of a method of the lab's `guesses` in the nth cell; `names` matches the predictions that it speaks of.
+
+    In `guesses.settle(f"{name} sum", total)` these are all that end in " sum".
+    """
 
     method: str
-    name: str | None
+    names: re.Pattern[str] | None
     cell: Cell
     place: int
     node: ast.Call
@@ -31,44 +35,49 @@ class Call:
     def line(self) -> int:
         return self.node.lineno - 1
 
+    def argument(self, position: int) -> ast.expr | None:
+        return self.node.args[position] if len(self.node.args) > position else None
+
 
 def prediction_problems(source: Source) -> Iterator[Problem]:
     """Everything wrong with predictions and the cells that take them."""
     calls = [call for place, cell in enumerate(source.cells) for call in calls_in(cell, place)]
-    of = {method: {call.name: call for call in reversed(calls) if call.method == method} for method in METHODS}
-    takes = [call for call in calls if call.method == "take"]
-    for cell in {id(call.cell): call.cell for call in takes}.values():
-        yield from prediction_cell(source, cell)
-    for call in takes:
-        guess = call.node.args[1] if len(call.node.args) > 1 else None
+    of = {method: [call for call in calls if call.method == method] for method in METHODS}
+    places: dict[str, int] = {}
+    for call in of["take"]:
+        name, guess = call.argument(0), call.argument(1)
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            yield source.problem(call.cell, "a prediction is taken under a name in quotes", call.line)
+            continue
         if not (isinstance(guess, ast.Constant) and guess.value is None):
-            yield source.problem(
-                call.cell, f'the prediction "{call.name}" must be None: it is the student\'s', call.line
-            )
-        if call is not of["take"][call.name]:
-            yield source.problem(call.cell, f'the prediction "{call.name}" is asked for a second time', call.line)
-        if call.name not in of["settle"]:
-            yield source.problem(call.cell, f'the prediction "{call.name}" is never settled', call.line)
-    for call in calls:
-        taken = of["take"].get(call.name)
-        if call.method in ("settle", "mark") and taken is None:
-            yield source.problem(call.cell, f'nothing takes the prediction "{call.name}"', call.line)
-        elif call.method == "settle" and taken.place >= call.place:
-            yield source.problem(call.cell, f'"{call.name}" is settled before it is predicted', call.line)
-    if takes and not of["score"]:
-        yield source.problem(
-            takes[0].cell, "the predictions are never shown together: end the lab with guesses.score()"
-        )
+            reason = f"the prediction {said(call)} must be None: it is the student's"
+            yield source.problem(call.cell, reason, call.line)
+        if name.value in places:
+            yield source.problem(call.cell, f"the prediction {said(call)} is asked for a second time", call.line)
+        if not any(end.names and end.names.fullmatch(name.value) for end in of["settle"]):
+            yield source.problem(call.cell, f"the prediction {said(call)} is never settled", call.line)
+        places.setdefault(name.value, call.place)
+    for call in of["settle"] + of["mark"]:
+        asked = [place for name, place in places.items() if call.names and call.names.fullmatch(name)]
+        if not asked:
+            yield source.problem(call.cell, f"nothing takes the prediction {said(call)}", call.line)
+        elif min(asked) >= call.place:
+            yield source.problem(call.cell, f"{said(call)} is settled or marked before it is predicted", call.line)
+    for cell in {id(call.cell): call.cell for call in of["take"]}.values():
+        yield from prediction_cell(source, cell)
+    if of["take"] and not of["score"]:
+        reason = "the predictions are never shown together: end the lab with guesses.score()"
+        yield source.problem(of["take"][0].cell, reason)
 
 
 def prediction_cell(source: Source, cell: Cell) -> Iterator[Problem]:
     """Unlocked, ungraded, no solution, found again by its id."""
     wanted = f"{source.lab}{MARK}"
-    flags = [flag for flag in ("grade", "locked", "solution", "task") if cell.nbgrader.get(flag)]
     if cell.grade_id is None or not cell.grade_id.startswith(wanted):
         yield source.problem(cell, f"a cell that takes a prediction needs an id that begins with {wanted}")
-    for flag in flags:
-        yield source.problem(cell, f"a cell that takes a prediction must say {flag}: false")
+    for flag in ("grade", "locked", "solution", "task"):
+        if cell.nbgrader.get(flag):
+            yield source.problem(cell, f"a cell that takes a prediction must say {flag}: false")
 
 
 def calls_in(cell: Cell, place: int) -> Iterator[Call]:
@@ -80,9 +89,25 @@ def calls_in(cell: Cell, place: int) -> Iterator[Call]:
     except SyntaxError:
         return  # said by lint_stubs
     for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-            continue
-        held = node.func.value
-        if isinstance(held, ast.Name) and held.id == "guesses" and node.func.attr in METHODS:
-            strings = (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
-            yield Call(node.func.attr, next(strings, None), cell, place, node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS:
+            held = node.func.value
+            if isinstance(held, ast.Name) and held.id == "guesses":
+                yield Call(node.func.attr, names_of(node), cell, place, node)
+
+
+def names_of(call: ast.Call) -> re.Pattern[str] | None:
+    """The names that the call's first text stands for: a text for itself, {…} in an f-string for anything."""
+    for argument in call.args:
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+            return re.compile(re.escape(argument.value))
+        if isinstance(argument, ast.JoinedStr):
+            parts = (re.escape(part.value) if isinstance(part, ast.Constant) else ".+" for part in argument.values)
+            return re.compile("".join(parts))
+    return None
+
+
+def said(call: Call) -> str:
+    """The call's first text as it stands in the source; all arguments where it has none."""
+    texts = (arg for arg in call.node.args if isinstance(arg, ast.JoinedStr | ast.Constant))
+    first = next((arg for arg in texts if isinstance(arg, ast.JoinedStr) or isinstance(arg.value, str)), call.node)
+    return ast.unparse(first).replace("'", '"')

@@ -34,6 +34,8 @@ class Guess(Protocol):
     @property
     def measured(self) -> float | str | None: ...
     @property
+    def exact(self) -> bool: ...
+    @property
     def factor(self) -> float | None: ...
     def distance(self) -> str: ...
     def with_unit(self, value: float | str) -> str: ...
@@ -75,19 +77,20 @@ class PredictionScore:
     all: tuple[Guess, ...]
 
     def headline(self) -> str:
-        """ "Lab 02: 5 of 9 predictions made, 3 of 4 numbers within a factor of 2, 1 of 1 choices right." """
+        """ "Lab 02: 5 of 9 predictions made, 3 of 4 numbers within a factor of 2, 1 of 1 others right." """
         made = [one for one in self.all if one.guess is not None]
         if not self.all:
             return f"Lab {self.lab}: no predictions yet."
         parts = [f"{len(made)} of {len(self.all)} predictions made"]
         known = [one for one in made if one.measured is not None]
-        factors = [one for one in known if not isinstance(one.guess, str)]
-        choices = [one for one in known if isinstance(one.guess, str)]
+        choices = [one for one in known if one.exact or isinstance(one.guess, str)]
+        factors = [one for one in known if one not in choices]
         if factors:
             close = sum(_is_close(one) for one in factors)
             parts.append(f"{close} of {len(factors)} numbers within a factor of 2")
         if choices:
-            parts.append(f"{sum(one.guess == one.measured for one in choices)} of {len(choices)} choices right")
+            right = sum(one.guess == one.measured for one in choices)
+            parts.append(f"{right} of {len(choices)} {'others ' if factors else ''}right")
         return f"Lab {self.lab}: {', '.join(parts)}."
 
     def __repr__(self) -> str:

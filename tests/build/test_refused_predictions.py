@@ -24,6 +24,12 @@ def test_a_prediction_that_is_taken_settled_and_shown_is_built(tmp_path) -> None
     assert cell.metadata.get("editable", True) and cell.metadata.nbgrader.locked is False
 
 
+def test_predictions_may_be_settled_in_a_loop(tmp_path) -> None:
+    takes = 'guesses.take("naive sum", None)\nguesses.take("sorted sum", None)'
+    end = 'for name in ("naive", "sorted"):\n    guesses.settle(f"{name} sum", 3)\nguesses.score()'
+    build(lesson.write(tmp_path, lesson.source(setup=asked(takes), figure=lesson.cell(end))), EXERCISES)
+
+
 CASES = {
     "given away": (
         {"setup": asked('guesses.take("size", 12)'), "figure": lesson.cell(END)},
@@ -48,7 +54,17 @@ CASES = {
     "settled in the same cell": (
         {"setup": asked(f"{TAKE}\n{END}")},
         'settle("size"',
-        '"size" is settled before it is predicted',
+        '"size" is settled or marked before it is predicted',
+    ),
+    "a name that nobody can look up": (
+        {"setup": asked("for name in 'ab':\n    guesses.take(name, None)"), "figure": lesson.cell("guesses.score()")},
+        "guesses.take(name",
+        "a prediction is taken under a name in quotes",
+    ),
+    "settled under a pattern that fits none": (
+        {"figure": lesson.cell('guesses.settle(f"{name} sum", 3)')},
+        "settle(f",
+        'nothing takes the prediction f"{name} sum"',
     ),
     "asked twice": (
         {"setup": asked(f"{TAKE}\n{TAKE}"), "figure": lesson.cell(END)},
