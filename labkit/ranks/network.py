@@ -83,7 +83,9 @@ class Network:
 
     def sent(self, src: int, dst: int, number: int) -> None:
         """The sender has waited: its clock is where the message has arrived."""
-        self._move(src, self._links[src, dst].sent[number].end_s, dst)
+        link = self._links[src, dst]
+        link.n_waited += 1
+        self._move(src, link.sent[number].end_s, dst)
 
     def post_receive(self, dst: int, src: int) -> tuple[int, Need]:
         """Ask for the next message of the link; its number there, and what its receiver waits for."""
@@ -175,6 +177,8 @@ class Network:
                 raise CommError(f"rank {src} sent {what} to rank {dst} that rank {dst} never received")
             if link.n_delivered < len(link.asked_s):
                 raise CommError(f"rank {dst} started to receive from rank {src} and never called wait()")
+            if link.n_waited < len(link.sent):
+                raise CommError(f"rank {src} started to send to rank {dst} and never called wait()")
         for number, meeting in enumerate(self._meetings):
             caller, (offer, _) = next(iter(meeting.offers.items()))
             for rank in range(self.world_size):
@@ -266,6 +270,7 @@ class _Link:
         self.sent: list[_Message] = []
         self.asked_s: list[float] = []
         self.n_delivered = 0
+        self.n_waited = 0
 
 
 @dataclass

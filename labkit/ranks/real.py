@@ -29,12 +29,15 @@ from labkit.ranks.pool import Ranks, shared_pool
 from labkit.ranks.process import Began, Done, Failed, Printed, RankJob, dumps, error_of
 from labkit.ranks.resimulation import resimulate
 from labkit.ranks.stacks import last_lines, stacks_of, trace_of, waiting_for
+from labkit.ranks.torch_comm import NOT_WAITED, note_file, read_note
 from labkit.ranks.traffic import Traffic
 
 MEET_S = 60.0
 """So long the ranks have to find each other."""
 GRACE_S = 0.2
 """After a rank has failed, others may turn out to have failed first: so long they are listened to."""
+
+MISSING_WAIT = ". Keep what isend returns and call its wait(): a message may leave only there"
 
 
 def run_real(
@@ -212,10 +215,12 @@ class _Run:
             os.kill(self._ranks.pids[rank], signal.SIGUSR1)
         stacks = stacks_of(self._folder, left)
         says = [f"rank {rank} " + waiting_for(self._folder, rank) for rank in left]
-        finished = [f"rank {rank} has finished" for rank in sorted(self._done)]
+        notes = {rank: read_note(note_file(self._folder, rank)) for rank in sorted(self._done)}
+        finished = [f"rank {rank} has finished{note}" for rank, note in notes.items()]
         all_began = self._n_began == len(self._channels)
         what = f"finish in {self._timeout_s:g} s" if all_began else f"all start in {MEET_S:g} s"
-        return RanksHung(f"the ranks did not {what}: {', '.join(says + finished)}", stacks)
+        text = f"the ranks did not {what}: {', '.join(says + finished)}"
+        return RanksHung(text + MISSING_WAIT if NOT_WAITED in text else text, stacks)
 
 
 def _signal(number: int) -> str:

@@ -8,6 +8,7 @@ GPU's stream and not the program, so the watchdog finds a rank that hangs there 
 from __future__ import annotations
 
 import mmap
+import weakref
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from labkit.ranks.comm import Comm
 from labkit.ranks.resimulation import RankStep, form_of, without_values
 
 NOTE_BYTES = 128
+NOT_WAITED = ", without wait() for its isend to"
 
 
 def note_file(folder: str | Path, rank: int) -> Path:
@@ -39,10 +41,14 @@ class Note:
     @contextmanager
     def waiting(self, text: str):
         """Say so inside the block, and nothing after it."""
-        self._map[:] = text.encode()[:NOTE_BYTES].ljust(NOTE_BYTES, b"\0")
+        self.say(text)
         yield
         # Not after an error: it then says what the rank was waiting for.
-        self._map[:] = bytes(NOTE_BYTES)
+        self.say("")
+
+    def say(self, text: str) -> None:
+        """From now on the line is this one, cut at NOTE_BYTES."""
+        self._map[:] = text.encode()[:NOTE_BYTES].ljust(NOTE_BYTES, b"\0")
 
 
 def read_note(path: Path) -> str:
@@ -59,9 +65,13 @@ class TorchComm(Comm):
         self._note = note
         self._batched = dist.get_backend() == "nccl"
         self._batch = _Batch()
+        self._sends: dict[int, tuple[int, weakref.ref]] = {}
+        """What was sent and not waited for, by its step: to whom, and what the rank would wait with."""
 
     def finish(self) -> None:
-        """Let go of messages that nobody waited for. Called when the rank's function has returned."""
+        """Let go of messages that nobody waited for, and say which. Called when the rank's function has returned."""
+        dst = next((dst for dst, _ in self._sends.values()), None)
+        self._note.say("" if dst is None else f"{NOT_WAITED} rank {dst}")
         self._issue()
 
     def _start_send(self, tensor: torch.Tensor, dst: int) -> Callable[[], None]:
@@ -72,9 +82,11 @@ class TorchComm(Comm):
 
         def finish() -> None:
             # The message has to stay alive until it has gone.
+            self._sends.pop(number)
             self._wait(wait, f"for rank {dst} to receive", message)
             self._step(RankStep("wait", number=number))
 
+        self._sends[number] = dst, weakref.ref(finish)
         return finish
 
     def _start_recv(self, tensor: torch.Tensor, src: int) -> Callable[[], None]:
@@ -127,7 +139,9 @@ class TorchComm(Comm):
         return len(self.steps) - 1
 
     def _wait(self, wait: Callable[[], object], text: str, *kept: torch.Tensor) -> None:
-        with self._note.waiting(text):
+        # gloo drops a message whose Work nobody holds any more: its receiver waits for ever.
+        dropped = next((dst for dst, finish in self._sends.values() if finish() is None), None)
+        with self._note.waiting(text if dropped is None else f"{text}{NOT_WAITED} rank {dropped}"):
             wait()
 
     def _post(self, call: Callable, tensor: torch.Tensor, peer: int) -> Callable[[], object]:

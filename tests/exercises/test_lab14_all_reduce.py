@@ -146,6 +146,37 @@ def test_a_tensor_that_changes_while_it_is_sent_is_told(way: str, wait: str, ins
         assert "changed the tensor that it was sending to rank" in dict(verdict.rows)["problem"]
 
 
+NO_WAIT = {
+    "butterfly": (
+        "work = comm.isend(total, rank ^ distance)\n        comm.recv(got, rank ^ distance)\n        work.wait()\n",
+        "comm.isend(total.clone(), rank ^ distance)\n        comm.recv(got, rank ^ distance)\n",
+    ),
+    "ring": (
+        "work = comm.isend(chunks[(rank - step) % n], (rank + 1) % n)\n        comm.recv(got, (rank - 1) % n)\n"
+        "        work.wait()\n",
+        "comm.isend(chunks[(rank - step) % n].clone(), (rank + 1) % n)\n        comm.recv(got, (rank - 1) % n)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", NO_WAIT)
+def test_a_message_that_nobody_waits_for_is_told(way: str) -> None:
+    """The simulator's values are right, and real ranks hang: gloo drops a message with its Work."""
+    source = solution_of(f"14-{way}").replace(*NO_WAIT[way])
+    assert source != solution_of(f"14-{way}")
+    for verdict in (public_verdict(f"14-{way}", source), hidden_verdict(f"14-{way}", source)):
+        assert verdict.score == 0
+        problem = dict(verdict.rows)["problem"]
+        assert "started to send to rank" in problem and problem.endswith("and never called wait()")
+
+
+@pytest.mark.parametrize("call", ["comm.recv(got, other)", "comm.recv()"])
+def test_a_received_tensor_that_is_asked_of_recv_is_told(call: str) -> None:
+    source = solution_of("14-naive").replace("comm.recv(got, other)\n        total += got", f"total += {call}")
+    assert source != solution_of("14-naive")
+    assert "comm.recv returns nothing: it writes" in dict(public_verdict("14-naive", source).rows)["problem"]
+
+
 def test_a_message_of_another_shape_is_told() -> None:
     source = solution_of("14-ring").replace("got = torch.empty_like(mine)", "got = torch.empty_like(x)")
     assert source != solution_of("14-ring")

@@ -276,6 +276,20 @@ def test_a_hang_ends_with_a_sentence_and_every_stack() -> None:
     assert "[rank 2]" not in caught.value.stacks
 
 
+def test_a_hang_for_a_missing_wait_says_whose() -> None:
+    """A message is lost with the last reference to its Work."""
+
+    def drops(comm: Comm) -> None:
+        x = torch.zeros(100_000)
+        comm.isend(x, 1 - comm.rank)
+        comm.recv(x, 1 - comm.rank)
+
+    with pytest.raises(RanksHung) as caught:
+        gloo(drops, 2, timeout_s=3)
+    text = str(caught.value)
+    assert "without wait() for its isend to rank" in text and text.endswith(MISSING_WAIT)
+
+
 def test_an_endless_loop_is_shown() -> None:
     def endless(comm: Comm) -> None:
         comm.barrier()

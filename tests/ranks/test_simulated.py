@@ -237,6 +237,7 @@ def test_a_deadlock_points_at_the_line() -> None:
         ),
         ("isend(x, 1)", "rank", "rank 0 sent a message to rank 1 that rank 1 never received"),
         ("isend(x, 1)", "irecv(x, 0)", "rank 1 started to receive from rank 0 and never called wait()"),
+        ("isend(x, 1)", "recv(x, 0)", "rank 0 started to send to rank 1 and never called wait()"),
     ],
 )
 def test_every_mistake_has_its_sentence(zero: str, one: str, text: str) -> None:

@@ -1,7 +1,7 @@
-"""Lab 14: a communicator that notices when a rank changes a tensor that it is still sending.
+"""Lab 14: a communicator that notices what simulated ranks forgive, and real ones do not.
 
-Simulated ranks and the grader's copy a tensor at `isend`, so there such a program has the right values; over a real
-network it is a race.
+Simulated ranks and the grader's copy a tensor at `isend` and write into one at the wait of `irecv`. A program that
+changes the one, or reads the other, before its wait() has the right values there; over a real network it is a race.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 import torch
 
 from labkit.ranks import Comm, CommError, Work
+
+RETURNS_NOTHING = "comm.recv returns nothing: it writes what arrives into the tensor that it is given"
 
 
 class Sending:
@@ -33,8 +35,17 @@ class Sending:
             raise CommError(f"{self._what}: from isend until work.wait() it has to stay as it is")
 
 
+class Nothing:
+    """What `recv` returns. Whoever calculates with it is told that it is nothing."""
+
+    @classmethod
+    def __torch_function__(cls, *args: object, **kwargs: object) -> None:
+        raise CommError(RETURNS_NOTHING)
+
+
 class SendGuard:
-    """`comm`, which checks that what is given to isend stays as it is."""
+    """`comm`, which checks that what is given to isend stays as it is, and spoils what is given to irecv until its
+    wait: NaN, or for whole numbers the largest of the dtype."""
 
     def __init__(self, comm: Comm) -> None:
         self._comm, self._sendings = comm, []
@@ -42,11 +53,24 @@ class SendGuard:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._comm, name)
 
+    def recv(self, *args: Any, **kwargs: Any) -> Nothing:
+        """Receive, as the communicator does. Raises CommError without a tensor to receive into."""
+        if not args and "tensor" not in kwargs:
+            raise CommError(f"{RETURNS_NOTHING}, as in comm.recv(got, src)")
+        self._comm.recv(*args, **kwargs)
+        return Nothing()
+
     def isend(self, tensor: torch.Tensor, dst: int) -> Sending:
         """Start to send, as the communicator does."""
         sending = Sending(self._comm.rank, dst, tensor, self._comm.isend(tensor, dst))
         self._sendings.append(sending)
         return sending
+
+    def irecv(self, tensor: torch.Tensor, src: int) -> Work:
+        """Start to receive, as the communicator does."""
+        work = self._comm.irecv(tensor, src)
+        tensor.detach().fill_(torch.nan if tensor.is_floating_point() else torch.iinfo(tensor.dtype).max)
+        return work
 
     def check(self) -> None:
         """At the end: raises CommError for a tensor that changed and was never waited for."""

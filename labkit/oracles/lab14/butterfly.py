@@ -16,7 +16,6 @@ BUTTERFLY = oracle(
             beyond_the_power_of_two,
             "It is right for a power of two only. Let each rank beyond hand its tensor to one inside before the "
             "exchanges, and give it the sum after them.",
-            everywhere=False,
         ),
     ),
 )

@@ -12,14 +12,14 @@ from labkit.oracles.lab14.counts import cost, least_total
 from labkit.oracles.lab14.sums import (
     PROPERTIES,
     SUM_HINTS,
+    by_shares,
     closeness,
-    each_share,
     have_sum,
     over_the_wire,
     total,
     xs,
 )
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 
 def sum_on_all(run: CaseRun[Group]) -> dict:
@@ -36,7 +36,7 @@ def of_wrong_values(hint: Hint) -> Hint:
     """The same, where some value is wrong: the traffic of right values has hints of its own."""
 
     def when(run: CaseRun[Group]) -> object:
-        return not all(have_sum(run)) and hint.when(run)
+        return CANNOT_TELL if all(have_sum(run)) else hint.when(run)
 
     return replace(hint, when=when)
 
@@ -68,13 +68,13 @@ def oracle(
     )
 
 
-def beyond_the_power_of_two(run: CaseRun[Group]) -> bool:
+@by_shares
+def beyond_the_power_of_two(found: list[list[int]]) -> bool:
     """Only ranks from the largest power of two on are missing from a sum, or have none themselves."""
-    case = run.case
-    inner = 2 ** (case.n_ranks.bit_length() - 1)
-    found = each_share(run)
+    n = len(found)
+    inner = 2 ** (n.bit_length() - 1)
     inside_fine = all(share[:inner] == [1] * inner for share in found[:inner])
-    return inner < case.n_ranks and inside_fine and found != [[1] * case.n_ranks] * case.n_ranks
+    return inner < n and inside_fine and found != [[1] * n] * n
 
 
 def some_have_sum(run: CaseRun[Group]) -> bool:

@@ -9,7 +9,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.oracles.hints import once
-from labkit.spec import EXACT, CaseRun, Hint, Tolerance
+from labkit.spec import CANNOT_TELL, EXACT, CaseRun, Hint, Tolerance
 
 
 def total(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -72,7 +72,7 @@ def messages_only(run: CaseRun) -> str | None:
 
 
 messages_only.hint = (
-    "That collective is what this exercise is about. Write it from comm.send, comm.recv, comm.isend and comm.irecv."
+    "This exercise is about writing that collective yourself, from comm.send, comm.recv, comm.isend and comm.irecv."
 )
 
 
@@ -95,8 +95,8 @@ def over_the_wire(least_bytes: Callable[[Any], int]) -> tuple[Property, Property
         return too_few(run)
 
     something_was_sent.hint = (
-        "The values came another way than over the network. Ranks are separate processes when it counts: a global "
-        "variable of one is not there on another, so send what the other needs."
+        "The values did not come over the network. When the lab is graded, ranks are separate processes: a global "
+        "variable of one does not exist on another, so send what the other needs."
     )
     all_was_sent.hint = (
         "The messages are too small: send every element that another rank needs, in the dtype of x. A narrower dtype "
@@ -117,6 +117,16 @@ def each_share(run: CaseRun) -> list[list[int]]:
     return found
 
 
+def by_shares(holds: Callable[[list[list[int]]], Any]) -> Callable[[CaseRun], Any]:
+    """A hint's condition on `each_share`, which cannot tell of one rank, or of fewer elements than ranks."""
+
+    def when(run: CaseRun) -> Any:
+        case = run.case
+        return CANNOT_TELL if case.n_ranks == 1 or case.n_elements < case.n_ranks else holds(each_share(run))
+
+    return when
+
+
 @once
 def have_sum(run: CaseRun) -> list[bool]:
     """Of each rank: whether what came back is the sum."""
@@ -128,13 +138,21 @@ def have_sum(run: CaseRun) -> list[bool]:
     ]
 
 
-def is_mean(run: CaseRun) -> bool:
-    """Every rank has the sum divided by the number of ranks."""
+def is_mean(run: CaseRun) -> Any:
+    """Every rank has the sum divided by the number of ranks. Of whole numbers a mean may be rounded in any way."""
+    if run.case.n_ranks == 1 or not xs(run.tree)[0].is_floating_point():
+        return CANNOT_TELL
     right = total(xs(run.tree)).double()
     rtol = closeness(2 * run.case.n_ranks, xs(run.tree)[0].dtype).rtol
-    return run.case.n_ranks > 1 and all(
-        torch.allclose(out.double() * run.case.n_ranks, right, rtol=rtol, atol=0.0) for out in outs(run.got)
-    )
+    return all(torch.allclose(out.double() * run.case.n_ranks, right, rtol=rtol, atol=0.0) for out in outs(run.got))
+
+
+def read_too_early(run: CaseRun) -> Any:
+    """A result has NaN, which is in a tensor of floats from irecv until its wait."""
+    out = outs(run.got)[0]
+    if not out.is_floating_point() or not out.numel():
+        return CANNOT_TELL
+    return any(bool(one.isnan().any()) for one in outs(run.got))
 
 
 def unit(n: int, rank: int) -> list[int]:
@@ -142,35 +160,44 @@ def unit(n: int, rank: int) -> list[int]:
     return [int(other == rank) for other in range(n)]
 
 
+def own_only(found: list[list[int]]) -> bool:
+    """Every rank has its own tensor."""
+    return all(share == unit(len(found), rank) for rank, share in enumerate(found))
+
+
+READ_TOO_EARLY = Hint(
+    read_too_early,
+    "NaN came back: some tensor was read before anything had been received into it. What irecv is given, and what "
+    "torch.empty_like makes, holds no numbers until work.wait() or recv has returned.",
+)
+OWN_ONLY = Hint(
+    by_shares(own_only), "Every rank returned its own tensor. Add what arrives to a copy of x, and return the copy."
+)
+
 SUM_HINTS = (
+    READ_TOO_EARLY,
     Hint(
-        lambda run: run.case.n_elements and all(bool((out == 0).all()) for out in outs(run.got)),
+        lambda run: CANNOT_TELL if not run.case.n_elements else all(bool((out == 0).all()) for out in outs(run.got)),
         "Zeros came back on every rank. A tensor is received in place: make one with torch.empty_like, hand it to "
         "recv, and use it once recv has returned.",
     ),
+    OWN_ONLY,
     Hint(
-        lambda run: (
-            run.case.n_ranks > 1 and all(share == unit(run.case.n_ranks, r) for r, share in enumerate(each_share(run)))
-        ),
-        "Every rank returned its own tensor. Add what arrives to a copy of x, and return the copy.",
-        everywhere=False,
-    ),
-    Hint(
-        lambda run: any(max(share) > 1 for share in each_share(run)),
+        by_shares(lambda found: any(max(share) > 1 for share in found)),
         "A rank's tensor is in the sum more than once. Add each message once, and replace a value that is complete "
         "instead of adding to it.",
-        everywhere=False,
     ),
     Hint(
-        lambda run: have_sum(run) == [True] + [False] * (run.case.n_ranks - 1),
+        lambda run: (
+            CANNOT_TELL if run.case.n_ranks == 1 else have_sum(run) == [True] + [False] * (run.case.n_ranks - 1)
+        ),
         "Rank 0 has the sum and the others do not. It has to get back to all of them.",
     ),
-    Hint(is_mean, "That is the mean. Asked for is the sum: divide by nothing.", everywhere=False),
+    Hint(is_mean, "That is the mean. The exercise asks for the sum: do not divide."),
     Hint(
-        lambda run: any(0 in share for share in each_share(run)),
+        by_shares(lambda found: any(0 in share for share in found)),
         "Some rank's tensor is missing from the sum. Follow it by hand for this number of ranks: to whom is it sent, "
         "and who adds it?",
-        everywhere=False,
     ),
 )
 """For an all-reduce whose values are wrong."""

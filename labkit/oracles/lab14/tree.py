@@ -16,7 +16,6 @@ TREE = oracle(
             beyond_the_power_of_two,
             "It is right for a power of two only: the ranks beyond are left out. A rank whose partner does not exist "
             "goes on without one.",
-            everywhere=False,
         ),
         Hint(
             some_have_sum,
