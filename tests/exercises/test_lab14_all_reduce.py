@@ -19,6 +19,7 @@ from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab14.counts import COUNTED, Cost, cost
 from labkit.ranks import UNIT, Cluster, Comm, Wire, measure_ranks, run_ranks
+from labkit.spec import CANNOT_TELL
 from tests.exercises.harness import answers_in, hidden_verdict, public_verdict, solution_of
 
 WAYS = ("naive", "tree", "butterfly", "ring")
@@ -177,6 +178,17 @@ def test_a_received_tensor_that_is_asked_of_recv_is_told(call: str) -> None:
     assert "comm.recv returns nothing: it writes" in dict(public_verdict("14-naive", source).rows)["problem"]
 
 
+def test_an_all_reduce_is_made_from_the_two_halves() -> None:
+    """By the ring of the exercise before it sends the same messages; by way of a helper it is right."""
+    halves, _, whole = solution_of("14-reduce-scatter").partition("def all_reduce")
+    by_ring = f"{solution_of('14-ring')}\n\n{halves}def all_reduce(comm, x):\n    return ring_all_reduce(comm, x)\n"
+    problem = dict(public_verdict("14-reduce-scatter", by_ring).rows)["problem"]
+    assert "all_reduce never called reduce_scatter and all_gather: it is to be made from these two" in problem
+    helped = f"{halves}def helper{whole}\n\ndef all_reduce(comm, x):\n    return helper(comm, x)\n"
+    assert public_verdict("14-reduce-scatter", helped).passed
+    assert hidden_verdict("14-reduce-scatter", by_ring).score == 0
+
+
 def test_a_message_of_another_shape_is_told() -> None:
     source = solution_of("14-ring").replace("got = torch.empty_like(mine)", "got = torch.empty_like(x)")
     assert source != solution_of("14-ring")
@@ -205,7 +217,8 @@ def test_hints_take_no_result_for_what_it_is_not(exercise_id: str) -> None:
         run = run_of(oracle, observe(exercise, found, case, make_inputs(exercise, case, 5)))
         for hint in oracle.diagnose:
             try:
-                holds = bool(hint.when(run))
+                answer = hint.when(run)
+                holds = answer is not CANNOT_TELL and bool(answer)
             except Exception:
                 holds = False
             assert not holds, (case, hint.text)

@@ -30,6 +30,7 @@ from labkit.ranks import (
     simulate,
 )
 from labkit.ranks.pool import Pool, environment, shared_pool
+from labkit.ranks.real import MISSING_WAIT
 from tests.ranks.algorithms import ALL, everything
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

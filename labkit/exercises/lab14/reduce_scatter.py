@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from labkit.exercises.lab14.group import SEVERAL_RANKS, tensors
 from labkit.exercises.lab14.send_guard import SendGuard
+from labkit.ranks import CommError
 from labkit.spec import Answer, Case, Exercise
 
 UNTOUCHED = -7
@@ -70,10 +73,43 @@ def call_parts(ans, case: Parts, mine: dict, comm: SendGuard) -> Any:
         # A list of its own: what counts is what is written into the tensors that the caller has.
         ans.all_gather(comm, list(outputs), mine["part"])
         return outputs
-    return ans.all_reduce(comm, mine["x"])
+    called: set[str] = set()
+    out = noting(ans.all_reduce, HALVES, called)(comm, mine["x"])
+    if comm.world_size > 1 and (missing := [name for name in HALVES if name not in called]):
+        raise CommError(f"all_reduce never called {' and '.join(missing)}: it is to be made from these two")
+    return out
 
 
-CALLS = ("reduce_scatter", "all_gather", "all_reduce")
+def noting(function: Any, names: Sequence[str], called: set[str]) -> Any:
+    """A copy of a plain function in whose module a call of one of `names` is added to `called` first.
+
+    Other functions of the module are copied with it, because they may be what calls. Nothing of the module changes.
+    """
+    if not isinstance(function, FunctionType):
+        called.update(names)
+        return function
+    namespace = dict(function.__globals__)
+
+    def copied(one: FunctionType) -> FunctionType:
+        copy = FunctionType(one.__code__, namespace, one.__name__, one.__defaults__, one.__closure__)
+        copy.__kwdefaults__ = one.__kwdefaults__
+        return copy
+
+    def noted(name: str, one: Callable) -> Callable:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            called.add(name)
+            return one(*args, **kwargs)
+
+        return call
+
+    for name, one in function.__globals__.items():
+        if isinstance(one, FunctionType) and one.__globals__ is function.__globals__:
+            namespace[name] = noted(name, copied(one)) if name in names else copied(one)
+    return copied(function)
+
+
+HALVES = ("reduce_scatter", "all_gather")
+CALLS = (*HALVES, "all_reduce")
 
 REDUCE_SCATTER = Exercise(
     id="14-reduce-scatter",

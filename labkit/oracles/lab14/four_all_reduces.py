@@ -32,6 +32,11 @@ def near_sum(run: CaseRun[Group]) -> Tolerance:
     return closeness(run.case.n_ranks, getattr(torch, run.case.dtype))
 
 
+def ranks_in_words(n: int) -> str:
+    """ "4 ranks", "1 rank"."""
+    return f"{n} rank{'s' * (n != 1)}"
+
+
 def of_wrong_values(hint: Hint) -> Hint:
     """The same, where some value is wrong: the traffic of right values has hints of its own."""
 
@@ -55,6 +60,10 @@ def oracle(
 
     return Oracle(
         id=f"14-{algorithm}",
+        call=lambda run: (
+            f"{algorithm}_all_reduce(comm, x) on {ranks_in_words(run.case.n_ranks)}, x of {run.case.dtype} with shape "
+            f"{run.case.shape}"
+        ),
         expect=sum_on_all,
         tolerance=near_sum,
         judge=(*PROPERTIES, *over_the_wire(lambda case: least_total(case.n_ranks, case.n_bytes))),

@@ -12,7 +12,7 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.hierarchical import OnNodes
 from labkit.oracles.lab14.sums import messages_only
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = {"rtol": 1e-5, "atol": 0.0}
 """Nothing cancels in these sums: a dozen float32 roundings stay below 1e-6 of them, in whichever order."""
@@ -82,8 +82,10 @@ def is_right(run: CaseRun[OnNodes]) -> list[Tensor]:
     return [torch.isclose(out, right, **CLOSE) for out in outs(run.got)]
 
 
-def drops_the_rest(run: CaseRun[OnNodes]) -> bool:
+def drops_the_rest(run: CaseRun[OnNodes]) -> Any:
     """All is right but what is left when the numbers are cut into equal pieces."""
+    if run.case.size < run.case.n_ranks:
+        return CANNOT_TELL
     n_right = [int((~right).int().argmax()) if not right.all() else run.case.size for right in is_right(run)]
     return min(n_right) > 0 and 0 < run.case.size - min(n_right) < run.case.n_ranks
 
@@ -93,6 +95,16 @@ def multiple(run: CaseRun[OnNodes]) -> float:
     right = total(run.tree, range(run.case.n_ranks))
     factor = float((outs(run.got)[0] @ right) / (right @ right))
     return factor if torch.allclose(outs(run.got)[0], factor * right, **CLOSE) else math.nan
+
+
+def own_node_twice(run: CaseRun[OnNodes]) -> bool:
+    """Every rank has the sum over all ranks and that over its own node once more."""
+    case = run.case
+    every = total(run.tree, range(case.n_ranks))
+    return all(
+        torch.allclose(out, every + total(run.tree, node_of(case, rank)), **CLOSE)
+        for rank, out in enumerate(outs(run.got))
+    )
 
 
 def off_by(run: CaseRun[OnNodes]) -> Tensor:
@@ -107,10 +119,11 @@ def rounded(run: CaseRun[OnNodes]) -> bool:
     return is_wrong and bool((off_by(run).abs() < ROUNDED).all())
 
 
-def counted_twice(run: CaseRun[OnNodes]) -> bool:
+def counted_twice(run: CaseRun[OnNodes]) -> Any:
     """Some element is more than the sum, although all ranks have numbers of the same sign there."""
-    is_float = getattr(torch, run.case.dtype).is_floating_point
-    return is_float and bool((off_by(run) > ROUNDED).any())
+    if not getattr(torch, run.case.dtype).is_floating_point:
+        return CANNOT_TELL
+    return bool((off_by(run) > ROUNDED).any())
 
 
 def own_part_only(run: CaseRun[OnNodes]) -> bool:
@@ -127,6 +140,10 @@ def own_part_only(run: CaseRun[OnNodes]) -> bool:
 
 HIERARCHICAL = Oracle(
     id="14-hierarchical",
+    call=lambda run: (
+        f"hierarchical_all_reduce(comm, x, {[list(ranks) for ranks in run.case.nodes]}), x of {run.case.dtype} with "
+        f"shape ({run.case.size},)"
+    ),
     expect=expect,
     judge=(inputs_untouched, same_bits, messages_only),
     tolerance=Tolerance(**CLOSE),
@@ -175,10 +192,14 @@ HIERARCHICAL = Oracle(
             "That is a multiple of the sum: something is added up a second time after it was complete.",
         ),
         Hint(
+            own_node_twice,
+            "The rank's own node is in the sum twice. What goes around between the nodes contains it already: add what "
+            "comes from the other nodes only.",
+        ),
+        Hint(
             drops_the_rest,
-            "The end of the tensor is wrong: the number of elements need not be a multiple of the number of ranks. "
+            "The end of the tensor is wrong: not every number of elements is a multiple of the number of ranks. "
             "`tensor_split` makes pieces that hold all of them.",
-            everywhere=False,
         ),
         Hint(
             rounded,
@@ -186,9 +207,8 @@ HIERARCHICAL = Oracle(
         ),
         Hint(
             counted_twice,
-            "In some piece a rank's numbers are counted twice. What an all-gather brings is complete: put it in the "
-            "place of what is there instead of adding it.",
-            everywhere=False,
+            "In some piece a rank's numbers are counted twice. Add up within a node once, and between the nodes once; "
+            "what an all-gather brings is complete and replaces what is there.",
         ),
         Hint(
             own_part_only,

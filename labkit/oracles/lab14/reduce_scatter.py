@@ -9,8 +9,18 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.reduce_scatter import UNTOUCHED, Parts
-from labkit.oracles.lab14.sums import closeness, messages_only, outs, over_the_wire, replicas_identical, total
-from labkit.spec import EXACT, Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.lab14.four_all_reduces import ranks_in_words
+from labkit.oracles.lab14.sums import (
+    READ_TOO_EARLY,
+    closeness,
+    messages_only,
+    outs,
+    over_the_wire,
+    read_too_early,
+    replicas_identical,
+    total,
+)
+from labkit.spec import CANNOT_TELL, EXACT, Budget, CaseRun, Hint, Oracle, Tolerance
 
 
 def what_each_gets(run: CaseRun[Parts]) -> dict[str, Any]:
@@ -59,17 +69,30 @@ def rounds(run: CaseRun[Parts]) -> int:
     return max(halves(run.case) * (run.case.n_ranks - 1), 1)
 
 
+def in_words(run: CaseRun[Parts]) -> str:
+    """The call with the names of its arguments, and what is in them."""
+    case = run.case
+    arguments = {
+        "reduce_scatter": f"output, input_list), parts of {list(case.sizes)} elements",
+        "all_gather": f"output_list, tensor), tensors of {list(case.sizes)} elements",
+        "all_reduce": f"x), x of shape {case.shape}",
+    }
+    return f"{case.call}(comm, {arguments[case.call]}, {case.dtype}, on {ranks_in_words(case.n_ranks)}"
+
+
 def first_call(name: str, when: Callable[[CaseRun[Parts]], Any]) -> Callable[[CaseRun[Parts]], Any]:
     """A hint's condition that asks only where the case makes this call."""
-    return lambda run: run.case.call == name and run.case.n_ranks > 1 and when(run)
+    return lambda run: CANNOT_TELL if run.case.call != name or run.case.n_ranks == 1 else when(run)
 
 
 def sums_by_part(run: CaseRun[Parts]) -> list[torch.Tensor]:
     return [one["out"] for one in run.expected["ranks"]]
 
 
-def another_part(run: CaseRun[Parts]) -> bool:
+def another_part(run: CaseRun[Parts]) -> Any:
     """Every rank has the sum of a part that is not its own."""
+    if run.case.n_elements < run.case.n_ranks:
+        return CANNOT_TELL
     right, rtol = sums_by_part(run), near(run).rtol
 
     def found(out: torch.Tensor) -> set[int]:
@@ -102,7 +125,7 @@ def untouched(tensors: list[torch.Tensor]) -> bool:
 
 def only_own_untouched(rank: int, gathered: list[torch.Tensor]) -> bool:
     """Of what a rank gathered, its own part is as before the call, and the others are not."""
-    return [untouched([one]) for one in gathered] == [other == rank for other in range(len(gathered))]
+    return all(untouched([one]) == (other == rank) for other, one in enumerate(gathered) if len(one))
 
 
 def some_untouched(gathered: list[torch.Tensor]) -> bool:
@@ -136,6 +159,7 @@ def reordered(run: CaseRun[Parts]) -> bool:
 
 REDUCE_SCATTER = Oracle(
     id="14-reduce-scatter",
+    call=in_words,
     expect=what_each_gets,
     tolerance=near,
     judge=(inputs_untouched, same_bits, messages_only, *over_the_wire(all_bytes)),
@@ -161,16 +185,18 @@ REDUCE_SCATTER = Oracle(
     ),
     diagnose=(
         Hint(
+            lambda run: CANNOT_TELL if run.case.call == "all_gather" else read_too_early(run),
+            READ_TOO_EARLY.text,
+        ),
+        Hint(
             first_call("reduce_scatter", lambda run: untouched(outs(run.got))),
             "`output` is as it was before the call. Write into the tensor itself: output.copy_(...) does, and "
             "output = ... only gives the name to another tensor.",
-            everywhere=False,
         ),
         Hint(
             first_call("all_gather", lambda run: all(untouched(out) for out in outs(run.got))),
             "The tensors of `output_list` are as they were before the call. Write into them, with copy_ (the rank's "
             "own part, before it is sent) or recv; an assignment to output_list[r] puts another tensor there.",
-            everywhere=False,
         ),
         Hint(
             first_call(
@@ -179,13 +205,11 @@ REDUCE_SCATTER = Oracle(
             ),
             "A rank's own part is missing from its list: nobody sends it to itself, so copy it. An assignment to "
             "output_list[r] only puts another tensor there, and what the caller has stays as it was.",
-            everywhere=False,
         ),
         Hint(
             first_call("all_gather", lambda run: any(map(some_untouched, outs(run.got)))),
             "Some of `output_list` is as it was before the call: a rank sent a part on that it did not have yet. In "
             "step k it sends part r - k, which has come in the step before, and receives part r - 1 - k.",
-            everywhere=False,
         ),
         Hint(
             lambda run: run.case.call != "all_reduce" and added_to_what_was_there(run),
@@ -196,22 +220,19 @@ REDUCE_SCATTER = Oracle(
             first_call("reduce_scatter", own_part),
             "Every rank has its own part and nothing has been added to it. Part r has to come to rank r last, after "
             "all the others: rank r begins with part r-1.",
-            everywhere=False,
         ),
         Hint(
             first_call("reduce_scatter", another_part),
             "Every rank has a finished part, but another rank's. Start with the part before your own: it then takes "
             "n-1 steps until yours arrives.",
-            everywhere=False,
         ),
         Hint(
             first_call("all_gather", reordered),
             "The parts have all arrived and stand in the wrong places: part r belongs at output_list[r]. In step k the "
             "part that comes from rank r-1 is that of rank r-1-k.",
-            everywhere=False,
         ),
         Hint(
-            first_call("all_reduce", wrong_sum),
+            lambda run: run.case.call == "all_reduce" and wrong_sum(run),
             "The two halves are right, and their combination is not: split x, reduce-scatter, all-gather into a list, "
             "join the list, and give it the shape of x.",
         ),

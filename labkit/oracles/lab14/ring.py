@@ -137,12 +137,13 @@ RING = oracle(
     "There should be n-1 rounds that add and n-1 that pass on. In each every rank sends one chunk and receives one.",
     (
         READ_TOO_EARLY,
-        Hint(OWN_ONLY.when, f"Every rank returned its own tensor. {REBOUND}"),
+        Hint(OWN_ONLY.when, f"Every rank returned its own tensor: nothing was added to it. {REBOUND}"),
         Hint(by_chunks(only_own_beside, n_from=3), f"All that a rank has beside its last chunk is its own. {REBOUND}"),
         Hint(
             by_chunks(of_one_rank_each),
-            "In each chunk there are the numbers of one rank only: what arrived replaced what was there. In the first "
-            "half add it to the chunk; only finished chunks, in the second half, replace what is there.",
+            "Each chunk holds the numbers of a single rank. Either what arrived in the first half replaced what was "
+            "there (add it: `mine += got`), or the second half begins with the rank's own chunk again (send the one "
+            "that came last).",
         ),
         Hint(
             ascending,

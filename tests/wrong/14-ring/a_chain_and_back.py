@@ -1,4 +1,4 @@
-# hint: one chunk a round to the next rank, not the whole tensor
+# hint: in each of 2(n-1) rounds one chunk to the next rank
 def ring_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     total, got = x.clone(), torch.empty_like(x)

@@ -1,4 +1,4 @@
-# hint: one chunk a round to the next rank
+# hint: in each of 2(n-1) rounds
 def ring_all_reduce(comm, x):
     """Each rank adds up one chunk, which all others send it directly, and sends the sum to all directly."""
     rank, n = comm.rank, comm.world_size

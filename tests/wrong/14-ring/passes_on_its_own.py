@@ -1,4 +1,4 @@
-# hint: Some chunk has not come by all ranks
+# hint: One chunk has not visited every rank
 def ring_all_reduce(comm, x):
     rank, n = comm.rank, comm.world_size
     chunks = list(x.clone().reshape(-1).tensor_split(n))
