@@ -56,7 +56,7 @@ def as_html(verdict: Verdict) -> str:
     tint = _TINTS.get(verdict.outcome, _FAILED_TINT)
     rows = [*verdict.rows]
     problems = {text for label, text in verdict.rows if label == "problem"}
-    used = [of_limit(*budget) for budget in verdict.budgets if over_budget(budget[0]) not in problems]
+    used = [of_limit(*budget) for budget in verdict.budgets if over_budget(budget[0], budget[3]) not in problems]
     if used:
         rows.append(("used", "; ".join(used)))
     parts = [

@@ -139,7 +139,7 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
         if not (measured >= limit if budget.at_least else measured <= limit):  # a measure that is NaN keeps no budget
             rows = (
                 *case_row,
-                ("problem", over_budget(budget.name, budget.at_least)),
+                ("problem", over_budget(budget.name, budget.unit, budget.at_least)),
                 ("measured", in_unit(measured, budget.unit)),
                 ("at least" if budget.at_least else "budget", in_unit(limit, budget.unit)),
                 *(("held", text) for text in run.held.get(budget.name, ())),

@@ -8,7 +8,7 @@ import random
 import pytest
 import torch
 
-from grading.demo.examples import examples
+from grading.demo.examples import example, examples
 from grading.hidden import Secret
 from grading.hidden.lab14.four_all_reduces import groups
 from labkit import exercises
@@ -264,3 +264,8 @@ def test_on_gloo_the_values_are_those_of_torch_distributed(n: int) -> None:
             torch.testing.assert_close(mine, torchs, rtol=rtol, atol=0.0)
             for other in results[1:]:
                 assert torch.equal(mine.view(torch.uint8), other[name][at].view(torch.uint8))
+
+
+def test_rounds_that_the_clock_counts_are_called_rounds() -> None:
+    rows = dict(public_verdict("14-butterfly", example("wrong", "14-butterfly/one_after_the_other").source).rows)
+    assert rows["problem"] == "over budget: rounds" and rows["measured"].endswith("rounds")

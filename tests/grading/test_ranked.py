@@ -53,7 +53,7 @@ def test_a_changed_input_is_named_with_its_rank(culprit: int) -> None:
         return x.add_(1) if comm.rank == culprit else x
 
     run = observe(PROGRAM, SimpleNamespace(program=program), Ranks(), make_inputs(PROGRAM, Ranks(), 1))
-    assert inputs_untouched(run) == f"the input `mine.x` was changed in place on rank {culprit}"
+    assert inputs_untouched(run) == f"the input `x` was changed in place on rank {culprit}"
 
 
 @pytest.mark.parametrize(
