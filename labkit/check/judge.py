@@ -171,6 +171,8 @@ def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
     if trouble.kind in ("raised", *_LIMITS):
         rows = (*_case_row(oracle, run), *rows)
     hint = _GENERIC_HINTS.get(trouble.kind)
+    if trouble.text.startswith("ModuleNotFoundError: No module named"):
+        hint = "It is not installed where answers are graded. PyTorch, NumPy and Python's own library are there."
     if trouble.text.startswith("deadlock:"):
         together = " waits in " in trouble.text or " waits at a barrier " in trouble.text
         hint = _COLLECTIVE_HINT if together else _DEADLOCK_HINT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 import torch
@@ -12,6 +13,11 @@ def as_call(function: str, *positional: object, **named: object) -> str:
     arguments = [_literal(value) for value in positional]
     arguments += [f"{name}={_literal(value)}" for name, value in named.items()]
     return f"{function}({', '.join(arguments)})"
+
+
+def fields_in_words(fields: Mapping[str, object]) -> str:
+    """ "hidden_size=64, vocab_size=180"."""
+    return ", ".join(f"{name}={_literal(value)}" for name, value in fields.items())
 
 
 def _literal(value: object) -> str:

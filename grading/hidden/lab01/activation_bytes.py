@@ -24,6 +24,8 @@ def forwards(rng: random.Random) -> tuple[Forward, ...]:
         Forward(64, 128, 2, 4, 2, 300, head_dim=rng.choice((28, 44)), batch_size=other, seq_len=rng.randint(32, 48)),
         # Keys wider than the hidden size and short texts: what is kept of them weighs enough.
         Forward(48, 64, 2, 6, 3, 100, head_dim=18, batch_size=3, seq_len=rng.randint(20, 28), attention="eager"),
+        # So flat that what is kept outside of layers weighs enough.
+        Forward(128, rng.choice((24, 32, 40)), 2, 4, 1, rng.randint(40, 60), batch_size=3, seq_len=rng.randint(18, 24)),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import torch
 
@@ -42,5 +43,7 @@ def drive_calls(first: str) -> Callable:
 
 
 def number(value: object) -> object:
-    """A one-element tensor as its number; anything else as it is."""
+    """A one-element tensor as its number, a fraction as the nearest float; anything else as it is."""
+    if isinstance(value, Fraction):
+        return float(value)
     return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from labkit.exercises.lab01.activation_bytes import Forward
 from labkit.exercises.lab01.llama import kept_bytes
+from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
 
 RTOL = 0.02
 """What the sum may be off, so that single numbers a row (statistics of norms and softmax) may be left out."""
@@ -54,8 +55,17 @@ def small_parts(case: Forward) -> tuple[int, ...]:
 
 
 def heads_share_the_hidden_size(case: Forward) -> list[int]:
-    """Bytes that are wrong where hidden_size stands for heads x head_dim: in the wide tensors, or in keys, too."""
+    """Bytes that are wrong where hidden_size stands for heads x head_dim: in the wide tensors, or in keys, too.
+
+    Each with and without the tables of angles, which are as wide as a head.
+    """
     eager, w = case.attention == "eager", case.dtype_bytes
+    angles = 2 * w * case.seq_len * (case.hidden_size // case.num_attention_heads - case.head_dim)
+    wide = _wide_tensors_by_the_hidden_size(case, eager, w)
+    return [*wide, *(n + angles for n in wide)]
+
+
+def _wide_tensors_by_the_hidden_size(case: Forward, eager: bool, w: int) -> list[int]:
     more = rows(case) * w * (case.hidden_size - case.num_attention_heads * case.head_dim)
     if eager:
         return [4 * more, 2 * more]
@@ -118,9 +128,10 @@ def sums_without(case: Forward, parts: tuple[int, ...]) -> dict[str, list[float]
         ROTATED: [true + queries + keys],
         KEPT_TWICE: [true + 2 * keys] if eager and queries > keys else [],
         MLP: [true + n * mlp for n in (-3, -2, -1, 1)],
-        HEAD_DIM: [true + n for n in heads_share_the_hidden_size(case)],
+        HEAD_DIM: [true + n for n in heads_share_the_hidden_size(case) if n],
         ATTENDED: [true - n for n in (queries, used, 2 * used, queries + used, queries + 2 * used)],
         TWICE: [true + n * n_rows * w * width for n in (1, 2, 3)] + [true + (2 * n_rows + n_tokens) * w * width],
+        EMBEDDED: [true + n_tokens * w * width, true + n_tokens * 4 * width],
         LAST_NORM: [true - n_tokens * norm],
         NORMS: [
             true - n_rows * norm,
@@ -219,8 +230,8 @@ NOT_REPEATED = (
 ROTATED = "Queries and keys are counted twice: their rotation by fixed angles keeps nothing of its own."
 KEPT_TWICE = "Keys and values are counted twice: eager attention keeps the repeated ones, and the others no more."
 MLP = (
-    "The MLP keeps four tensors of intermediate_size: the result of gate_proj, its SiLU, the result of up_proj and "
-    "the product that down_proj reads."
+    "The MLP keeps four tensors of intermediate_size, each in the model's dtype: the result of gate_proj, its SiLU, "
+    "the result of up_proj and the product that down_proj reads."
 )
 HEAD_DIM = (
     "Here num_attention_heads x head_dim is not hidden_size: queries, keys, values and the result of attention have "
@@ -233,6 +244,10 @@ ATTENDED = (
 TWICE = (
     "A tensor of hidden_size is counted twice in each layer: q_proj, k_proj and v_proj read the same one, and adding "
     "to the residual stream keeps nothing."
+)
+EMBEDDED = (
+    "The result of the embedding is counted: its backward pass reads the tokens alone, and the first norm keeps a "
+    "float32 copy of its own."
 )
 LAST_NORM = (
     "The norm behind the last layer is missing: it keeps as much as one in a layer, (4 + 2 x dtype_bytes) x h a token."
@@ -248,7 +263,7 @@ DTYPE = (
 MISTAKES = (
     *(ONE_SEQUENCE, ONE_TOKEN, ONE_LAYER, NO_SCORES, SCORES_ONCE, SCORES_TWICE, HALF_THE_SCORES, ONE_HEAD),
     *(FUSED_SCORES, MEGATRON, NO_LOGITS, LOGITS, LOSS_PER_LAYER, REPEATED, NOT_REPEATED, ROTATED, KEPT_TWICE, MLP),
-    *(HEAD_DIM, ATTENDED, TWICE, LAST_NORM, NORMS, DTYPE),
+    *(HEAD_DIM, ATTENDED, TWICE, EMBEDDED, LAST_NORM, NORMS, DTYPE),
 )
 NOT_ALWAYS_TOLD = (NO_LOGITS, DTYPE)
 """Mistakes that, beside left-out small parts, may lead to a sum that none of those above does."""
@@ -260,11 +275,19 @@ def off_by(run: CaseRun[Forward]) -> str:
     return f"{abs(each):,.0f} bytes too {'many' if each > 0 else 'few'} per token and layer"
 
 
+def call_of(run: Observation) -> str:
+    """The call that the case makes, and the configuration that it hands over."""
+    case = run.case
+    call = f"activation_bytes(config, {case.batch_size}, {case.seq_len}, {case.attention!r}, {case.dtype_bytes})"
+    return f"{call}, config: {fields_in_words(vars(case.shape()))}"
+
+
 ACTIVATION_BYTES = Oracle(
     id="01-activation-bytes",
     expect=lambda run: {"out": measured(run.case)},
     tolerance=Tolerance(rtol=RTOL),
     fact=off_by,
+    call=call_of,
     diagnose=(
         *(Hint(leads_to(mistake), mistake, everywhere=mistake not in NOT_ALWAYS_TOLD) for mistake in MISTAKES),
         Hint(

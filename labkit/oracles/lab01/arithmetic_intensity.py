@@ -16,8 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from labkit.exercises.lab01.arithmetic_intensity import INTENSITY_FUNCTIONS
 from labkit.exercises.lab01.function_calls import Call
 from labkit.oracles.hints import not_written_yet
-from labkit.oracles.lab01.function_calls import is_blank
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.lab01.function_calls import call_of, is_blank
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 PER_ELEMENT = {"add": 1, "softmax": 5, "layernorm": 7}
 DTYPES = {2: torch.float16, 4: torch.float32, 8: torch.float64}
@@ -123,6 +123,7 @@ ARITHMETIC_INTENSITY = Oracle(
     id="01-arithmetic-intensity",
     expect=true_result,
     tolerance=Tolerance(rtol=ROUNDING),
+    call=call_of,
     diagnose=(
         *not_written_yet(INTENSITY_FUNCTIONS, is_blank),
         Hint(
@@ -158,13 +159,23 @@ ARITHMETIC_INTENSITY = Oracle(
             "Count cols additions for each result as well, not cols - 1: the first goes into an accumulator at zero.",
         ),
         Hint(
+            lambda run: run.case.function == "least_time" and isinstance(run.got["out"][0], str),
+            "Seconds and bound have changed places: least_time gives (seconds, bound).",
+        ),
+        Hint(
             cost(lambda args, right, got: near(got[0], right[0]) and near(got[1] * args[4], right[1])),
             "Those are elements, not bytes: multiply by itemsize.",
         ),
         Hint(
-            cost(lambda args, right, got: near(got[0], right[0]) and got[1] in fixed_itemsizes(args, right[1]), "add"),
+            cost(
+                lambda args, right, got: (
+                    near(got[0], right[0])
+                    and got[1] in fixed_itemsizes(args, right[1])
+                    # Of other operators a half or a quarter of the bytes is a tensor that is missing, as well.
+                    and (args[0] == "add" or CANNOT_TELL)
+                )
+            ),
             "The bytes of a number are fixed in your answer: `itemsize` says how many there are.",
-            everywhere=False,
         ),
         Hint(
             cost(lambda args, right, got: near(got[0], args[4] * right[0])),
@@ -181,7 +192,6 @@ ARITHMETIC_INTENSITY = Oracle(
         Hint(
             cost(lambda args, right, got: near(got[1], right[1] - written(args)), "add"),
             "Two tensors out of three. An addition reads both of its operands and writes the sum.",
-            everywhere=False,
         ),
         Hint(
             cost(lambda args, right, got: near(got[1], right[1] - written(args))),

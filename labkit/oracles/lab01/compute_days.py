@@ -16,8 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labkit.exercises.lab01.compute_days import COMPUTE_FUNCTIONS
 from labkit.exercises.lab01.function_calls import Call
-from labkit.oracles.hints import not_written_yet
-from labkit.oracles.lab01.function_calls import is_blank
+from labkit.oracles.hints import any_of, not_written_yet
+from labkit.oracles.lab01.function_calls import call_of, is_blank
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 WITHIN = 1e-6
@@ -181,6 +181,7 @@ COMPUTE_DAYS = Oracle(
     id="01-compute-days",
     expect=true_estimate,
     tolerance=Tolerance(rtol=WITHIN),
+    call=call_of,
     diagnose=(
         *not_written_yet(COMPUTE_FUNCTIONS, is_blank),
         Hint(
@@ -249,6 +250,10 @@ COMPUTE_DAYS = Oracle(
         Hint(
             off_by("training_days", lambda n_params, n_tokens, n_gpus, *rest: n_gpus),
             "That is the time on one GPU: n_gpus of them share the work.",
+        ),
+        Hint(
+            any_of(off_by("training_days", 1e-12, 1e12), off_by("mfu", 1e-12, 1e12)),
+            "Rates are in FLOP/s already: no factor of 10**12 for TFLOP/s.",
         ),
         Hint(
             off_by("training_days", 1 / 3, 1 / 4, 1 / 6, 1 / 8),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from labkit.exercises.lab01.extrapolate import Deep
 from labkit.exercises.lab01.llama import moments
+from labkit.oracles.calls import as_call
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
@@ -42,6 +43,10 @@ EXTRAPOLATE = Oracle(
     expect=lambda run: {"out": deep_peak(run.case), "measured": measurements(run.tree)},
     # Each layer adds the same bytes; whatever does not grow so is far below a percent.
     tolerance=lambda run: {"out": Tolerance(rtol=0.01)},
+    call=lambda run: as_call(
+        "extrapolate", dict(zip(run.tree["layers"], run.tree["peak_bytes"], strict=True)), run.case.num_hidden_layers
+    ),
+    places={"measured": "`measured` after the call"},
     diagnose=(
         Hint(
             lambda run: run.got["measured"] != measurements(run.tree),

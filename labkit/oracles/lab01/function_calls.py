@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from labkit.exercises.lab01.function_calls import NOT_ANSWERED, Call
-from labkit.spec import CaseRun
+from labkit.oracles.calls import as_call
+from labkit.spec import CaseRun, Observation
+
+
+def call_of(run: Observation) -> str:
+    """The call that the case makes."""
+    return as_call(run.case.function, *run.case.arguments)
 
 
 def is_blank(run: CaseRun[Call], name: str) -> bool:

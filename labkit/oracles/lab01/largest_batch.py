@@ -7,6 +7,7 @@ from collections.abc import Callable
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab01.largest_batch import Card
 from labkit.exercises.lab01.llama import moments
+from labkit.oracles.calls import as_call
 from labkit.spec import CaseRun, Hint, Oracle
 
 
@@ -20,9 +21,14 @@ def most_that_could_fit(case: Card, needs: dict[str, int]) -> int:
     return case.card_bytes // max(needs["activations_per_sequence"], 1)
 
 
+def whole(found: object) -> object:
+    """A float without a fraction as its int, since `//` of floats is one; anything else as it is."""
+    return int(found) if isinstance(found, float) and found.is_integer() else found
+
+
 def fits(run: CaseRun) -> str | None:
     """The measured step of the batch stays within the card, and that of one sequence more does not."""
-    found, case = run.got["out"], run.case
+    found, case = whole(run.got["out"]), run.case
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
         return f"a number of sequences is a whole number from 0 on, not {found!r}"[:90]
     if found > most_that_could_fit(case, run.tree["needs"]):
@@ -42,11 +48,14 @@ def needs_untouched(run: CaseRun) -> str | None:
 needs_untouched.hint = "`needs` belongs to the caller, who goes on using it: read from it, and take nothing out."
 
 
+STATES = ("weights", "optimizer")
+
+
 class Packed:
     """The needs of a step, and what came back for the batch."""
 
     def __init__(self, run: CaseRun[Card]) -> None:
-        self.needs, self.card, self.found = run.tree["needs"], run.case.card_bytes, run.got["out"]
+        self.needs, self.card, self.found = run.tree["needs"], run.case.card_bytes, whole(run.got["out"])
         self.states = self.needs["weights"] + self.needs["optimizer"]
         self.per_sequence = self.needs["activations_per_sequence"] + self.needs["loss_per_sequence"]
         self.at_update = self.states + self.needs["gradients"] + self.needs["update"]
@@ -73,6 +82,7 @@ def packed(when: Callable[[Packed], object]) -> Callable[[CaseRun[Card]], object
 LARGEST_BATCH = Oracle(
     id="01-largest-batch",
     judge=(fits, needs_untouched),
+    call=lambda run: as_call("largest_batch", run.tree["needs"], run.case.card_bytes),
     diagnose=(
         Hint(
             packed(lambda p: isinstance(p.found, float) or (p.is_whole() is False and isinstance(p.found, int))),
@@ -103,8 +113,7 @@ LARGEST_BATCH = Oracle(
         Hint(
             packed(
                 lambda p: (
-                    p.found > p.without_update
-                    and p.holds("weights", "optimizer", per_sequence=p.needs["activations_per_sequence"])
+                    p.found > p.without_update and p.holds(*STATES, per_sequence=p.needs["activations_per_sequence"])
                 )
             ),
             "The loss is missing: when the backward pass begins, the gradient of the logits is alive beside everything "
@@ -112,13 +121,20 @@ LARGEST_BATCH = Oracle(
         ),
         Hint(
             packed(
-                lambda p: (
-                    p.found > p.without_update
-                    and p.holds("weights", "optimizer", per_sequence=p.needs["loss_per_sequence"])
-                )
+                lambda p: p.found > p.without_update and p.holds(*STATES, per_sequence=p.needs["loss_per_sequence"])
             ),
             "The activations are missing: everything that the forward pass kept is alive beside the gradient of the "
             "logits.",
+        ),
+        Hint(
+            packed(
+                lambda p: (
+                    p.found > p.without_update
+                    and p.holds("loss_per_sequence", *STATES, per_sequence=p.needs["activations_per_sequence"])
+                )
+            ),
+            "The loss is counted for one sequence alone: every sequence of the batch has its own logits and their "
+            "gradients.",
         ),
         Hint(
             packed(lambda p: p.found == p.without_update + 1),

@@ -10,6 +10,7 @@ import torch
 
 from labkit.exercises.lab01.param_count import Model
 from labkit.observe import known_settings
+from labkit.oracles.calls import fields_in_words
 from labkit.spec import CaseRun, Hint, Oracle
 
 
@@ -87,6 +88,7 @@ def _t5_deeper(c: SimpleNamespace, encoder: int, decoder: int) -> int:
 PARAM_COUNT = Oracle(
     id="01-param-count",
     expect=lambda run: {"out": counted(run.case)},
+    call=lambda run: f"param_count(config) of a {run.case.model_type}: {fields_in_words(dict(run.case.config))}",
     diagnose=(
         Hint(
             lambda run: run.got["out"] is None,
