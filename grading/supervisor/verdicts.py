@@ -143,7 +143,9 @@ def _guarded(exercise: Exercise, judged: Callable[[], Verdict]) -> Verdict:
     try:
         with verdict_limit():
             verdict = judged()
-        return replace(verdict, rows=tuple((label, _cut(text)) for label, text in verdict.rows))
+        # A case is ours, and known again by its words.
+        rows = tuple((label, text if label == "case" else _cut(text)) for label, text in verdict.rows)
+        return replace(verdict, rows=rows)
     except OverLimit as error:
         problem = f"judging what came back took more than {error}"
     except Exception as error:

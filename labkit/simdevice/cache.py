@@ -16,6 +16,7 @@ class Cache:
         self._capacity_bytes = capacity_bytes
         self._sizes: dict[int, int] = {}
         self._held: dict[int, int] = {}
+        self._held_bytes = 0
 
     def run(self, command: Command) -> int:
         """Take one command; returns how many bytes of what a kernel moves are found in the cache."""
@@ -23,7 +24,7 @@ class Cache:
             self._sizes[command.block] = command.nbytes
         elif command.kind == "free":
             self._sizes.pop(command.block, None)
-            self._held.pop(command.block, None)
+            self._drop(command.block)
         elif command.kind == "kernel":
             touched = dict.fromkeys(block for block in (*command.reads, *command.writes) if block in self._sizes)
             found_bytes = sum(self._held.get(block, 0) for block in touched)
@@ -35,11 +36,16 @@ class Cache:
         return 0
 
     def _take(self, block: int) -> None:
-        self._held.pop(block, None)
+        self._drop(block)
         if self._sizes[block] > self._capacity_bytes:
             self._held.clear()
+            self._held_bytes = 0
             return
         self._held[block] = self._sizes[block]
-        while sum(self._held.values()) > self._capacity_bytes:
+        self._held_bytes += self._sizes[block]
+        while self._held_bytes > self._capacity_bytes:
             # A dict is in the order of insertion, so the first is the one touched longest ago.
-            del self._held[next(iter(self._held))]
+            self._drop(next(iter(self._held)))
+
+    def _drop(self, block: int) -> None:
+        self._held_bytes -= self._held.pop(block, 0)

@@ -26,6 +26,11 @@ KINDS = get_args(Kind)
 Place = Literal["device", "pinned", "pageable"]
 PLACES = get_args(Place)
 ALL = -1
+MAX_COMMANDS = 10_000
+MAX_MENTIONS = 100_000
+"""Of memory, in all commands together."""
+MAX_STREAMS = 64
+"""What the exercises of the course take is below a tenth of these. Working out a list takes more than its length."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,15 @@ def as_plain(commands: Sequence[Command]) -> list[dict[str, Any]]:
 
 
 def from_plain(items: Sequence[Mapping[str, Any]]) -> tuple[Command, ...]:
-    """The commands again. Raises ValueError where something has not the form that `as_plain` gives it."""
-    return tuple(_command(item) for item in items)
+    """The commands again. Raises ValueError where something has not the form that `as_plain` gives it, or is too much."""
+    if len(items) > MAX_COMMANDS:
+        raise ValueError(f"{len(items):,} commands; {MAX_COMMANDS:,} are the most")
+    commands = tuple(_command(item) for item in items)
+    n_mentions, n_streams = sum(len(one.reads) + len(one.writes) for one in commands), len({c.stream for c in commands})
+    if n_mentions > MAX_MENTIONS or n_streams > MAX_STREAMS:
+        most = f"{MAX_MENTIONS:,} and {MAX_STREAMS} are the most"
+        raise ValueError(f"the commands touch memory {n_mentions:,} times, on {n_streams} streams; {most}")
+    return commands
 
 
 def _command(item: Mapping[str, Any]) -> Command:

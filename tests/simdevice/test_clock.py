@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 import torch
 
 from labkit.busy_times import BusyTimes
-from labkit.simdevice import Machine, SimDevice, as_plain, busy_s, from_plain, save_trace, timeline_of
+from labkit.simdevice import Command, Machine, SimDevice, as_plain, busy_s, from_plain, save_trace, timeline_of
+from labkit.simdevice.cache import Cache
+from labkit.simdevice.commands import MAX_COMMANDS
 
 # A kernel on 1000 float32 takes 8 ms, a copy of them 4 ms, and the host 1 ms to launch any.
 MACHINE = Machine(
@@ -160,6 +163,41 @@ def test_the_same_commands_replayed_give_the_same_times(tmp_path) -> None:
 def test_commands_of_another_form_are_refused(bad: dict) -> None:
     with pytest.raises(ValueError):
         from_plain([bad])
+
+
+@pytest.mark.parametrize(
+    ("many", "problem"),
+    [
+        ([{"kind": "empty"}] * (MAX_COMMANDS + 1), "10,001 commands; 10,000 are the most"),
+        ([{"kind": "kernel", "reads": [1] * 101}] * 1000, "touch memory 101,000 times, on 1 streams"),
+        ([{"kind": "kernel", "stream": n} for n in range(65)], "touch memory 0 times, on 65 streams"),
+    ],
+)
+def test_more_commands_than_any_exercise_takes_are_refused(many: list, problem: str) -> None:
+    """To work out a list takes more than its length: the vector clocks grow with its streams, too."""
+    with pytest.raises(ValueError, match=problem):
+        from_plain(many)
+    assert from_plain(many[:-1] if len(many) != 1000 else many[:990])
+
+
+def test_the_cache_throws_out_what_was_touched_longest_ago() -> None:
+    """As a list in the order of touches says, which is added up at every step."""
+    rng, sizes, cache, held = random.Random(1), {}, Cache(100), []
+    for _ in range(2000):
+        block = rng.randrange(12)
+        if block not in sizes:
+            sizes[block] = rng.randrange(1, 120)
+            cache.run(Command("alloc", block=block, nbytes=sizes[block]))
+        elif rng.random() < 0.2:
+            del sizes[block]
+            cache.run(Command("free", block=block))
+            held = [one for one in held if one != block]
+        else:
+            found = cache.run(Command("kernel", reads=(block,), nbytes=sizes[block]))
+            assert found == (sizes[block] if block in held else 0)
+            held = [] if sizes[block] > 100 else [*(one for one in held if one != block), block]
+            while sum(sizes[one] for one in held) > 100:
+                held.pop(0)
 
 
 @pytest.mark.parametrize("bad", [{"flops_per_s": 0}, {"to_host_bytes_per_s": -1}, {"launch_s": -1e-6}])
