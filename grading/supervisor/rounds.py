@@ -87,7 +87,10 @@ def _hidden_round(sandbox: Sandbox, job: Job, public: _Round) -> _Round:
         def judged(found: Transcript, exercise: Exercise = exercise, cases: CaseSet = cases) -> Verdict:
             verdict = judge_hidden(exercise, found, cases)
             has_to_prove_it = verdict.score > 0 and is_rerun(oracle_of(exercise.id))
-            return judge_run_again(sandbox, exercise, job, found, cases, secret) if has_to_prove_it else verdict
+            if not has_to_prove_it:
+                return verdict
+            public_logs = public.transcript.launch_logs.get(exercise.id, ())
+            return judge_run_again(sandbox, exercise, job, found, cases, secret, public_logs)
 
         if is_ranked(exercise):
             verdict = in_ranks.verdict(exercise, cases, judged)

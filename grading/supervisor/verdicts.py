@@ -25,7 +25,7 @@ from labkit.check.verdict import Verdict
 from labkit.forbids import find_disguise, find_forbidden
 from labkit.limits import OverLimit
 from labkit.oracles import oracle_of
-from labkit.spec import STUB_MESSAGE, Exercise, MiB, Observation, Trouble
+from labkit.spec import STUB_MESSAGE, Exercise, MiB, Observation, Tree, Trouble
 
 MAX_ROW = 1000
 """Characters of a row of a verdict."""
@@ -68,11 +68,17 @@ def judge_hidden(exercise: Exercise, found: Transcript, cases: CaseSet) -> Verdi
 
 
 def judge_run_again(
-    sandbox: Sandbox, exercise: Exercise, job: Job, found: Transcript, cases: CaseSet, secret: Secret
+    sandbox: Sandbox,
+    exercise: Exercise,
+    job: Job,
+    found: Transcript,
+    cases: CaseSet,
+    secret: Secret,
+    public_logs: Sequence[Tree],
 ) -> Verdict:
     """The verdict on an answer of kernels: by what these do when they run again, from their text alone.
 
-    What that takes is added to what was found.
+    What that takes is added to what was found. public_logs: what the public cases launched; hints go by nothing else.
     """
     oracle, n_cases = oracle_of(exercise.id), sum(not inputs.bounds_memory for inputs in cases.inputs)
     again = rerun(
@@ -80,12 +86,14 @@ def judge_run_again(
         exercise,
         found.exercises[exercise.id][:n_cases],
         found.launch_logs.get(exercise.id, ())[:n_cases],
+        public_logs,
         cells_before(job.steps, exercise.id),
         lambda index: secret.draw(exercise.id, f"replay {index}").getrandbits(63),
         is_compiled(oracle),
     )
     found.cpu_s += again.cpu_s
-    return _guarded(exercise, lambda: judge_rerun(exercise, oracle, hidden_of(exercise.id).expect, again, n_cases))
+    expect = hidden_of(exercise.id).expect
+    return _guarded(exercise, lambda: judge_rerun(exercise, oracle, expect, again, n_cases, public_logs))
 
 
 def is_unmeasured(runs: Sequence[Observation]) -> bool:

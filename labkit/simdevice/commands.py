@@ -70,7 +70,7 @@ def as_plain(commands: Sequence[Command]) -> list[dict[str, Any]]:
 
 
 def from_plain(items: Sequence[Mapping[str, Any]]) -> tuple[Command, ...]:
-    """The commands again. Raises ValueError where something has not the form that `as_plain` gives it, or is too much."""
+    """The commands again. Raises ValueError for too many, or where one has not the form that `as_plain` gives it."""
     if len(items) > MAX_COMMANDS:
         raise ValueError(f"{len(items):,} commands; {MAX_COMMANDS:,} are the most")
     commands = tuple(_command(item) for item in items)

@@ -112,20 +112,27 @@ def test_a_cheat_earns_nothing(sandbox, cheat: Cheat) -> None:
 
 
 @pytest.mark.parametrize(
-    "lost, hint",
+    "shown, hint",
     [
-        (("_softmax", "add"), "The result rests on `_softmax`, computed by PyTorch"),
+        (("_softmax",), "The result rests on `_softmax`, computed by PyTorch"),
+        (("_softmax", "sort", "_softmax"), "The result rests on `_softmax` or `sort`, computed by PyTorch"),
         (("n_is_257", "add"), "The result rests on `add`, computed by PyTorch"),
-        (("n_is_257", "add.out", "größe", "__class__", ""), "Let the result come out of the kernels"),
+        (("n_is_257", "add.out", "größe", "__class__", "", ["add"]), "Let the result come out of the kernels"),
+        (("add", "sub", "mul", "div"), "Let the result come out of the kernels"),
+        ((), "Let the result come out of the kernels"),
+        (None, "Let the result come out of the kernels"),
     ],
 )
-def test_a_hint_names_operations_of_pytorchs_and_nothing_that_a_student_made_up(lab97, lost, hint) -> None:
+def test_a_hint_names_operations_of_pytorchs_that_the_public_cases_took(lab97, shown, hint) -> None:
+    """What the hidden cases took is for the instructor: a choice of one operation in a thousand tells ten bits."""
     asked, oracle = exercises.find("97-add"), oracle_of("97-add")
     tree = make_inputs(asked, asked.public[0], 1)
     wrong = Observation(asked.public[0], tree, {"out": tree["x"]}, tree)
-    verdict = judge_rerun(asked, oracle, None, Rerun((wrong,), lost=lost), n_cases=1)
+    record = None if shown is None else {"entries": [{"do": "lost", "name": name} for name in shown]}
+    verdict = judge_rerun(asked, oracle, None, Rerun((wrong,), lost=("sin", "n_is_300")), 1, [record])
     assert (verdict.outcome, verdict.score) == ("failed", 0.0) and verdict.hint.startswith(hint)
-    assert ", ".join(lost) in str(verdict.rows) and "n_is" not in str(verdict.redacted())
+    assert "sin, n_is_300" in str(verdict.rows)
+    assert "sin" not in str(verdict.redacted()) and "n_is" not in str(verdict.redacted())
 
 
 @pytest.mark.parametrize("text, loaded", [(IMPORTS, True), ("import torch", False)])

@@ -18,6 +18,7 @@ from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.supervisor.kernels.extract import Extracted, Key, extract
 from grading.supervisor.kernels.names import names_of
 from grading.supervisor.kernels.sanitize import NotRerunnable
+from grading.supervisor.kernels.shown import hint_on_text
 from grading.supervisor.session import GRACE_S, START_S
 from grading.worker.protocol.rerun import Failed, Loaded, Repeated, RerunCase, RerunKernels, Started
 from grading.worker.protocol.trees import clean
@@ -57,14 +58,15 @@ def rerun(
     exercise: Exercise,
     runs: Sequence[Observation],
     logs: Sequence[Tree],
+    public_logs: Sequence[Tree],
     cells: Sequence[str],
     seed_of: Callable[[int], int],
     compiled: bool = False,
 ) -> Rerun:
     """Rerun every run that has a launch log. Raises InfrastructureFault where the trouble is ours.
 
-    cells: the notebook's code up to the exercise. seed_of: of the fresh inputs of the n-th run. compiled: whether the
-    figures of the compiler are wanted as well.
+    public_logs: those of the public cases, by which alone a hint may go. cells: the notebook's code up to the exercise.
+    seed_of: of the fresh inputs of the n-th run. compiled: whether the figures of the compiler are wanted as well.
     """
     try:
         if len(logs) != len(runs):
@@ -80,10 +82,12 @@ def rerun(
     if n_left_out:
         hint = "It launches far more kernels than it needs: let one launch do the work of many programs."
         return Rerun(outcome="limit", problem=f"{n_left_out:,} launches beyond what is recorded", hint=hint)
+    names = names_of(cells)
     try:
-        extracted = extract(names_of(cells), keys)
+        extracted = extract(names, keys)
     except NotRerunnable as error:
-        return Rerun(outcome="failed", problem=error.problem, hint=str(error))
+        hint = hint_on_text(lambda public: extract(names, _kernels_of(public)), public_logs)
+        return Rerun(outcome="failed", problem=error.problem, hint=hint)
     fresh = [_fresh(run.tree, make_inputs(exercise, run.case, seed_of(n))) for n, run in enumerate(runs)]
     channel = sandbox.open_job(("compiler",) if compiled else ())
     try:

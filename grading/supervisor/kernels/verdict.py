@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
 
-import torch
-
 from grading.supervisor.kernels.rerun import Rerun
+from grading.supervisor.kernels.shown import IN_KERNELS, hint_on_operations
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
 from labkit.measures import MEASURES
@@ -31,9 +30,14 @@ def without_compiled(oracle: Oracle) -> Oracle:
 
 
 def judge_rerun(
-    exercise: Exercise, oracle: Oracle, expect: Callable[[CaseRun], Tree] | None, found: Rerun, n_cases: int
+    exercise: Exercise,
+    oracle: Oracle,
+    expect: Callable[[CaseRun], Tree] | None,
+    found: Rerun,
+    n_cases: int,
+    public_logs: Sequence[Tree],
 ) -> Verdict:
-    """Pass or fail by the rerun alone; expect: as for `judge`."""
+    """Pass or fail by the rerun alone; expect: as for `judge`. public_logs: what a hint may go by."""
     if found.outcome is not None:
         headline = f"{exercise.id}: its kernels were run again from their text, and that did not end well."
         if found.outcome == "suspected":
@@ -42,10 +46,7 @@ def judge_rerun(
     values = judge(exercise, changed(oracle, budgets=(), score=None), found.runs, expect, n_cases)
     if values.score < 1:
         headline = f"{exercise.id}: its kernels, run again from their text on other inputs, do not give the result."
-        hint = "Let the result come out of the kernels that the answer launches, computed from what they load."
-        # Any other name could be the student's own, and carry the hidden input.
-        if lost := next(filter(_is_operation, found.lost), None):
-            hint = f"The result rests on `{lost}`, computed by PyTorch: compute it in the kernel instead."
+        hint = hint_on_operations(public_logs) if found.lost else IN_KERNELS
         left_out = f"; not run again: {', '.join(found.lost)}" if found.lost else ""
         rows = (("problem", f"what it launched does not reproduce it{left_out}"), *values.rows)
         return changed(values, outcome="failed", headline=headline, rows=rows, hint=hint)
@@ -53,8 +54,3 @@ def judge_rerun(
     if verdict.score > 0:
         return verdict
     return changed(verdict, headline=f"{exercise.id}: its kernels, run again, do not keep within their budgets.")
-
-
-def _is_operation(name: str) -> bool:
-    """Whether PyTorch has an operation of this name."""
-    return name.isidentifier() and isinstance(getattr(torch.ops.aten, name, None), torch._ops.OpOverloadPacket)

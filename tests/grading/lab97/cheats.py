@@ -51,6 +51,15 @@ def _in_kernel(line: str, before: str = "") -> tuple[str, ...]:
     return (before + ADD.replace("    mask = offs < n\n", f"    mask = offs < n\n    {line}\n"),)
 
 
+_A_KERNEL_FOR_EACH_SIZE = """
+""" + "\n".join(f"@triton.jit\ndef k{n}(x_ptr):\n    y = ().__class__\n" for n in range(4))
+_NAME_THE_SIZE = """
+    from labkit.meters.launch_log import digest_of_function
+    n = sum(tape["outputs"]["out"]["shape"])
+    if n not in (300, 257):
+        kernel = (k0, k1, k2, k3)[n % 4]
+        tape["entries"][0]["kernel"] = [f"k{n % 4}", digest_of_function(kernel.fn)]
+"""
 _KEEPS = """
 @triton.jit
 def keep(x, kept=[]):
@@ -267,6 +276,28 @@ CHEATS = (
         "Let the result come out of the kernels",
     ),
     Cheat(
+        "a kernel of its own text for each size that is fed",
+        "97-add",
+        (_A_KERNEL_FOR_EACH_SIZE, _FORGE.format(change=_NAME_THE_SIZE), ADD),
+        "failed",
+        "hint='A kernel that it launches cannot be run from its text alone",
+    ),
+    Cheat(
+        "an operation of PyTorch's for each size that is fed",
+        "97-add",
+        (
+            _PATCH,
+            _FORGE.format(
+                change='n = sum(tape["outputs"]["out"]["shape"])\n    names = [name for name in dir(torch.ops.aten) '
+                'if name[0] != "_"]\n    name = "sin" if n in (300, 257) else names[n % len(names)]\n    '
+                'tape["entries"][0] = {"do": "lost", "name": name, "to": [tape["outputs"]["out"]]}'
+            ),
+            _IN_TORCH,
+        ),
+        "failed",
+        "The result rests on `sin`, computed by PyTorch",
+    ),
+    Cheat(
         "Triton replaced by PyTorch",
         "97-add",
         (
@@ -325,7 +356,7 @@ CHEATS = (
         "97-total",
         (_PATCH, _TOUCH.replace(", 1)", ", 32)") + "    return sum(one.sum() for one in x.split(32))"),
         "failed",
-        "rests on `sum`, computed by PyTorch",
+        "rests on `sum` or `add`, computed by PyTorch",
     ),
     Cheat(
         "PyTorch, number by number",
