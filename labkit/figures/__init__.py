@@ -1,8 +1,11 @@
 """Figures drawn from the student's own results: a result goes in, a matplotlib Figure comes out."""
 
+from inspect import isfunction
+
 from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_bytes, update_spectrum
 from labkit.figures.allocator import allocator_trace, segment_map
 from labkit.figures.attention import bytes_against_length, visited_tiles
+from labkit.figures.blank import or_a_note
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
@@ -10,6 +13,7 @@ from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
 from labkit.figures.kernels import launch_map, traffic_bars
 from labkit.figures.launch import killed_run
+from labkit.figures.llama_layer import llama_layer
 from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
@@ -59,6 +63,7 @@ __all__ = [
     "kernel_bars",
     "killed_run",
     "launch_map",
+    "llama_layer",
     "loss_at_equal_bytes",
     "loss_scale_trace",
     "memory_bars",
@@ -87,3 +92,8 @@ __all__ = [
     "visited_tiles",
     "who_sees_what",
 ]
+
+for _name in __all__:
+    if isfunction(_draw := globals()[_name]):
+        globals()[_name] = or_a_note(_draw)
+del _name, _draw

@@ -38,6 +38,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "bars": lambda: figures.memory_bars(PLAN, count, states, kept),
     "one bar": lambda: figures.memory_bars(Plan(), count, states, kept),
     "lengths": lambda: figures.kept_per_token(kept, PLAN.config()),
+    "one layer": lambda: figures.llama_layer(PLAN.config()),
     "depths": lambda: figures.depth_line(extrapolate, {1: 6 * 10**9, 2: 7 * 10**9}, {16: 20 * 10**9}),
 }
 
@@ -97,3 +98,12 @@ def test_the_sliders_start_at_the_plan_and_move_the_bars() -> None:
     assert sliders["s"].value == 4096 and sliders["t"].value == 2 and sliders["precision"].value == "fp16_master"
     for slider in sliders.values():
         slider.value = slider.options[-1]
+
+
+def test_a_layers_tensors_have_the_widths_of_the_configuration() -> None:
+    config = PLAN.config()
+    (axes,) = figures.llama_layer(config).axes
+    widths = [patch.get_width() for patch in axes.patches]
+    assert widths.count(config.intermediate_size) == 4
+    assert widths.count(config.num_key_value_heads * config.head_dim) == 2
+    assert len(widths) == 13
