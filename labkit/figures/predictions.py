@@ -105,9 +105,8 @@ class PredictionScore:
         heads = "".join(f'<th style="{_CELL}">{head}</th>' for head in ("", "predicted", "measured"))
         rows = "".join(_row(one, decades) for one in self.all)
         axis = f'<th style="{_CELL}">{_axis(decades)}</th><th style="{_CELL}"></th>'
-        table = (
-            f'<table style="border-collapse:collapse;border:none;color:inherit"><tr>{heads}{axis}</tr>{rows}</table>'
-        )
+        style = "border-collapse:collapse;border:none;color:inherit;font-size:inherit"
+        table = f'<table style="{style}"><tr>{heads}{axis}</tr>{rows}</table>'
         head = f'<div style="font-weight:600;margin-bottom:4px">{escape(self.headline())}</div>'
         return f'<div class="labkit-predictions" style="font-size:13px">{head}{table if self.all else ""}</div>'
 
@@ -145,7 +144,7 @@ def _strip(one: Guess, decades: int) -> str:
 def _axis(decades: int) -> str:
     """The labels of the axis: 1/10, right, 10."""
     texts = []
-    for power in range(-decades, decades + 1):
+    for power in sorted({-decades, -1, 0, 1, decades}):
         label = "right" if power == 0 else f"× {10**power}" if power > 0 else f"÷ {10**-power}"
         anchor = "start" if power == -decades else "end" if power == decades else "middle"
         texts.append(
