@@ -25,6 +25,9 @@ KiB = 2**10
 STUB_MESSAGE = "Write your answer here."
 """The text of the NotImplementedError that every blank stub raises."""
 
+EXTRA_SHARE = 0.1
+"""What a lab's optional exercises may add, as a share of the points of its other exercises."""
+
 Outcome = Literal["passed", "partial", "unanswered", "failed", "limit", "suspected", "infrastructure"]
 
 
@@ -93,6 +96,8 @@ class Exercise:
             rank, and the judge sees {"ranks": [the tree of rank 0, ...]}.
     forbids: dotted names of calls that would make the exercise pointless; `torch.Tensor.half` stands for the
             method `.half()` on anything.
+    optional: whether the lab is whole without it. Its points come on top of the lab's, as nbgrader's extra credit;
+            the optional ones of a lab add up to at most EXTRA_SHARE of the others' points.
     """
 
     id: str
@@ -107,6 +112,7 @@ class Exercise:
     run: Run = Run()
     meters: tuple[str, ...] = ()
     forbids: tuple[str, ...] = ()
+    optional: bool = False
 
 
 @dataclass(frozen=True)

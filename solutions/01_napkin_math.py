@@ -642,7 +642,7 @@ def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "01-largest-batch-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "01-largest-batch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("01-largest-batch", largest_batch)
 
 # %% [markdown]
@@ -794,7 +794,7 @@ def fit_scaling_law(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "01-scaling-law-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "01-scaling-law-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("01-scaling-law", fit_scaling_law)
 
 # %%

@@ -512,7 +512,7 @@ def dequantize_int8(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "02-int8-quantize-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "02-int8-quantize-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("02-int8-quantize", quantize_int8, dequantize_int8)
 
 # %% [markdown]
@@ -799,7 +799,7 @@ def merge_smallest(values: list[float]) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "02-merge-smallest-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "02-merge-smallest-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("02-merge-smallest", merge_smallest)
 
 # %% tags=["figure"]

@@ -413,7 +413,7 @@ def low_memory_backward(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "05-low-memory-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "05-low-memory-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("05-low-memory", low_memory_backward)
 
 # %% tags=["figure"]
@@ -715,7 +715,7 @@ def offload_hooks(cuda, parameters: list[Tensor], n_in_flight: int) -> tuple[Cal
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "05-offload-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "05-offload-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("05-offload", offload_hooks)
 
 
@@ -886,7 +886,7 @@ def tokens_to_hide(bytes_per_param: float, flops_per_s: float, link_bytes_per_s:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "05-stream-weights-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "05-stream-weights-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("05-stream-weights", stream_layers, tokens_to_hide)
 
 # %%

@@ -727,7 +727,7 @@ def with_prefix(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "08-prefix-tuning-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "08-prefix-tuning-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("08-prefix-tuning", PrefixEncoder, with_prefix)
 
 # %%
@@ -849,7 +849,7 @@ def trained_parameters(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "08-p-tuning-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "08-p-tuning-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("08-p-tuning", PromptEncoder, trained_parameters)
 
 # %%

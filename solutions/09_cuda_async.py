@@ -1241,7 +1241,7 @@ def profile_steps(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "09-profile-check", "locked": true, "points": 6, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "09-profile-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("09-profile", gpu_work, gpu_report, profile_steps)
 
 # %% [markdown]

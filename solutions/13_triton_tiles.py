@@ -305,7 +305,7 @@ def tile_of(pid: int, n_tiles_m: int, n_tiles_n: int, group: int) -> tuple[int, 
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "13-grouped-order-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "13-grouped-order-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("13-grouped-order", tile_of)
 
 # %% tags=["figure"]

@@ -282,7 +282,7 @@ def tree_all_reduce(comm: Comm, x: Tensor) -> Tensor:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "14-tree-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "14-tree-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("14-tree", tree_all_reduce)
 
 # %% tags=["figure"]
@@ -377,7 +377,7 @@ def butterfly_all_reduce(comm: Comm, x: Tensor) -> Tensor:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "14-butterfly-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "14-butterfly-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("14-butterfly", butterfly_all_reduce)
 
 # %% tags=["figure"]
@@ -797,7 +797,7 @@ def go_round(comm: Comm, chunks: Sequence[Tensor], ranks: list[int], adds: bool)
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "14-hierarchical-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "14-hierarchical-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("14-hierarchical", hierarchical_all_reduce)
 
 # %% tags=["figure"]

@@ -847,7 +847,7 @@ def sync_batch_norm(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "15-sync-bn-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "15-sync-bn-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("15-sync-bn", sync_batch_norm)
 
 # %% [markdown]
@@ -998,7 +998,7 @@ def rendezvous_of_job(env: Mapping[str, str]) -> dict[str, str]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "15-env-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": true, "grade_id": "15-env-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("15-env", read_environment)
 
 # %%

@@ -107,6 +107,11 @@ def _of_one(row: GradebookRow, entry: LogEntry) -> list[str]:
         # A cell that the lab got later has a row without points.
         if not _same(stands, was):
             texts.append(f"{cell}: the gradebook has {_points(stands)}, entry {entry.n} of the log gave {_points(was)}")
+    for cell, was in sorted((entry.facts.get("extra") or {}).items()):
+        stands = row.extra.get(cell, 0.0)
+        if not _same(stands, was):
+            given = f"entry {entry.n} of the log gave {_points(was)}"
+            texts.append(f"{cell}: the gradebook has {_points(stands)} of extra credit, {given}")
     if not _same(row.penalty, entry.facts.get("penalty", 0.0)):
         was = _points(entry.facts.get("penalty", 0.0))
         texts.append(f"late penalty: the gradebook has {_points(row.penalty)}, entry {entry.n} of the log gave {was}")

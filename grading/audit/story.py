@@ -20,6 +20,7 @@ WHAT_COUNTS = {
     "job": "the lab's template or the job's steps",
     "outcomes": "the outcomes",
     "points": "the points",
+    "extra": "the extra credit",
     "penalty": "the late penalty",
 }
 """By the name of a fact, what a person calls it; the rest of an entry may differ between two equal grades."""
@@ -34,8 +35,10 @@ def story_of(lab: str, student: str, entries: Iterable[LogEntry], row: Gradebook
         lines += _grade(graded[-1].facts)
     if row is not None and row.by_hand:
         lines.append(_line("by hand", ", ".join(f"{cell} {points:g}" for cell, points in sorted(row.by_hand.items()))))
-    if row is not None and row.extra:
-        lines.append(_line("extra", ", ".join(f"{cell} {points:g}" for cell, points in sorted(row.extra.items()))))
+    earned = (graded[-1].facts.get("extra") or {}) if graded else {}
+    by_person = {cell: points for cell, points in row.extra.items() if cell not in earned} if row is not None else {}
+    if by_person:
+        lines.append(_line("extra", ", ".join(f"{cell} {points:g}" for cell, points in sorted(by_person.items()))))
     first = graded[0].n if graded else 0
     lines += [_line("" if index else "history", _event(entry, entry.n == first)) for index, entry in enumerate(theirs)]
     return "\n".join(one_line(line) for line in lines)
@@ -47,11 +50,16 @@ def _summary(entry: LogEntry) -> str:
 
 def _total(facts: Mapping[str, Any]) -> float:
     given = sum(points for points in (facts.get("points") or {}).values() if points is not None)
+    given += sum((facts.get("extra") or {}).values())
     return max(given - (facts.get("penalty") or 0.0), 0.0)
 
 
 def _grade(facts: Mapping[str, Any]) -> list[str]:
-    points = ", ".join(f"{cell} {_given(value)}" for cell, value in (facts.get("points") or {}).items())
+    extra = facts.get("extra") or {}
+    points = ", ".join(
+        f"{cell} {extra[cell]:g} extra" if cell in extra else f"{cell} {_given(value)}"
+        for cell, value in (facts.get("points") or {}).items()
+    )
     penalty = facts.get("penalty") or 0.0
     versions = ", ".join(f"{name} {text}" for name, text in (facts.get("environment") or {}).items())
     limits = facts.get("limits") or {}

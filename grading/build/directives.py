@@ -59,14 +59,26 @@ def exercise_id(directive: str) -> str | None:
 
 
 def exercise_line(exercise: Exercise) -> str:
-    """What a student reads: **Exercise 02-decode** · 3 points · difficulty 2 of 3 · about 15 minutes"""
+    """What a student reads: **Exercise 02-decode** · 3 points · difficulty 2 of 3 · about 15 minutes
+
+    An optional one says "optional, 0.9 extra points".
+    """
     return " · ".join(
         [
             f"**Exercise {exercise.id}**",
-            counted(exercise.points, "point"),
+            points_in_words(exercise),
             f"difficulty {exercise.difficulty} of 3",
             f"about {counted(exercise.minutes, 'minute')}",
         ]
+    )
+
+
+def points_in_words(exercise: Exercise) -> str:
+    """3 points; optional, 0.9 extra points"""
+    return (
+        f"optional, {counted(exercise.points, 'extra point')}"
+        if exercise.optional
+        else counted(exercise.points, "point")
     )
 
 

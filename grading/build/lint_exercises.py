@@ -80,8 +80,10 @@ def check_cell(source: Source, cell: Cell, exercise: Exercise) -> Iterator[Probl
     if not cell.nbgrader.get("locked"):
         yield source.problem(cell, f"the check cell {cell.grade_id} is not locked")
     points = cell.nbgrader.get("points")
-    if points != exercise.points:
-        reason = f"{cell.grade_id} is worth {points} here, but {exercise.points:g} in the declaration"
+    declared = 0 if exercise.optional else exercise.points
+    if points != declared:
+        extra = " (it is optional: its points are extra credit)" if exercise.optional else ""
+        reason = f"{cell.grade_id} is worth {points} here, but {declared:g} in the declaration{extra}"
         yield source.problem(cell, reason)
     if cell.kind == "code":
         yield from check_call(source, cell, exercise)

@@ -31,7 +31,10 @@ def table(exercises: Sequence[Exercise], notebooks: Mapping[str, str]) -> str:
 
 def lab_table(lab: str, exercises: list[Exercise], notebook: str | None) -> str:
     """One lab: a line that sums it up, and a row for each exercise."""
-    points = counted(sum(exercise.points for exercise in exercises), "point")
+    core = [exercise for exercise in exercises if not exercise.optional]
+    points = counted(sum(exercise.points for exercise in core), "point")
+    if len(core) < len(exercises):
+        points += f" and {sum(exercise.points for exercise in exercises if exercise.optional):g} extra"
     minutes = counted(sum(exercise.minutes for exercise in exercises), "minute")
     head = f"**[{notebook}](notebooks/{notebook}.ipynb)**" if notebook else f"**{lab}**"
     line = f"{head} · {counted(len(exercises), 'exercise')} · {points} · about {minutes}"
@@ -41,7 +44,8 @@ def lab_table(lab: str, exercises: list[Exercise], notebook: str | None) -> str:
 def row(exercise: Exercise) -> str:
     """One exercise."""
     title = exercise.title.replace("|", "\\|")
-    return f"| {exercise.id} | {title} | {exercise.points:g} | {exercise.difficulty} of 3 | {exercise.minutes} |"
+    points = f"+{exercise.points:g} (optional)" if exercise.optional else f"{exercise.points:g}"
+    return f"| {exercise.id} | {title} | {points} | {exercise.difficulty} of 3 | {exercise.minutes} |"
 
 
 def with_table(text: str, generated: str) -> str:

@@ -57,7 +57,7 @@ def exercise_lines(
     if found is None:
         yield labelled("outcome", "not graded yet")
     else:
-        points = f"{found.score * exercise.points:g} of {exercise.points:g}"
+        points = f"{found.score * exercise.points:g} of {exercise.points:g}{' extra' if exercise.optional else ''}"
         yield labelled("outcome", f"{mark_of(found.deciding)} {found.outcome}, {points} points")
         yield from _verdict("public", found.public)
         if found.hidden is not None:

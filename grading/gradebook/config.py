@@ -1,4 +1,4 @@
-"""nbgrader's configuration for a course of these labs: the stubs of the build, and our two steps in its autograding.
+"""nbgrader's configuration for a course of these labs: the stubs of the build, and our steps in its autograding.
 
 Imported by the `nbgrader_config.py` of every course, so that nbgrader's command line, its Python API and the
 formgrader's button all grade the same way.
@@ -10,10 +10,10 @@ from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveA
 from traitlets.config import Config
 
 from grading.build import nbgrader_config
-from grading.gradebook.preprocessors import Rebuild, Supervise
+from grading.gradebook.preprocessors import Rebuild, SaveExtraCredit, Supervise
 
 SANITIZE_STEPS = (Rebuild, CheckCellMetadata)
-AUTOGRADE_STEPS = (Supervise, SaveAutoGrades, AssignLatePenalties, CheckCellMetadata)
+AUTOGRADE_STEPS = (Supervise, SaveAutoGrades, SaveExtraCredit, AssignLatePenalties, CheckCellMetadata)
 
 
 def course_config(root: str, course_id: str) -> Config:

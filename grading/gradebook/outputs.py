@@ -1,6 +1,7 @@
 """Write a result into the rebuilt notebook, in the form from which nbgrader reads points and makes feedback.
 
-A failed cell holds an error, a passed one none, a partial one its points as a result: nbgrader's own conventions.
+A failed cell holds an error, a passed one none, a partial one its points as a result: nbgrader's own conventions. The
+extra credit of an optional exercise, for which nbgrader has no sign, is noted in the cell's metadata.
 Everything of the student's that is shown is text, and hidden cases show a diagnosis and a hint only.
 """
 
@@ -12,6 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from grading.gradebook.provenance import METADATA, metadata_of
+from grading.gradebook.scores import EXTRA
 from grading.rebuild import TemplateCell
 from grading.submissions import Prepared
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
@@ -33,6 +35,8 @@ def write_results(
         slot = merged.template
         if slot is not None and slot.kind == "check":
             node.outputs = exercise_outputs(result.exercises[slot.exercise], slot)
+            if slot.extra:
+                node.metadata[EXTRA] = result.exercises[slot.exercise].score * slot.extra
         elif slot is not None and slot.kind == "test":
             node.outputs = test_outputs(result.cells[grade_id], slot)
         elif grade_id in result.cells:
@@ -48,7 +52,7 @@ def exercise_outputs(result: ExerciseResult, slot: TemplateCell) -> list[Noteboo
         verdict = result.hidden if result.hidden.score > 0 else result.hidden.redacted()
         # What was measured on a hidden case could tell its size.
         verdict = replace(verdict, budgets=result.public.budgets)
-    return [_box(verdict), *_points_sign(result.score, slot.points)]
+    return [_box(verdict), *_points_sign(result.score, slot.points, slot.extra)]
 
 
 def test_outputs(result: CellResult, slot: TemplateCell) -> list[NotebookNode]:
@@ -84,11 +88,11 @@ def _box(verdict: Verdict) -> NotebookNode:
     return new_output("display_data", data={"text/plain": as_text(verdict), "text/html": as_html(verdict)})
 
 
-def _points_sign(share: float, points: float) -> list[NotebookNode]:
-    """The box above says why; this only tells nbgrader how much."""
+def _points_sign(share: float, points: float, extra: float = 0.0) -> list[NotebookNode]:
+    """The box above says why; this only tells nbgrader how much, which for extra credit alone is nothing."""
     if share >= 1:
         return []
     if share > 0:
         return [new_output("execute_result", data={"text/plain": repr(share * points)}, execution_count=None)]
-    text = f"0 of {points:g} points"
+    text = f"0 of {extra:g} extra points" if extra else f"0 of {points:g} points"
     return [new_output("error", ename="NotPassed", evalue=text, traceback=[text])]

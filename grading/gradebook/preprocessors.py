@@ -1,6 +1,6 @@
-"""Two steps in nbgrader's autograding: rebuild the submission, then write supervised verdicts into it.
+"""Our steps in nbgrader's autograding: rebuild the submission, write supervised verdicts into it, save extra credit.
 
-Both stand where nbgrader would execute the student's notebook, which never happens in this process.
+The first two stand where nbgrader would execute the student's notebook, which never happens in this process.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from traitlets import Bool, Unicode
 from grading.course import Course
 from grading.gradebook.outputs import write_results
 from grading.gradebook.provenance import lab_basis
+from grading.gradebook.scores import scores_of
 from grading.isolation import AUTO, CHOICES, isolates
 from grading.rebuild import rebuilt_notebook
 from grading.results import read_result, save_result
@@ -57,6 +58,22 @@ class Supervise(_CourseStep):
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             basis = lab_basis(course, prepared.job.lab, gradebook, prepared.job.student)
         return write_results(nb, prepared, result, basis.of(course, prepared)), resources
+
+
+class SaveExtraCredit(NbGraderPreprocessor):
+    """Saves what optional exercises earned as extra credit, in place of what was there; to follow SaveAutoGrades.
+
+    Extra credit that a person gave for any other cell stays.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
+        names = resources["nbgrader"]
+        with Gradebook(names["db_url"]) as gradebook:
+            for cell, points in scores_of(nb).extra.items():
+                grade = gradebook.find_grade(cell, names["notebook"], names["assignment"], names["student"])
+                grade.extra_credit = points
+            gradebook.db.commit()
+        return nb, resources
 
 
 def _result_of(course: Course, prepared: Prepared, isolation: str) -> SubmissionResult:

@@ -83,7 +83,7 @@ def lab_basis(course: Course, lab: str, gradebook: Gradebook, student: str | Non
         raise UserError(f"{lab} imports {', '.join(absent)}, which this machine does not have", remedy)
     shared = {
         "lab": _digest(repr(template.cells)),
-        "points": _digest(repr([(cell.id, cell.points) for cell in template.cells if cell.points])),
+        "points": _digest(repr([(cell.id, cell.points, cell.extra) for cell in template.cells if cell.worth])),
         "due date": str(assignment.duedate),
         "configuration": _digest(course.config.read_text()),
         "grader": grader_digest(),

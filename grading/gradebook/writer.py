@@ -145,13 +145,15 @@ class Writer:
         return self._gradebook.update_or_create_submission(self._lab, student, **known)
 
     def _save_scores(self, submission: SubmittedAssignment, scores: Scores) -> SubmittedNotebook:
-        """As SaveAutoGrades does: points that a person gave stay, and ask to be looked at again."""
+        """As SaveAutoGrades and SaveExtraCredit do: points that a person gave stay, and ask to be looked at again."""
         (notebook,) = submission.notebooks
         grades = {self._names[grade.cell_id]: grade for grade in notebook.grades}
         comments = {self._names[comment.cell_id]: comment for comment in notebook.comments}
         for cell, points in scores.points.items():
             grades[cell].auto_score = points
             grades[cell].needs_manual_grade = points is None or grades[cell].manual_score is not None
+        for cell, points in scores.extra.items():
+            grades[cell].extra_credit = points
         for cell, comment in scores.comments.items():
             comments[cell].auto_comment = comment
         notebook.late_submission_penalty = None
@@ -172,13 +174,19 @@ class Writer:
         cells = (*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells)
         return {cell.id: cell.name for cell in cells}
 
+    def _most(self) -> dict[str, float]:
+        """The maximum of each cell that can give points, as the gradebook has it."""
+        notebook = self._gradebook.find_notebook(self._lab, self._lab)
+        return {cell.name: float(cell.max_score) for cell in (*notebook.grade_cells, *notebook.task_cells)}
+
     def _require_released(self) -> None:
-        with_points = (
-            cell.id for cell in self._course.template(self._lab).cells if cell.kind in ("check", "test", "manual")
-        )
-        if missing := sorted(set(with_points) - set(self._names.values())):
-            remedy = f"release the lab again: python -m grading release {self._course.root} {self._lab}"
+        cells = [cell for cell in self._course.template(self._lab).cells if cell.kind in ("check", "test", "manual")]
+        remedy = f"release the lab again: python -m grading release {self._course.root} {self._lab}"
+        known = patiently(self._most)
+        if missing := sorted({cell.id for cell in cells} - set(known)):
             raise UserError(f"the gradebook does not know {', '.join(missing)} of {self._lab}", remedy)
+        if other := sorted(f"{cell.id} {known[cell.id]:g}" for cell in cells if known[cell.id] != cell.points):
+            raise UserError(f"the gradebook has other maxima than {self._lab}'s source: {', '.join(other)}", remedy)
 
     def _is_only_notebook(self) -> bool:
         return [notebook.name for notebook in self._gradebook.find_assignment(self._lab).notebooks] == [self._lab]

@@ -5,7 +5,8 @@
      "environment": {"Python": "3.12.3", "torch": "2.13.0", "nbgrader": "0.9.6", "machine": "Linux x86_64", …},
      "limits": {"cells": {"one_cell_s": 30.0, …}, "exercises": {"02-decode": {"wall_s": 10, …}, …}},
      "isolation": "kernel", "usage": {"wall_s": 3.1, "cpu_s": 2.4}, "outcomes": {"02-decode": "passed", …},
-     "points": {"02-decode-check": 2.0, "02-open": null, …}, "penalty": 0.0, "notes": [], "changed": ["submission"],
+     "points": {"02-decode-check": 2.0, "02-open": null, …}, "extra": {"02-merge-smallest-check": 0.9}, "penalty": 0.0,
+     "notes": [], "changed": ["submission"],
      "previous": "88d1…", "digest": "1c9a…"}
 
 submission, result, job and grader are SHA-256; a point of null waits for a person.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
-from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from grading.gradebook.scores import Scores
 from grading.submissions import Prepared
 from grading.supervisor.job import grader_digest
 from grading.supervisor.limits import CellLimits
@@ -24,13 +24,12 @@ def facts_of(
     prepared: Prepared,
     result: SubmissionResult,
     stored: bytes,
-    points: Mapping[str, float | None],
+    scores: Scores,
     penalty: float,
 ) -> dict[str, Any]:
     """The facts of a "graded" entry (an example: grading.log.grades).
 
-    stored: the bytes of the stored result. points: by gradebook cell, what the grader gave, None where a person is
-    to. penalty: nbgrader's late penalty in points.
+    stored: the bytes of the stored result. scores: what the grader gave. penalty: nbgrader's late penalty in points.
     """
     job = prepared.job
     return {
@@ -45,7 +44,8 @@ def facts_of(
         "isolation": result.isolation,
         "usage": {name: round(value, 4) for name, value in result.usage.items()},
         "outcomes": {name: found.outcome for name, found in result.exercises.items()},
-        "points": dict(points),
+        "points": dict(scores.points),
+        "extra": dict(scores.extra),
         "penalty": penalty,
         "notes": list(result.notes),
     }

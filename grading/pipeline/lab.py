@@ -202,7 +202,7 @@ class _LabRun:
     def _log_grade(self, graded: GradedSubmission, scores: Scores, penalty: float) -> None:
         result = graded.result
         stored = self._course.result(self._lab, result.key).read_bytes()
-        facts = facts_of(graded.prepared, result, stored, scores.points, penalty)
+        facts = facts_of(graded.prepared, result, stored, scores, penalty)
         self._log.append("graded", **{**facts, "job": result.key, "changed": self._reasons[graded.student].changes})
 
     def _finish(self, graded: GradedSubmission) -> None:

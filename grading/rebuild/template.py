@@ -27,7 +27,8 @@ CellKind = Literal["answer", "manual", "check", "test", "locked", "prediction", 
 
 @dataclass(frozen=True)
 class TemplateCell:
-    """source is what students were given, full_source has the hidden tests as well.
+    """source is what students were given, full_source has the hidden tests as well. An optional exercise gives no
+    points but extra credit.
 
     kind: "answer" and "manual" are the student's to fill, "check" is an exercise, "test" a plain nbgrader test. A
     "prediction" is the student's too, and worth nothing: an unlocked code cell that has an id.
@@ -43,7 +44,13 @@ class TemplateCell:
     full_source: str
     exercise: str | None = None
     points: float = 0.0
+    extra: float = 0.0
     is_figure: bool = False
+
+    @property
+    def worth(self) -> float:
+        """The most that the cell can give."""
+        return self.points + self.extra
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,7 @@ def _cell(shown: NotebookNode, whole: NotebookNode) -> TemplateCell:
         kind = "locked"
     else:
         kind = "prediction" if meta.get("grade_id") else "code"
+    points = float(meta.get("points", 0) or 0)
     return TemplateCell(
         id=meta.get("grade_id") or shown.id,
         kind=kind,
@@ -93,9 +101,15 @@ def _cell(shown: NotebookNode, whole: NotebookNode) -> TemplateCell:
         source=shown.source,
         full_source=whole.source,
         exercise=exercise,
-        points=float(meta.get("points", 0) or 0),
+        points=points,
+        extra=0.0 if points or exercise is None else _extra_of(exercise),
         is_figure=FIGURE_TAG in shown.metadata.get("tags", ()),
     )
+
+
+def _extra_of(exercise_id: str) -> float:
+    exercise = exercises.find(exercise_id)
+    return exercise.points if exercise.optional else 0.0
 
 
 def _exercise_of(grade_id: str) -> str | None:

@@ -1,5 +1,7 @@
 """The record of a class as CSV: one row for each student and exercise, and one for each late penalty.
 
+An optional exercise has a max_score of 0: what it earned comes on top of the lab's points.
+
 Programs that open CSV files run cells that begin with = + - @ as formulas, so such a text gets an apostrophe in
 front ("'=SUM(A1)"); a program that reads the file back takes that apostrophe off. Numbers are written as they are.
 """

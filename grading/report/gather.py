@@ -56,7 +56,7 @@ def _items(template: Template, points: LabPoints) -> tuple[Item, ...]:
 def _item(cell: TemplateCell, heading: str, max_score: float) -> Item:
     """An exercise has a title; what has none is called after the heading that it stands under."""
     if cell.kind == "check":
-        return Item(cell.exercise, cell.id, "exercise", exercises.find(cell.exercise).title, max_score)
+        return Item(cell.exercise, cell.id, "exercise", exercises.find(cell.exercise).title, max_score, cell.extra)
     return Item(cell.id, cell.id, "test" if cell.kind == "test" else "manual", heading or cell.id, max_score)
 
 

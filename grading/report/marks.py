@@ -35,7 +35,7 @@ def _explained(item: Item, points: CellPoints, result: SubmissionResult | None) 
 
 
 def _by_points(item: Item, points: CellPoints) -> str:
-    if points.score >= item.max_score:
+    if points.score >= item.most:
         return "passed"
     return "partial" if points.score > 0 else "failed"
 

@@ -71,7 +71,7 @@ def _comment(handin: Handin | None) -> str:
 
 
 def _of_mark(mark: Mark) -> str:
-    line = f"{mark.item.id}: {number(mark.score)} of {number(mark.item.max_score)}"
+    line = f"{mark.item.id}: {number(mark.score)} of {number(mark.item.most)}{' extra' if mark.item.extra else ''}"
     if mark.waiting:
         return f"{line} (to be graded by a person)"
     if mark.is_full:

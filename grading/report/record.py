@@ -25,6 +25,7 @@ LATE = "late"
 class Item:
     """One thing in a lab that gives points; `cell` is its name in the gradebook.
 
+    max_score is its share of the lab's points, extra what it can give on top of them: an optional exercise's points.
     kind: a supervised "exercise", a plain nbgrader "test", a "manual" cell, or "other": only the gradebook knows it.
     """
 
@@ -33,6 +34,11 @@ class Item:
     kind: ItemKind
     title: str
     max_score: float
+    extra: float = 0.0
+
+    @property
+    def most(self) -> float:
+        return self.max_score + self.extra
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Mark:
 
     @property
     def is_full(self) -> bool:
-        return self.score is not None and self.score >= self.item.max_score
+        return self.score is not None and self.score >= self.item.most
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,10 @@ class Handin:
 
     @property
     def score(self) -> float | None:
-        """The points after the late penalty, never below 0; None while there is no grade."""
+        """The points after the late penalty, never below 0; None while there is no grade.
+
+        Those of optional exercises are among them, so there may be more than `max_score`.
+        """
         scores = [mark.score for mark in self.marks]
         if any(score is None for score in scores):
             return None
@@ -90,6 +99,11 @@ class Handin:
     @property
     def max_score(self) -> float:
         return sum(mark.item.max_score for mark in self.marks)
+
+    @property
+    def extra(self) -> float:
+        """The points of optional exercises, before any penalty."""
+        return sum(mark.score or 0.0 for mark in self.marks if mark.item.extra)
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,11 @@ class LabRecord:
     @property
     def max_score(self) -> float:
         return sum(item.max_score for item in self.items)
+
+    @property
+    def max_extra(self) -> float:
+        """What the optional exercises can add."""
+        return sum(item.extra for item in self.items)
 
 
 @dataclass(frozen=True)

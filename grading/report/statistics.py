@@ -59,8 +59,8 @@ def histogram(shares: Sequence[float]) -> tuple[Bin, ...]:
 
 
 def shares_of(graded: Sequence[Total | Handin]) -> list[float]:
-    """The shares of those who have a grade and can have points."""
-    return [each.score / each.max_score for each in graded if each.score is not None and each.max_score]
+    """The shares of those who have a grade and can have points; with optional exercises no more than all."""
+    return [min(1.0, each.score / each.max_score) for each in graded if each.score is not None and each.max_score]
 
 
 def item_statistics(lab: LabRecord) -> tuple[ItemStatistics, ...]:

@@ -170,7 +170,7 @@ def _outcomes(room: Classroom, attacks: Sequence[Attack], damage: dict[str, list
     for lab in dict.fromkeys(item.lab for item in room.handins):
         results, scores = outputs.results_of(course, lab), grades.scores(course, lab)
         ungraded = read_ungraded(course, lab)
-        full = {cell.id: cell.points for cell in course.template(lab).exercises}
+        full = {cell.id: cell.worth for cell in course.template(lab).exercises}
         for handin in (item for item in room.handins if item.lab == lab):
             got = scores.get(handin.student, {})
             if handin.attack is None:

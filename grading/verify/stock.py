@@ -117,7 +117,8 @@ def in_words(found: Mapping, exercise: str, canaries: Mapping[str, str]) -> str:
         parts = ["no grade"]
     else:
         got, most = scores.get(check, (0.0, 1.0))
-        parts = ["full marks" if got == most else f"{got:g} of {most:g}"]
+        # Stock nbgrader gives no extra credit, so there is nothing to earn with an optional exercise.
+        parts = [("full marks" if got == most else f"{got:g} of {most:g}") if most else "no points to earn"]
     leaked = [what for what, canary in canaries.items() if canary in text]
     parts += [f"read {what}" for what in leaked[:2]]
     if not leaked and MARK in text:

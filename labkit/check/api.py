@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from labkit import exercises
 from labkit.check.html import as_html
@@ -79,7 +79,8 @@ def check(exercise_id: str, *answers: object) -> None:
 def progress(lab: str, namespace: Mapping[str, object]) -> None:
     """Check every exercise of a lab again and print a line for each: `progress("02", globals())`.
 
-    A script that has passed as it stands is not started again. Raises UnknownExercise where there is no such lab.
+    The points of optional exercises are added up by themselves. A script that has passed as it stands is not started
+    again. Raises UnknownExercise where there is no such lab.
     """
     asked = exercises.of_lab(lab)
     if not asked:
@@ -90,14 +91,22 @@ def progress(lab: str, namespace: Mapping[str, object]) -> None:
         return
     from labkit.oracles import oracle_of
 
-    earned = possible = 0.0
+    earned = {False: 0.0, True: 0.0}
     for exercise in asked.values():
         verdict = _verdicts().get(_texts(exercise, namespace))
         verdict = verdict or examine(exercise, oracle_of(exercise.id), namespace, program_of([]))
-        possible += exercise.points
-        earned += verdict.score * exercise.points
-        print(f"{mark_of(verdict)} {exercise.id:24} {verdict.score * exercise.points:4g} of {exercise.points:g}")
-    print(f"  {'public cases, in all':24} {earned:4g} of {possible:g} points")
+        points = verdict.score * exercise.points
+        earned[exercise.optional] += points
+        note = " (optional)" if exercise.optional else ""
+        print(f"{mark_of(verdict)} {exercise.id:24} {points:4g} of {exercise.points:g}{note}")
+    print(f"  {'public cases, in all':24} {_sums(earned, asked.values())}")
+
+
+def _sums(earned: Mapping[bool, float], asked: Iterable[Exercise]) -> str:
+    """What was earned, by whether it was optional: "15 of 19 points, and 0.9 of 1.8 for what is optional"."""
+    most = {kind: sum(exercise.points for exercise in asked if exercise.optional is kind) for kind in earned}
+    text = f"{earned[False]:4g} of {most[False]:g} points"
+    return f"{text}, and {earned[True]:g} of {most[True]:g} for what is optional" if most[True] else text
 
 
 @functools.cache

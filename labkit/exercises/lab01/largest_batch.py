@@ -41,7 +41,8 @@ def needs(case: Card, gen) -> dict[str, dict[str, int]]:
 LARGEST_BATCH = Exercise(
     id="01-largest-batch",
     title="The largest batch that fits",
-    points=3,
+    points=0.9,
+    optional=True,
     minutes=10,
     difficulty=2,
     answers=(Answer("largest_batch"),),

@@ -82,7 +82,8 @@ def drive_fit(ans, case: Runs, tree: dict, stage) -> object:
 SCALING_LAW = Exercise(
     id="01-scaling-law",
     title="The law behind a table of runs",
-    points=3,
+    points=1,
+    optional=True,
     minutes=30,
     difficulty=3,
     answers=(Answer("fit_scaling_law"),),

@@ -60,7 +60,8 @@ def drive_quantize(ans, case: Weights, tree: dict, stage) -> dict:
 INT8_QUANTIZE = Exercise(
     id="02-int8-quantize",
     title="int8 with a scale, per tensor and per channel",
-    points=3,
+    points=1,
+    optional=True,
     minutes=12,
     difficulty=2,
     answers=(Answer("quantize_int8"), Answer("dequantize_int8")),

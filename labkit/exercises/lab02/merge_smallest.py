@@ -49,7 +49,8 @@ def drive_merge(ans, case: Merging, tree: dict, stage) -> dict[str, object]:
 MERGE_SMALLEST = Exercise(
     id="02-merge-smallest",
     title="Always add the two smallest",
-    points=3,
+    points=0.9,
+    optional=True,
     minutes=10,
     difficulty=2,
     answers=(Answer("merge_smallest"),),

@@ -103,7 +103,8 @@ def drive_low_memory(ans, case: Tower, tree: dict, stage) -> dict[str, Any]:
 LOW_MEMORY = Exercise(
     id="05-low-memory",
     title="Keep only the input",
-    points=3,
+    points=0.4,
+    optional=True,
     minutes=15,
     difficulty=3,
     answers=(Answer("low_memory_backward"),),

@@ -92,7 +92,8 @@ def drive_offload(ans, case: Layers, tree: dict, stage) -> dict[str, object]:
 OFFLOAD = Exercise(
     id="05-offload",
     title="Let activations wait on the host",
-    points=4,
+    points=0.7,
+    optional=True,
     minutes=45,
     difficulty=3,
     answers=(Answer("offload_hooks"),),

@@ -94,7 +94,8 @@ def drive_stream(ans, case: Stack, tree: dict, stage) -> dict[str, object]:
 STREAM_WEIGHTS = Exercise(
     id="05-stream-weights",
     title="Layers whose weights live on the host",
-    points=4,
+    points=0.6,
+    optional=True,
     minutes=30,
     difficulty=2,
     answers=(Answer("stream_layers"), Answer("tokens_to_hide")),

@@ -112,7 +112,8 @@ def drive_profile(ans, case: Session, tree: dict, stage) -> dict[str, object]:
 PROFILE = Exercise(
     id="09-profile",
     title="Read a profiler's trace, and take one",
-    points=6,
+    points=2,
+    optional=True,
     minutes=50,
     difficulty=3,
     answers=(Answer("gpu_work"), Answer("gpu_report"), Answer("profile_steps")),

@@ -86,13 +86,16 @@ PUBLIC = (
 sends more than it has to), fewer elements than ranks, none at all, and one rank alone."""
 
 
-def all_reduce_exercise(slug: str, title: str, points: float, minutes: int, difficulty: int) -> Exercise:
+def all_reduce_exercise(
+    slug: str, title: str, points: float, minutes: int, difficulty: int, optional: bool = False
+) -> Exercise:
     """An all-reduce whose answer is called `{slug}_all_reduce`."""
     name = f"{slug}_all_reduce"
     return Exercise(
         id=f"14-{slug}",
         title=title,
         points=points,
+        optional=optional,
         minutes=minutes,
         difficulty=difficulty,
         answers=(Answer(name),),

@@ -125,7 +125,8 @@ def drive(ans, case: Launched, tree: dict, stage) -> dict[str, Any]:
 ENV = Exercise(
     id="15-env",
     title="Which rank am I?",
-    points=3,
+    points=0.7,
+    optional=True,
     minutes=25,
     difficulty=2,
     answers=(Answer("read_environment"),),

@@ -69,7 +69,8 @@ def drive_sync_bn(ans, case: Rows, tree: dict, stage) -> dict[str, Any]:
 SYNC_BN = Exercise(
     id="15-sync-bn",
     title="Batch normalization over all ranks",
-    points=4,
+    points=1,
+    optional=True,
     minutes=35,
     difficulty=3,
     answers=(Answer("sync_batch_norm"),),
