@@ -37,7 +37,7 @@ def _wrong(handin: Handin, made: DemoSubmission, is_late: bool, waits: bool) -> 
         return
     for mark in handin.marks:
         share = 1.0 if mark.item.id in made.earns else 0.0 if waits else made.by_hand.get(mark.item.id, 0.0)
-        due = share * mark.item.max_score
+        due = share * mark.item.most
         if mark.score != due:
             why = f"{mark.outcome}: {mark.hint}" if mark.hint else mark.outcome
             yield f"{where}: {mark.score:g} points for {mark.item.id} instead of {due:g} ({why})"

@@ -4,14 +4,16 @@ import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import nbformat
 import pytest
 
-from grading.build import CODE_STUB, TEXT_STUB, build, build_solution, student_version
+from grading.build import CODE_STUB, TEXT_STUB, build, build_solution, problems, student_version
 from grading.build.notebook import to_json
 from labkit.spec import STUB_MESSAGE
 from tests.build import lesson
+from tests.build.lesson import EXERCISES
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +131,17 @@ def test_directives_are_replaced_in_both(built):
 def test_numbers_are_counted(built):
     line = "**Exercise 07-guess** · 0.5 points · difficulty 1 of 3 · about 1 minute"
     assert line in built.student.cells[6].source
+
+
+def test_an_optional_exercise_says_so_and_its_check_has_no_points_of_its_own(tmp_path):
+    optional = EXERCISES | {"07-guess": replace(EXERCISES["07-guess"], optional=True)}
+    path = lesson.write(tmp_path, lesson.source(guess_check=lesson.check("07-guess", 0, "guess")))
+    line = "**Exercise 07-guess** · optional, 0.5 extra points · difficulty 1 of 3 · about 1 minute"
+    assert line in build(path, optional).student.cells[6].source
+    path = lesson.write(tmp_path, lesson.source())
+    (refused,) = problems(path, optional)
+    wanted = "07-guess-check is worth 0.5 here, but 0 in the declaration (it is optional: its points are extra credit)"
+    assert refused.reason == wanted
 
 
 def test_brackets_in_code_are_no_directive(tmp_path):

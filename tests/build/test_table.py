@@ -23,6 +23,13 @@ def test_one_table_a_lab():
     assert text.startswith(TABLE + "\n\n**08** · 1 exercise · 0.5 points · about 1 minute\n")
 
 
+def test_what_is_optional_is_marked_and_added_up_apart():
+    extra = replace(EXERCISES["07-guess"], optional=True, points=0.3)
+    text = table([EXERCISES["07-decode"], extra], {"07": "07_small_lab"})
+    assert "· 2 exercises · 3 points and 0.3 extra ·" in text
+    assert "| 07-guess | The guess | +0.3 (optional) | 1 of 3 | 1 |" in text
+
+
 def test_a_bar_in_a_title_is_no_column():
     odd = replace(EXERCISES["07-guess"], title="|x| + 1")
     assert "| \\|x\\| + 1 |" in table([odd], {})

@@ -338,6 +338,19 @@ def test_progress(capsys) -> None:
     assert capsys.readouterr().out.splitlines()[0].split() == ["✗", "00-warm-up", "0", "of", "1"]
 
 
+def test_progress_adds_up_core_and_optional_points_apart(monkeypatch, capsys) -> None:
+    core = replace(DOUBLE, id="90-core", points=4)
+    bonus = replace(DOUBLE, id="90-bonus", points=0.4, optional=True)
+    oracle = Oracle("90-core", expect=lambda run: {"out": run.tree["x"] * 2})
+    monkeypatch.setattr("labkit.exercises.of_lab", lambda lab: {"90-core": core, "90-bonus": bonus})
+    monkeypatch.setattr("labkit.oracles.oracle_of", lambda name: oracle)
+    progress("90", {"double": lambda x: x * 2})
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][1:] == ["90-core", "4", "of", "4"]
+    assert lines[1][1:] == ["90-bonus", "0.4", "of", "0.4", "(optional)"]
+    assert " ".join(lines[2]) == "public cases, in all 4 of 4 points, and 0.4 of 0.4 for what is optional"
+
+
 def test_progress_starts_no_script_again_that_has_passed(monkeypatch, capsys) -> None:
     started = []
 

@@ -14,7 +14,7 @@ import labkit.exercises
 import labkit.oracles
 from grading.hidden import Hidden
 from labkit.exercises import Misplaced, UnknownExercise, declared, everything, find, ids_of_lab, of_lab
-from labkit.spec import Exercise, Oracle
+from labkit.spec import EXTRA_SHARE, Exercise, Oracle
 
 PACKAGES = ((labkit.exercises, Exercise), (labkit.oracles, Oracle), (grading.hidden, Hidden))
 ORDERED = tuple(everything())
@@ -39,6 +39,12 @@ def test_a_lab_is_in_the_order_of_its_notebook() -> None:
     assert ids_of_lab("77") == () and of_lab("77") == {}
     with pytest.raises(UnknownExercise, match=r"known here: 00-warm-up$"):
         find("00-cool-down")
+
+
+@pytest.mark.parametrize("lab", sorted({exercise_id[:2] for exercise_id in ORDERED}))
+def test_optional_exercises_add_up_to_a_tenth_of_the_lab_s_points_at_most(lab: str) -> None:
+    worth = {kind: sum(one.points for one in of_lab(lab).values() if one.optional is kind) for kind in (False, True)}
+    assert worth[True] <= EXTRA_SHARE * worth[False] + 1e-9, "the core alone is 100 %"
 
 
 @pytest.fixture
