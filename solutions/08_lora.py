@@ -1074,8 +1074,8 @@ for name, (n_numbers, output) in outputs.items():
 #
 # Write `nf4_codebook`, `quantize_nf4` and `dequantize_nf4`. Blocks run through `w.flatten()`; the last one may be
 # shorter. A block of zeros comes back as zeros. What `quantize_nf4` returns is a dict of tensors in a layout of your
-# own, and their bytes are counted: from 2¹⁶ weights on at most 4.51 bits a weight, and with `double=True` at most 4.15.
-# All that `dequantize_nf4` needs is in it; weights of other sizes may be quantized in between. The check reads scales and
+# own, and its bytes are counted, names and shapes included: from 2¹⁶ weights on at most 4.52 bits a weight, and with
+# `double=True` at most 4.15. All that `dequantize_nf4` needs is in it; weights of other sizes may be quantized in between. The check reads scales and
 # codes back from your values: every weight must have the nearest code, and with `double=True` every scale must be
 # within half of its 8-bit step. It also trains a LoRA update over your weight and over the original, and compares the
 # losses.

@@ -17,7 +17,8 @@ class Order(Case):
     """n_tiles_m × n_tiles_n tiles of the result, and the chip that computes them.
 
     at_once: programs that run at the same time. n_kept: blocks that the cache holds, enough for what these read in one
-    step and too few for all of A or B. n_steps: along the inner dimension.
+    step and too few for all of A or B. n_steps: along the inner dimension. large: rows and columns of the tiles of a
+    product so large that a list of them takes megabytes.
     """
 
     n_tiles_m: int = 12
@@ -26,10 +27,14 @@ class Order(Case):
     at_once: int = 16
     n_kept: int = 24
     n_steps: int = 6
+    large: tuple[int, int] = (300, 300)
 
 
-ONE_OF_MANY = (77_777, 300, 300, 8)
-"""A program of a product so large that a list of its tiles takes megabytes."""
+def far_programs(case: Order) -> range:
+    """Some programs of the large product: the first of a group in its middle, three columns of it."""
+    n_tiles_m, n_tiles_n = case.large
+    first = n_tiles_m // case.group // 2 * case.group * n_tiles_n
+    return range(first, first + 3 * case.group)
 
 
 def held_bytes(call: Callable[[], object]) -> int:
@@ -48,11 +53,13 @@ def held_bytes(call: Callable[[], object]) -> int:
 
 
 def drive_order(ans, case: Order, tree: dict, stage) -> dict:
-    """The tile of every program, as the answer gives it, and what finding one among many takes."""
-    n_programs = case.n_tiles_m * case.n_tiles_n
+    """The tiles of all programs, and of some of the large product, as the answer gives them; what finding one takes."""
+    n_programs, far = case.n_tiles_m * case.n_tiles_n, far_programs(case)
+    held = held_bytes(lambda: ans.tile_of(far[0], *case.large, case.group))
     return {
         "tiles": [ans.tile_of(pid, case.n_tiles_m, case.n_tiles_n, case.group) for pid in range(n_programs)],
-        "held_bytes": held_bytes(lambda: ans.tile_of(*ONE_OF_MANY)),
+        "far_tiles": [ans.tile_of(pid, *case.large, case.group) for pid in far],
+        "held_bytes": held,
     }
 
 
@@ -66,9 +73,9 @@ GROUPED_ORDER = Exercise(
     answers=(Answer("tile_of"),),
     public=(
         Order(),
-        Order(13, 20, group=5, at_once=20, n_kept=28),
-        Order(16, 12, at_once=1, n_kept=18, n_steps=3),
-        Order(3, 9, group=8, at_once=8),
+        Order(13, 20, group=5, at_once=20, n_kept=28, large=(290, 320)),
+        Order(16, 12, at_once=1, n_kept=18, n_steps=3, large=(331, 280)),
+        Order(3, 9, group=8, at_once=8, large=(310, 310)),
     ),
     inputs=lambda case, gen: {},
     drive=drive_order,

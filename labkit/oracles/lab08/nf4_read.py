@@ -36,8 +36,6 @@ CODEBOOK = (
 """As published: Dettmers and others, QLoRA (2023), appendix E."""
 SMALLEST = 1e-3
 """A recovered scale below this share of the block's largest element says nothing about codes."""
-LONGEST_NAME = 64
-"""Characters of a name in a state that are not counted among its bytes."""
 
 
 def blocks_of(flat: torch.Tensor, size: int) -> torch.Tensor:
@@ -113,6 +111,6 @@ def read(run: CaseRun[Weights]) -> Read:
 
 
 def bits_per_weight(run: CaseRun[Weights]) -> float:
-    """Of all tensors, and of names longer than any that a person would give them."""
-    n_bytes = sum(tensor.nbytes + max(0, len(str(name)) - LONGEST_NAME) for name, tensor in run.got["state"].items())
+    """Of all tensors, with their names and with 8 bytes for each number of a shape: values could hide in these too."""
+    n_bytes = sum(kept.nbytes + 8 * kept.dim() + len(name.encode()) for name, kept in run.got["state"].items())
     return 8 * n_bytes / run.case.numel

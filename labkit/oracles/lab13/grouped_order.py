@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
-from labkit.exercises.lab13.grouped_order import BLOCK_BYTES, Order
+from labkit.exercises.lab13.grouped_order import BLOCK_BYTES, Order, far_programs
 from labkit.meters.traffic.cache import Tile, product_read_bytes
-from labkit.spec import CaseRun, Hint, KiB, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, KiB, Oracle
 from labkit.units import in_bytes
 
 SLACK = 1.1
@@ -35,10 +35,10 @@ def limit_bytes(case: Order) -> float:
     return SLACK * read_bytes(case, arranged(case, lambda tile: (tile[0] // case.group, tile[1])))
 
 
-def given(got: dict) -> list[Tile]:
+def given(got: dict, name: str = "tiles") -> list[Tile]:
     """The tiles that came back. Raises ValueError where one is no pair of whole numbers."""
     tiles = []
-    for tile in got["tiles"]:
+    for tile in got[name]:
         row, col = tile
         if type(row) is not int or type(col) is not int:
             raise ValueError("no whole numbers")
@@ -71,14 +71,34 @@ def reads_little(run: CaseRun) -> str | None:
 
 
 def makes_no_list(run: CaseRun) -> str | None:
-    held = run.got["held_bytes"]
-    return f"one call with 300 x 300 tiles holds {in_bytes(held)} of memory" if held > HELD_BYTES else None
+    held, size = run.got["held_bytes"], f"{run.case.large[0]} x {run.case.large[1]}"
+    return f"one call with {size} tiles holds {in_bytes(held)} of memory" if held > HELD_BYTES else None
 
 
 makes_no_list.hint = (
     "Every program computes its tile for itself when it starts: find it by arithmetic with //, % and min, without a "
     "list of tiles."
 )
+
+
+def goes_on_at_large_sizes(run: CaseRun[Order]) -> str | None:
+    """Three columns' worth of programs share about as few rows and columns of tiles as in a group of rows."""
+    tiles, (n_tiles_m, n_tiles_n), far = given(run.got, "far_tiles"), run.case.large, far_programs(run.case)
+    inside = all(0 <= row < n_tiles_m and 0 <= col < n_tiles_n for row, col in tiles)
+    rows, cols = {row for row, _ in tiles}, {col for _, col in tiles}
+    if inside and len(set(tiles)) == len(far) and len(rows) + len(cols) <= SLACK * (run.case.group + 3):
+        return None
+    which = f"programs {far[0]} to {far[-1]} of {n_tiles_m} x {n_tiles_n} tiles"
+    return f"{which} take {len(set(tiles))} tiles in {len(rows)} rows and {len(cols)} columns"
+
+
+def by_tiles(when: Callable[[CaseRun[Order]], object]) -> Callable[[CaseRun[Order]], object]:
+    """A hint's condition on the tiles, which cannot tell where these are right and only the large product's are not."""
+
+    def condition(run: CaseRun[Order]) -> object:
+        return when(run) if each_tile_once(run) or reads_little(run) else CANNOT_TELL
+
+    return condition
 
 
 def in_order(key: Callable[[Order, Tile], object]) -> Callable[[CaseRun[Order]], bool]:
@@ -117,41 +137,45 @@ def swapped(run: CaseRun[Order]) -> bool:
 
 GROUPED_ORDER = Oracle(
     id="13-grouped-order",
-    judge=(each_tile_once, makes_no_list, reads_little),
+    judge=(each_tile_once, makes_no_list, reads_little, goes_on_at_large_sizes),
     diagnose=(
         Hint(
-            in_order(lambda case, tile: tile),
+            by_tiles(in_order(lambda case, tile: tile)),
             "This is row by row: programs that run at the same time share a row of A and need nearly all of B. Finish "
             "`group` rows together, column after column.",
         ),
         Hint(
-            in_order(lambda case, tile: (tile[1], tile[0])),
+            by_tiles(in_order(lambda case, tile: (tile[1], tile[0]))),
             "This is column by column: programs that run at the same time share a column of B and need nearly all of "
             "A. Stop after `group` rows and go on with the next column.",
         ),
         Hint(
-            in_order(lambda case, tile: (tile[1] // case.group, *tile)),
+            by_tiles(in_order(lambda case, tile: (tile[1] // case.group, *tile))),
             "These are groups of `group` columns: take groups of rows, and in each of them column after column.",
         ),
         Hint(
-            in_groups_of_another_height,
+            by_tiles(in_groups_of_another_height),
             "These are groups of another height: all but the last have `group` rows, whatever that number is.",
         ),
-        Hint(swapped, "Row and column are swapped: return (row of tiles, column of tiles), in this order."),
+        Hint(by_tiles(swapped), "Row and column are swapped: return (row of tiles, column of tiles), in this order."),
         Hint(
-            wrong_in_last_group,
+            by_tiles(wrong_in_last_group),
             "Only the last group is wrong. It has fewer rows where `group` does not divide n_tiles_m: its height is "
             "min(group, n_tiles_m - first row).",
         ),
         Hint(
-            as_low_as_the_last,
+            by_tiles(as_low_as_the_last),
             "Only the last group has n_tiles_m % group rows, the others have `group`: the height is "
             "min(group, n_tiles_m - first row).",
         ),
         Hint(
-            lambda run: sorted(given(run.got)) != all_tiles(run.case),
+            by_tiles(lambda run: sorted(given(run.got)) != all_tiles(run.case)),
             "Not every tile is taken once. A group has group * n_tiles_n programs: divide pid by that, and count the "
             "rest within the group.",
+        ),
+        Hint(
+            goes_on_at_large_sizes,
+            "The order is another one where there are many tiles: compute it for all sizes alike.",
         ),
     ),
 )
