@@ -16,10 +16,8 @@ from grading.isolation.tiers import ISOLATING, KERNEL
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-EVERY_TIER = [
-    pytest.param(tier.name, marks=[pytest.mark.slow] if tier.sandbox_per_submission else []) for tier in ISOLATING
-]
-"""For `parametrize` and for fixtures. What the slow one does the others do too, each a part of it."""
+EVERY_TIER = [pytest.param(tier.name, marks=[] if tier is KERNEL else [pytest.mark.slow]) for tier in ISOLATING]
+"""For `parametrize` and for fixtures. What the kernel tier does for each job the default one does too."""
 
 MOSTLY_LATER = [
     pytest.param(tier.name, marks=[] if tier is KERNEL else [pytest.mark.full("attacks")]) for tier in ISOLATING

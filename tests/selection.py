@@ -6,6 +6,7 @@ A test says by its marks where it belongs:
     slow            takes more than a few seconds: `test` and `test-all`
     full("part")    one of PARTS, in `test-all` only
     lab("05")       of this lab; beside `full` it runs in `test` as well when that lab is one of `labs_in_full`
+    later           beside `full` and `lab`: in `test-all` all the same
     gpu             needs an NVIDIA GPU: `make test-gpu` only, in none of the lanes
 
 `--lane check | test | all | rest` selects one of them (`rest` is what `all` has beyond `test`), `--part` one part of it
@@ -45,6 +46,7 @@ MARKS = (
     "slow: takes more than a few seconds; left out of make check",
     'full(part): only in make test-all, in this part of it; with lab("05") also in make test while that lab changes',
     "lab(number): belongs to this lab",
+    "later: with full(part) and lab(number), only in make test-all even while that lab changes",
     "browser: drives a real browser against a real JupyterLab; left out of make check",
     "gpu: needs an NVIDIA GPU; run by make test-gpu",
 )
@@ -58,15 +60,18 @@ class Place:
 
     part: one of PARTS, or "gpu".
     lab: two digits such as "05", or "" for a test of no lab.
+    is_later: whether it waits for `all` even where its lab is tested in full.
     """
 
     part: str
     lab: str = ""
+    is_later: bool = False
 
     def is_in(self, lane: str, in_full: frozenset[str]) -> bool:
         """Whether a lane runs it, where the labs `in_full` are tested in full."""
         in_check = self.part == "quick"
-        in_test = self.part in ("quick", "slow") or (self.part != "gpu" and self.lab in in_full)
+        in_full_now = self.lab in in_full and not self.is_later and self.part != "gpu"
+        in_test = self.part in ("quick", "slow") or in_full_now
         in_all = self.part != "gpu"
         return {"check": in_check, "test": in_test, "all": in_all, "rest": in_all and not in_test}[lane]
 
@@ -90,7 +95,7 @@ def place_of(item: pytest.Item) -> Place:
         if part not in PARTS or part in ("quick", "slow"):
             known = ", ".join(name for name in PARTS if name not in ("quick", "slow"))
             raise pytest.UsageError(f"{item.nodeid}: no part {part!r}; parts: {known}")
-        return Place(part, lab)
+        return Place(part, lab, is_later=item.get_closest_marker("later") is not None)
     is_slow = item.get_closest_marker("slow") or item.get_closest_marker("browser")
     return Place("slow" if is_slow else "quick", lab)
 

@@ -37,6 +37,10 @@ def test_attack(): pass
 @pytest.mark.full("answers")
 @pytest.mark.lab("{lab}")
 def test_answer(): pass
+@pytest.mark.full("answers")
+@pytest.mark.lab("{lab}")
+@pytest.mark.later
+def test_later(): pass
 """
 CONFTEST = """
 import tests.selection
@@ -61,17 +65,17 @@ def run_of(folder: Path, suite: str, in_full: list[str], *arguments: str) -> tup
     return [each["test"].partition("::test_")[2] for each in found], done.stdout + done.stderr
 
 
-ALL = {"quick", "quick_of_a_lab", "slow", "page", "attack", "answer"}
+ALL = {"quick", "quick_of_a_lab", "slow", "page", "attack", "answer", "later"}
 EXPECTED = {
     ("--lane=check",): {"quick", "quick_of_a_lab"},
-    ("--lane=test",): ALL - {"attack", "answer"},
-    ("--lane=rest",): {"attack", "answer"},
+    ("--lane=test",): ALL - {"attack", "answer", "later"},
+    ("--lane=rest",): {"attack", "answer", "later"},
     ("--lane=all",): ALL,
     (): ALL | {"gpu", "gpu_of_a_lab"},
-    ("--part=answers",): {"answer"},
+    ("--part=answers",): {"answer", "later"},
     ("--part=slow", "--part=attacks"): {"slow", "page", "attack"},
     ("--lane=test", "--part=attacks"): set(),
-    ("--lane=all", f"--lab={LABS[0]}"): {"quick_of_a_lab", "answer"},
+    ("--lane=all", f"--lab={LABS[0]}"): {"quick_of_a_lab", "answer", "later"},
     ("--lane=all", f"--lab={LABS[1]}"): set(),
     ("--lane=rest", "--lab=none"): {"attack"},
 }
@@ -86,10 +90,10 @@ def test_a_lane_runs_what_its_marks_say(tmp_path, arguments: tuple[str, ...]) ->
 def test_a_lab_in_full_moves_from_the_rest_into_test(tmp_path) -> None:
     suite = SUITE.format(lab=LABS[0])
     names, printed = run_of(tmp_path, suite, [LABS[0]], "--lane=test")
-    assert Counter(names) == Counter(ALL - {"attack"})
+    assert Counter(names) == Counter(ALL - {"attack", "later"})
     assert f"labs in full: {LABS[0]} (for a test). Everything: make test-all" in printed
-    assert run_of(tmp_path, suite, [LABS[0]], "--lane=rest")[0] == ["attack"]
-    assert run_of(tmp_path, suite, [LABS[1]], "--lane=rest")[0] == ["attack", "answer"]
+    assert run_of(tmp_path, suite, [LABS[0]], "--lane=rest")[0] == ["attack", "later"]
+    assert run_of(tmp_path, suite, [LABS[1]], "--lane=rest")[0] == ["attack", "answer", "later"]
 
 
 @pytest.mark.parametrize(

@@ -178,11 +178,3 @@ def gb_and_gib(n_bytes):
 def test_a_measurement_is_no_sum(exercise_id: str, source: str) -> None:
     for verdict in (public_verdict(exercise_id, source), hidden_verdict(exercise_id, source)):
         assert verdict.score == 0 and "does the whole job" in as_text(verdict)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("exercise_id", IDS)
-def test_the_solution_passes_whatever_the_secret(exercise_id: str) -> None:
-    source = solution_of(exercise_id)
-    for attempt in range(3):
-        assert hidden_verdict(exercise_id, source, Secret(b"another key", "01", "grace", str(attempt))).score == 1

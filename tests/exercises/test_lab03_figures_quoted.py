@@ -7,8 +7,6 @@ import itertools
 import pytest
 import torch
 
-from grading.demo.examples import examples
-from grading.hidden import Secret
 from labkit import exercises
 from labkit.check.text import as_text
 from labkit.exercises.lab03.autocast_dtypes import BLOCKS, EACH, FAMILIES
@@ -17,7 +15,7 @@ from labkit.forbids import find_forbidden
 from labkit.material.lab03 import measured_on_cpu
 from labkit.oracles.lab03.amp_memory import measured
 from labkit.oracles.lab03.autocast_dtypes import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
-from tests.exercises.harness import answers_in, hidden_verdict, public_verdict, solution_of
+from tests.exercises.harness import answers_in, public_verdict, solution_of
 
 DOCUMENTED = {
     LOW: {"linear", "matmul", "conv1d", "attention"},
@@ -25,7 +23,6 @@ DOCUMENTED = {
     | {"exp", "log", "pow", "rsqrt", "softplus"},
 }
 """PyTorch's documentation, Automatic Mixed Precision, "CUDA Op-Specific Behavior"; attention is measured."""
-IDS = ("03-underflow", "03-loss-scaler", "03-train-step", "03-autocast-dtypes", "03-amp-memory")
 
 
 def per_parameter(n_rows: int, training: bool, autocast: bool) -> tuple[float, float]:
@@ -126,13 +123,3 @@ def test_measuring_is_no_answer_to_how_many_bytes_there_are() -> None:
 
 def test_drawn_blocks_call_functions_that_exist() -> None:
     assert {name for names in FAMILIES.values() for name in names} - {"layer_norm_of"} <= CALLS.keys()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("exercise_id", IDS)
-def test_right_answers_pass_whatever_the_secret(exercise_id: str) -> None:
-    """Tolerances are not lucky: twenty course keys, the solution and the unusual right answers."""
-    right = [right.source for right in examples("right", exercise_id)]
-    for number, source in itertools.product(range(20), [solution_of(exercise_id), *right]):
-        verdict = hidden_verdict(exercise_id, source, Secret(b"key %d" % number, "lab", "ada", "first"))
-        assert verdict.outcome == "passed", (number, verdict)

@@ -9,32 +9,15 @@ import torch
 from torch import nn
 
 from grading.demo.examples import example
-from grading.hidden import Secret, hidden_of
+from grading.hidden import hidden_of
 from labkit import exercises
 from labkit.check.judge import judge
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, MiB, Observation
-from tests.exercises.harness import answers_in, hidden_verdict, solution_of
+from tests.exercises.harness import answers_in, solution_of
 
-HARD_TO_TELL = (
-    "08-lora-linear/scale_forgotten_in_merge",
-    "08-lora-linear/drops_the_middle",
-    "08-inject/strict_is_false",
-    "08-inject/matches_the_end_of_a_name",
-    "08-inject/saves_live_tensors",
-    "08-inject/copies_while_it_looks",
-)
 NONSENSE = (None, "text", 3, [], {}, torch.tensor(float("nan")), torch.zeros(3, 0), True)
-
-
-@pytest.mark.parametrize("name", HARD_TO_TELL)
-def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
-    wrong = example("wrong", name)
-    for attempt in range(4):
-        verdict = hidden_verdict(wrong.exercise, wrong.source, Secret(b"another key", "08", "grace", str(attempt)))
-        assert verdict.score == 0
-        assert wrong.hint in verdict.hint
 
 
 def test_rank_32_on_1000_by_1000_adds_64_000_numbers() -> None:

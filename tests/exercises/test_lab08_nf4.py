@@ -8,38 +8,19 @@ import pytest
 import torch
 
 from grading.demo.examples import example
-from grading.hidden import Secret, hidden_of
+from grading.hidden import hidden_of
 from labkit import exercises
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab08.nf4_read import CODEBOOK
 from labkit.oracles.lab08.small_task import loss_after_training
 from labkit.spec import CaseRun, MiB
-from tests.exercises.harness import answers_in, hidden_verdict, solution_of
-
-HARD_TO_TELL = (
-    "08-nf4/mean_stays",
-    "08-nf4/scales_cut",
-    "08-nf4/half_precision_scales",
-    "08-nf4/next_lower_code",
-    "08-frozen-nf4/saves_the_input",
-    "08-frozen-nf4/gradient_transposed",
-)
+from tests.exercises.harness import answers_in, solution_of
 
 
 @pytest.fixture(scope="module")
 def nf4() -> dict:
     return answers_in("08-nf4", solution_of("08-nf4"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HARD_TO_TELL)
-def test_a_subtle_mistake_is_found_whatever_the_secret(name: str) -> None:
-    wrong = example("wrong", name)
-    for attempt in range(4):
-        verdict = hidden_verdict(wrong.exercise, wrong.source, Secret(b"another key", "08", "grace", str(attempt)))
-        assert verdict.score == 0
-        assert wrong.hint in verdict.hint
 
 
 def test_the_quantiles_are_the_published_values(nf4: dict) -> None:

@@ -114,6 +114,7 @@ def test_what_the_kernel_lets_pass_is_seen(server, monkeypatch: pytest.MonkeyPat
     assert re.fullmatch(wanted, problem), problem
 
 
+@pytest.mark.full("attacks")
 def test_cpu_time_of_one_rank_is_limited_from_outside(server) -> None:
     """It has switched off what would have told it so from inside."""
     busy = """import signal, time

@@ -13,6 +13,7 @@ from grading.isolation.probe import try_tier
 from grading.supervisor import Sandbox
 from grading.supervisor.attempts import run_steps
 from grading.worker.wire.frames import Channel
+from tests.grading.shared_sandboxes import shared_sandbox
 from tests.grading.test_worker import DOUBLE, GOOD, code, graded, what_cells_print
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
@@ -62,12 +63,9 @@ mine = 1
         assert lines[2].lower() == "true false true agg"
 
 
-def test_generators_begin_the_same_in_every_forking_process() -> None:
+def test_generators_begin_the_same_in_every_forking_process(light, sandbox) -> None:
     source = "import numpy, torch\nprint(numpy.random.rand(3), torch.rand(3))"
-    printed = []
-    for _ in range(2):
-        with Sandbox() as fresh:
-            printed += [what_cells_print(fresh, source), what_cells_print(fresh, source)]
+    printed = [what_cells_print(one, source) for one in (light, sandbox, light, sandbox)]
     assert len(set(printed)) == 1 and printed[0]
 
 
@@ -120,8 +118,8 @@ x = torch.ones(32 * 2**20)
 huge = dict(line.split(":") for line in open("/proc/self/status") if ":" in line)["THP_enabled"].strip()
 print(huge)
 """
-    with Sandbox("kernel") as fresh:
-        rollup = Path(f"/proc/{fresh._process.pid}/smaps_rollup").read_text()
-        large_kib = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("AnonHugePages"))
-        assert large_kib > 32 * 1024
-        assert what_cells_print(fresh, source) == "0"
+    shared = shared_sandbox("kernel")
+    rollup = Path(f"/proc/{shared._process.pid}/smaps_rollup").read_text()
+    large_kib = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("AnonHugePages"))
+    assert large_kib > 32 * 1024
+    assert what_cells_print(shared, source) == "0"

@@ -182,7 +182,7 @@ def test_a_lie_gets_no_points_and_a_persons_look(sandbox, cell: str, answer: str
     assert re.search(why, " ".join(result.notes))
 
 
-@pytest.mark.slow
+@pytest.mark.full("attacks")
 def test_cpu_time_that_was_used_before_buys_none(sandbox) -> None:
     burn = "import os, time\nif not os.fork():\n    while time.process_time() < 3: pass\n    os._exit(0)\nos.wait()"
     busy = "    import time\n    until = time.process_time() + 7\n    signal.setitimer(signal.ITIMER_PROF, 0)\n"

@@ -113,7 +113,7 @@ def test_launches_go_where_their_tensors_are(tmp_path: Path) -> None:
     assert done.stdout == ("the traffic of kernel halve cannot be counted on a GPU: give it tensors on the CPU\n")
 
 
-@pytest.mark.slow
+@pytest.mark.full("kernels")
 def test_checks_work_where_there_is_a_gpu(tmp_path: Path) -> None:
     done = run(tmp_path, PRETEND + CHECKS)
     assert done.stdout == "all right\n", done.stderr

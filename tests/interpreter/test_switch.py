@@ -62,11 +62,20 @@ def run(tmp_path: Path, source: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("first", "needed"),
     [
-        ("", "triton"),
-        ("import torch._inductor.runtime.triton_heuristics, torch._inductor.codegen.triton", "torch._inductor"),
-        ("from transformers import LlamaForCausalLM, MixtralForCausalLM", "transformers"),
+        pytest.param("", "triton", id="triton"),
+        pytest.param(
+            "import torch._inductor.runtime.triton_heuristics, torch._inductor.codegen.triton",
+            "torch._inductor",
+            id="inductor",
+            marks=pytest.mark.full("kernels"),
+        ),
+        pytest.param(
+            "from transformers import LlamaForCausalLM, MixtralForCausalLM",
+            "transformers",
+            id="transformers",
+            marks=pytest.mark.full("kernels"),
+        ),
     ],
-    ids=["triton", "inductor", "transformers"],
 )
 def test_late_after_triton_and_kernels(tmp_path: Path, first: str, needed: str) -> None:
     pytest.importorskip("triton", reason="Triton is not installed; the interpreter is its")

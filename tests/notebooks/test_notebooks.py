@@ -104,6 +104,7 @@ def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None
 
 
 @pytest.mark.full("notebooks")
+@pytest.mark.later
 @each_in_its_lab
 def test_a_solved_notebook_says_the_same_twice(source: Path, folder: Path) -> None:
     first, _ = first_run(source, folder)
