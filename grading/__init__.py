@@ -8,6 +8,8 @@ and no others (tests/test_architecture.py reads this drawing).
     terminal        text for a terminal: lines, tables, what a student wrote made harmless
     files           read a file that a student laid out, safely; write one whole or not at all
                     < errors
+    aside           work on a student's file in a child process with limits
+                    < files
     worker          the untrusted side: runs the student's code in a box, and returns plain trees
     build           the course's sources -> the notebooks, solved and released
                     < errors
@@ -20,14 +22,14 @@ and no others (tests/test_architecture.py reads this drawing).
     nbgrader_api    nbgrader's own Python API on a course
                     < course errors
     intake          what arrives -> submitted/STUDENT/LAB/, and the archive that keeps every notebook
-                    < course errors files log nbgrader_api rebuild
+                    < aside course errors files log nbgrader_api rebuild
     hidden          hidden cases, drawn from the course's secret
     isolation       tiers of isolation, which of them works on this machine, a sandbox opened in one
                     < errors worker
     supervisor      the trusted side: runs a job in a sandbox, judges what comes back -> a result
                     < errors hidden isolation rebuild worker
     submissions     a file under submitted/ -> a prepared submission, with its job
-                    < course files intake rebuild supervisor
+                    < aside course files intake rebuild supervisor worker
     results         stored results, and who got no grade
                     < course files isolation supervisor
     executors       where jobs run: processes of this machine, or a cluster

@@ -10,12 +10,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from grading.aside import do_aside
 from grading.course import Course
 from grading.files import Unreadable
 from grading.intake.timestamp import read_time
 from grading.rebuild import Merged, Submission, Template, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
 from grading.supervisor import Job
+from grading.worker.protocol.steps import Step
+from labkit import exercises
 
 NOT_A_NAME = re.compile(r"[*?\[\]\x00-\x1f\ud800-\udfff]")
 """Given to nbgrader, a student "a*" would stand for everybody whose name begins with an a."""
@@ -52,15 +55,22 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Prepared:
     path, template, course_key = course.submitted(lab, student), course.template(lab), course.key()
     # nbgrader takes the time from there too, and fails on one that is no time.
     read_time(path.parent)
+    # PyTorch is loaded here, once, and not in every child.
+    _ = [exercises.find(cell.exercise) for cell in template.exercises if cell.exercise]
+    digest, merged, steps, program = do_aside(path.name, _taken_apart, path, template)
+    job = Job(lab, student, digest, steps, program, merged.notes, course_key)
+    return Prepared(template, merged, job, course.result(lab, job.key))
+
+
+def _taken_apart(path: Path, template: Template) -> tuple[str, Merged, tuple[Step, ...], tuple[str, ...]]:
+    """The digest of what was handed in, its cells in the template, its steps and its program. Raises Unreadable."""
     submission = _read(path)
     try:
         merged = merge(template, submission)
-        steps, program = tuple(steps_of(merged)), tuple(program_of(merged))
+        return submission.digest, merged, tuple(steps_of(merged)), tuple(program_of(merged))
     except Exception as error:
         # One file must not keep the rest of the class from its grades, whatever is in it.
         raise Unreadable(f"it cannot be taken apart ({type(error).__name__}): look at the file") from error
-    job = Job(lab, student, submission.digest, steps, program, merged.notes, course_key)
-    return Prepared(template, merged, job, course.result(lab, job.key))
 
 
 def _read(path: Path) -> Submission:

@@ -13,6 +13,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from grading.aside import do_aside
 from grading.course import Course
 from grading.files import Unreadable, read_plain_file
 from grading.intake.arrived import Refusal
@@ -123,7 +124,7 @@ def _refuse_place(course: Course, lab: str, student: str, names: dict[str, str])
 def _refuse_non_notebook(data: bytes) -> None:
     try:
         # The name is what the message begins with.
-        parse_submission(data, "it")
+        do_aside("it", parse_submission, data, "it")
     except Unreadable as error:
         raise Refusal(str(error)) from error
 

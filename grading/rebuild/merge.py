@@ -118,7 +118,8 @@ def _without_tags(markdown: str) -> str:
 
     What a student writes is shown to others, in feedback pages and in the formgrader, with their rights.
     """
-    without_links = re.sub(r"\](?=\s*[(\[:](?!\s*<?\s*(?:https?://|mailto:|#)))", "]\u200b", markdown)
+    # "*+": however many blanks follow, nothing looks back.
+    without_links = re.sub(r"\](?=\s*+[(\[:](?!\s*+<?\s*+(?:https?://|mailto:|#)))", "]\u200b", markdown)
     return re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", without_links)
 
 

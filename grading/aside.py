@@ -1,0 +1,120 @@
+"""Do a piece of work on a student's file in a child process with limits, so that what the file makes of it ends the
+child alone, and never the run.
+
+It is no box: the work is ours, and only what it works on is a student's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import resource
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from select import select
+from typing import BinaryIO, NoReturn, TypeVar
+
+from grading.files import Unreadable
+
+CPU_S = 20
+"""The longest notebook that is allowed and honest takes a few seconds."""
+WALL_S = 1200.0
+"""Only a machine that stands still takes so long for CPU_S of work."""
+MEMORY_BYTES = 2 * 2**30
+"""Beyond what this process has already."""
+MOST_BYTES = 64 * 2**20
+"""Of what comes back."""
+
+T = TypeVar("T")
+
+
+def do_aside(name: str, work: Callable[..., T], *args: object) -> T:
+    """What `work(*args)` returns, done in a child process of at most CPU_S and MEMORY_BYTES; what it raises is raised.
+
+    name: the file that it is about. Raises Unreadable with that name where the child does not come to an end of its
+    own, and OSError where no child can be made.
+    """
+    reading, writing = os.pipe()
+    try:
+        child = os.fork()
+    except BaseException:
+        os.close(reading)
+        os.close(writing)
+        raise
+    if child == 0:
+        os.close(reading)
+        _serve(writing, work, args)
+    os.close(writing)
+    try:
+        with open(reading, "rb", buffering=0) as answer:
+            data = _received(answer)
+    finally:
+        # Whatever happened meanwhile; one that has ended already hears nothing.
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if data is None:
+        raise TimeoutError(f"{name} was not read within {WALL_S:g} s: is this machine at a standstill?")
+    if os.waitstatus_to_exitcode(status) == -signal.SIGXCPU:
+        raise Unreadable(f"{name} takes more than {CPU_S} s to be read: look at what is in it")
+    try:
+        is_done, result = pickle.loads(data)
+    except Exception as error:
+        # Nothing, or a part of it, or what no pickle can hold.
+        raise Unreadable(f"{name} cannot be read: whatever reads it breaks off. Look at what is in it") from error
+    if isinstance(result, MemoryError):
+        raise Unreadable(f"{name} takes more than {MEMORY_BYTES:,} bytes of memory to be read: look at what is in it")
+    if not is_done:
+        raise result
+    return result
+
+
+def _received(answer: BinaryIO) -> bytes | None:
+    """All that the child sends, as far as it is allowed to; None where it says nothing for too long."""
+    chunks, n_bytes, until = [], 0, time.monotonic() + WALL_S
+    while n_bytes <= MOST_BYTES:
+        if not select([answer], [], [], max(0.0, until - time.monotonic()))[0]:
+            return None
+        chunk = answer.read(2**20)
+        if not chunk:
+            break
+        chunks.append(chunk)
+        n_bytes += len(chunk)
+    return b"".join(chunks)
+
+
+def _serve(writing: int, work: Callable, args: tuple) -> NoReturn:
+    """Be the child: do the work and send what it returned or raised. Never returns to what the parent was at."""
+    try:
+        _settle_in()
+        try:
+            answer = (True, work(*args))
+        except Exception as error:
+            answer = (False, error)
+        with open(writing, "wb") as file:
+            file.write(pickle.dumps(answer))
+    finally:
+        os._exit(0)
+
+
+def _settle_in() -> None:
+    # Ctrl-C is the parent's to hear, and what is collected here is not worth a copy of the parent's memory.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    gc.disable()
+    # What Python remarks on a student's text is nothing for the instructor's terminal.
+    warnings.simplefilter("ignore")
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_CPU, CPU_S)
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
+        _lower(resource.RLIMIT_DATA, int(file.read().split()[5]) * resource.getpagesize() + MEMORY_BYTES)
+
+
+def _lower(what: int, limit: int) -> None:
+    """Set a limit, unless there is a lower one already."""
+    soft, hard = resource.getrlimit(what)
+    known = [value for value in (limit, soft, hard) if value != resource.RLIM_INFINITY]
+    resource.setrlimit(what, (min(known), hard))

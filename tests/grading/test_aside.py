@@ -1,0 +1,89 @@
+"""Work on a student's file in a child: its result and its errors come back, and what the file makes of it does not.
+
+Control: `test_without_a_child_it_would_have_ended_this_process`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from grading import aside
+from grading.aside import do_aside
+from grading.files import Unreadable
+
+
+def leave(code: int) -> None:
+    os._exit(code)
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fill(n_bytes: int) -> int:
+    return len(b"x" * n_bytes)
+
+
+def refuse() -> None:
+    raise Unreadable("x.ipynb is not a text file: ask for the notebook itself")
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def test_what_is_returned_and_raised_comes_back() -> None:
+    assert do_aside("x.ipynb", divmod, 7, 2) == (3, 1)
+    assert len(do_aside("x.ipynb", bytes, 10**6)) == 10**6
+    with pytest.raises(Unreadable, match="is not a text file: ask for the notebook itself"):
+        do_aside("x.ipynb", refuse)
+    with pytest.raises(ZeroDivisionError):
+        do_aside("x.ipynb", divmod, 7, 0)
+
+
+@pytest.mark.parametrize(("work", "args"), [(leave, (0,)), (leave, (3,)), (crash, ()), (memoryview, (b"",))])
+def test_what_breaks_off_is_the_files_to_blame(work, args) -> None:
+    with pytest.raises(Unreadable, match=r"x\.ipynb cannot be read: whatever reads it breaks off\. Look at what is in"):
+        do_aside("x.ipynb", work, *args)
+
+
+def test_memory_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(aside, "MEMORY_BYTES", 64 * 2**20)
+    assert do_aside("x.ipynb", fill, 32 * 2**20) == 32 * 2**20
+    with pytest.raises(Unreadable, match=r"x\.ipynb takes more than 67,108,864 bytes of memory to be read"):
+        do_aside("x.ipynb", fill, 80 * 2**20)
+
+
+def test_cpu_time_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(aside, "CPU_S", 1)
+    with pytest.raises(Unreadable, match=r"x\.ipynb takes more than 1 s to be read: look at what is in it"):
+        do_aside("x.ipynb", spin)
+
+
+def test_what_comes_back_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(aside, "MOST_BYTES", 2**20)
+    with pytest.raises(Unreadable, match="breaks off"):
+        do_aside("x.ipynb", bytes, 4 * 2**20)
+
+
+def test_no_child_and_no_descriptor_is_left() -> None:
+    descriptors = os.listdir("/proc/self/fd")
+    for work, args in ((divmod, (7, 2)), (leave, (0,)), (crash, ())):
+        with contextlib.suppress(Unreadable):
+            do_aside("x.ipynb", work, *args)
+    assert os.listdir("/proc/self/fd") == descriptors
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_without_a_child_it_would_have_ended_this_process() -> None:
+    program = "from tests.grading.test_aside import crash, do_aside\n"
+    run = [sys.executable, "-c", program + "crash()"]
+    assert subprocess.run(run, check=False).returncode == -signal.SIGKILL
