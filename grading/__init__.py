@@ -5,7 +5,7 @@ and no others (tests/test_architecture.py reads this drawing).
 
     deferred        modules of others that are loaded when they are called, not when they are imported
     errors          the one error that a person can do something about
-    terminal        text for a terminal: lines, tables, what a student wrote made harmless
+    terminal        the way to a terminal: lines, tables, what a student wrote made harmless
     files           read a file that a student laid out, safely; write one whole or not at all
                     < errors
     aside           work on a student's file in a child process with limits
@@ -20,7 +20,7 @@ and no others (tests/test_architecture.py reads this drawing).
     log             the hash-chained log: what was received, who was graded with what, when and why
                     < course errors
     nbgrader_api    nbgrader's own Python API on a course
-                    < course errors
+                    < course errors terminal
     intake          what arrives -> submitted/STUDENT/LAB/, and the archive that keeps every notebook
                     < aside course errors files log nbgrader_api rebuild
     hidden          hidden cases, drawn from the course's secret
@@ -38,10 +38,12 @@ and no others (tests/test_architecture.py reads this drawing).
                     < build course errors intake isolation nbgrader_api rebuild results submissions supervisor terminal
     pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight
                     < course errors executors files gradebook intake isolation log results submissions supervisor
+                    < terminal
     audit           the log against the gradebook and the files; how a grade came about
-                    < course gradebook intake log terminal
+                    < course gradebook intake log
     report          the gradebook and the results -> a record of the class: page, CSV, exports
                     < course errors files gradebook isolation nbgrader_api rebuild results submissions supervisor
+                    < terminal
     explain         a second look at one student's work, case by case
                     < course errors files hidden intake isolation log submissions supervisor terminal worker
     demo            a sample class that checks its own grades
@@ -51,7 +53,7 @@ and no others (tests/test_architecture.py reads this drawing).
     commands        the command line
                     < all above
     __main__        `python -m grading`
-                    < errors
+                    < errors terminal
 """
 
 from grading.deferred import defer

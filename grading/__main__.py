@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from grading.errors import UserError
+from grading.terminal import say
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,16 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return args.run(args)
     except UserError as error:
-        print(f"grading: {error}", file=sys.stderr)
+        say(f"grading: {error}", is_error=True)
         return 2
     except OSError as error:
         if error.errno not in DISK_TROUBLE:
             raise
         where = f" ({error.filename})" if error.filename else ""
-        print(f"grading: {error.strerror}{where}: mend that and run the same command again", file=sys.stderr)
+        say(f"grading: {error.strerror}{where}: mend that and run the same command again", is_error=True)
         return 2
     except KeyboardInterrupt:
-        text = "interrupted: nothing that was finished is lost; run the same command again to go on"
-        print(text, flush=True)
+        say("interrupted: nothing that was finished is lost; run the same command again to go on")
         return 130
 
 

@@ -20,6 +20,7 @@ from traitlets.config.loader import ConfigFileNotFound, PyFileConfigLoader
 
 from grading.course import CONFIG, Course
 from grading.errors import UserError
+from grading.terminal import lines_in
 
 
 class NbgraderFailed(Exception):
@@ -59,8 +60,16 @@ def expect_success(course: Course, done: dict) -> None:
     log = course.root / ".grading" / "nbgrader.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("a") as file:
-        file.write(done.get("log", "") + trace)
+        # It is read at a terminal, and names and texts of students stand in it.
+        file.writelines(f"{line}\n" for line in lines_in(done.get("log", "") + trace))
     raise NbgraderFailed(f"{reason} (the whole story: {log})")
+
+
+class _Harmless(logging.Formatter):
+    """Records as `lines_in` shows a text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(lines_in(super().format(record)))
 
 
 def _reason(log: str, trace: str) -> str:
@@ -79,5 +88,7 @@ def _log_to(path: Path) -> logging.Logger:
     log.setLevel(logging.INFO)
     log.propagate = False
     if not log.handlers:
-        log.addHandler(logging.FileHandler(path, delay=True))
+        handler = logging.FileHandler(path, delay=True)
+        handler.setFormatter(_Harmless())
+        log.addHandler(handler)
     return log

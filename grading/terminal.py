@@ -1,11 +1,13 @@
-"""Text for a terminal: lines, tables, a progress bar; what a student wrote cannot move the cursor, change colours or
-pose as another line.
+"""The way to a terminal: lines, tables, a progress bar. What a student wrote cannot move the cursor, change colours,
+turn the direction of writing or pose as another line, whoever forgot where a text is from.
 
-What is shown is decided elsewhere.
+Nothing else of this package prints (tests/grading/test_terminal.py); what is shown is decided elsewhere.
 """
 
 from __future__ import annotations
 
+import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
@@ -13,9 +15,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
-def say(text: str) -> None:
-    """A line for the person at the terminal; never wrapped, coloured or interpreted."""
-    print(text, flush=True)
+def say(*lines: object, is_error: bool = False) -> None:
+    """Lines for the person at the terminal, each made harmless by `one_line`; never wrapped, coloured or interpreted.
+
+    is_error: to stderr.
+    """
+    stream = sys.stderr if is_error else sys.stdout
+    # A terminal that knows few characters gets a "?" for the others, and the run goes on.
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    for line in lines:
+        print(one_line(line).encode(encoding, "replace").decode(encoding), file=stream, flush=True)
 
 
 def progress_bar() -> Progress:
@@ -25,31 +34,32 @@ def progress_bar() -> Progress:
     return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as aligned text; a column of numbers is aligned to the right."""
-    texts = [[_cell(value) for value in row] for row in (header, *rows)]
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """The lines of a table; a column of numbers is aligned to the right."""
+    texts = [[one_line(value) for value in row] for row in (header, *rows)]
     widths = [max(cell_len(row[i]) for row in texts) for i in range(len(header))]
     right = [len(texts) > 1 and all(_is_number(row[i]) for row in texts[1:]) for i in range(len(header))]
     lines = []
     for row in texts:
         cells = (_padded(text, w, r) for text, w, r in zip(row, widths, right, strict=True))
         lines.append("  ".join(cells).rstrip())
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
 
 
-def printable(text: object) -> str:
-    """The text with every control and formatting character but the newline replaced by "?"; tabs become blanks."""
-    return "\n".join(one_line(line) for line in str(text).replace("\r\n", "\n").split("\n"))
+def lines_in(text: object) -> list[str]:
+    """The lines of a text of several, each as `one_line` makes it."""
+    return [one_line(line) for line in str(text).replace("\r\n", "\n").split("\n")]
 
 
 def one_line(text: object) -> str:
-    """The text on one line, with a "?" for every character that is not printed as itself."""
-    return "".join(char if char.isprintable() else "?" for char in str(text).replace("\t", "    "))
+    """The text on one line, with a "?" for what is not printed as itself; a blank of any width becomes one blank."""
+    return "".join(map(_printed, str(text).replace("\t", "    ")))
 
 
-def _cell(value: object) -> str:
-    """On one line, whatever a student's folder is called."""
-    return "".join(char if char.isprintable() else "?" for char in str(value))
+def _printed(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if unicodedata.category(char) == "Zs" else "?"
 
 
 def _padded(text: str, width: int, right: bool) -> str:

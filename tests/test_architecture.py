@@ -158,7 +158,7 @@ def drawn_rooms(drawing: str) -> dict[str, set[str]]:
             drawn[found[1]] = set()
         elif found := re.fullmatch(r" {8,}< (.*)", line):
             *above, room = drawn
-            drawn[room] = set(above) if found[1] == "all above" else set(found[1].split())
+            drawn[room] |= set(above) if found[1] == "all above" else set(found[1].split())
     return drawn
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from grading.audit.compare import GradebookRow
 from grading.log.entry import LogEntry
-from grading.terminal import one_line
 from labkit.units import by_name
 
 SHORT = 16
@@ -26,7 +25,7 @@ WHAT_COUNTS = {
 """By the name of a fact, what a person calls it; the rest of an entry may differ between two equal grades."""
 
 
-def story_of(lab: str, student: str, entries: Iterable[LogEntry], row: GradebookRow | None) -> str:
+def story_of(lab: str, student: str, entries: Iterable[LogEntry], row: GradebookRow | None) -> list[str]:
     """The lines about one student's grade in one lab; says so where the log has none."""
     theirs = [entry for entry in entries if (entry.facts.get("lab"), entry.facts.get("student")) == (lab, student)]
     graded = [entry for entry in theirs if entry.kind == "graded"]
@@ -41,7 +40,7 @@ def story_of(lab: str, student: str, entries: Iterable[LogEntry], row: Gradebook
         lines.append(_line("extra", ", ".join(f"{cell} {points:g}" for cell, points in sorted(by_person.items()))))
     first = graded[0].n if graded else 0
     lines += [_line("" if index else "history", _event(entry, entry.n == first)) for index, entry in enumerate(theirs)]
-    return "\n".join(one_line(line) for line in lines)
+    return lines
 
 
 def _summary(entry: LogEntry) -> str:

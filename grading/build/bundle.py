@@ -53,7 +53,9 @@ def _notebooks() -> list[Path]:
     try:
         wanted = student_files(ROOT, build_all(sorted((ROOT / "solutions").glob("*.py"))))
     except BadSource as error:
-        raise UserError(f"the sources are refused\n{error}\n", "mend them, and run this again") from error
+        raise UserError(
+            f"the sources are refused, {'; '.join(map(str, error.problems))}", "mend them, and run this again"
+        ) from error
     if not wanted:
         raise UserError("solutions/ is missing", "run this from a full checkout")
     if found := differences(wanted) + extras(ROOT / "notebooks", wanted):

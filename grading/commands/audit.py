@@ -15,7 +15,7 @@ from grading.audit.story import story_of
 from grading.course import Course
 from grading.log import Log, LogEntry
 from grading.log.grades import last_grades
-from grading.terminal import one_line, say
+from grading.terminal import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     found = differences(rows, last) + file_problems(course, (entry for entry in entries if entry.kind == "graded"))
     if args.student:
         for name in sorted({who[0] for who in (*rows, *last)} | {entry.facts.get("lab", "") for entry in entries}):
-            say(story_of(name, args.student, entries, rows.get((name, args.student))))
+            say(*story_of(name, args.student, entries, rows.get((name, args.student))))
     _report(problems, found, rows, last)
     return 1 if problems or found else 0
 
@@ -62,10 +62,8 @@ def _report(
     rows: dict[LabStudent, GradebookRow],
     last: dict[LabStudent, LogEntry],
 ) -> None:
-    for problem in problems:
-        say(one_line(f"log: {problem}"))
-    for (lab, student), text in found:
-        say(one_line(f"{lab}, {student}: {text}"))
+    say(*(f"log: {problem}" for problem in problems))
+    say(*(f"{lab}, {student}: {text}" for (lab, student), text in found))
     by_hand = Counter(who for who, row in rows.items() for _ in (*row.by_hand, *row.extra))
     if by_hand:
         say(f"{by_hand.total()} cells of {len(by_hand)} submissions have points from a person: they are not the log's")

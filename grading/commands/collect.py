@@ -81,7 +81,7 @@ def _arrivals(
 
 def _show(intake: Intake, zone: str, dry_run: bool) -> None:
     if intake.rows:
-        say(table(("student", "file", "bytes", "time (UTC)", "what happened"), intake.rows))
+        say(*table(("student", "file", "bytes", "time (UTC)", "what happened"), intake.rows))
     for item in intake.passed_over:
         say(f"passed over {item.path!a}: {item.reason}")
     for item in intake.refused:

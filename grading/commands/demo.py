@@ -67,12 +67,10 @@ def run(args: argparse.Namespace) -> int:
     record = gather_record(course)
     write_output(out / GRADES, as_csv(record))
     write_output(out / PAGE, as_page(record, out / PAGE))
-    for line in class_lines(record, students):
-        say(line)
+    say(*class_lines(record, students))
     found = unexpected_grades(record, students, expected)
-    for line in found:
-        say(f"NOT AS EXPECTED  {line}")
-    say(where_to_look(out, args.out))
+    say(*(f"NOT AS EXPECTED  {line}" for line in found))
+    say(*where_to_look(out, args.out))
     say("the demo FAILED its own check" if found else "every grade is as it should be")
     return 1 if found else 0
 

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     say(f"{platform.system()} {platform.release()} on {platform.machine()}, {user}")
     findings = [try_tier(tier) for tier in TIERS]
     rows = [(f.tier, "works" if f.works else "does not work", f.reason) for f in findings]
-    say(table(("isolation", "here", "why"), rows))
+    say(*table(("isolation", "here", "why"), rows))
     for finding in findings:
         if not finding.works:
             say(f"{finding.tier}: {finding.fix}")

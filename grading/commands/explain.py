@@ -22,7 +22,7 @@ from grading.explain.submission import (
 from grading.explain.text import exercise_lines, labelled, submission_lines
 from grading.isolation import CHOICES
 from grading.results import read_result
-from grading.terminal import one_line, say
+from grading.terminal import say
 from labkit import exercises
 
 
@@ -52,10 +52,8 @@ def run(args: argparse.Namespace) -> int:
         failures = stored_failures(prepared, names, result)
     else:
         remedy = f"run `grade {args.folder} {args.lab} --student {args.student}` first, or add --rerun"
-        raise UserError(one_line(f"this submission of {args.student} has no stored result"), remedy)
-    say("\n".join(submission_lines(course, prepared, result, path)))
-    if remark:
-        say(labelled("note", remark))
+        raise UserError(f"this submission of {args.student} has no stored result", remedy)
+    say(*submission_lines(course, prepared, result, path), *(labelled("note", remark) if remark else ()))
     for name in names:
-        say("\n" + "\n".join(exercise_lines(exercises.find(name), prepared, result, failures[name])))
+        say("", *exercise_lines(exercises.find(name), prepared, result, failures[name]))
     return 0

@@ -15,7 +15,7 @@ from grading.report.exported import only_labs
 from grading.report.formats import FORMATS, ExportOptions
 from grading.report.gather import gather_record
 from grading.report.moodle import ID_FIELDS
-from grading.terminal import one_line, say
+from grading.terminal import say
 
 ONLY_FOR = {"roster": "canvas", "id_field": "moodle", "comments": "moodle"}
 
@@ -45,7 +45,5 @@ def run(args: argparse.Namespace) -> int:
     options = ExportOptions(args.roster, args.id_field or "idnumber", args.comments)
     exported = FORMATS[args.format](course, record, options)
     write_output(out, exported.text)
-    for remark in exported.remarks:
-        say(one_line(remark))
-    say(f"wrote {out}")
+    say(*exported.remarks, f"wrote {out}")
     return 0

@@ -52,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
         say(str(stopped))
         return INTERRUPTED
     print_summary(course, lab, students, outcome.ungraded)
-    for line in outcome.tally.summary():
-        say(line)
+    say(*outcome.tally.summary())
     return 1 if outcome.ungraded else 0
 
 
@@ -76,7 +75,7 @@ def print_summary(course: Course, lab: str, students: list[str], ungraded: list[
         result = read_result(course.result(lab, key)) if key else None
         outcomes = [item.outcome for item in result.exercises.values()] if result else []
         rows.append((student, outcomes.count("passed"), len(outcomes), _worst(outcomes)))
-    say(table(("student", "passed", "exercises", "note"), rows))
+    say(*table(("student", "passed", "exercises", "note"), rows))
     for item in ungraded:
         say(f"{item.student}: {item.reason}")
 

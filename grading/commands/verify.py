@@ -16,7 +16,7 @@ from grading.files import write_output
 from grading.isolation.tiers import NONE, TIERS
 from grading.terminal import say
 from grading.verify.attacks import load
-from grading.verify.matrix import STOCK, as_text
+from grading.verify.matrix import STOCK, as_lines
 from grading.verify.run import choose_attacks, run_attacks, stored_stock
 from grading.verify.stock import run_stock
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     matrix = run_attacks(attacks, tiers, args.workers)
     anew = args.stock or args.isolation == STOCK
     matrix = replace(matrix, stock=run_stock(attacks, args.workers) if anew else stored_stock())
-    say(as_text(matrix))
+    say(*as_lines(matrix))
     if args.json:
         write_output(args.json, json.dumps(matrix.to_json(), indent=1, ensure_ascii=False) + "\n")
     # Nothing that ran is no proof of anything.

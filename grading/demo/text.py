@@ -15,16 +15,19 @@ def class_lines(record: ClassRecord, students: list[DemoStudent]) -> Iterator[st
     """A table for each lab, then the totals."""
     kinds = {student.name: student.kind for student in students}
     for lab in record.labs:
-        yield f"\n{lab.title}"
+        yield ""
+        yield lab.title
         rows = [_row(lab, handin, kinds) for handin in lab.handins if handin.state != NOT_HANDED_IN]
-        yield table(("student", "handed in", "passed", "exercises", "points", "of", "note"), rows)
+        yield from table(("student", "handed in", "passed", "exercises", "points", "of", "note"), rows)
     totals = record.totals()
     complete = [total for total in totals if total.complete]
     points = sum(total.score for total in complete)
     possible = sum(total.max_score for total in complete)
-    yield f"\n{len(totals)} students, {len(totals) - len(complete)} with work that has no grade (on purpose);"
+    yield ""
+    yield f"{len(totals)} students, {len(totals) - len(complete)} with work that has no grade (on purpose);"
     share = f", {100 * points / possible:.0f} %" if possible else ""
-    yield f"the others have {points:g} of {possible:g} points{share}\n"
+    yield f"the others have {points:g} of {possible:g} points{share}"
+    yield ""
 
 
 def _row(lab: LabRecord, handin: Handin, kinds: dict[str, str]) -> tuple[object, ...]:
@@ -46,9 +49,9 @@ def _note(handin: Handin) -> str:
     return ", ".join(parts)
 
 
-def where_to_look(out: Path, given: Path) -> str:
+def where_to_look(out: Path, given: Path) -> list[str]:
     """Where everything is, and the commands that do the same by hand. given: the folder as it was asked for."""
-    return f"""report    {out / PAGE}
+    text = f"""report    {out / PAGE}
 grades    {out / GRADES}
 course    {out / COURSE}
 feedback  {out / COURSE / "feedback"}
@@ -60,3 +63,4 @@ The same by hand, with submissions under submitted/STUDENT/LAB/:
 Look into this one, and grade by hand, with formgrader:
   cd {given / COURSE} && jupyter lab
 """
+    return text.split("\n")

@@ -21,7 +21,6 @@ from grading.submissions import Prepared, prepare
 from grading.supervisor.job import Job
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.witness import Reading
-from grading.terminal import one_line
 from grading.worker.protocol.steps import ServeExercise
 from labkit import exercises
 
@@ -42,8 +41,7 @@ def find_submission(course: Course, lab: str, student: str) -> Prepared:
         return prepare(course, lab, lab, student)
     except Unreadable as error:
         known = ", ".join(course.students(lab)[:20]) or "nobody yet"
-        problem = one_line(f"there is nothing to explain of {student}: {error}")
-        raise UserError(problem, f"handed in: {one_line(known)}") from error
+        raise UserError(f"there is nothing to explain of {student}: {error}", f"handed in: {known}") from error
 
 
 def exercises_of(prepared: Prepared) -> list[str]:

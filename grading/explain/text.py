@@ -16,7 +16,7 @@ from grading.explain.tree_text import lines_of
 from grading.intake.store import archived_path
 from grading.submissions import Prepared
 from grading.supervisor.result import SubmissionResult
-from grading.terminal import one_line, printable
+from grading.terminal import lines_in
 from labkit.check.text import mark_of
 from labkit.check.verdict import Verdict
 from labkit.spec import Exercise
@@ -30,7 +30,7 @@ def submission_lines(
 ) -> Iterator[str]:
     """Where the submission and all that was made of it lies, and what the run took."""
     lab, student = prepared.job.lab, prepared.job.student
-    yield one_line(f"{student}, {lab}")
+    yield f"{student}, {lab}"
     places = {
         "submitted": course.submitted(lab, student),
         "kept": archived_path(course, lab, prepared.job.attempt),
@@ -39,13 +39,13 @@ def submission_lines(
         "feedback": course.feedback(lab, student),
     }
     for label, path in places.items():
-        yield labelled(label, f"{path}{'' if path.is_file() else ' (not there)'}")
+        yield from labelled(label, f"{path}{'' if path.is_file() else ' (not there)'}")
     if result is not None:
-        yield labelled("isolation", result.isolation)
+        yield from labelled("isolation", result.isolation)
         if result.usage:
-            yield labelled("usage", ", ".join(by_name(name, value) for name, value in result.usage.items()))
+            yield from labelled("usage", ", ".join(by_name(name, value) for name, value in result.usage.items()))
     for note in result.notes if result else prepared.job.notes:
-        yield labelled("note", note)
+        yield from labelled("note", note)
 
 
 def exercise_lines(
@@ -55,41 +55,43 @@ def exercise_lines(
     found = result.exercises[exercise.id] if result else None
     yield f"== {exercise.id}  {exercise.title}"
     if found is None:
-        yield labelled("outcome", "not graded yet")
+        yield from labelled("outcome", "not graded yet")
     else:
         points = f"{found.score * exercise.points:g} of {exercise.points:g}{' extra' if exercise.optional else ''}"
-        yield labelled("outcome", f"{mark_of(found.deciding)} {found.outcome}, {points} points")
+        yield from labelled("outcome", f"{mark_of(found.deciding)} {found.outcome}, {points} points")
         yield from _verdict("public", found.public)
         if found.hidden is not None:
             yield from _verdict("hidden", found.hidden)
         else:
-            yield labelled("hidden", "not run for the grade, since the public cases do not pass")
+            yield from labelled("hidden", "not run for the grade, since the public cases do not pass")
     if failures.run_again:
-        yield labelled("run again", f"{failures.run_again}; {len(failures.public) + len(failures.hidden)} fail")
+        yield from labelled("run again", f"{failures.run_again}; {len(failures.public) + len(failures.hidden)} fail")
     for reading in failures.readings:
         unit = "_bytes" if reading.name.endswith("_bytes") else ""
         claimed, measured = by_name(unit, reading.claimed), by_name(unit, reading.measured)
-        yield labelled("witness", f"{reading.name}: the student's process said {claimed}, our measure is {measured}")
+        yield from labelled(
+            "witness", f"{reading.name}: the student's process said {claimed}, our measure is {measured}"
+        )
     for what, cases in (("public", failures.public), ("hidden", failures.hidden)):
         for case in cases[:MAX_CASES]:
             yield from _case(what, case)
         if len(cases) > MAX_CASES:
-            yield labelled("", f"and {len(cases) - MAX_CASES} more {what} cases that fail")
+            yield from labelled("", f"and {len(cases) - MAX_CASES} more {what} cases that fail")
     yield from _code(exercise, prepared, result)
 
 
 def _verdict(what: str, verdict: Verdict) -> Iterator[str]:
     # The headline for a hidden case is the student's too, and does not count.
     count = f"{verdict.n_passed} of {verdict.n_cases} cases pass; " if what == "hidden" and not verdict.passed else ""
-    yield labelled(what, count + verdict.headline.removeprefix(f"{verdict.exercise}: "))
+    yield from labelled(what, count + verdict.headline.removeprefix(f"{verdict.exercise}: "))
     # Where a row names a case, the case is shown below with all its rows.
     if not verdict.passed and not any(label == "case" for label, _ in verdict.rows):
         for label, text in verdict.rows:
-            yield labelled(f"  {label}", text)
+            yield from labelled(f"  {label}", text)
     if verdict.hint:
-        yield labelled("  hint", verdict.hint)
+        yield from labelled("  hint", verdict.hint)
     for budget in verdict.budgets:
-        yield labelled("  measured", of_limit(*budget))
+        yield from labelled("  measured", of_limit(*budget))
 
 
 def _case(what: str, failing: FailingCase) -> Iterator[str]:
@@ -102,21 +104,21 @@ def _case(what: str, failing: FailingCase) -> Iterator[str]:
     for label, text in failing.rows:
         if label != "case":
             is_first = failing.got is not UNKNOWN and label in ("expected", "got")
-            yield labelled(f"first {label}" if is_first else label, text)
+            yield from labelled(f"first {label}" if is_first else label, text)
     if failing.hint:
-        yield labelled("hint", failing.hint)
+        yield from labelled("hint", failing.hint)
     for budget in failing.budgets:
-        yield labelled("measured", of_limit(*budget))
+        yield from labelled("measured", of_limit(*budget))
     others = {
         name: value for name, value in failing.measured.items() if name not in {budget[0] for budget in failing.budgets}
     }
     if others:
-        yield labelled("also", ", ".join(one_line(by_name(name, value)) for name, value in others.items()))
+        yield from labelled("also", ", ".join(by_name(name, value) for name, value in others.items()))
 
 
 def _tree_lines(label: str, lines: Sequence[str]) -> Iterator[str]:
     for index, line in enumerate(lines):
-        yield labelled("" if index else label, line)
+        yield from labelled("" if index else label, line)
 
 
 def _code(exercise: Exercise, prepared: Prepared, result: SubmissionResult | None) -> Iterator[str]:
@@ -128,14 +130,14 @@ def _code(exercise: Exercise, prepared: Prepared, result: SubmissionResult | Non
         if cell.id not in ids and not (cell.origin == "added" and binds.search(cell.source)):
             continue
         blank = " (left as it was given)" if cell.origin == "template" else ""
-        yield f"-- cell {one_line(cell.id)}{blank}"
-        yield from ("  | " + line for line in printable(cell.source).split("\n"))
+        yield f"-- cell {cell.id}{blank}"
+        yield from ("  | " + line for line in lines_in(cell.source))
         ran = result.cells.get(cell.id) if result else None
         if ran is not None and ran.error:
-            yield labelled("error", ran.error)
+            yield from labelled("error", ran.error)
 
 
-def labelled(label: str, text: str) -> str:
+def labelled(label: str, text: str) -> list[str]:
     """A label and its text, of which further lines are indented as far."""
-    first, *rest = printable(text).split("\n")
-    return "\n".join([f"  {label:<16}{first}".rstrip(), *(" " * 18 + line for line in rest)])
+    first, *rest = lines_in(text)
+    return [f"  {label:<16}{first}".rstrip(), *(" " * 18 + line for line in rest)]

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from grading.pipeline.tally import Tally
+from grading.terminal import say
 
 SHOWN = ("passed", "failed", "unanswered", "limit", "suspected")
 
@@ -53,7 +54,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """A line that is printed, to a terminal or not."""
-        print(text, flush=True)
+        say(text)
 
     def close(self) -> None:
         """Give the terminal back."""

@@ -1,9 +1,10 @@
 """Grades as Canvas imports them: a gradebook CSV with Student, ID, SIS User ID, SIS Login ID, Section, then the labs.
 
 Canvas finds a student by ID, else by SIS User ID, else by SIS Login ID, which is nbgrader's student id here. Ids are
-written as they are, or Canvas would not know them; a student whose id would run as a formula is left out and named.
-With a roster (a gradebook exported from Canvas) its own id columns come back, and a lab that Canvas has, under its
-name or its title, keeps Canvas's column. A blank cell is no grade: Canvas shows it as a change where it has one.
+written as they are, or Canvas would not know them; a student whose id would run as a formula or has characters
+that are not shown is left out and named. With a roster (a gradebook exported from Canvas) its own id columns come
+back, and a lab that Canvas has, under its name or its title, keeps Canvas's column. A blank cell is no grade: Canvas
+shows it as a change where it has one.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from grading.report.csv_table import number, text
 from grading.report.exported import (
     Exported,
     as_rows,
+    cannot_stand,
     grade_of,
     handins_of,
-    is_formula,
     remarks_on,
     with_handins,
 )
@@ -97,7 +98,7 @@ def as_canvas(record: ClassRecord, people: Mapping[str, Person], roster: CanvasR
             continue
         written.add(tuple(cells))
         rows.append([*cells, *(number(grade_of(found.get(student))) for found in handins)])
-    why = "Canvas would take the id or the name for a formula or a heading"
+    why = "the id or the name would pass for a formula or a heading, or has characters that are not shown"
     if roster:
         why = "the roster has not exactly one student of that id"
     remarks = remarks_on(record, left_out, why)
@@ -122,7 +123,7 @@ def _from_roster(roster: CanvasRoster, student: str) -> list[str] | None:
 
 def _own_cells(student: str, person: Person) -> list[str] | None:
     name = text(person.name or student)
-    if is_formula(student) or POINTS_POSSIBLE.strip() in name:
+    if cannot_stand(student) or POINTS_POSSIBLE.strip() in name:
         return None
     return [name, person.platform_id if person.platform_id.isdecimal() else "", "", student, ""]
 

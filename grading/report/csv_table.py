@@ -2,8 +2,9 @@
 
 An optional exercise has a max_score of 0: what it earned comes on top of the lab's points.
 
-Programs that open CSV files run cells that begin with = + - @ as formulas, so such a text gets an apostrophe in
-front ("'=SUM(A1)"); a program that reads the file back takes that apostrophe off. Numbers are written as they are.
+Programs that open CSV files run cells that begin with = + - @ as formulas, some of them also where these are as wide
+as a Chinese character, so such a text gets an apostrophe in front ("'=SUM(A1)"); a program that reads the file back
+takes that apostrophe off. Numbers are written as they are. A character that is not printed as itself becomes a "?".
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import io
 from collections.abc import Iterator
 
 from grading.report.record import LATE, ClassRecord, Handin, Mark
+from grading.terminal import one_line
 
 COLUMNS = ("student", "lab", "exercise", "score", "max_score", "outcome", "hint")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 CsvRow = tuple[str, str, str, float | None, float, str, str]
 
@@ -54,8 +56,13 @@ def number(value: float | None) -> str:
 
 
 def text(value: str) -> str:
-    """A text that no program runs as a formula."""
-    return f"'{value}" if value.startswith(FORMULA_STARTS) else value
+    """A text on one line that no program runs as a formula."""
+    return quoted(one_line(value))
+
+
+def quoted(line: str) -> str:
+    """The line with an apostrophe in front where a program would run it as a formula; some look behind blanks."""
+    return f"'{line}" if line.lstrip().startswith(FORMULA_STARTS) else line
 
 
 def _cell(value: str | float | None) -> str:

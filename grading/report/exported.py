@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from grading.report.csv_table import FORMULA_STARTS
+from grading.report.csv_table import text
 from grading.report.record import GRADED, ClassRecord, Handin, LabRecord
 
 
@@ -46,9 +46,10 @@ def as_rows(rows: Iterable[Sequence[str]]) -> str:
     return file.getvalue()
 
 
-def is_formula(identity: str) -> bool:
-    """Whether a program would run this as a formula. A name by which somebody is found cannot be written otherwise."""
-    return identity.startswith(FORMULA_STARTS)
+def cannot_stand(identity: str) -> bool:
+    """Whether a program would run this as a formula, or hide a part of it. A name by which somebody is found cannot be
+    written otherwise."""
+    return text(identity) != identity
 
 
 def remarks_on(record: ClassRecord, left_out: Sequence[str], why: str) -> list[str]:

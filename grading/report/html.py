@@ -1,6 +1,7 @@
 """The record of a class as one page: charts, pass rates, mistakes, and every student's outcomes.
 
-The page needs no other file and no network. Every name, hint and note is escaped by the template engine.
+The page needs no other file and no network. Every name, hint and note is escaped by the template engine, and shown
+without characters that steer a terminal or turn the direction of writing.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined
+from markupsafe import Markup
 
 from grading.isolation import isolates
 from grading.report.charts import Histogram, histogram_of
 from grading.report.outcomes import OUTCOME_STYLES, style_of
 from grading.report.record import GRADED, NOT_HANDED_IN, ClassRecord, Handin, LabRecord, Total
 from grading.report.statistics import ItemStatistics, item_statistics, shares_of
+from grading.terminal import one_line
 
 N_MISTAKES = 3
 
@@ -69,6 +72,7 @@ def _environment(out: Path) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
+        finalize=_harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -77,6 +81,11 @@ def _environment(out: Path) -> Environment:
     environment.filters["link"] = lambda path: link(path, out)
     environment.globals["style_of"] = style_of
     return environment
+
+
+def _harmless(value: object) -> object:
+    """What the template shows: markup is the template's own, numbers are numbers, and the rest is text."""
+    return value if isinstance(value, Markup | int | float | Undefined) else one_line(value)
 
 
 def link(path: Path, out: Path) -> str:

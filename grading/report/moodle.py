@@ -1,9 +1,9 @@
 """Grades as Moodle imports them (Grades, Import, CSV file): a column that says who, one with points for each lab.
 
 Moodle asks for the mapping of the columns: the first "from" and "to" the same field, then each lab to its grade item.
-Ids are written as they are, or Moodle would not know them; a student whose id would run as a formula is left out and
-named. Import comments together with their grades: Moodle's import of a comment alone empties the grade. A blank cell
-is no grade.
+Ids are written as they are, or Moodle would not know them; a student whose id would run as a formula or has
+characters that are not shown is left out and named. Import comments together with their grades: Moodle's import of a
+comment alone empties the grade. A blank cell is no grade.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from grading.errors import UserError
-from grading.report.csv_table import number, text
+from grading.report.csv_table import number, quoted, text
 from grading.report.exported import (
     Exported,
     as_rows,
+    cannot_stand,
     grade_of,
     handins_of,
-    is_formula,
     remarks_on,
     with_handins,
 )
 from grading.report.people import Person
 from grading.report.record import ClassRecord, Handin, Mark
+from grading.terminal import one_line
 
 ID_FIELDS = {"email": "Email address", "username": "Username", "idnumber": "ID number"}
 """By the name on the command line, the heading that Moodle's own exports give the column."""
@@ -46,17 +47,22 @@ def as_moodle(record: ClassRecord, people: Mapping[str, Person], id_field: str, 
         row = [identity]
         for found in handins:
             handin = found.get(student)
-            row += [number(grade_of(handin)), text(_comment(handin))][: 1 + comments]
+            row += [number(grade_of(handin)), quoted(_comment(handin))][: 1 + comments]
         rows.append(row)
     what = "a mail address is not known" if id_field == "email" else "there is no id"
-    return Exported(as_rows(rows), tuple(remarks_on(record, left_out, f"{what} or it would run as a formula")))
+    return Exported(
+        as_rows(rows),
+        tuple(
+            remarks_on(record, left_out, f"{what}, or it would run as a formula or has characters that are not shown")
+        ),
+    )
 
 
 def _identity(student: str, person: Person, id_field: str) -> str | None:
     identity = student
     if id_field == "email":
         identity = person.email or (student if "@" in student else "")
-    return identity if identity and not is_formula(identity) else None
+    return identity if identity and not cannot_stand(identity) else None
 
 
 def _comment(handin: Handin | None) -> str:
@@ -67,7 +73,7 @@ def _comment(handin: Handin | None) -> str:
     if handin.penalty:
         parts.append(f"late penalty: {number(handin.penalty)}")
     # No tag comes through, whatever a student's error text says: platforms show comments as HTML.
-    return "; ".join(" ".join(part.split()) for part in parts).replace("<", "<\u200b")
+    return "; ".join(one_line(" ".join(part.split())) for part in parts).replace("<", "<\u200b")
 
 
 def _of_mark(mark: Mark) -> str:

@@ -143,12 +143,18 @@ def _published(room: Classroom) -> Iterator[tuple[str, str, str]]:
         table = room.root / f"grades.{name}"
         _run(room, f"export-{name}", "export", folder, "--format", name, "--out", str(table))
         yield from (("table", text, "") for text in (pages.formulas_in(table) if table.is_file() else ["no table"]))
+        yield from _escapes("table", table)
     page = room.root / "report.html"
     _run(room, "report", "report", folder, "--out", str(page))
     yield from (("page", text, "") for text in (pages.active_in(page, room.token) if page.is_file() else ["no report"]))
-    for log in sorted(room.root.glob("*.log")):
-        if pages.escapes_in(log.read_text(errors="replace")):
-            yield "terminal", f"{log.name} would steer a terminal", ""
+    yield from _escapes("page", page)
+    for log in (*sorted(room.root.glob("*.log")), room.course.root / ".grading" / "nbgrader.log"):
+        yield from _escapes("terminal", log)
+
+
+def _escapes(probe: str, path: Path) -> Iterator[tuple[str, str, str]]:
+    if path.is_file() and pages.escapes_in(path.read_text(errors="replace")):
+        yield probe, f"{path.name} would steer a terminal", ""
 
 
 def _run(room: Classroom, name: str, *arguments: str) -> None:

@@ -44,7 +44,7 @@ class Matrix:
         }
 
 
-def as_text(matrix: Matrix) -> str:
+def as_lines(matrix: Matrix) -> list[str]:
     """One line for each attack, then every breach in words, then what was slow and what was not run."""
     tiers = [*matrix.batches, *([STOCK] if matrix.stock else [])]
     by_tier = {tier: {item.attack: item for item in batch.outcomes} for tier, batch in matrix.batches.items()}
@@ -54,22 +54,22 @@ def as_text(matrix: Matrix) -> str:
         cells = [_cell(by_tier[tier].get(name)) for tier in matrix.batches]
         cells += [matrix.stock.get(name, "not run")] if matrix.stock else []
         rows.append((name, attack.row or "" if attack else "", *cells))
-    parts = [table(("attack", "row", *tiers), rows), ""]
-    parts += [f"BREACH {tier}: {item.attack}: {text}" for tier, item in matrix.breaches for text in item.damage]
-    parts += [
+    lines = [*table(("attack", "row", *tiers), rows), ""]
+    lines += [f"BREACH {tier}: {item.attack}: {text}" for tier, item in matrix.breaches for text in item.damage]
+    lines += [
         f"slow {tier}: {item.attack}: {item.slow}"
         for tier, batch in matrix.batches.items()
         for item in batch.outcomes
         if item.slow
     ]
-    parts += [f"not run: {tier}: {reason}" for tier, reason in matrix.not_run.items()]
-    parts += [f"not yet: row {row}: {reason}" for row, reason in NOT_YET.items()]
+    lines += [f"not run: {tier}: {reason}" for tier, reason in matrix.not_run.items()]
+    lines += [f"not yet: row {row}: {reason}" for row, reason in NOT_YET.items()]
     for tier, batch in matrix.batches.items():
         took = (
             f"{batch.wall_s:.0f} s, at most {batch.most_processes} processes and {batch.memory_bytes / 2**30:.1f} GiB"
         )
-        parts.append(f"{tier}: {len(batch.outcomes) - 1} attacks, {len(batch.breaches)} breached; {took}")
-    return "\n".join(parts)
+        lines.append(f"{tier}: {len(batch.outcomes) - 1} attacks, {len(batch.breaches)} breached; {took}")
+    return lines
 
 
 def _cell(outcome: AttackOutcome | None) -> str:

@@ -12,7 +12,6 @@ import torch
 from grading.__main__ import main
 from grading.course import Course
 from grading.explain.tree_text import MAX_TEXT, lines_of
-from grading.terminal import one_line, printable
 from labkit import exercises
 from labkit.tree import Opaque
 from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, make_course, submit
@@ -176,8 +175,3 @@ def test_trees_are_short() -> None:
     assert lines_of({}) == ["nothing"]
     assert lines_of([0] * 100)[-1] == "and 88 more"
     assert lines_of({"a": torch.zeros(3)}, ("a", (7,))) == ["a: float32 (3,)  0, 0, 0"], "an index that is not there"
-
-
-def test_text_for_a_terminal() -> None:
-    assert printable("a\x1b[0mb\r\nc\td\u202e") == "a?[0mb\nc    d?"
-    assert one_line("a\nb") == "a?b"

@@ -174,4 +174,19 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
     from grading.files import write_output
 
     write_output(tmp_path / "r.html", as_page(record, tmp_path / "r.html"))
-    assert "caf\\udce9" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "caf?" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_nothing_in_the_page_steers_a_terminal_or_turns_the_writing(tmp_path: Path) -> None:
+    """Names, reasons, notes and hints; in attributes too. They reach a terminal by `less` and by copying."""
+    odd = "a\x1b]0;x\x07\x9b2J\u202eb\u2066"
+    item = Item("02-x", "02-x-check", "exercise", f"X{odd}", 1.0)
+    mark = Mark(item, 0.0, "failed", hint=f"hint{odd}")
+    handins = (
+        Handin(f"n{odd}", "02", "unreadable", (Mark(item, None, "unreadable"),), reason=f"why{odd}"),
+        Handin("ada", "02", "graded", (mark,), notes=(f"note{odd}",), outdated=f"old{odd}", feedback=tmp_path / odd),
+    )
+    text = as_page(ClassRecord(f"c{odd}", (LabRecord(f"02{odd}", f"L{odd}", (item,), handins),)), tmp_path / "r.html")
+    assert all(char == "\n" or char.isprintable() for char in text)
+    for word in ("X", "hint", "n", "why", "note", "old", "c", "02", "L"):
+        assert f"{word}a?]0;x??2J?b?" in text, word

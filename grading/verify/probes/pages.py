@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 
 ACTIVE = ("script", "iframe", "object", "embed", "svg", "form", "link", "meta", "base", "style", "math")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x9b]")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?")
 
 
@@ -47,5 +47,5 @@ def formulas_in(table: Path) -> Iterator[str]:
 
 
 def escapes_in(text: str) -> bool:
-    """Whether a text would steer a terminal."""
+    """Whether a text would steer a terminal, or turn the direction of writing."""
     return bool(CONTROL.search(text))
