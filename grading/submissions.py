@@ -6,22 +6,19 @@ and nbgrader finds every result ready. Nothing is run here.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from grading.aside import do_aside
 from grading.course import Course
 from grading.files import Unreadable
+from grading.intake.names import wrong_with_student
 from grading.intake.timestamp import read_time
 from grading.rebuild import Merged, Submission, Template, merge, read_submission, steps_of
 from grading.rebuild.merge import program_of
 from grading.supervisor import Job
 from grading.worker.protocol.steps import Step
 from labkit import exercises
-
-NOT_A_NAME = re.compile(r"[*?\[\]\x00-\x1f\ud800-\udfff]")
-"""Given to nbgrader, a student "a*" would stand for everybody whose name begins with an a."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,8 @@ def prepare(course: Course, lab: str, notebook: str, student: str) -> Prepared:
     Raises Unreadable for what is the student's to mend, UserError when the course lacks something, and OSError where
     this machine is at fault.
     """
-    if NOT_A_NAME.search(student):
-        raise Unreadable(f"nbgrader cannot take the name {student!a}: rename the folder")
+    if wrong := wrong_with_student(student):
+        raise Unreadable(f"{wrong}: rename the folder")
     if notebook != lab:
         raise Unreadable(f"{notebook}.ipynb is not the notebook of lab {lab}")
     path, template, course_key = course.submitted(lab, student), course.template(lab), course.key()

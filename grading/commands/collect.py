@@ -20,7 +20,7 @@ from grading.intake.arrived import Arrivals
 from grading.intake.choose import ReadingOptions
 from grading.intake.exchange import collect_exchange
 from grading.intake.folder import read_folder
-from grading.intake.platform import PLATFORMS
+from grading.intake.platform import COPY, PLATFORMS
 from grading.intake.roster import read_roster
 from grading.intake.take_in import Intake, take_in
 from grading.terminal import say, table
@@ -50,9 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     course = Course.at(args.folder)
     lab = course.lab(args.lab)
-    options = ReadingOptions(
-        args.platform, _pattern(args.pattern), args.roster and read_roster(args.roster), args.times
-    )
+    # Its folder is laid out as nbgrader does, whatever accounts are called.
+    platform = "plain" if args.exchange else args.platform
+    archive = COPY.sub("", args.zip.stem) if args.zip else ""
+    roster = read_roster(args.roster) if args.roster else None
+    options = ReadingOptions(platform, _pattern(args.pattern), roster, args.times, archive)
     zone = _zone(args.timezone)
     if args.exchange and (args.platform or args.pattern):
         raise UserError("the exchange names submissions in its own way", "leave out --platform and --pattern")

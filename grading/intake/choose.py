@@ -13,19 +13,23 @@ from dataclasses import dataclass, field
 from grading.files import Unreadable
 from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
 from grading.intake.names import folded, wrong_with_student
-from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of
+from grading.intake.platform import UNTIMED, Sender, guess, is_lab_name, sender_by, sender_of, wrapper_of
 from grading.intake.roster import Roster
 from grading.intake.timestamp import AS_IT_SHOULD_BE, MOST_BYTES, TIMESTAMP, parse_time
 
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How to read names and times. `platform` None: guess it. `times`: "auto", "files" or "none"."""
+    """How to read names and times. `platform` None: guess it. `times`: "auto", "files" or "none".
+
+    archive: what the archive is called, after which a folder around all of it may be called too.
+    """
 
     platform: str | None = None
     pattern: re.Pattern | None = None
     roster: Roster | None = None
     times: str = "auto"
+    archive: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,17 +60,20 @@ class Choice:
 
 def choose(arrivals: Arrivals, lab: str, options: ReadingOptions) -> Choice:
     """One candidate for each student, in the order of their names. Raises UserError where the platform is unclear."""
-    notebooks = [entry for entry in arrivals.entries if _is_notebook(entry)]
-    platform = options.platform or ("plain" if options.pattern else guess((entry.path for entry in notebooks), lab))
+    paths = [entry.path for entry in arrivals.entries if _is_notebook(entry)]
+    platform = options.platform or ("plain" if options.pattern else guess(paths, lab, options.archive))
+    wrapper = "" if options.pattern else wrapper_of(paths, platform, lab, options.archive)
     choice = Choice(platform, refused=list(arrivals.refused))
     groups: dict[str, list[tuple[Sender, ArrivedFile]]] = defaultdict(list)
     spelled: dict[str, set[str]] = defaultdict(set)
-    stamps = {entry.folder: entry for entry in arrivals.entries if entry.name == TIMESTAMP}
+    stamps = {}
     for entry in arrivals.entries:
-        if entry.name == TIMESTAMP:
+        below = entry.path.removeprefix(wrapper)
+        if platform == "plain" and not options.pattern and _is_stamp(below, lab):
+            stamps[entry.folder] = entry
             continue
         try:
-            sender, student = _whose(entry, lab, platform, options)
+            sender, student = _whose(below, lab, platform, options)
         except Refusal as error:
             choice.refused.append(RefusedFile(entry.path, str(error)))
             continue
@@ -87,8 +94,14 @@ def _is_notebook(entry: ArrivedFile) -> bool:
     return entry.name.lower().endswith(".ipynb")
 
 
-def _whose(entry: ArrivedFile, lab: str, platform: str, options: ReadingOptions) -> tuple[Sender, str]:
-    sender = sender_by(options.pattern, entry.path) if options.pattern else sender_of(entry.path, platform, lab)
+def _is_stamp(below: str, lab: str) -> bool:
+    """Whether it is the time in nbgrader's own layout, STUDENT/LAB; elsewhere a file of that name is a student's."""
+    return below.split("/")[1:] == [lab, TIMESTAMP]
+
+
+def _whose(below: str, lab: str, platform: str, options: ReadingOptions) -> tuple[Sender, str]:
+    """By the path below the wrapper. Raises Refusal where nobody can tell."""
+    sender = sender_by(options.pattern, below) if options.pattern else sender_of(below, platform, lab)
     if sender is None:
         how = (
             "the pattern does not fit its name"

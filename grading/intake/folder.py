@@ -16,7 +16,7 @@ from grading.errors import UserError
 from grading.files import Unreadable, read_plain_file
 from grading.intake.archive import MAX_MEMBERS
 from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
-from grading.intake.names import CONTROL, is_clutter, refuse_twins
+from grading.intake.names import has_unseen, is_clutter, refuse_twins
 from grading.rebuild.submission import MAX_BYTES
 
 
@@ -32,8 +32,8 @@ def read_folder(folder: Path) -> Arrivals:
         if is_clutter(path):
             continue
         status = item.stat(follow_symlinks=False)
-        if CONTROL.search(path):
-            result.refused.append(RefusedFile(path, "its name has characters that no name should have"))
+        if has_unseen(path):
+            result.refused.append(RefusedFile(path, "its name has characters that are not seen: rename it"))
         elif stat.S_ISLNK(status.st_mode):
             result.refused.append(RefusedFile(path, "it is a link"))
         elif not stat.S_ISREG(status.st_mode):

@@ -1,4 +1,5 @@
-"""Which paths and which students' names are safe: inside the course's folder, and no pattern to nbgrader.
+"""Which paths and which students' names are safe: inside the course's folder, no pattern to nbgrader, and read by a
+person as they are.
 
 Nothing is repaired: what is refused here is for a person to rename.
 """
@@ -16,10 +17,12 @@ MAX_NAME_BYTES = 200
 
 MAX_PATH_CHARACTERS = 1_000
 
-NO_STUDENT = re.compile(r"[*?\[\]/\\\x00-\x1f\x7f\ud800-\udfff]")
+ELSEWHERE = re.compile(r"[*?\[\]/\\]")
 """Characters that lead elsewhere, and those that nbgrader takes for a pattern: "a*" would be everybody with an a."""
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+JOINERS = "\u200c\u200d"
+"""They are not seen either, but Persian and Indian names are spelled with them."""
+
 CLUTTER = re.compile(
     r"(^|/)(__MACOSX|\.ipynb_checkpoints|\.git|__pycache__)(/|$)|(^|/)(\._[^/]*|\.DS_Store|Thumbs\.db)$"
 )
@@ -30,12 +33,19 @@ def is_clutter(path: str) -> bool:
     return CLUTTER.search(path) is not None
 
 
+def has_unseen(name: str) -> bool:
+    """Whether it has characters that are not seen: they steer a terminal, turn the direction of writing, end a line, or
+    make one name look like another. No name needs them.
+    """
+    return any(not (char.isprintable() or char in JOINERS or unicodedata.category(char) == "Zs") for char in name)
+
+
 def wrong_with_path(path: str) -> str | None:
     """Why a path from an archive cannot be trusted; None where it lies plainly below the archive's top."""
     if len(path) > MAX_PATH_CHARACTERS:
         return f"its name has more than {MAX_PATH_CHARACTERS:,} characters"
-    if CONTROL.search(path):
-        return "its name has characters that no name should have"
+    if has_unseen(path):
+        return "its name has characters that are not seen: rename it"
     if "\\" in path:
         return "its name has a backslash, which on some systems leads out of the folder"
     if path.startswith("/"):
@@ -51,8 +61,10 @@ def wrong_with_student(student: str) -> str | None:
     """Why nobody can have this name in an nbgrader course; None where it will do."""
     if not student:
         return "the name of the student is empty"
-    if NO_STUDENT.search(student):
+    if ELSEWHERE.search(student):
         return f"nbgrader cannot take the name {student!a}"
+    if has_unseen(student):
+        return f"the name {student!a} has characters that are not seen"
     if student.startswith(".") or student != student.strip():
         return f"the name {student!a} begins with a dot, or begins or ends with a space"
     if len(student.encode()) > MAX_NAME_BYTES:
@@ -62,7 +74,9 @@ def wrong_with_student(student: str) -> str | None:
 
 def folded(name: str) -> str:
     """The same for names that some file systems or people would take for one."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
+    seen = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
+    # Folding can undo what was composed, and the other way round.
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen.casefold()).casefold())
 
 
 def refuse_twins(arrivals: Arrivals) -> Arrivals:

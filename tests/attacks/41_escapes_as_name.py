@@ -3,4 +3,5 @@
 ROW = 41
 HARMLESS = True
 STUDENT = "evil\u202egnp.exe"
-DAMAGE = ("table", "terminal")
+OUTCOMES = ("unreadable",)
+DAMAGE = ("table", "terminal", "page")

@@ -7,9 +7,9 @@ import datetime
 import pytest
 
 from grading.errors import UserError
-from grading.intake.arrived import Arrivals, ArrivedFile
+from grading.intake.arrived import Arrivals, ArrivedFile, Refusal
 from grading.intake.choose import Choice, ReadingOptions, choose
-from grading.intake.platform import Sender, guess, sender_of
+from grading.intake.platform import Sender, guess, sender_of, wrapper_of
 
 LAB = "02_float_formats"
 NOON = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
@@ -34,7 +34,9 @@ def chosen(choice: Choice) -> dict[str, str]:
         ("Ada Lovelace_12_assignsubmission_file_/sub/lab.ipynb", "Ada Lovelace", "12", "lab.ipynb"),
         ("Ada Lovelace_12_assignsubmission_file_my_lab.ipynb", "Ada Lovelace", "12", "my_lab.ipynb"),
         ("Group A-Ada_12_assignsubmission_file_/lab.ipynb", "Group A-Ada", "12", "lab.ipynb"),
-        ("C1-Lab-55/O'Brien, Pat_7_assignsubmission_file_/lab.ipynb", "O'Brien, Pat", "7", "lab.ipynb"),
+        ("O'Brien, Pat_7_assignsubmission_file_/lab.ipynb", "O'Brien, Pat", "7", "lab.ipynb"),
+        ("Mal_lory_7_assignsubmission_file_/lab.ipynb", "Mal_lory", "7", "lab.ipynb"),
+        ("Mal_7_assignsubmission_file_lab_2_b.ipynb", "Mal", "7", "lab_2_b.ipynb"),
         ("Participant_7_assignsubmission_onlinetext_/onlinetext.html", "Participant", "7", "onlinetext.html"),
         ("Zoe\u0308_7_assignsubmission_file_/lab.ipynb", "Zo\u00eb", "7", "lab.ipynb"),
     ],
@@ -51,12 +53,22 @@ def test_moodle(path, name, number, file) -> None:
         ("leeann_34_56_a_1_2_b.ipynb", Sender("leeann", "34", "34", "a_1_2_b.ipynb", 56)),
         ("anon_Xy12Z_56_lab.ipynb", Sender("", "anon_Xy12Z", "anon_Xy12Z", "lab.ipynb", 56)),
         ("LATE_anon_Xy12Z_56_lab.ipynb", Sender("", "anon_Xy12Z", "anon_Xy12Z", "lab.ipynb", 56, True)),
+        ("leeann_late_34_56_lab.ipynb", Sender("leeann", "34", "34", "lab.ipynb", 56, True)),
+        ("lee_34_56_12_lab.ipynb", None),
+        ("lee_34_56_02_lab.ipynb", Sender("lee", "34", "34", "02_lab.ipynb", 56)),
+        (f"lee_99_34_56_{LAB}.ipynb", Sender("lee_99", "34", "34", f"{LAB}.ipynb", 56)),
+        (f"99_34_56_{LAB}-2.ipynb", Sender("99", "34", "34", f"{LAB}-2.ipynb", 56)),
+        ("lee_34_56_x/lab.ipynb", None),
         ("ångström_34_56_lab.ipynb", Sender("ångström", "34", "34", "lab.ipynb", 56)),
         ("leeann_34_" + "9" * 5000 + "_lab.ipynb", Sender("leeann", "34", "34", "lab.ipynb", 10**18 - 1)),
     ],
 )
 def test_canvas(path, sender) -> None:
-    assert sender_of(path, "canvas", LAB) == sender
+    if path == "lee_34_56_12_lab.ipynb":
+        with pytest.raises(Refusal, match=f"can be read as from user 34 or 56: ask for the file as {LAB}.ipynb"):
+            sender_of(path, "canvas", LAB)
+    else:
+        assert sender_of(path, "canvas", LAB) == sender
 
 
 @pytest.mark.parametrize(
@@ -64,12 +76,10 @@ def test_canvas(path, sender) -> None:
     [
         (f"ada/{LAB}.ipynb", "ada"),
         (f"ada/{LAB}/{LAB}.ipynb", "ada"),
-        (f"submitted/ada/{LAB}/{LAB}.ipynb", "ada"),
-        (f"submitted/ada/{LAB}/other.ipynb", "ada"),
+        (f"ada/{LAB}/other.ipynb", "ada"),
         (f"ada_b_{LAB}.ipynb", "ada_b"),
         (f"ada_{LAB} (1).ipynb", "ada"),
         ("ada/homework.ipynb", "ada"),
-        ("ada/data/homework.ipynb", None),
         (f"{LAB}/{LAB}.ipynb", None),
         (f"{LAB}.ipynb", None),
     ],
@@ -79,10 +89,29 @@ def test_plain(path, student) -> None:
     assert (sender and sender.student) == student
 
 
+@pytest.mark.parametrize(
+    ("wrapper", "paths", "platform", "name"),
+    [
+        ("submitted/", [f"submitted/ada/{LAB}/{LAB}.ipynb"], "plain", ""),
+        ("hw/submitted/", [f"hw/submitted/{n}/{LAB}/{LAB}.ipynb" for n in ("ada", "bob")], "plain", "hw"),
+        ("hw/", [f"hw/ada/{LAB}.ipynb", f"hw/bob_{LAB}.ipynb"], "plain", "hw"),
+        ("", [f"hw/ada/{LAB}.ipynb", f"hw/bob/{LAB}.ipynb"], "plain", ""),
+        ("", [f"ada/{LAB}.ipynb"], "plain", "ada"),
+        ("", [f"submitted/ada/{LAB}.ipynb", f"bob/{LAB}.ipynb"], "plain", ""),
+        ("C1-Lab-55/", ["C1-Lab-55/Ada_7_assignsubmission_file_/lab.ipynb"], "moodle", ""),
+        ("", ["Ada_7_assignsubmission_file_/sub/lab.ipynb"], "moodle", ""),
+        ("a/b/", ["a/b/lee_1_2_x.ipynb"], "canvas", ""),
+        ("", [], "plain", ""),
+    ],
+)
+def test_a_wrapper_is_what_all_lie_in_and_no_students_own(wrapper, paths, platform, name) -> None:
+    assert wrapper_of(paths, platform, LAB, name) == wrapper
+
+
 def test_the_platform_is_guessed_only_where_one_alone_fits() -> None:
     moodle, canvas, plain = "A_1_assignsubmission_file_/x.ipynb", "lee_1_2_x.ipynb", f"ada/{LAB}.ipynb"
     assert [guess([path, "README.ipynb"], LAB) for path in (moodle, canvas, plain)] == ["moodle", "canvas", "plain"]
-    for paths in ([moodle, canvas], [canvas, plain], [f"a/b/{LAB}.ipynb", moodle]):
+    for paths in ([moodle, canvas], [canvas, plain], [f"a/{LAB}.ipynb", moodle]):
         with pytest.raises(UserError, match=r"the files are named in several ways .*: say --platform"):
             guess(paths, LAB)
 
