@@ -1,16 +1,17 @@
 # %% [markdown]
 # # Lab 01: Napkin math: where the bytes and the days go
 #
-# Llama-3-8B has 8 billion weights of 2 bytes, 16 GB. The first cell asks the meter what one training step needs: pure
-# bf16, AdamW, 100 sequences of 1024 tokens. **The answer is 867 GB. Where do the other 851 GB come from, and which of
-# them could you have told before renting the machine?**
+# Llama-3-8B has 8 billion weights of 2 bytes each, 16 GB. The first cell measures what one training step needs, with
+# everything in bf16, AdamW, and 100 sequences of 1024 tokens. **The answer is 867 GB. Where do the other 851 GB come
+# from, and how much of that could you have known before renting the machine?**
 #
-# You will be able to say from a configuration file, with pen and paper, how many parameters a model has, what a step of
-# it holds in memory, which batch fits a card, how long a training run takes and what it costs. Every sum is compared
-# with a measurement or with the library, and more than one printed figure turns out to be off.
+# At the end you can read a configuration file and say, with pen and paper, how many parameters the model has, how much
+# memory a training step takes, which batch fits on a card, how long a training run lasts and what it costs. Every one of
+# your sums is compared with a measurement or with a library, and several published figures turn out to be off.
 #
-# Plan three sittings of 60 to 80 minutes: parameters and model states (sections 1 and 2), what a step holds (3 to 5),
-# then scaling, rates and days (6 to 8). You need a transformer's layers by name; lab 00 shows how exercises are checked.
+# The lab has two halves. The first is about memory: parameters, model states, activations, the largest batch. The second
+# is about time and scale: scaling laws, FLOPs, days and dollars. A good place to stop lies between them. You need to
+# know the layers of a transformer by name; lab 00 shows how exercises are checked.
 
 # %% nbgrader={"grade": false, "grade_id": "01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -23,8 +24,10 @@ from torch import Tensor
 from transformers import AutoModel, AutoModelForCausalLM, LlamaConfig, T5Config
 
 import labkit.figures
-from labkit import check, measure_step, progress
+from labkit import Predictions, check, measure_step, progress
 from labkit.figures import Plan
+
+guesses = Predictions("01")
 
 # %%
 LLAMA_3_8B = dict(
@@ -36,6 +39,7 @@ LLAMA_3_8B = dict(
     vocab_size=128256,
     use_cache=False,
 )
+llama = LlamaConfig(**LLAMA_3_8B)
 
 
 def step_of_llama(batch_size=100, seq_len=1024, checkpointing=False, **changes):
@@ -59,18 +63,18 @@ for category, n_bytes in whole.peak_by_category.items():
 print(f"{'peak':12} {whole.peak_bytes / 1e9:8.1f} GB {whole.peak_bytes / 2**30:8.1f} GiB")
 
 # %% [markdown]
-# No such machine is needed for this: *fake tensors* have a shape and a dtype and no memory, so the real program of
-# `transformers` runs on them in seconds, and `labkit.measure_step` adds up what would be alive at each moment. Note
-# that no gradients are in the list. Section 5 says why.
+# You do not need such a machine to measure this. **Fake tensors** have a shape and a dtype but no memory, so the real
+# code of `transformers` runs on them in seconds, and `labkit.measure_step` adds up what would be alive at each moment.
+# The list has no gradients: at the moment of the peak there are none. The section on the largest batch explains why.
 
 # %% [markdown]
-# ## 1. Parameters from a configuration
+# ## Count the parameters before there is a model
 #
-# How many parameters does "8B" mean? Every other sum of this lab is a multiple of this number, and model names round
-# it generously. It follows from a dozen fields of the configuration, without the model.
+# How many parameters does "8B" mean? Every other sum in this lab is a multiple of that number, and model names round it
+# generously. You can work it out from a dozen fields of the configuration, without building the model.
 #
-# A matrix from width $m$ to width $n$ has $m \cdot n$ weights, and $n$ more if it has a bias. What differs between
-# families is what is shared and what is left out:
+# A matrix from width $m$ to width $n$ has $m \cdot n$ weights, and $n$ more if it has a bias. Model families differ in
+# what they share and what they leave out:
 #
 # | | Llama | GPT-2 | T5 |
 # |---|---|---|---|
@@ -82,22 +86,27 @@ print(f"{'peak':12} {whole.peak_bytes / 1e9:8.1f} GB {whole.peak_bytes / 2**30:8
 # | positions | computed | `n_positions` learned vectors | a number for each of `relative_attention_num_buckets` and head, in the first layer of each stack |
 # | vocabulary | one matrix, two unless `tie_word_embeddings` | one matrix for both ends | one matrix for all |
 #
-# A T5 decoder layer attends twice, to itself and to the encoder. *Tied* embeddings are one matrix that is used at both
-# ends; *grouped-query attention* lets several query heads share one head of keys and values.
+# A T5 decoder layer has two attentions, one over its own tokens and one over the encoder's. **Tied embeddings** means
+# that one matrix serves as input embedding and as output layer. With **grouped-query attention**, several query heads
+# share one head of keys and values.
 
 # %% [markdown]
-# **Predict:** what share of Llama-3-8B's parameters are its two vocabulary matrices: 1 %, 5 %, or 13 %?
-#
+# **Predict:** what share of Llama-3-8B's parameters is in its two vocabulary matrices, in percent?
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-vocabulary", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("share of the vocabulary", None, unit="%")
+
+# %% [markdown]
 # [[exercise 01-param-count]]
 #
 # Write `param_count(config)`. `config` has the fields of the table as attributes, under the names that `transformers`
-# gives them, and `config.model_type` is `"llama"`, `"gpt2"` or `"t5"`. The check compares with the models of
+# uses, and `config.model_type` is `"llama"`, `"gpt2"` or `"t5"`. The check compares your count with the models of
 # `transformers`, to the last parameter. Start with Llama: the check reports the first family that is not right yet.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Write one line for each module of one layer (attention, MLP, norms), multiply by the layers, then add what the model
-# has only once. Do not assume that heads times head size is the hidden size.
+# Write one line for each module of a layer (attention, MLP, norms), multiply by the number of layers, then add what the
+# model has only once. Do not assume that heads times head size is the hidden size.
 #
 # </details>
 #
@@ -149,25 +158,31 @@ def param_count(config) -> int:
 check("01-param-count", param_count)
 
 # %%
-llama = LlamaConfig(**LLAMA_3_8B)
 n_llama = param_count(llama)
 vocabulary = 2 * llama.vocab_size * llama.hidden_size
 print(f"Llama-3-8B: {n_llama:,} parameters, {vocabulary / n_llama:.1%} of them in the vocabulary")
 with torch.device("meta"):  # shapes without memory
     model = AutoModelForCausalLM.from_config(llama)
 print(f"transformers:   {sum(p.numel() for p in model.parameters()):,}")
+guesses.settle("share of the vocabulary", 100 * vocabulary / n_llama)
 
 # %% [markdown]
-# Your function takes the library's own configuration object. **In practice** one builds the model on the *meta* device,
-# as above, which needs no memory either. The formula is for the moment before there is any code: it says at a glance
-# that a vocabulary of 128 thousand words costs 1.05 billion parameters, and that the MLPs hold four fifths of the rest.
-
-# %% [markdown]
-# ## 2. Model states: weights, gradients, optimizer
+# <details><summary>Check your prediction</summary>
 #
-# A parameter is rarely stored once. It has a gradient, the optimizer remembers one or two numbers about it, and where
-# the model computes in 16 bits there may be a second copy in 32. Together these are the *model states*. How much is that?
-# "16 bytes a parameter" is the usual answer, and it comes about in three different ways.
+# 13 %: two matrices of 128,256 × 4096 are 1.05 billion of the 8.03 billion parameters.
+#
+# </details>
+#
+# Your function takes the library's own configuration object. **In practice** you build the model on the *meta* device,
+# as above, which needs no memory either. The formula is for the moment before there is any code. It shows at a glance
+# what a vocabulary of 128 thousand tokens costs, and that the MLPs hold four fifths of the rest.
+
+# %% [markdown]
+# ## Add up weights, gradients and optimizer states
+#
+# A parameter is rarely stored only once. It has a gradient, the optimizer remembers one or two numbers about it, and a
+# model that computes in 16 bits may keep a second copy in 32. Together these are the **model states**. The usual answer
+# to how much that is, "16 bytes per parameter", is the result of three quite different recipes.
 #
 # | recipe | what it does |
 # |---|---|
@@ -177,8 +192,8 @@ print(f"transformers:   {sum(p.numel() for p in model.parameters()):,}")
 # | `huggingface` | as counted in Hugging Face's documentation: 16-bit weights and their float32 master copy, gradients in float32 |
 # | `bf16` | everything in bfloat16, no master copy |
 #
-# What the optimizer remembers, the *optimizer states*, has the dtype of the weights that it updates: those of the master
-# copy, where there is one.
+# What the optimizer remembers is called the **optimizer states**. They have the dtype of the weights that the optimizer
+# updates, which are those of the master copy where there is one.
 
 # %% [markdown]
 # | optimizer | remembers |
@@ -186,36 +201,43 @@ print(f"transformers:   {sum(p.numel() for p in model.parameters()):,}")
 # | `sgd` | nothing |
 # | `momentum` | a mean gradient for every element |
 # | `adamw` | a mean and a mean square for every element |
-# | `adam8bit` | the same two, in one byte each (its scale factors, one for a block of elements, are left out here) |
+# | `adam8bit` | the same two, in one byte each (we leave out its scale factors, one for each block of elements) |
 # | `adafactor` | a mean square for every row and every column of a matrix instead of every element |
 # | `adafactor_momentum` | the same, and a mean gradient for every element |
 #
-# Adafactor factors the last two axes of any tensor that has two or more: of the shape $(\dots, m, n)$ it keeps
-# $(\dots, m)$ and $(\dots, n)$. A vector has nothing to factor, and it keeps all of it.
+# Adafactor factors the last two axes of any tensor that has two or more: for the shape $(\dots, m, n)$ it keeps
+# $(\dots, m)$ and $(\dots, n)$. A vector cannot be factored, so Adafactor keeps one number per element.
 
 # %% [markdown]
-# **Predict:** which of the recipes come to 16 bytes a parameter with AdamW?
-#
+# **Predict:** how many of the five recipes come to 16 bytes per parameter with AdamW?
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-recipes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("recipes with 16 bytes", None, exact=True)
+
+# %% [markdown]
 # [[exercise 01-model-state-bytes]]
 #
-# Write two functions. `model_state_bytes(shapes, recipe, optimizer)` gets the shapes of all parameters and the names
-# from the two tables. It returns a dict with the keys `"weights"`, `"master"`, `"gradients"` and `"optimizer"`, in
-# bytes. `gb_and_gib(n_bytes)` returns the amount in GB ($10^9$ bytes) and in GiB ($2^{30}$ bytes): card makers and
-# papers mix the two, and they are 7.4 % apart. The check compares with the tensors that PyTorch's optimizers hold after
-# a step.
+# Write two functions.
+#
+# - `model_state_bytes(shapes, recipe, optimizer)` gets the shapes of all parameters and a name from each of the two
+#   tables. It returns a dict with the keys `"weights"`, `"master"`, `"gradients"` and `"optimizer"`, in bytes.
+# - `gb_and_gib(n_bytes)` returns the amount in GB ($10^9$ bytes) and in GiB ($2^{30}$ bytes). Card makers and papers mix
+#   the two, and they are 7.4 % apart.
+#
+# The check compares with the tensors that PyTorch's optimizers hold after a step.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Three of the four parts are the number of elements times a number of bytes that depends on the recipe alone. Write
-# those in a table of five rows.
+# Three of the four parts are the number of elements times a number of bytes, which depends only on the recipe. Write
+# these bytes down in a table of five rows.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# The bytes an element of (weights, master, gradients) are 4, 0, 4 for `fp32` and `amp`, and 2, 4, 2 for `fp16_master`.
-# A state takes the master's bytes or, without a master, the weights'. Then count the numbers that the optimizer
-# remembers: 0, 1 or 2 an element, or rows and columns.
+# The bytes per element of (weights, master, gradients) are 4, 0, 4 for `fp32` and `amp`, and 2, 4, 2 for `fp16_master`.
+# A number in the optimizer's states takes as many bytes as one of the master copy or, without a master copy, as one of
+# the weights. Then count those numbers: 0, 1 or 2 per element, or rows and columns.
 #
 # </details>
 #
@@ -280,26 +302,37 @@ def in_words(n_bytes: float) -> str:
     return f"{gb:,.2f} GB = {gib:,.2f} GiB"
 
 
+totals = []
 for recipe in ("fp32", "amp", "fp16_master", "huggingface", "bf16"):
     parts = model_state_bytes([(10**9,)], recipe, "adamw")
     per_parameter = {name: n_bytes // 10**9 for name, n_bytes in parts.items()}
     total = sum(parts.values())
+    totals.append(total // 10**9)
     print(
-        f"{recipe:12} {total // 10**9:3} bytes a parameter; 1 B parameters: {in_words(total)}  {per_parameter}"
+        f"{recipe:12} {totals[-1]:3} bytes per parameter; 1 B parameters: {in_words(total)}  {per_parameter}"
     )
+guesses.settle("recipes with 16 bytes", totals.count(16))
 
 # %% [markdown]
-# Three recipes share the 16 and differ in everything else: `amp` saves no memory on model states at all. During the
-# forward and the backward pass it even takes up to 2 bytes a parameter more, for the casts of the weights.
+# <details><summary>Check your prediction</summary>
 #
-# Lecture slides print two figures for the states of 1 billion parameters, 14.90 and 16.76 "GB". Both are GiB, and both
-# are right, one with 16 bytes a parameter and one with 18. Three more figures from slides, 1.6 GB, 651.92 "GB" and those
-# of T5-3B's optimizer, by your functions:
+# Three: `fp32`, `amp` and `fp16_master`. They share the 16 and differ in everything else.
+#
+# </details>
+#
+# So `amp` saves no memory on model states at all. During the forward and the backward pass it even takes up to 2 bytes
+# per parameter more, for the casts of the weights.
+#
+# Now three figures from lecture slides, by your functions. One prints 14.90 "GB" for the states of 1 billion parameters.
+# That is GiB, at 16 bytes per parameter; Hugging Face's 18 would make it 16.76. The second says that training 100 million
+# parameters in fp32 takes "1.2 GB or higher", and prints 651.92 "GB" for 175 billion fp32 weights. The third lists what
+# the optimizer of T5-3B takes: 24 GB for AdamW, 12 for Adafactor, 6 for 8-bit Adam.
 
 # %%
 n_t5 = param_count(T5Config(d_model=1024, d_kv=128, d_ff=16384, num_layers=24, num_heads=32))
-small = sum(model_state_bytes([(10**8,)], "fp32", "adamw").values())
-print("100 M parameters in fp32 with Adam: ", in_words(small))
+for optimizer in ("momentum", "adamw"):
+    small = sum(model_state_bytes([(10**8,)], "fp32", optimizer).values())
+    print(f"100 M parameters in fp32, {optimizer + ':':10}", in_words(small))
 print(
     "175 B weights in fp32:              ",
     in_words(model_state_bytes([(175 * 10**9,)], "fp32", "sgd")["weights"]),
@@ -315,21 +348,30 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
     print(f"  {optimizer:20} {n_bytes / 1e9:7.3f} GB = {n_bytes / 2**30:7.3f} GiB")
 
 # %% [markdown]
-# The 1.6 GB are right. The 651.92 are GiB, with the digits cut off instead of rounded. The third slide gives T5-3B's
-# optimizer as 24 GB for AdamW, 12 for Adafactor and 6 for 8-bit Adam. It rounds the model up to 3 billion, and with
-# Adafactor it means the variant *with* a first moment. The variant that made Adafactor famous has none, and keeps 13
-# *mega*bytes.
+# The 1.2 GB are SGD with momentum, 12 bytes per parameter; with Adam it is 1.6. The 651.92 are GiB, and the digits were
+# cut off instead of rounded. The third slide rounds the model up to 3 billion parameters, and its Adafactor is the
+# variant *with* a first moment. The variant that made Adafactor famous has none, and keeps 13 *mega*bytes.
+#
+# The same slide ends with the line "standard Adam 16 bytes, (8 × 3) 48 GB", which contradicts itself. Which two numbers
+# were mixed up?
+#
+# <details><summary>An answer</summary>
+#
+# 16 bytes × 3 billion are the 48 GB: weights, gradients and both moments in fp32. The bracket, 8 × 3, is the two moments
+# alone, and makes the 24 GB of the slide's first line.
+#
+# </details>
 
 # %% [markdown]
-# ## 3. What the forward pass keeps
+# ## See what the forward pass keeps
 #
 # The model states of Llama-3-8B in bf16 are 64 GB, and 48 GB of them were alive at the peak of 867 GB. Temporary tensors
-# took 105 GB. The other 714 are *activations*: results of the forward pass that the backward pass will read again. They
-# grow with the batch and with the length of the text, and most back-of-the-envelope rules get them wrong, because they
-# depend on how the model is *written* and not just on its shape.
+# took 105 GB. The other 714 GB are **activations**: results of the forward pass that the backward pass will read again.
+# They grow with the batch and with the length of the text. Most rules of thumb get them wrong, because they depend on
+# how the model is *written* and not just on its shape.
 
 # %% [markdown]
-# One question answers it all: **what does the backward pass of this operation read?**
+# One question settles every case: **what does the backward pass of this operation read?**
 #
 # | operation | keeps |
 # |---|---|
@@ -339,13 +381,13 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # | SiLU | its input |
 # | softmax | its result |
 # | RMSNorm of `transformers` | its input cast to float32, and the normalized values in the model's dtype, which are then multiplied with the weight |
-# | fused attention (`"sdpa"`) | queries, keys, values and its result; of the scores only one float32 number a row and head |
+# | fused attention (`"sdpa"`) | queries, keys, values and its result; of the scores, one float32 per token and head |
 # | cross-entropy | the log-probabilities of the whole vocabulary, in float32 |
 #
-# A tensor that two operations keep is kept once. Casting to the dtype that a tensor has already makes no copy.
+# A tensor that two operations keep is stored once. A cast to the dtype that a tensor already has makes no copy.
 
 # %% [markdown]
-# And this is a layer of Llama, in order, with $x$ the residual stream of width $h$:
+# This is a layer of Llama, in order, where $x$ is the residual stream of width $h$:
 #
 # ```
 # n = norm(x);  q, k, v = q_proj(n), k_proj(n), v_proj(n);  rotate q and k
@@ -355,43 +397,54 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 #
 # After the last layer: `logits = lm_head(norm(x))`, then the loss, which casts the logits to float32.
 #
-# *Eager* attention (`"eager"`) is the same in single steps. It first repeats keys and values, so that every query head
-# has its own copy. Then come the scores $q k^\top$, a number for each pair of tokens and each head; their softmax,
-# computed in float32; its cast back to the model's dtype; and the product with the values.
+# **Eager attention** (`"eager"`) does the same in single steps. It first repeats keys and values, so that every query
+# head has its own copy. Then it computes the scores $q k^\top$, one number for each pair of tokens and each head; their
+# softmax, in float32; the cast of the softmax back to the model's dtype; and the product with the values.
+#
+# The figure draws every tensor that a layer of Llama-3-8B makes, to scale. Go through it with the table above and decide
+# for each bar: is it kept?
+
+# %% tags=["figure"]
+labkit.figures.llama_layer(llama)
 
 # %% [markdown]
-# **Predict:** for Llama-3-8B at 1024 tokens, which keeps more: attention (fused) or the MLP? And at which length do the
-# scores of eager attention outweigh everything else?
-#
+# **Predict:** with eager attention, at which length of the text do the scores take as much memory as everything else
+# that a token keeps?
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-scores", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("scores outweigh the rest", None, unit="tokens")
+
+# %% [markdown]
 # [[exercise 01-activation-bytes]]
 #
-# Write `activation_bytes(config, batch_size, seq_len, attention, dtype_bytes)` for a Llama: the bytes that are alive
-# after the forward pass, beyond weights and tokens, while only the loss is held on to. `config` has the fields of
-# section 1, `attention` is `"sdpa"` or `"eager"`, `dtype_bytes` is 2 for bfloat16 and 4 for float32. No dropout. Add
-# up: to measure the model of `transformers` is the check's part. 2 % are allowed, so single numbers a row may be left
-# out.
+# Write `activation_bytes(config, batch_size, seq_len, attention, dtype_bytes)` for a Llama. It returns the bytes that are
+# alive after the forward pass, beyond weights and tokens, when your program holds on to the loss alone. `config` has the
+# fields of the first table, `attention` is `"sdpa"` or `"eager"`, and `dtype_bytes` is 2 for bfloat16 and 4 for float32.
+# There is no dropout. Add the bytes up yourself: measuring the model of `transformers` is the check's job. It allows
+# 2 %, so you may leave out what has only a few numbers per token.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # Per token and layer, every term is a width times a number of bytes. Walk through the three lines of the layer and write
-# down each tensor that some operation keeps, once. A norm has three: the float32 copy, the normalized values, and the
+# down each tensor that an operation keeps, once. A norm has three: the float32 copy, the normalized values, and the
 # result that the projections read.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# With $w$ = `dtype_bytes`: a norm keeps $(4 + 2w)h$. In float32 its "copy" is the residual stream itself, and it is kept
-# all the same. Fused attention keeps $w$ times the widths of q, k, v and its result; the result is also what `o_proj`
-# reads. The MLP keeps four tensors of width $h_{ff}$. Once at the end: a norm, and $4V$ a token for the loss.
+# With $w$ = `dtype_bytes`: a norm keeps $(4 + 2w)h$. In float32 its "copy" is the residual stream itself, which is kept
+# too. Fused attention keeps $w$ times the widths of q, k, v and its result; `o_proj` reads that same result. The MLP
+# keeps four tensors of width $h_{ff}$. The end of the model adds a norm, and $4V$ per token for the loss.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # In bfloat16 with fused attention, per token: a layer keeps $16h$ (two norms) $+\,4ad$ (queries and result) $+\,4kd$ (keys
-# and values) $+\,8h_{ff}$, and the end $8h + 4V$; $a$, $k$ and $d$ are those of section 1. Eager attention keeps $8ad$ in
-# place of $4ad + 4kd$, and the scores: softmax's result, $4as$ a token, and its cast, $2as$, which in float32 is no copy.
+# and values) $+\,8h_{ff}$, and the end $8h + 4V$, with $a$ query heads, $k$ key-value heads and $d$ the head size. Eager
+# attention keeps $8ad$ in place of $4ad + 4kd$, and the scores: the softmax's result, $4as$ per token, and its cast,
+# $2as$, which in float32 is no copy.
 #
 # </details>
 
@@ -430,21 +483,31 @@ kept = activation_bytes(llama, 100, 1024, "sdpa", 2)
 print("your sum:", in_words(kept))
 print("measured:", in_words(whole.peak_by_category["activations"]))
 
+# The bytes per token grow in a straight line with the length, and the scores are what grows.
+short, long = (activation_bytes(llama, 1, n, "eager", 2) / n for n in (64, 128))
+scores_per_length = (long - short) / 64
+guesses.settle("scores outweigh the rest", short / scores_per_length - 64)
+
 # %% tags=["figure"]
 labkit.figures.kept_per_token(activation_bytes, llama)
 
 # %% [markdown]
 # With fused attention a token costs the same 7 MB in a short text and in a long one. In each layer the MLP keeps 115 kB
-# of a token, the norms 66 kB, and attention only 20 kB. With eager attention a token pays for every other token, too:
-# the ring marks where the scores alone outweigh all the rest, near 1200 tokens. Weights are shared by all tokens, so
-# 2300 tokens already keep as much as the weights take.
+# per token, the norms 66 kB, and attention only 20 kB. With eager attention a token also pays for every other token. The
+# weights are shared by all tokens: from 2300 tokens on, activations take more memory than the weights.
+#
+# <details><summary>Check your prediction</summary>
+#
+# Near 1200 tokens, which the ring in the figure marks. From there on the scores are more than half of what a token keeps.
+#
+# </details>
 
 # %% [markdown]
 # ### Two right answers
 #
-# A lecture prints 2.09 "TB" for these activations, really TiB: 3.2 times your figure. Its calculator uses the sum of
-# Korthikanti and others (2022), for a layer with *dropout* in three places, in float32, with eager attention and round
-# numbers for the shape. Here it is, $w$ being 4 bytes:
+# A lecture prints 2.09 "TB" for these activations. Those are TiB, so it is 3.2 times your figure. Its calculator uses the
+# sum of Korthikanti and others (2022) for a layer with *dropout* in three places, in float32, with eager attention and
+# round numbers for the shape. Here it is, with $w$ = 4 bytes:
 
 
 # %%
@@ -461,8 +524,8 @@ lecture = lecture_activation_bytes(b=100, s=1024, h=4096, h_ff=16384, L=32, a=32
 print(f"the lecture's sum: {lecture / 1e12:.2f} TB = {lecture / 2**40:.2f} TiB")
 
 # %% [markdown]
-# **Predict:** which of its assumptions is worth most: float32, the stored scores, dropout, or the shape? Now take them
-# back one by one, with your function.
+# Which of its assumptions matters most: float32, the stored scores, dropout, or the shape? Take them back one by one,
+# with your function.
 
 # %%
 round_shape = LLAMA_3_8B | dict(intermediate_size=16384, vocab_size=32000, num_key_value_heads=32)
@@ -484,40 +547,44 @@ for label, n_bytes in rows.items():
 
 # %% [markdown]
 # Nobody has miscounted: 2.09 TiB and 0.71 TB are the activations of two different programs. In this order the stored
-# scores are worth 0.64 TB and float32 0.43; the other way round it is 0.43 and 0.65, because the two multiply. The second
-# row takes away 0.56 TB of dropout and adds 0.11, because a norm of `transformers` keeps three tensors where the lecture
-# counts two. The shape makes the least difference.
+# scores make a difference of 0.64 TB and float32 one of 0.43. In the other order it is 0.43 and 0.65, because the two
+# multiply. The second row takes away 0.56 TB of dropout and adds 0.11, because a norm of `transformers` keeps three
+# tensors where the lecture counts two. The shape matters least.
 #
-# bfloat16 does not halve the sum: the insides of norms, softmax and the loss stay in float32. *Checkpointing* keeps the
-# input of each layer and computes the rest a second time; 0.08 TB then suffice until the backward pass begins. A figure
-# of memory without its assumptions is not a figure.
+# bfloat16 does not halve the sum, because the insides of norms, softmax and the loss stay in float32. **Checkpointing**
+# keeps only the input of each layer and computes the rest a second time, so 0.08 TB are enough until the backward pass
+# begins. A memory figure means nothing without its assumptions.
 #
-# What the activations are is not yet what the step needs. The peak of the first cell is higher by weights, optimizer
-# states and *temporary* tensors: 105 GB, which is $8V$ bytes a token. They belong to the loss. Its gradient with respect to the
+# The step needs more than its activations. The peak in the first cell also has weights, optimizer states and *temporary*
+# tensors: 105 GB, which is $8V$ bytes per token. They belong to the loss. Its gradients with respect to the
 # log-probabilities and with respect to the logits, both in float32, exist at the same moment as everything that the
 # forward pass has kept.
 
 # %% [markdown]
-# ## 4. A deep model from two shallow ones
+# ## Measure two shallow models to know a deep one
 #
 # What if the model is not a Llama, and nobody has written down what its layers keep? Then measure, but not the whole
-# model: it may not fit, which is what one wants to know. All layers of a transformer are alike, so memory is a straight
+# model: whether it fits is just what you want to find out. All layers of a transformer are alike, so memory is a straight
 # line in the number of layers,
 #
 # $$M(L) = M_{\text{once}} + L \cdot M_{\text{layer}},$$
 #
-# with embeddings, logits and the loss in the first term. Two measurements of shallow models give both terms. This is
-# the practical advice for any architecture, and it holds for time as well as for memory.
+# where embeddings, logits and the loss are in the first term. Two measurements of shallow models give both terms. This
+# works for any architecture, and for time as well as for memory.
 
 # %% [markdown]
-# **Predict:** someone measures one layer and multiplies by 32. By how much is that wrong for Llama-3-8B, and in which
-# direction?
-#
+# **Predict:** someone measures the peak with one layer and multiplies it by 32. How many times the true peak of
+# Llama-3-8B is the result?
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-one-layer", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("32 x one layer / true peak", None)
+
+# %% [markdown]
 # [[exercise 01-extrapolate]]
 #
-# Write `extrapolate(measured, n_layers)`. `measured` has two entries, depth → bytes, in any order and not always one
-# layer apart. Return the bytes to expect at `n_layers`, as a float or an int. The check builds and measures the deep
-# model; 1 % is allowed.
+# Write `extrapolate(measured, n_layers)`. `measured` is a dict with two entries, depth → bytes, in any order and not
+# always one layer apart. Return the bytes to expect at `n_layers`, as a float or an int. The check builds and measures
+# the deep model, and allows 1 %.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -527,8 +594,8 @@ for label, n_bytes in rows.items():
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# The slope is the difference in bytes divided by the difference in depth; the order of the two cancels out. From either
-# point go the missing number of layers.
+# The slope is the difference in bytes divided by the difference in depth; the order of the two cancels out. Start at
+# either point and add the missing layers.
 #
 # </details>
 #
@@ -560,15 +627,21 @@ print("2 layers:", in_words(shallow[2]))
 print("32 layers, by your line:    ", in_words(extrapolate(shallow, 32)))
 print("32 layers, measured:        ", in_words(whole.peak_bytes))
 print("32 layers, 32 times a layer:", in_words(32 * shallow[1]))
+guesses.settle("32 x one layer / true peak", 32 * shallow[1] / whole.peak_bytes)
 
 # %% tags=["figure"]
 labkit.figures.depth_line(extrapolate, shallow, {32: whole.peak_bytes})
 
 # %% [markdown]
-# Your line meets the measurement to the last digit shown; the line through the origin pays for 32 vocabularies and is
-# seven times too high. Where such a line fails, something is not the same in every layer, or the peak moves to another
-# moment: with a small batch the optimizer's step is the most expensive moment, and it has its own line. Measure in the
-# regime in which you will train.
+# Your line meets the measurement to the last digit shown. Where such a line fails, something is not the same in every
+# layer, or the peak has moved to another moment: with a small batch the optimizer's step is the most expensive moment,
+# and it has a line of its own. Measure at the batch size at which you will train.
+#
+# <details><summary>Check your prediction</summary>
+#
+# Seven times too much: a line through the origin pays for 32 vocabularies.
+#
+# </details>
 
 # %%
 shallow_recomputed = {
@@ -583,32 +656,43 @@ print(
 
 # %% [markdown]
 # With checkpointing, the loss is the largest item of the step. This is why libraries such as Liger-Kernel compute the
-# loss in slices and never hold all logits.
+# loss in slices and never hold all the logits.
 
 # %% [markdown]
-# ## 5. The largest batch that fits
+# ## Find the largest batch that fits
 #
-# A card either holds the step or it does not, and the batch is the knob that decides. The usual way to find out is to
-# try until the error "out of memory" goes away. The parts are known now, so the answer is a division, with one trap:
-# the parts are not all alive *at the same time*. There are two moments to look at.
+# The step either fits on the card or it does not, and the batch size decides. The usual way to find out is to try until
+# the error "out of memory" goes away. You know the parts now, so a division gives the answer. There is one trap: the
+# parts are not all alive *at the same time*. Here is one step of a model with four layers, by category:
+#
+# %% tags=["figure"]
+labkit.figures.memory_by_category(step_of_llama(num_hidden_layers=4))
+
+# %% [markdown]
+# Two moments can be the peak:
 #
 # | moment | alive |
 # |---|---|
 # | the backward pass begins | weights, optimizer states, activations, temporary tensors of the loss |
 # | the optimizer steps | weights, optimizer states, gradients, temporary tensors of the update |
 #
-# At the first moment there are no gradients yet: `zero_grad` has freed them after the last step. At the second, the
-# activations are gone. In between, one shrinks as the other grows.
+# At the first moment there are no gradients yet, because `zero_grad` has freed them after the last step. At the second,
+# the activations are gone. In between, the activations shrink while the gradients grow.
 
 # %% [markdown]
 # **Predict:** pure bf16 with AdamW, sequences of 1024 tokens, a card of 80 GiB: how many sequences of Llama-3-8B fit?
-#
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-batch", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("largest batch on 80 GiB", None, unit="sequences")
+
+# %% [markdown]
 # [[exercise 01-largest-batch]]
 #
-# Write `largest_batch(needs, card_bytes)`, the largest number of sequences whose step fits; 0 if not even one does.
-# `needs` is a dict of bytes with the keys `"weights"`, `"gradients"`, `"optimizer"`, `"activations_per_sequence"`,
-# `"loss_per_sequence"` (the temporary tensors of the loss) and `"update"` (those of the optimizer's step). The states
-# of the optimizer are there from the start. The check trains with your batch, and with one sequence more.
+# Write `largest_batch(needs, card_bytes)`. It returns the largest number of sequences whose step fits, or 0 if not even
+# one does. `needs` is a dict of bytes with the keys `"weights"`, `"gradients"`, `"optimizer"`,
+# `"activations_per_sequence"`, `"loss_per_sequence"` (the temporary tensors of the loss) and `"update"` (those of the
+# optimizer's step). The optimizer states are there from the start. The check trains with your batch, and with one
+# sequence more.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -618,8 +702,8 @@ print(
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# First test the optimizer's step. Then see what weights and states leave of the card, and how many sequences go into
-# the rest; a sequence takes its activations and its share of the loss.
+# First test the optimizer's step. Then see how much of the card weights and states leave free, and how many sequences
+# fit into that; each takes its activations and its share of the loss.
 #
 # </details>
 #
@@ -646,8 +730,8 @@ def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
 check("01-largest-batch", largest_batch)
 
 # %% [markdown]
-# Now the whole napkin: a configuration goes in, a batch comes out, and every number on the way is yours. AdamW updates
-# one parameter after the other here, and for the largest of them, a vocabulary matrix, it needs two temporary copies.
+# Now put it all together: a configuration goes in, a batch comes out, and every number on the way is yours. AdamW updates
+# one parameter after the other here. For the largest of them, a vocabulary matrix, it needs two temporary copies.
 
 
 # %%
@@ -664,6 +748,7 @@ def needs_of(config, seq_len: int) -> dict[str, int]:
 card_bytes = 80 * 2**30
 n_sequences = largest_batch(needs_of(llama, 1024), card_bytes)
 print(f"on a card of {in_words(card_bytes)}: {n_sequences} sequences of 1024 tokens")
+guesses.settle("largest batch on 80 GiB", n_sequences)
 for n in (n_sequences, n_sequences + 1):
     shallow_peaks = {
         depth: step_of_llama(n, num_hidden_layers=depth).peak_bytes for depth in (1, 2)
@@ -674,19 +759,25 @@ for n in (n_sequences, n_sequences + 1):
     )
 
 # %% [markdown]
-# A real card has less to give than it is sold with: the CUDA context, the libraries' workspaces and the allocator's
-# rounding take 1 to 3 GiB, and fragmentation may take more. **In practice** one leaves a tenth free. `accelerate` offers
+# <details><summary>Check your prediction</summary>
+#
+# Only 4. Weights and optimizer states take 48 GB of the card's 86, and each sequence 8 GB more.
+#
+# </details>
+#
+# A real card has less room than its label says: the CUDA context, the libraries' workspaces and the allocator's rounding
+# take 1 to 3 GiB, and fragmentation may take more. **In practice** you leave a tenth free. `accelerate` offers
 # `find_executable_batch_size`, which takes a tenth off the batch after each out-of-memory error (older versions half)
-# until a step succeeds: it needs the card and the time, and no thought.
+# until a step succeeds. It needs the card and some time, but no thinking.
 
 # %% [markdown]
 # ### The calculator
 #
-# Training on several cards divides some of the parts. *Tensor parallelism* $t$ splits every layer over $t$ cards (lab
-# 17), and with *sequence parallelism*, assumed here, also the activations between them; *ZeRO* splits the optimizer's
-# states (stage 1), the gradients as well (2), and the weights as well (3) over the cards that share the batch (lab 16);
-# *recomputation* is the checkpointing from above. The bars add up what your functions say, and the loss, $8V$ bytes a
-# token.
+# Training on several cards divides some of the parts. **Tensor parallelism** $t$ splits every layer over $t$ cards (lab
+# 17) and, with *sequence parallelism*, which we assume here, the activations between the layers too. **ZeRO** splits the
+# optimizer states (stage 1), also the gradients (2), and also the weights (3) over the cards that share the batch (lab
+# 16). **Recomputation** is the checkpointing from above. The bars add up what your functions return, and $8V$ bytes per
+# token for the loss.
 
 # %% tags=["figure"]
 plan = Plan(
@@ -701,17 +792,17 @@ plan = Plan(
 labkit.figures.memory_bars(plan, param_count, model_state_bytes, activation_bytes)
 
 # %% [markdown]
-# Each bar adds one measure to the one above. Look for the largest colour that is left in the last bar: that is what to
-# attack next. A bar is the sum of its parts, as if all were alive at once; the peak is lower, as the two moments above
-# say. (The temporary tensors of the update, which come when activations and loss are gone, are left out.)
+# Each bar adds one technique to the bar above. Look for the largest colour that is left in the last bar: attack that
+# next. A bar is the sum of its parts, as if all were alive at once; the real peak is lower, as the two moments above
+# show. (The bars leave out the temporary tensors of the update, which come when activations and loss are gone.)
 #
-# The same with sliders. Find a setting in which Llama-3-8B trains at 8192 tokens on cards of 24 GiB each, with as few
+# Here it is with sliders. Find a setting in which Llama-3-8B trains at 8192 tokens on cards of 24 GiB each, with as few
 # cards as you can. Tensor parallelism over $t$ and ZeRO over $n$ need $t \cdot n$ cards.
 #
 # <details><summary>An answer</summary>
 #
-# Four, with bf16, one sequence and recomputation: $t = 4$ takes 18.8 GiB a card, $t = 2$ with ZeRO-3 over $n = 2$ takes
-# 22.7. Two cards do not suffice: $t = 2$ takes 37.7. One is hopeless: the model states alone are 60 GiB.
+# Four, with bf16, one sequence and recomputation: $t = 4$ takes 18.8 GiB per card, and $t = 2$ with ZeRO-3 over $n = 2$
+# takes 22.7. Two cards are not enough: $t = 2$ takes 37.7. One is hopeless, since the model states alone are 60 GiB.
 #
 # </details>
 
@@ -719,45 +810,49 @@ labkit.figures.memory_bars(plan, param_count, model_state_bytes, activation_byte
 labkit.figures.memory_sliders(param_count, model_state_bytes, activation_bytes, plan)
 
 # %% [markdown]
-# ## 6. What a larger model buys: scaling laws
+# ## Fit a scaling law before you pay for the large model
 #
-# Before you pay for a model ten times as large you would like to know what it is worth. Nobody can try: the large run
-# is the one that you can afford only once. But losses of language models fall so regularly that a few small runs tell
-# where a large one will end. The law that fits them has three numbers:
+# Before you pay for a model ten times as large, you would like to know what it is worth. You cannot try it out: you can
+# afford the large run only once. But the losses of language models fall so regularly that a few small runs show where a
+# large one will end. The law that fits them has three numbers:
 #
 # $$L(N) = E + \frac{A}{N^{\alpha}}$$
 #
-# $N$ is the size, in parameters (or tokens, or FLOPs; the form is the same). $L$ is the loss here, in nats per token. $E$ is
-# the *irreducible* loss, which an infinite model would still have: the next word is not certain. $A / N^\alpha$ is what
-# size can buy. With $\alpha = 0.076$, which Kaplan and others found in 2020, ten times the parameters take this part
-# down by a factor of $10^{0.076} = 1.19$.
+# $N$ is the size in parameters (or in tokens or FLOPs: the form is the same). $L$ is now the loss, in nats per token. $E$
+# is the **irreducible loss**, which even an infinite model would have, because the next word is not certain.
+# $A / N^\alpha$ is the part that a larger model can reduce. With $\alpha = 0.076$, which Kaplan and others found in 2020,
+# ten times the parameters divide this part by $10^{0.076} = 1.19$.
 
 # %% [markdown]
-# On two logarithmic axes $A / N^\alpha$ is a straight line with the slope $-\alpha$, which any line fit finds. The sum
-# with $E$ is *not* straight: the line bends and ends at $E$. Whoever fits a line through $\log L$ all the same gets
-# some exponent, without any error message.
+# On two logarithmic axes $A / N^\alpha$ is a straight line with slope $-\alpha$, which any line fit finds. With $E$ added
+# it is *not* straight: the line bends and levels off at $E$. Fit a line through $\log L$ anyway and you get an exponent,
+# and no warning.
 #
-# **Predict:** the exponent is 0.34 and $E$ is 1.69. Will a straight line through $\log L$, over models from $10^7$ to
-# $3 \cdot 10^{10}$ parameters, show a larger exponent than 0.34, about the same, or a much smaller one?
+# **Predict:** the true exponent is 0.34, and $E$ is 1.69. Which exponent does a straight line through $\log L$ show, over
+# models from $10^7$ to $3 \cdot 10^{10}$ parameters?
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-exponent", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("exponent of a straight line", None)
 
 # %% [markdown]
 # [[exercise 01-scaling-law]]
 #
 # Write `fit_scaling_law(size, loss)`, which returns three Python floats `(A, α, E)`. Both tensors are float64 with one
-# entry a run. The exponents lie between 0.05 and 2.5, $E$ may be 0, and the losses are noisy by up to 0.03 %. Found
-# within 2 %, the exponent is right; the other two may be off by as much as such an exponent makes them.
+# entry per run. The exponents lie between 0.05 and 2.5, $E$ may be 0, and the losses have noise of up to 0.03 %. Your
+# exponent may be off by 2 %, and the other two by as much as such an exponent makes them. PyTorch, NumPy and Python's
+# own library are there where answers are graded; SciPy is not.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# If a friend told you $E$, a line through $\log(L - E)$ would be all you need. If a friend told you $\alpha$, what
-# would remain is even simpler. You have no such friend, but a computer can ask a thousand of them.
+# If you knew $E$, a line through $\log(L - E)$ would be all you need. If you knew $\alpha$, the rest would be even simpler.
+# You know neither, but a computer can try a thousand values.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# For a fixed $\alpha$ the law is *linear* in $A$ and $E$: two unknowns, least squares. Do this for many $\alpha$, and
-# keep the one whose law misses the losses least, in relative terms. Then search again around it, with a finer grid.
+# For a fixed $\alpha$ the law is *linear* in $A$ and $E$: two unknowns, solved by least squares. Do this for many
+# $\alpha$, and keep the one with the smallest relative errors. Then search again around it, on a finer grid.
 #
 # </details>
 #
@@ -765,8 +860,8 @@ labkit.figures.memory_sliders(param_count, model_state_bytes, activation_bytes, 
 #
 # The basis is `torch.stack([x**-alpha, torch.ones_like(x)], -1) / loss[:, None]`, the target a column of ones, and
 # `torch.linalg.lstsq(basis, target).solution` holds $A$ and $E$. Use `x = size / middle` with a size from the middle of
-# the table, or the basis spans twenty powers of ten; at the end $A$ = solution × `middle**alpha`. `lstsq` takes a batch
-# of problems: 41 exponents at once, eight rounds, each around the best of the last.
+# the table, or the basis spans twenty powers of ten; at the end $A$ = solution × `middle**alpha`. `lstsq` solves a batch
+# of problems at once: 41 exponents in each of eight rounds, each round between the neighbours of the last one's best.
 #
 # </details>
 
@@ -805,14 +900,19 @@ straight = -(centred * loss.log()).sum() / centred.square().sum()
 constant, exponent, irreducible = fit_scaling_law(size, loss)
 print(f"straight line through log L: exponent {straight:.3f}")
 print(f"your fit:                    exponent {exponent:.3f}, irreducible loss {irreducible:.3f}")
+guesses.settle("exponent of a straight line", straight)
 
 # %% [markdown]
-# Less than a quarter of the true one: the line sees mostly $E$. Which exponent it finds depends on the range of sizes.
-# (Kaplan's law of 2020 had no $E$.)
+# <details><summary>Check your prediction</summary>
 #
-# Now a law that you measure yourself. The "models" below predict a smooth function by one number per cell of a grid, so
-# that $N$ is the number of cells. The test data have noise of variance 0.01, which no model can predict. Your function
-# fits runs with one, two and three inputs. **Predict:** which of the three has the largest exponent?
+# Less than a quarter of the true one, because most of the loss is $E$. Which exponent the line shows depends on the range
+# of sizes. (Kaplan's law of 2020 had no $E$.)
+#
+# </details>
+#
+# Now measure a law yourself. The "models" below predict a smooth function by one number for each cell of a grid, so $N$ is
+# the number of cells. The test data have noise with a variance of 0.01, which no model can predict. Your function fits
+# the runs with one, two and three inputs. Before you run it: which of the three has the largest exponent?
 
 
 # %%
@@ -842,21 +942,21 @@ tables = {
 labkit.figures.scaling_law(fit_scaling_law, tables)
 
 # %% [markdown]
-# All three end near $E$ = 0.01, the variance of the noise, and the exponents are close to 2, 1 and 2/3: two divided by
-# the number of inputs. A cell of half the width makes a quarter of the error, but takes $2^d$ times as many cells.
-# This is one explanation of the small exponents of language: text lies in a space of many dimensions (Sharma and
-# Kaplan, 2020).
+# All three level off near $E$ = 0.01, the variance of the noise. The exponents are close to 2, 1 and 2/3, which is two
+# divided by the number of inputs: cells of half the width have a quarter of the error, but with $d$ inputs there are
+# $2^d$ times as many of them. This is one explanation for the small exponents of language models: text lies in a space of
+# many dimensions (Sharma and Kaplan, 2020).
 #
-# What the measured laws of language models say, and how it changed:
+# This is what the laws that were measured on language models say, and how the conclusions changed:
 #
-# - **The loss depends on size, data and compute, and hardly on shape.** Depth against width, heads against head size:
-#   a factor of ten in shape costs a few percent (Kaplan, 2020). So you may choose the shape that runs fastest.
+# - **The loss depends on size, data and compute, and hardly on shape.** Ten times as deep and narrower to match, or ten
+#   times as many and smaller heads, cost a few percent (Kaplan, 2020). So you may choose the shape that runs fastest.
 # - **Larger models need fewer samples** to reach the same loss. Kaplan concluded: put most of a larger budget into
 #   size, $N \propto C^{0.73}$, and stop long before convergence. GPT-3 followed: 175 B parameters, 300 B tokens.
 # - **Size and data should grow together**, $N \propto C^{0.5}$, about 20 tokens per parameter (Hoffmann, 2022,
 #   "Chinchilla"). Kaplan's runs had shared one learning-rate schedule, too long for the short ones.
-# - **The cheapest to train is not the cheapest to use.** Llama 3 8B saw 15 T tokens, 1900 per parameter: training is
-#   paid once, inference every day.
+# - **The model that is cheapest to train is not the cheapest to use.** Llama 3 8B saw 15 T tokens, 1900 per parameter:
+#   you pay for training once, and for inference every day.
 
 # %% [markdown]
 # Chinchilla fits size and data together, $L = E + A / N^\alpha + B / D^\beta$, with $D$ in tokens. At a budget of
@@ -864,8 +964,8 @@ labkit.figures.scaling_law(fit_scaling_law, tables)
 #
 # $$N = \left(\frac{\alpha A}{\beta B}\right)^{\frac{1}{\alpha + \beta}} \left(\frac{C}{6}\right)^{\frac{\beta}{\alpha + \beta}}$$
 #
-# Below are the paper's constants, and those that Besiroglu and others got from the same runs in 2024, with a fit
-# that had converged. The exponents differ by 0.01 and 0.09. **Predict:** by how much do the best sizes differ?
+# Below are the paper's constants, and those that Besiroglu and others got from the same runs in 2024 with a fit that
+# had converged. The exponents differ by 0.01 and 0.09. By how much do the best sizes differ? Guess before you run it.
 
 
 # %%
@@ -887,33 +987,34 @@ for name, law in {
         )
 
 # %% [markdown]
-# A factor of two in size, and of five in tokens per parameter. Only the second fit agrees with Chinchilla itself, 70 B
-# parameters and 1.4 T tokens, whose size came from two other methods. $\beta$ moved by 0.09, a third, and its constant by
-# a factor of five; the best size moved by a factor of two.
+# They differ by a factor of two, and the tokens per parameter by a factor of five. Only the second fit agrees with
+# Chinchilla itself, 70 B parameters and 1.4 T tokens, whose size came from two other methods. $\beta$ had moved by a
+# third and its constant by a factor of five, and that is enough to double the best size.
 #
 # **In practice** such fits use a robust loss (Huber's, on $\log L$), many starting points, and error bars from
 # resampled runs. They extrapolate by a factor of ten or a hundred, not of a million.
 
 # %% [markdown]
-# ## 7. FLOPs are not time
+# ## See why FLOPs are not time
 #
-# In one layer of BERT, 99.8 % of the FLOPs are in matrix products. On a V100 these took 61 % of the time. **Who took
-# the other 39 %, with 0.2 % of the FLOPs?** An operator has to compute, and it has to move its numbers between memory
-# and chip. The two go on at the same time, so the slower of them decides:
+# In one layer of BERT, 99.8 % of the FLOPs are in matrix products. On a V100 these took 61 % of the time. **What took
+# the other 39 % of the time, with 0.2 % of the FLOPs?** An operator has to compute, and it has to move its numbers
+# between memory and chip. They overlap, so the slower one sets the time:
 #
 # $$t \ge \max\left(\frac{\text{FLOPs}}{\text{peak rate}},\; \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
-# The quotient FLOPs / bytes is called *arithmetic intensity*. Where it is below peak rate / bandwidth, the *threshold*
-# of the chip, the operator is *memory-bound*, and half the FLOPs would save no time at all.
+# FLOPs / bytes is called **arithmetic intensity**. Where it is below peak rate / bandwidth, the **threshold** of the chip,
+# the operator is **memory-bound**: with half the FLOPs it would take just as long. Above the threshold it is
+# **compute-bound**.
 
 # %% [markdown]
 # **The peak rate** follows from the data sheet. A streaming multiprocessor (SM) starts a number of fused multiply-adds
-# (FMA) at each clock, and each is *two* operations:
+# (FMA) in each clock cycle, and each of them is *two* operations:
 #
 # $$\text{peak rate} = n_{\text{SM}} \cdot \text{FMA per clock and SM} \cdot 2 \cdot \text{clock}$$
 #
 # **FLOPs** of an operator: every addition, subtraction, multiplication, division, comparison and exponential counts as
-# one. What happens once a row is left out.
+# one. Work done once per row, such as a square root, is not counted.
 #
 # | operator | reads | writes | FLOPs |
 # |---|---|---|---|
@@ -922,19 +1023,22 @@ for name, law in {
 # | `layernorm`, over cols | (rows, cols), weight and bias (cols) each | (rows, cols) | 7 per element: mean, subtraction, square, sum, times 1/σ, times weight, plus bias |
 # | `linear`, no bias | (rows, cols), weight (cols, n_out) | (rows, n_out) | a multiplication and an addition for each of rows · cols · n_out |
 #
-# **Bytes**: each input is read once and the result is written once. What lies between stays on the chip.
+# **Bytes**: each input is read once and the result is written once. Intermediate results stay on the chip.
 
 # %% [markdown]
-# **Predict:** fp16 numbers have 2 bytes. What is the intensity of an addition? And of a product of two 1024 × 1024
-# matrices: about 3, 30 or 300 FLOP per byte?
-#
+# **Predict:** fp16 numbers have 2 bytes. What is the intensity of a product of two 1024 × 1024 matrices, in FLOP per byte?
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-intensity", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("intensity of a matrix product", None, unit="FLOP/B")
+
+# %% [markdown]
 # [[exercise 01-arithmetic-intensity]]
 #
 # Write three small functions.
 #
 # - `peak_flops(n_sms, fma_per_clock, clock_hz)`: FLOP/s, with the FMAs per clock of *one* SM.
 # - `operator_cost(operator, rows, cols, n_out, itemsize)`: `(FLOPs, bytes)` by the table above. `operator` is one of its
-#   four names, `n_out` counts for `linear` only, `itemsize` is the bytes of one number.
+#   four names, `n_out` matters for `linear` only, and `itemsize` is the bytes of one number.
 # - `least_time(flops, n_bytes, peak, bandwidth)`: `(seconds, bound)`, where `bound` is `"compute"` or `"memory"`.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -1008,14 +1112,20 @@ for operator in (
     print(
         f"{operator[0]:10}{operator[1]:5} rows {flops / n_bytes:8.2f} FLOP/B {1e6 * seconds:6.2f} µs, {bound}-bound"
     )
+guesses.settle("intensity of a matrix product", flops / n_bytes)
 
 # %% [markdown]
-# An addition has an intensity of 1/6, the product of 1024 × 1024 matrices one of 341, and the same layer with a single
-# row, which is what generating text does, not quite 1. Layers are not compute-bound or memory-bound in themselves:
-# their *shapes* are.
+# <details><summary>Check your prediction</summary>
+#
+# 341: $2 \cdot 1024^3$ FLOPs over $3 \cdot 1024^2$ numbers of 2 bytes. An addition has an intensity of 1/6.
+#
+# </details>
+#
+# The same linear layer with a single row, which is how text is generated, does not even reach 1. A layer is not
+# compute-bound or memory-bound in itself: its *shape* decides.
 #
 # **Find the slip.** A slide gives the threshold of the A100 as 143 FLOP/B, from the same 312 TFLOP/s and 2039 GB/s.
-# Divide them yourself. Which unit turns the right figure into that one?
+# Divide them yourself. Which unit turns the right figure into 143?
 
 # %%
 threshold = 312e12 / 2039e9
@@ -1023,13 +1133,13 @@ print(f"312 TFLOP/s / 2039 GB/s  = {threshold:.0f} FLOP/B")
 print(f"312 TFLOP/s / 2039 GiB/s = {312e12 / (2039 * 2**30):.0f} FLOP/B")
 
 # %% [markdown]
-# Bandwidths are given in GB of $10^9$ bytes, and the slide divided by GiB of $2^{30}$. Seven percent are no drama. But
-# GB and GiB meet in every formula of this lab, and each time the same seven percent hide in it.
+# Bandwidths are given in GB of $10^9$ bytes, and the slide divided by GiB of $2^{30}$. Seven percent is not much, but GB
+# and GiB meet in every formula of this lab, and each time the same seven percent hides there.
 #
-# **Two wrong cells.** Tables of tensor-core rates are copied from slide to slide. This one has the dense rates, in
-# TFLOP/s (for integers in TOP/s), of four generations. In each, halving the bits doubles the FMAs per clock, *if* the
-# tensor cores have that format. Two cells of the last two columns are wrong. Find them with `peak_flops` and the data
-# sheets before you run the next cell.
+# **Two wrong cells.** Tables of tensor-core rates are copied from slide to slide, and so are their mistakes. This table of
+# ours has the dense rates of four generations, in TFLOP/s (for integers in TOP/s), and we have put two of the usual
+# mistakes into its last two columns. In each generation, half the bits means twice the FMAs per clock, *if* the tensor
+# cores support that format. Find the two cells with `peak_flops` and the data sheets before you run the next cell.
 #
 # | GPU | SMs | boost clock | FMA per clock and SM, FP16 | FP16 | TF32 | INT8 | INT4 |
 # |---|---|---|---|---|---|---|---|
@@ -1039,49 +1149,49 @@ print(f"312 TFLOP/s / 2039 GiB/s = {312e12 / (2039 * 2**30):.0f} FLOP/B")
 # | H100 SXM | 132 | 1.83 GHz | 2048 | 989 | 495 | 1979 | 3958 |
 
 # %%
+formats = {"TF32": 0.5, "FP16": 1, "INT8": 2, "INT4": 4}  # FMAs per clock, FP16 = 1
 gpus = {
-    "V100": (80, 512, 1.53e9, 900e9),
-    "T4": (40, 512, 1.59e9, 320e9),
-    "A100": (108, 1024, 1.41e9, 2039e9),
-    "H100": (132, 2048, 1.83e9, 3352e9),
+    "V100": (80, 512, 1.53e9, 900e9, ("FP16",)),
+    "T4": (40, 512, 1.59e9, 320e9, ("FP16", "INT8", "INT4")),
+    "A100": (108, 1024, 1.41e9, 2039e9, ("TF32", "FP16", "INT8", "INT4")),
+    "H100": (132, 2048, 1.83e9, 3352e9, ("TF32", "FP16", "INT8")),
 }
-print("TFLOP/s    TF32    FP16    INT8    INT4    FP16 threshold")
-for name, (n_sms, fma, clock_hz, bandwidth) in gpus.items():
-    rates = [peak_flops(n_sms, int(fma * k), clock_hz) / 1e12 for k in (0.5, 1, 2, 4)]
-    print(
-        f"{name:6}" + "".join(f"{rate:8.0f}" for rate in rates),
-        f"{1e12 * rates[1] / bandwidth:8.0f} FLOP/B",
-    )
+print("TFLOP/s" + "".join(f"{name:>8}" for name in formats) + "    FP16 threshold")
+for name, (n_sms, fma, clock_hz, bandwidth, supported) in gpus.items():
+    rates = {f: peak_flops(n_sms, int(fma * k), clock_hz) for f, k in formats.items()}
+    cells = [f"{rates[f] / 1e12:8.0f}" if f in supported else f"{'–':>8}" for f in formats]
+    print(f"{name:7}{''.join(cells)}{rates['FP16'] / bandwidth:10.0f} FLOP/B")
 
 # %% [markdown]
-# The A100's INT8 rate is 624 TOP/s; 1248 is its rate with *sparsity*, where two of four weights are zero and skipped.
-# And the H100 has no INT4: 3958 is what the formula says and what INT8 with sparsity reaches, but Hopper's tensor cores
-# do not compute in that format any more. The formula cannot know this, nor that the V100 and T4 have no TF32 and the
-# V100 no integers in its tensor cores. It tells you whether a rate is possible, a data sheet whether it exists.
+# The A100's INT8 rate is 624 TOP/s. 1248 is its rate with *sparsity*, where two of every four weights are zero and
+# skipped. And the H100 has no INT4: the formula would give 3958, but Hopper's tensor cores no longer support that format.
+# The formula cannot know this, nor that the tensor cores of the V100 and the T4 have no TF32 and those of the V100 no
+# integers. It tells you whether a rate is possible; the data sheet tells you whether it exists.
 #
-# Read the last column, too. From A100 to H100 the FP16 rate grew by a factor of 3.2 and the bandwidth by 1.6: what was
-# compute-bound on the one may be memory-bound on the other.
+# Read the last column, too. From A100 to H100 the FP16 rate grew by a factor of 3.2, but the bandwidth only by 1.6. What
+# was compute-bound on the A100 may be memory-bound on the H100.
 #
-# **The roofline** puts all of this into one picture, for the machine that you are sitting at. The roof is drawn by your
-# `least_time`, from a copy and a matrix product that are timed now. The points are operators, also timed now, at the
-# FLOPs and bytes of your `operator_cost`. **Predict:** which points will lie left of the threshold?
+# **The roofline** shows all of this in one picture, for the machine in front of you. Your `least_time` draws the roof,
+# from the rates of a copy and of a matrix product that are timed now. The points are operators, also timed now, at the
+# FLOPs and bytes of your `operator_cost`. Which points will lie left of the threshold?
 
 # %% tags=["figure"]
 labkit.figures.roofline(operator_cost, least_time)
 
 # %% [markdown]
-# Look at the triangles, labelled with their rows: from 1 to 512 rows the same layer moves to the right by a factor of
-# 410, because its weight is read once for all of them. The other operators stay at the left, where
-# the slope is the limit, however well they are written.
+# Look at the triangles, labelled with their number of rows. From 1 to 512 rows the same layer moves to the right by a
+# factor of 410, because its weight is read once for all rows. The other operators stay on the left, where memory is the
+# limit, however well they are written.
 #
-# The roof is what a point may reach, not what it does reach. Softmax has exponentials, which count as one operation and
-# take several, and a product of few rows may miss both roofs. A point may lie above the slope where its data fit into a
-# cache, which is faster than the memory that the roof was measured on; on a busy machine, points sink.
+# A point can reach the roof, but need not. Softmax has exponentials, which we count as one operation and which take
+# several, and a product with few rows may stay below both limits. A point can lie above the slope if its data fit into a
+# cache, which is faster than the memory that set the slope. On a busy machine points sink, and the roof may be too low,
+# so that points lie above it: run the cell again.
 
 # %% [markdown]
-# **Shares of FLOPs, shares of time.** Back to the first question. The next cell adds up one forward layer of BERT-large
-# (8 sequences of 512 tokens) by class of operator, with your functions, for a V100. Each bias, dropout, activation and
-# residual connection counts like an addition, and each operator is a kernel of its own.
+# **Shares of FLOPs, shares of time.** Back to the question at the start. The next cell adds up the forward pass of one
+# layer of BERT-large (8 sequences of 512 tokens) by class of operator, with your functions, for a V100. Each bias,
+# dropout, activation and residual connection counts as an addition, and each operator is a kernel of its own.
 
 # %%
 b, s, h, a = 8, 512, 1024, 16
@@ -1118,23 +1228,25 @@ labkit.figures.flops_against_time(
 
 # %% [markdown]
 # The operators with 0.3 % of the FLOPs move more than twice the bytes of the products (797 MB against 344) and take nearly
-# as long: 47 % of the least time, where 39 % was measured. The red bars are those of Ivanov and others (2021), who timed forward
-# *and* backward, and whose framework had fused some of the element-wise operators into their neighbours. That is the
-# cure: an operator that never writes its result to memory has no bytes to wait for. Labs 11 and 12 do it.
+# as long: 47 % of the least time, where 39 % was measured. The red bars are from Ivanov and others (2021). They timed
+# forward *and* backward, in a framework that had fused some of the element-wise operators into their neighbours. Fusing
+# is the cure: an operator that never writes its result to memory does not wait for memory. You will do it in labs 11 and
+# 12.
 
 # %% [markdown]
-# ## 8. From FLOPs to days and dollars
+# ## Turn FLOPs into days and dollars
 #
 # A product of $r$ rows with a weight of $P$ parameters takes $2rP$ FLOPs. The backward pass needs two such products, one
-# for the gradient of the input and one for that of the weight. So a training step takes $2 + 4 = 6$ FLOPs per parameter
-# and token, and with *full recomputation* (every layer's forward pass is run again in the backward pass, lab 05) 8:
+# for the gradient of the input and one for the gradient of the weight. So a training step takes $2 + 4 = 6$ FLOPs per
+# parameter and token. With **full recomputation**, where the backward pass runs every layer's forward pass again (lab 05),
+# it takes 8:
 #
 # $$\text{days} = \frac{8\,T\,P}{n_\text{GPU}\,X \cdot 86400} \quad\text{or}\quad \frac{6\,T\,P}{n_\text{GPU}\,X \cdot 86400}$$
 #
-# with $T$ tokens, $P$ parameters, $n_\text{GPU}$ GPUs, and $X$ FLOP/s that a GPU really achieves, not its peak rate.
+# with $T$ tokens, $P$ parameters, $n_\text{GPU}$ GPUs, and $X$ the FLOP/s that a GPU really achieves, not its peak rate.
 
 # %% [markdown]
-# This leaves out the products without weights, those of the attention. For GPT's shape with batch $b$, sequence length
+# This leaves out the products of the attention, which have no weights. For GPT's shape with batch $b$, sequence length
 # $s$, $L$ layers, width $h$ and vocabulary $V$, one iteration with full recomputation takes
 #
 # $$F = 96\,b\,s\,L\,h^2 \left(1 + \frac{s}{6h} + \frac{V}{16\,L\,h}\right)$$
@@ -1146,8 +1258,11 @@ labkit.figures.flops_against_time(
 # the GPUs could have done in their time. Recomputation is not progress, so it does not count (Chowdhery and others,
 # 2022).
 #
-# **Predict:** GPT-3 has 175 B parameters and saw 300 B tokens. On 480 GPUs at 140 TFLOP/s each, is that days, weeks, or
-# months? And how much of it is recomputation?
+# **Predict:** GPT-3 has 175 B parameters and saw 300 B tokens. How many days is that on 480 GPUs at 140 TFLOP/s each, with
+# recomputation?
+
+# %% nbgrader={"grade": false, "grade_id": "01-predict-days", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("training GPT-3", None, unit="days")
 
 # %% [markdown]
 # [[exercise 01-compute-days]]
@@ -1162,7 +1277,7 @@ labkit.figures.flops_against_time(
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Take $F$ apart: which FLOPs belong to one forward pass of the layers, and how often are they spent?
+# Take $F$ apart: which FLOPs belong to one forward pass of the layers, and how many times are they computed?
 #
 # </details>
 #
@@ -1232,14 +1347,21 @@ for name, days in (
 ):
     dollars = training_dollars(days, 480, 2.0)
     print(f"{name:25}{days:5.1f} days, $ {dollars / 1e6:.2f} M at $ 2 per GPU-hour")
+guesses.settle("training GPT-3", with_it)
 
 # %% [markdown]
-# The 72.3 days that lectures quote for GPT-3 are those of 8TP, a quarter of them recomputation; with the memory to do
-# without, it would be 54.3. The full formula says 74.1: at this width attention and output layer hardly count.
+# <details><summary>Check your prediction</summary>
+#
+# The 72.3 days that lectures quote for GPT-3 come from 8TP. A quarter of that is recomputation: with enough memory to do
+# without it, it would be 54.3 days.
+#
+# </details>
+#
+# The full formula says 74.1 days: at this width, attention and the output layer hardly matter.
 #
 # **In practice** PyTorch counts for you. The next cell compares $F$ with `FlopCounterMode` on tiny models of
 # `transformers`, under full recomputation: GPT-2's shape with the attention written out, the same with a fused
-# attention kernel, and a Llama shape. **Predict:** which of the three will match?
+# attention kernel, and a Llama shape. Which of the three will match?
 
 
 # %%
@@ -1294,21 +1416,21 @@ for name, model, layers in (
     )
 
 # %% [markdown]
-# The first is exact. The second is not less work: the counter of PyTorch 2.13 does not know the CPU's fused attention
-# kernel, and leaves out all of its FLOPs, here 16 % of the whole. A counter counts what it has been told about. (It
-# would even count less than the formula if you left out `set_checkpoint_early_stop(False)`: PyTorch stops recomputing
-# a layer as soon as the backward pass has what it needs, which may save the layer's last product.)
+# The first is exact. The second does not do less work: the counter of PyTorch 2.13 does not know the CPU's fused
+# attention kernel and leaves out all of its FLOPs, here 16 % of the whole. A counter counts only the operations it knows.
+# (It would also count less if you left out `set_checkpoint_early_stop(False)`: PyTorch stops recomputing a layer as soon
+# as the backward pass has what it needs, which can save the layer's last product.)
 #
-# The third differs for a real reason. Count the weights of a layer, in units of $h^2$: GPT's 12 are 3 for query, key
-# and value, 1 for the output, 8 for the two linear layers behind. Here the smaller key and value and the three matrices
-# of width $3h$ make $2 + 2/6 + 9 = 11.3$. So $F$ is for one shape. 8TP and 6TP take any shape, with the true number of
-# parameters: here within about ten percent for the two that are counted in full. They hold where $P$ is large beside the
-# input embedding, which is looked up and not multiplied, and $s$ small beside $6h$.
+# The third differs for a real reason. Count the weights of a layer in units of $h^2$. GPT has 12: 3 for query, key and
+# value, 1 for the output, and 8 for the two linear layers after it. Here the smaller key and value and the three matrices
+# of width $3h$ make $2 + 2/6 + 9 = 11.3$. So $F$ is for one shape only. 8TP and 6TP work for any shape, with the true
+# number of parameters: here within about ten percent for the two models that are counted in full. They hold where $P$ is
+# much larger than the input embedding, which is looked up and not multiplied, and $s$ much smaller than $6h$.
 
 # %% [markdown]
 # **Published runs.** Meta states the GPU-hours of the Llama 3.1 models, on H100s with a peak of 989 TFLOP/s, for 15 T
-# tokens each. The second table is Megatron's (Narayanan and others, 2021), on A100s with full recomputation: what each
-# GPU achieved, counted by $F$, as a share of 312 TFLOP/s. Beside it stands what MFU makes of the same runs.
+# tokens each. The second table is Megatron's (Narayanan and others, 2021), on A100s with full recomputation: the rate of
+# each GPU, counted by $F$, as a share of 312 TFLOP/s. The last column has the MFU of the same runs.
 
 # %%
 for name, n_params, gpu_hours in (
@@ -1340,12 +1462,17 @@ for n_params, n_layers, hidden, batch, achieved in (
 # Megatron's share of peak, 44 % to 52 %, is the printed rate divided by 312. Their MFU is three quarters of that or less:
 # the last quarter is recomputation (and attention, which 6TP leaves out).
 #
-# For the 405B model Meta reports an MFU of 38 to 43 % while it runs. The GPU-hours give 33 %: they also pay for
-# restarts, long-context training and what came after pre-training. A bill is made from hours, not from MFU.
+# For the 405B model Meta reports an MFU of 38 to 43 % while it runs. The GPU-hours give 33 %, because they also pay for
+# restarts, long-context training and what came after pre-training. The bill is made from hours, not from MFU.
+#
+# Why do the smaller models reach only 14 % and 25 %? Part of the answer is what 6TP leaves out. By $F$ the attention adds
+# a share of $s / 6h$, and with 8192 tokens that is a third for the 8B model ($h$ = 4096), a sixth for 70B and a twelfth
+# for 405B. That makes 18 %, 30 % and 36 %. The model card does not explain the
+# rest.
 #
 # **A sanity check for any claim.** Narayanan and others also write that GPT-3 would take 288 years on a single V100.
 # Divided by the number of GPUs, this is 36 years on a DGX with eight of them and seven months on 512. Which rate per
-# GPU does that assume, and is it plausible beside a peak of 125 TFLOP/s?
+# GPU does that assume, and is it plausible, given a peak of 125 TFLOP/s?
 
 # %%
 years_at_1_tflops = training_days(175e9, 300e9, 1, 1e12, recompute=True) / 365
@@ -1358,13 +1485,12 @@ for n_gpus in (8, 512):
     )
 
 # %% [markdown]
-# 46 TFLOP/s, 37 % of the peak: plausible. The three figures are one sum, divided by 1, 8 and 512.
+# 46 TFLOP/s, 37 % of the peak: plausible. The three figures are one figure, divided by 1, 8 and 512.
 #
-# **One layer, measured.** All of this needs $X$, the rate that is really achieved, and no data sheet has it. The
-# practical estimate is to run *one* layer of your model, with your batch, on your GPU, forward and backward, and to
-# multiply by the number of layers. It includes everything that the formulas leave out: slow shapes, memory-bound
-# operators, launches. Here is one layer on one core of this machine, and then six of them, to see how far that
-# carries.
+# **One layer, measured.** All of this needs $X$, the rate that is really achieved, and no data sheet has it. In practice
+# you run *one* layer of your model, with your batch, on your GPU, forward and backward, and multiply by the number of
+# layers. This includes everything that the formulas leave out: slow shapes, memory-bound operators, launches. Here is one
+# layer on one core of this machine, and then six of them, to see how well that works.
 
 
 # %% tags=["varies"]
@@ -1397,14 +1523,14 @@ days = training_days(124e6, 2.5e9, 1, achieved, recompute=False)
 print(f"GPT-2 small on 2.5 B tokens, 20 per parameter, on this core: {days:,.0f} days")
 
 # %% [markdown]
-# On a quiet machine the two agree within ten or twenty percent, from one measurement that takes a second. If they are
-# far apart here, something else is using your processor: run the cell again. With several GPUs add the communication,
-# which lab 14 measures.
+# On a quiet machine the two agree within ten or twenty percent, after a measurement of two seconds. If they are far apart
+# here, something else is using your processor: run the cell again. With several GPUs, add the communication, which lab 14
+# measures.
 
 # %% [markdown]
 # ## What you measured
 #
-# The left column is your sum or, for the exponent, the theory; the right one is the measurement beside it.
+# The left column is your sum or, for the exponent, the theory; the right column is the measurement.
 
 # %% tags=["varies"]
 states = model_state_bytes([(n_llama,)], "bf16", "adamw")
@@ -1424,14 +1550,20 @@ print(f"{'exponent of grid models with two inputs':44}{2 / 2:>14.2f}{two_inputs:
 print(f"{'an iteration of a tiny GPT-2':44}{by_formula / 1e6:>8.1f} MFLOP{first / 1e6:>8.1f} MFLOP")
 print(f"{'six layers, from one':44}{6e3 * one:>11.1f} ms{1e3 * six:>11.1f} ms")
 
+# %% [markdown]
+# And this is how well you guessed:
+
+# %%
+guesses.score()
+
 # %%
 progress("01", globals())
 
 # %% [markdown]
 # ## Open question
 #
-# 3 points. A person reads it, so no check answers at once, and `progress` does not count it. A few sentences each;
-# numbers count more than words.
+# 3 points. A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences
+# each; numbers count more than words.
 #
 # You fine-tune Llama-3-8B with sequences of 1024 tokens. (a) Which term of the memory do you attack first on a card of
 # 24 GiB, which one on a card of 80 GiB, and with what? (b) A team measures a 4-bit base model with LoRA adapters: on a
@@ -1461,11 +1593,11 @@ progress("01", globals())
 # ## Where to read on
 #
 # - Vijay Korthikanti and others, *Reducing Activation Recomputation in Large Transformer Models* (2022): the sum of
-#   section 3 for a layer with dropout, and which parts are cheap to compute again.
+#   activations for a layer with dropout, and which parts are cheap to compute again.
 # - Samyam Rajbhandari and others, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models* (SC 2020): the
-#   16 bytes, and how to split them.
+#   16 bytes, and how to divide them over several cards.
 # - Nouamane Tazi and others, *The Ultra-Scale Playbook: Training LLMs on GPU Clusters* (Hugging Face, 2025), with a
-#   calculator of the kind of section 5.
+#   calculator like the one in this lab.
 # - Quentin Anthony and others, *Transformer Math 101* (EleutherAI, 2023): rules of thumb; compare them with your sums.
 
 # %% [markdown]
@@ -1488,3 +1620,6 @@ progress("01", globals())
 # the 288 years: Deepak Narayanan and others, *Efficient Large-Scale Language Model Training on GPU Clusters Using
 # Megatron-LM* (SC 2021). MFU: Aakanksha Chowdhery and others, *PaLM* (2022). GPU-hours: the model card of Llama 3.1, and
 # *The Llama 3 Herd of Models* (2024).
+#
+# The figures that this lab takes from lecture slides, right ones and slips, are from Whitaker's deck on napkin math,
+# Fiameni's on training with many GPUs, Sadrtdinov's seminar, and a deck called *Efficiency*.
