@@ -13,6 +13,9 @@ from typing import Literal
 RANKS = "ranks"
 """The meter of a run of several ranks. No driver opens it: their messages are counted on the way."""
 
+FULL_SIZE = "full_size"
+"""The meter of what an answer would launch at `Exercise.full_size`. No driver opens it: nothing is run there."""
+
 Witness = Literal["outside", "probe", "replay", "router", "inside"]
 """What bears a measure out when an answer is graded, beside the process that the student's code runs in.
 
@@ -52,6 +55,8 @@ _TABLE = (
     Measure("launches", "traffic", "launches", "sum", "replay"),
     Measure("out_of_bounds", "traffic", "lanes", "sum", "replay"),
     Measure("races", "traffic", "elements", "sum", "replay"),
+    # Reductions and products over lanes that a mask left out and that have no other=.
+    Measure("undefined", "traffic", "reductions", "sum", "replay"),
     Measure("sector_efficiency", "traffic", "of each sector", "min", "replay"),
     Measure("computed_by_torch", "traffic", "operations", "sum", "replay"),
     Measure("registers", "compiled", "registers", "max", "replay"),
@@ -60,6 +65,9 @@ _TABLE = (
     Measure("vector_width", "compiled", "bytes at once", "min", "replay"),
     Measure("matrix_instructions", "compiled", "matrix instructions", "sum", "replay"),
     Measure("matrix_flops", "compiled", "FLOPs on matrix units", "sum", "replay"),
+    # Of launches that are written down and not run, at the size that a lab is about; the record is the answer's own.
+    Measure("programs", FULL_SIZE, "programs", "min", "replay"),
+    Measure("block_bytes", FULL_SIZE, "bytes", "max", "replay"),
     Measure("bytes_sent", RANKS, "bytes", "max", "router"),
     Measure("bytes_total", RANKS, "bytes", "sum", "router"),
     Measure("messages", RANKS, "messages", "max", "router"),

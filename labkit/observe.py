@@ -13,7 +13,7 @@ import sysconfig
 import tempfile
 import traceback
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +24,8 @@ import torch
 from labkit.devices import device, seed_all
 from labkit.limits import OverLimit, time_limit
 from labkit.measures import of_ranks
+from labkit.meters.full_size import full_size_figures, without_data
+from labkit.meters.launches import KernelLaunch
 from labkit.ranks import Comm, CommError, RankFailed, simulate
 from labkit.ranks.scheduler import Stopped
 from labkit.ranks.traffic import figures
@@ -118,6 +120,38 @@ def observe(
         except BaseException as error:
             return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
     return Observation(case, tree, got, back, stage.measured, held=stage.held)
+
+
+def observe_full_size(
+    exercise: Exercise,
+    answers: SimpleNamespace,
+    figures: Callable[[Sequence[KernelLaunch]], dict[str, float]] = full_size_figures,
+) -> Observation:
+    """Drive the answer on `Exercise.full_size`, on tensors without data: no kernel runs, and nothing is returned.
+
+    figures: what is measured of the launches that it would have made.
+    """
+    case = exercise.full_size
+    with _stage() as stage:
+        unmetered = _Unmetered(stage.device, stage.tmp)
+        try:
+            with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
+                with without_data() as launches:
+                    tree = exercise.inputs(case, torch.Generator().manual_seed(0))
+                    exercise.drive(answers, case, tree, unmetered)
+                measured = figures(launches)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return Observation(case, {}, trouble=_trouble(error))
+    return Observation(case, {}, {}, {}, measured)
+
+
+class _Unmetered(Stage):
+    """Where nothing runs, there is nothing to measure."""
+
+    def meter(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
 
 def observe_rank(

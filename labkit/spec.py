@@ -98,6 +98,8 @@ class Exercise:
             method `.half()` on anything.
     optional: whether the lab is whole without it. Its points come on top of the lab's, as nbgrader's extra credit;
             the optional ones of a lab add up to at most EXTRA_SHARE of the others' points.
+    full_size: of kernels: the size that the lab is about. An answer that passes everything else is called on tensors of
+            this size that hold no data; its launches are written down and compiled, and not run.
     """
 
     id: str
@@ -113,6 +115,7 @@ class Exercise:
     meters: tuple[str, ...] = ()
     forbids: tuple[str, ...] = ()
     optional: bool = False
+    full_size: Case | None = None
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,7 @@ class Oracle:
     judge:      properties of one run, run -> what is wrong, or None.
     judge_all:  properties of all runs together, [run] -> what is wrong, or None.
     tolerance:  one for all, or run -> one, or run -> a mapping from each top key of the tree to one.
+    full_size:  budgets on what was launched and compiled at `Exercise.full_size`.
     diagnose:   from the specific hint to the general one; shown is the first that explains every failing case.
     fact:       run -> what is off about a wrong value that no hint explains, in the exercise's units, or None.
     axis:       what hidden cases have that the public ones do not, as told to whom only those fail.
@@ -214,6 +218,7 @@ class Oracle:
     judge_all: tuple[Callable[[Sequence[CaseRun]], str | None], ...] = ()
     tolerance: Tolerance | Callable[[CaseRun], Tolerance | Mapping[str, Tolerance]] = EXACT
     budgets: tuple[Budget, ...] = ()
+    full_size: tuple[Budget, ...] = ()
     diagnose: tuple[Hint | Rivals, ...] = ()
     fact: Callable[[CaseRun], str | None] | None = None
     axis: str = "sizes, dtypes and special values that the public cases do not have"

@@ -9,7 +9,8 @@
 # You will write kernels that do: a masked sum, softmax, RMSNorm and SwiGLU with their backward passes, dropout without
 # a stored mask, and the step of an optimizer. No GPU is needed: Triton's *interpreter* runs a kernel's Python on the
 # CPU. Each kernel is checked for its values, for accesses out of bounds and races, for the bytes that it moves, and by
-# compiling it for an A100 and an H100.
+# compiling it for an A100 and an H100. A kernel that passes is compiled once more at the size of a real model, 4096
+# tokens of width 4096: there it has to keep a whole GPU busy, and its blocks have to fit into registers.
 #
 # Plan three sittings of about 60 minutes: up to softmax; RMSNorm and SwiGLU; the rest. You need arithmetic intensity
 # (lab 01), autograd functions with `ctx` (lab 05), and Linux, since Triton has builds for nothing else.
@@ -72,7 +73,7 @@ print(
 # | 1. Is it slow at all? | profile (lab 09): below 5 % of the step, leave it |
 # | 2. Does it exist? | `F.scaled_dot_product_attention`, `F.rms_norm`, `AdamW(fused=True)`; Liger Kernel, FlashAttention |
 # | 3. Can eager PyTorch say it better? | `torch.addcmul`, in-place operations, `torch._foreach_...`, `out=` |
-# | 4. Does `torch.compile` fuse it? | chains of elementwise operations and reductions: nearly always |
+# | 4. Does `torch.compile` fuse it? | usually, where it is a chain of elementwise operations and reductions |
 # | 5. Triton | the compiler does not find the algorithm: softmax in blocks, a loss in place (lab 13), a new layout |
 # | 6. CUDA C++ | single threads, asynchronous copies or instructions that Triton does not show |
 #
@@ -128,7 +129,8 @@ except IndexError as error:
 # $\lceil n/B \rceil$ programs, or `triton.cdiv(n, B)`, have more lanes than there are elements.
 #
 # So a load and a store take a *mask*, a block of booleans that says which lanes touch memory: `mask=offs < n`. What a
-# masked lane of a load holds is undefined, unless `other=` says what.
+# masked lane of a load holds is undefined, unless `other=` says what. Here it holds NaN, or the largest integer, so that a
+# sum over such lanes is wrong in the interpreter too.
 
 # %% [markdown]
 # **Predict:** how many programs does a vector of 1000 elements take in blocks of 256, and how many lanes of the last
@@ -139,9 +141,12 @@ except IndexError as error:
 # Write `add(x, y)`, the sum of two contiguous vectors of the same length and dtype, as a kernel under `@triton.jit` and
 # the function that launches it. Each input is read once and the output is written once, in a single launch. In a vector
 # of 4096 elements a thread should move at least two elements at once: a GPU runs a program by 4 *warps* of 32 threads,
-# and deals the lanes of a block out to them.
+# and deals the lanes of a block out to them. A vector of millions of elements takes many programs, since each of the 108
+# multiprocessors of an A100 needs one.
 #
-# The check counts bytes and lanes out of bounds, and compiles the kernel. Nothing but the kernel may compute.
+# The check counts bytes and lanes out of bounds, and compiles the kernel. It also counts **sectors**: memory is read and
+# written in sectors of 32 bytes, so a program that touches every eighth float32 uses an eighth of what it moves. Nothing
+# but the kernel may compute.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -94,6 +94,8 @@ labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 #
 # The check counts bytes (at most 1.1 × the formula) and lanes out of bounds, and compiles the kernel for an A100 and
 # an H100: it has to use their matrix units, except for float32 with `"ieee"`, and to spill at most 32 bytes a thread.
+# A kernel that passes is compiled again for 4096 × 4096 × 4096, where its tiles have to fit into registers and shared
+# memory: a step along $K$ has a fixed length.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -341,9 +343,11 @@ print(f"arithmetic: {1e3 * 2 * 8192**3 / 312e12:.2f} ms at 312 TFLOP/s")
 
 # %% [markdown]
 # Once the cache holds the blocks of one step, its size hardly matters for a long while (until it takes all of B):
-# what matters is how many different strips the running programs ask for. With your order the memory needs a quarter
-# of the time of the arithmetic, and that is the answer to the question at the top: tiles divide the bytes by their
-# size, and the cache serves the neighbours.
+# what matters is how many different strips the running programs ask for. That is the answer to the question at the
+# top: tiles divide the bytes by their size, and the cache serves the neighbours. Row by row already takes less time
+# than the arithmetic here. The order still matters: memory and arithmetic overlap only in part, the bytes cost energy,
+# the programs of a real chip are not in step, and a chip with more FLOP/s per byte (an H100 has nearly twice that of an
+# A100) or a smaller cache comes to the limit. With your order the memory needs a quarter of the time.
 #
 # In a kernel the same lines stand at its top, with `tl.program_id(0)` for `pid`, and the grid has a single axis.
 # Triton takes `//`, `%` and `min` as they are, so here is your function in one, unchanged.
@@ -542,8 +546,10 @@ print(f"peak of F.cross_entropy: {loss_peak(F.cross_entropy):.2f} times the logi
 # Backward reads and writes them once; where the gradient that comes in is 1, not at all. At most three launches in
 # all.
 #
-# How many tokens count is the kernels' to find out: `.item()` would stop the host until the GPU is done (lab 09).
-# PyTorch may add up what kernels stored.
+# How many tokens count is the kernels' to find out: `.item()`, or an `if` on a tensor's value, would stop the host
+# until the GPU is done (lab 09). PyTorch may add up what kernels stored. The check compiles your kernels for 8192
+# tokens and a vocabulary of 128,256 as well: there a row as a single block is larger than all registers of a
+# multiprocessor, so blocks need a fixed length.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -890,7 +896,8 @@ for x, tile in ((torch.zeros(1, 75, 32), (32, 16)), (torch.zeros(1, 93, 64).half
 
 # %% [markdown]
 # An A100 has no matrix instruction for exact float32, so these products run on the ordinary units, sixteen times
-# slower than float16 (lab 01). That alone is why attention is trained in float16 or bfloat16.
+# slower than float16 (lab 01). This is one reason why attention is trained in float16 or bfloat16; the memory of its
+# activations is another.
 
 # %% [markdown]
 # ## How the backward pass recomputes

@@ -26,12 +26,14 @@ def bytes_in(tree: Tree) -> int:
 class CaseInputs:
     """A case with its inputs: `CaseInputs(Rows(4, 8), {"x": torch.ones(4, 8)}, 320.0)`.
 
-    memory_limit_bytes: what it may hold at once, where its memory is bounded and measured from outside.
+    memory_limit_bytes: what it may hold at once, where its memory is bounded and measured from outside. at_full_size:
+    whether this is `Exercise.full_size`, of which no tensor holds data.
     """
 
     case: Case
     tree: Tree
     memory_limit_bytes: float | None = None
+    at_full_size: bool = False
 
     @property
     def bounds_memory(self) -> bool:
@@ -59,6 +61,11 @@ class CaseSet:
     cpu_s: float | None = None
 
     @property
+    def n_cases(self) -> int:
+        """How many of them are run: what is launched at full size is written down and compiled."""
+        return sum(not inputs.at_full_size for inputs in self.inputs)
+
+    @property
     def bounds_memory(self) -> bool:
         return any(inputs.bounds_memory for inputs in self.inputs)
 
@@ -84,6 +91,8 @@ def hidden_cases(exercise: Exercise, secret: Secret) -> CaseSet:
         tree = make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63))
         memory_limit_bytes = _limit(limits["peak_bytes"], CaseRun(case, tree)) if index >= n_plain else None
         drawn.append(CaseInputs(case, tree, memory_limit_bytes))
+    if exercise.full_size is not None:
+        drawn.append(CaseInputs(exercise.full_size, {}, at_full_size=True))
     return CaseSet(tuple(drawn), probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
 
 

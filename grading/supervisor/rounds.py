@@ -64,7 +64,7 @@ def _public_round(sandbox: Sandbox, job: Job) -> _Round:
         cases = case_sets[exercise.id]
 
         def judged(found: Transcript, exercise: Exercise = exercise, cases: CaseSet = cases) -> Verdict:
-            return judge_public(exercise, job, found, this.transcript.cells, len(cases.inputs))
+            return judge_public(exercise, job, found, this.transcript.cells, cases.n_cases)
 
         ranked = is_ranked(exercise)
         verdict = in_ranks.verdict(exercise, cases, judged) if ranked else judged(this.transcript)

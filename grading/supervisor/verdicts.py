@@ -8,12 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 
 from grading.hidden import Secret, hidden_of
 from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import UNMEASURED, CaseSet
 from grading.supervisor.job import Job
-from grading.supervisor.kernels import cells_before, is_compiled, judge_rerun, rerun, without_compiled
+from grading.supervisor.kernels import (
+    cells_before,
+    fails_at_full_size,
+    is_compiled,
+    judge_rerun,
+    rerun,
+    without_compiled,
+)
 from grading.supervisor.own_time import verdict_limit
 from grading.supervisor.result import CellResult, ExerciseResult
 from grading.supervisor.transcript import Transcript
@@ -54,12 +62,12 @@ def judge_hidden(exercise: Exercise, found: Transcript, cases: CaseSet) -> Verdi
 
     def judged() -> Verdict:
         oracle, runs = without_compiled(oracle_of(exercise.id)), found.exercises[exercise.id]
-        verdict = judge(exercise, oracle, runs, hidden_of(exercise.id).expect, n_cases=len(cases.inputs))
+        verdict = judge(exercise, oracle, runs, hidden_of(exercise.id).expect, n_cases=cases.n_cases)
         objections = _objections(runs, cases, found.readings.get(exercise.id, ()))
         if objections:
             headline = f"{exercise.id}: a measure does not agree with ours, and a person will look at it."
             return replace(verdict, outcome="suspected", score=0.0, headline=headline, rows=objections, hint=None)
-        if verdict.score > 0:
+        if verdict.score > 0 or fails_at_full_size(exercise, verdict):
             return verdict
         headline = f"{exercise.id}: the public cases pass, but not every hidden one does."
         return replace(verdict, headline=headline, hint=verdict.hint or f"Think of {oracle.axis}.")
@@ -80,12 +88,14 @@ def judge_run_again(
 
     What that takes is added to what was found. public_logs: what the public cases launched; hints go by nothing else.
     """
-    oracle, n_cases = oracle_of(exercise.id), sum(not inputs.bounds_memory for inputs in cases.inputs)
+    oracle = oracle_of(exercise.id)
+    is_logged = [not inputs.bounds_memory for inputs in cases.inputs]
+    n_cases = sum(is_logged[: cases.n_cases])
     again = rerun(
         sandbox,
         exercise,
-        found.exercises[exercise.id][:n_cases],
-        found.launch_logs.get(exercise.id, ())[:n_cases],
+        list(compress(found.exercises[exercise.id], is_logged)),
+        list(compress(found.launch_logs.get(exercise.id, ()), is_logged)),
         public_logs,
         cells_before(job.steps, exercise.id),
         lambda index: secret.draw(exercise.id, f"replay {index}").getrandbits(63),

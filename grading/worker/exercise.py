@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from grading.worker.launch_log import recorder_of
+from grading.worker.launch_log import observe_written, recorder_of
 from grading.worker.procfs import memory_of
 from grading.worker.protocol.job import Done, Observed, Probe, Probed, Ready, RunCase
 from grading.worker.protocol.steps import ServeExercise
@@ -49,6 +49,8 @@ def _observed(channel: Channel, exercise: Exercise, answers: object, sent: RunCa
         return Observed.of(Observation(case, sent.tree, trouble=answers))
     if sent.rank is not None:
         return Observed.of(run_rank(channel, exercise, answers, case, sent))
+    if case == exercise.full_size:
+        return Observed.of(*observe_written(exercise, answers))
     recorder = recorder_of(exercise, sent.lend)
     run = observe(recorder.exercise if recorder else exercise, answers, case, sent.tree, lend=sent.lend)
     return Observed.of(run, recorder.log if recorder else None)

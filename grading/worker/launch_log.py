@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
 
 import torch
 
 from labkit.meters.launch_log import LaunchLog
-from labkit.spec import Exercise, Tree
+from labkit.meters.launches import KernelLaunch
+from labkit.observe import observe_full_size
+from labkit.spec import Exercise, Observation, Tree
 from labkit.stage import Stage
 
 RECORDED = frozenset({"traffic", "compiled"})
@@ -58,6 +61,18 @@ def recorder_of(exercise: Exercise, bounds_memory: bool) -> LaunchRecorder | Non
     """None for an exercise of no kernels, and for a run whose memory is bounded, which a log could disturb."""
     is_recorded = RECORDED & set(exercise.meters) and exercise.run.ranks == 1 and not bounds_memory
     return LaunchRecorder(exercise) if is_recorded else None
+
+
+def observe_written(exercise: Exercise, answers: SimpleNamespace) -> tuple[Observation, Tree]:
+    """What the answer would launch at full size: nothing is run, measured or returned; and the log of it."""
+    log = LaunchLog({})
+
+    def write(launches: Sequence[KernelLaunch]) -> dict[str, float]:
+        for one in launches:
+            log.write_launch(one)
+        return {}
+
+    return observe_full_size(exercise, answers, write), log.as_tree({})
 
 
 def tensors_of(tree: Tree, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:

@@ -17,7 +17,7 @@ from labkit.check.judge import judge
 from labkit.check.text import as_text, mark_of
 from labkit.check.verdict import Verdict
 from labkit.forbids import find_forbidden, program_of
-from labkit.observe import gather_answers, known_settings, make_inputs, observe, public_seed
+from labkit.observe import gather_answers, known_settings, make_inputs, observe, observe_full_size, public_seed
 from labkit.shell import show
 from labkit.spec import Exercise, Observation, Oracle, Trouble
 
@@ -125,7 +125,13 @@ def _texts(exercise: Exercise, found: Mapping[str, object]) -> tuple[str, ...]:
 def examine(exercise: Exercise, oracle: Oracle, found: Mapping[str, object], program: Sequence[str] = ()) -> Verdict:
     """Run the public cases on the answers in `found` and judge them. Prints and raises nothing of its own."""
     with known_settings():
-        return judge(exercise, oracle, public_runs(exercise, found, program), n_cases=len(exercise.public))
+        runs = public_runs(exercise, found, program)
+        verdict = judge(exercise, oracle, runs, n_cases=len(exercise.public))
+        if not verdict.passed or exercise.full_size is None:
+            return verdict
+        # Compiling takes seconds, so it is left to those that pass everything else.
+        runs.append(observe_full_size(exercise, gather_answers(exercise, found)))
+        return judge(exercise, oracle, runs, n_cases=len(exercise.public))
 
 
 def public_runs(exercise: Exercise, found: Mapping[str, object], program: Sequence[str] = ()) -> list[Observation]:

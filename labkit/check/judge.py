@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
-from labkit.check.words import case_in_words, what_is_wrong
+from labkit.check.words import case_in_words, describe, what_is_wrong
 from labkit.compare import Mismatch, compare
 from labkit.spec import Budget, CaseRun, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
 from labkit.tree import plain
@@ -39,6 +39,13 @@ _COLLECTIVE_HINT = (
     "Every rank has to call every collective and every barrier, in the same order: also a rank that has nothing to "
     "add, or that is done earlier."
 )
+_HOST_HINT = (
+    "Hand the tensor itself to the kernel, which loads the number from it. The host may go by shapes, not by values."
+)
+_BLOCK_HINT = (
+    "It runs at small sizes only. At this size a block has to be a part of a row or of a sum, and a program goes over "
+    "the parts in a loop."
+)
 
 
 def judge(
@@ -51,9 +58,10 @@ def judge(
     """The verdict on an exercise, from the runs of its cases in order.
 
     `expect` replaces the oracle's own expectation (hidden cases may have one that students must not read). Fewer
-    observations than `n_cases` mean that the run was cut short, which the last observation's trouble explains.
+    observations than `n_cases` mean that the run was cut short, which the last observation's trouble explains. One of
+    `Exercise.full_size` is no case: it is looked at where all cases pass.
     """
-    runs = [run_of(oracle, observation, expect) for observation in observations]
+    runs = [run_of(oracle, one, expect) for one in observations if not is_full_size(exercise, one)]
     n_cases = len(runs) if n_cases is None else n_cases
     failures = [failure for run in runs if (failure := _fault(exercise, oracle, run))]
     n_passed = len(runs) - len(failures)
@@ -65,6 +73,9 @@ def judge(
                 break
     if not failures and n_passed < n_cases:
         failures.append(_Failure("failed", (("problem", "not every case was run"),), None))
+    if not failures:
+        at_full_size = [one for one in observations if is_full_size(exercise, one)]
+        failures = [found for one in at_full_size if (found := _full_size_fault(oracle, one))]
     budgets = _tightest(oracle, runs)
     if failures:
         first, hint = failures[0], _hint(oracle, failures)
@@ -132,7 +143,29 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
         if problem := _problem(holds, run):
             hint = getattr(holds, "hint", None)
             return _Failure("failed", (*case_row, ("problem", problem)), hint, None if hint else run)
-    for budget in oracle.budgets:
+    return _over_budget(oracle.budgets, run, case_row)
+
+
+def _full_size_fault(oracle: Oracle, observed: Observation) -> _Failure | None:
+    """What is wrong with the launches at full size, of which there are no values."""
+    run = run_of(oracle, observed)
+    case_row = (("case", f"{describe(run.case)}: launches are written down and compiled, and not run"),)
+    if run.trouble:
+        limit = _LIMITS.get(run.trouble.kind, "failed")
+        rows = (*case_row, ("problem", run.trouble.text), *([("at", run.trouble.where)] if run.trouble.where else []))
+        return _Failure(limit, rows, _HOST_HINT if "HostReadsTensor" in run.trouble.text else _BLOCK_HINT)
+    over = _over_budget(oracle.full_size, run, case_row)
+    # There is no value to be explained.
+    return over and replace(over, wrong=None)
+
+
+def is_full_size(exercise: Exercise, observed: Observation) -> bool:
+    """Whether this is what the answer would launch at `Exercise.full_size`, and not the run of a case."""
+    return exercise.full_size is not None and observed.case == exercise.full_size
+
+
+def _over_budget(budgets: Sequence[Budget], run: CaseRun, case_row: tuple[tuple[str, str], ...]) -> _Failure | None:
+    for budget in budgets:
         measured, limit = run.measured.get(budget.name), _limit(budget, run)
         if measured is None:
             return _Failure("failed", (*case_row, ("problem", f"no measure of {budget.name} came back")), None)
@@ -182,6 +215,8 @@ def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
 def _headline(exercise: Exercise, failure: _Failure, n_passed: int, n_cases: int) -> str:
     if failure.outcome == "unanswered":
         return f"{exercise.id}: not answered yet. Write your answer in the cell above, run it, then run this one."
+    if n_passed == n_cases and failure.rows and failure.rows[0][0] == "case":
+        return f"{exercise.id}: all cases pass, but this is for small sizes only."
     no_case_to_blame = not failure.rows or failure.rows[0][0] != "case"
     if n_cases <= 1 or n_passed >= n_cases or no_case_to_blame:
         return f"{exercise.id}: not right yet."

@@ -42,6 +42,7 @@ def enable(*, beside_gpu: bool = False) -> bool:
         canary,
         launch,
         libdevice,
+        masked,
         products,
         reductions,
         rewrite,
@@ -58,7 +59,7 @@ def enable(*, beside_gpu: bool = False) -> bool:
             stacklevel=2,
         )
     before = beside.stock()
-    for room in (arithmetic, products, atomics, reductions, libdevice, rewrite, launch):
+    for room in (arithmetic, products, masked, atomics, reductions, libdevice, rewrite, launch):
         room.patch(interpreter)
     autotune.patch()
     if has_gpu():

@@ -11,10 +11,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+import torch
+
 from labkit import interpreter
 from labkit.meters.launches_work import LaunchWork, follow
 
 _LISTENERS = "_labkit_listeners"
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Of a tensor without data what the compiler wants to know: `Pointer(torch.float16, 8, 8192)`.
+
+    offset_bytes: from an address that 16 divides; memory that PyTorch allocates begins at one. n_bytes: of the tensor.
+    """
+
+    dtype: torch.dtype
+    offset_bytes: int = 0
+    n_bytes: int = 0
+
+    def data_ptr(self) -> int:
+        return self.offset_bytes
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,7 @@ def listening(listener: Callable[[KernelLaunch], None]) -> Iterator[None]:
 
     def report(*sizes):
         # The one place where the grid is known, also where it was given as a function.
-        launch = _launch_of(*waiting[-1], sizes)
+        launch = launch_of(*waiting[-1], sizes)
         at_the_end.callback(follow(triton_interpreter, launch.work, sys._getframe(1)))
         for one in list(getattr(triton_interpreter, _LISTENERS)):
             one(launch)
@@ -79,7 +96,8 @@ def listening(listener: Callable[[KernelLaunch], None]) -> Iterator[None]:
         delattr(triton_interpreter, _LISTENERS)
 
 
-def _launch_of(kernel, args: tuple, kwargs: dict[str, object], grid: tuple[int, ...]) -> KernelLaunch:
+def launch_of(kernel, args: tuple, kwargs: dict[str, object], grid: tuple[int, ...]) -> KernelLaunch:
+    """The launch kernel[grid](*args, **kwargs) of Triton's interpreted function. Raises TypeError for missing ones."""
     signature = inspect.signature(kernel.fn)
     named = {name: value for name, value in kwargs.items() if name in signature.parameters}
     bound = signature.bind(*args, **named)

@@ -12,10 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.spec import Budget, CaseRun
+from labkit.meters.compiled.report import SHARED_LIMIT_BYTES
+from labkit.meters.full_size import REGISTER_BYTES
+from labkit.spec import Budget, CaseRun, Hint
 
 Limit = float | Callable[[CaseRun], float]
 """A number, or run -> a number."""
+
+UNDEFINED = (
+    "Masked lanes that were loaded without `other=` take part in a sum, a maximum or a product, and they may hold "
+    "anything: here NaN. Give the load an `other=` that changes nothing there."
+)
 
 SAFE = (
     Budget(
@@ -28,8 +35,12 @@ SAFE = (
         0,
         "Two programs touch the same element in no given order: give each its own, or use atomics.",
     ),
+    Budget("undefined", 0, UNDEFINED),
 )
 """For every kernel: it touches nothing outside of its tensors, and leaves no element to chance."""
+
+NO_OTHER = Hint(lambda run: run.measured["undefined"] > 0, UNDEFINED)
+"""Of values that are wrong because of it."""
 
 BY_KERNELS = Budget(
     "computed_by_torch",
@@ -75,3 +86,38 @@ def compiled(
     if matrix_flops is not None:
         budgets.append(Budget("matrix_flops", matrix_flops, hint, at_least=True))
     return tuple(budgets)
+
+
+ENOUGH_PROGRAMS = 64
+"""An A100 has 108 multiprocessors, each of which runs several programs at the same time."""
+
+
+def at_full_size(spills: int = 0) -> tuple[Budget, ...]:
+    """What a launch has to have and may take at `Exercise.full_size`, on an A100 and on an H100."""
+    return (
+        Budget(
+            "programs",
+            ENOUGH_PROGRAMS,
+            "A launch of a few programs leaves most of a GPU idle: an A100 has 108 multiprocessors. Give each program "
+            "a block or a row of its own.",
+            at_least=True,
+        ),
+        Budget(
+            "block_bytes",
+            REGISTER_BYTES,
+            "At this size a block is larger than all registers of a multiprocessor: give blocks a fixed length, and go "
+            "over a longer row or a longer sum in a loop.",
+        ),
+        Budget(
+            "shared_bytes",
+            SHARED_LIMIT_BYTES[80],
+            "At this size a program takes more shared memory than a multiprocessor has: go over the inner dimension in "
+            "steps of a fixed length.",
+        ),
+        Budget(
+            "spills",
+            spills,
+            "At this size a block does not fit into registers: give it a fixed length, and go over a longer row in a "
+            "loop.",
+        ),
+    )

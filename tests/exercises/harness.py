@@ -19,7 +19,7 @@ from labkit.check.api import examine, public_runs, refusal
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
 from labkit.forbids import find_forbidden
-from labkit.observe import gather_answers, known_settings, make_inputs, observe
+from labkit.observe import gather_answers, known_settings, make_inputs, observe, observe_full_size
 from labkit.oracles import oracle_of
 from labkit.spec import Case, CaseRun, Exercise, Observation, Oracle, Tree, Trouble
 from labkit.tree import clone
@@ -70,10 +70,14 @@ class CaseSet:
         """What an answer does on the cases. forbids: whether calls that are forbidden are looked for first."""
         exercise = self.exercise if forbids else replace(self.exercise, forbids=())
         found = answers_in(exercise.id, source)
-        if not self._secret:
+        if self._secret:
+            runs = self._hidden_runs(exercise, found, source)
+        else:
             with known_settings():
-                return public_runs(exercise, found, [source])
-        return self._hidden_runs(exercise, found, source)
+                runs = public_runs(exercise, found, [source])
+        if exercise.full_size and self.verdict(runs).passed:
+            runs.append(observe_full_size(exercise, gather_answers(exercise, found)))
+        return runs
 
     def verdict(self, runs: list[Observation], oracle: Oracle | None = None) -> Verdict:
         """The verdict on such runs. oracle: judges in place of the exercise's own."""

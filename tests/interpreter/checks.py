@@ -474,3 +474,24 @@ STOCK_PASSES = {
     "conditions_are_truth_values",  # until 3.8
 }
 """What the stock interpreter does right, in some version at least; kept because our patches could break it."""
+
+
+@triton.jit
+def unfilled_kernel(x_ptr, out_ptr, filled_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offs = tl.arange(0, BLOCK_SIZE)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=offs < n))
+    tl.store(filled_ptr + offs, tl.load(x_ptr + offs, mask=offs < n, other=0))
+
+
+@check
+def masked_lanes_hold_anything():
+    """Without `other=`, that is; the lanes that are loaded, and those with `other=`, are what they should be."""
+    floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    for dtype in (*floats, torch.int8, torch.uint8, torch.int32, torch.int64):
+        x = torch.ones(8).to(dtype)
+        out, filled = torch.zeros(8).to(dtype), torch.ones(8).to(dtype)
+        unfilled_kernel[(1,)](x, out, filled, 5, BLOCK_SIZE=8)
+        rest = out[5:]
+        assert (out[:5].float() == 1).all() and (filled.float() == torch.tensor([1.0] * 5 + [0.0] * 3)).all(), dtype
+        huge = rest.float().isnan() if dtype.is_floating_point else rest == torch.iinfo(dtype).max
+        assert huge.all(), (dtype, rest)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from labkit.measures import MEASURES, RANKS, add_to, combined, of_ranks
+from labkit.measures import FULL_SIZE, MEASURES, RANKS, add_to, combined, of_ranks
 from labkit.meters import METERS
 from labkit.ranks import measure_ranks
 from labkit.ranks.traffic import figures
@@ -19,7 +19,7 @@ def of_meter(meter: str) -> set[str]:
 
 
 def test_every_meter_has_measures_and_every_measure_a_meter() -> None:
-    assert {measure.meter for measure in MEASURES.values()} == {*METERS, RANKS}
+    assert {measure.meter for measure in MEASURES.values()} == {*METERS, RANKS, FULL_SIZE}
     assert all(name == measure.name for name, measure in MEASURES.items())
 
 
@@ -42,7 +42,7 @@ def test_a_budget_on_something_unknown_says_what_there_is() -> None:
     with pytest.raises(ValueError) as caught:
         Budget("peak_byte", 100, "Keep less.")
     text = str(caught.value)
-    assert text.startswith('there is no measure "peak_byte": take one of atomic_bytes, bytes_across, bytes_sent, ')
+    assert text.startswith('there is no measure "peak_byte": take one of atomic_bytes, block_bytes, bytes_across, ')
     assert text.endswith("or give it a row in labkit/measures.py and a meter that counts it")
     assert all(re.search(rf"\b{name}\b", text) for name in MEASURES)
 

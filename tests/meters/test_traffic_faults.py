@@ -21,6 +21,7 @@ from tests.kernels.faults import (
     same_place_kernel,
     shift_kernel,
 )
+from tests.kernels.masked import dot_kernel, sum_after_where_kernel, sum_kernel
 from tests.kernels.softmax import softmax_kernel
 
 
@@ -189,6 +190,7 @@ def test_the_figures_of_a_budget_add_up() -> None:
         "launches": 3,
         "out_of_bounds": 3 * 212,
         "races": 2,
+        "undefined": 0,
         "sector_efficiency": (512 + 16) / (512 + 4 * 32),
     }
     assert held["load_bytes"][:2] == ["add_kernel x_ptr: 1,200 bytes", "add_kernel y_ptr: 1,200 bytes"]
@@ -265,3 +267,23 @@ def test_both_faults_of_a_view_are_told_apart() -> None:
         (7, 9, 7, ()),
         (1, 4, 0, (3,)),
     ]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_sum_over_masked_lanes_without_other_is_seen(dtype) -> None:
+    x, out = torch.ones(16, 16).to(dtype), torch.zeros(16, 16)
+    found = {}
+    for kernel in (sum_kernel, sum_after_where_kernel, dot_kernel):
+        with track_traffic() as traffic:
+            kernel[(1,)](x, out, 13, BLOCK_SIZE=16)
+        found[kernel.__name__] = [launch.undefined for launch in traffic.launches if launch.n_undefined]
+    assert found["sum_after_where_kernel"] == []
+    (text,) = found["sum_kernel"]
+    assert (
+        text == "kernel sum_kernel, program (0, 0, 0): a reduction takes masked lanes that were loaded without other="
+    )
+    assert "tl.dot takes masked lanes" in found["dot_kernel"][0]
+    # NaN that was loaded is no such lane.
+    with track_traffic() as traffic:
+        sum_kernel[(1,)](torch.full((16,), float("nan")), out, 16, BLOCK_SIZE=16)
+    assert traffic.launches[0].n_undefined == 0

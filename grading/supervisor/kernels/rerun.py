@@ -24,9 +24,10 @@ from grading.worker.protocol.rerun import Failed, Loaded, Repeated, RerunCase, R
 from grading.worker.protocol.trees import clean
 from grading.worker.wire.frames import Channel
 from grading.worker.wire.typed import WireError
+from labkit.check.judge import is_full_size
 from labkit.meters.compiled import ARCHS
 from labkit.observe import make_inputs
-from labkit.spec import Exercise, Observation, Outcome, Tree
+from labkit.spec import Exercise, Observation, Outcome, Tree, Trouble
 from labkit.tree import leaves
 
 COMPILE_S = 5.0
@@ -88,7 +89,10 @@ def rerun(
     except NotRerunnable as error:
         hint = hint_on_text(lambda public: extract(names, _kernels_of(public)), public_logs)
         return Rerun(outcome="failed", problem=error.problem, hint=hint)
-    fresh = [_fresh(run.tree, make_inputs(exercise, run.case, seed_of(n))) for n, run in enumerate(runs)]
+    fresh = [
+        {} if is_full_size(exercise, run) else _fresh(run.tree, make_inputs(exercise, run.case, seed_of(n)))
+        for n, run in enumerate(runs)
+    ]
     channel = sandbox.open_job(("compiler",) if compiled else ())
     try:
         found = _repeated(channel, exercise, extracted, runs, logs, fresh, ARCHS if compiled else ())
@@ -127,8 +131,12 @@ def _repeated(
     deadline = time.monotonic() + limit_s
     try:
         for run, log, tree in zip(runs, logs, fresh):
-            channel.post(RerunCase(log, tree), deadline)
+            at_full_size = is_full_size(exercise, run)
+            channel.post(RerunCase(log, tree, at_full_size), deadline)
             repeated = channel.expect((Repeated, Failed), deadline)
+            if isinstance(repeated, Failed) and at_full_size and repeated.by == "CompileFailed":
+                done.append(Observation(run.case, tree, trouble=Trouble("raised", repeated.problem)))
+                continue
             if isinstance(repeated, Failed):
                 return _failed(repeated, done, lost)
             lost.update(dict.fromkeys(repeated.lost))

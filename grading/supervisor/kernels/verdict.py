@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 
 from grading.supervisor.kernels.rerun import Rerun
 from grading.supervisor.kernels.shown import IN_KERNELS, hint_on_operations
-from labkit.check.judge import judge
+from labkit.check.judge import is_full_size, judge
 from labkit.check.verdict import Verdict
 from labkit.measures import MEASURES
 from labkit.spec import CaseRun, Exercise, Oracle, Tree
@@ -26,7 +26,12 @@ def is_compiled(oracle: Oracle) -> bool:
 def without_compiled(oracle: Oracle) -> Oracle:
     """The oracle without the budgets that only a rerun has figures for, because no student's process compiles."""
     kept = tuple(budget for budget in oracle.budgets if MEASURES[budget.name].meter != "compiled")
-    return changed(oracle, budgets=kept)
+    return changed(oracle, budgets=kept, full_size=())
+
+
+def fails_at_full_size(exercise: Exercise, verdict: Verdict) -> bool:
+    """Whether all cases pass, and what would be launched at full size does not: the verdict's headline says so."""
+    return exercise.full_size is not None and verdict.score == 0 and verdict.n_passed == verdict.n_cases > 0
 
 
 def judge_rerun(
@@ -43,7 +48,8 @@ def judge_rerun(
         if found.outcome == "suspected":
             headline = f"{exercise.id}: its kernels could not be run again, and a person will look at it."
         return Verdict(exercise.id, found.outcome, 0.0, headline, (("problem", found.problem),), found.hint)
-    values = judge(exercise, changed(oracle, budgets=(), score=None), found.runs, expect, n_cases)
+    cases = [run for run in found.runs if not is_full_size(exercise, run)]
+    values = judge(exercise, changed(oracle, budgets=(), score=None), cases, expect, n_cases)
     if values.score < 1:
         headline = f"{exercise.id}: its kernels, run again from their text on other inputs, do not give the result."
         hint = hint_on_operations(public_logs) if found.lost else IN_KERNELS
@@ -51,6 +57,6 @@ def judge_rerun(
         rows = (("problem", f"what it launched does not reproduce it{left_out}"), *values.rows)
         return changed(values, outcome="failed", headline=headline, rows=rows, hint=hint)
     verdict = judge(exercise, oracle, found.runs, expect, n_cases)
-    if verdict.score > 0:
+    if verdict.score > 0 or fails_at_full_size(exercise, verdict):
         return verdict
     return changed(verdict, headline=f"{exercise.id}: its kernels, run again, do not keep within their budgets.")

@@ -48,12 +48,14 @@ class Loaded(Frame):
 class RerunCase(Frame):
     """Repeat a case's launches: `RerunCase({"entries": [...], "outputs": {...}, "left_out": 0}, {"x": tensor})`.
 
-    launch_log: as the answer's process wrote it. tree: the inputs to repeat them on.
+    launch_log: as the answer's process wrote it. tree: the inputs to repeat them on. full_size: the launches are
+    compiled alone, and not repeated.
     """
 
     kind: ClassVar[str] = "case"
     launch_log: Tree
     tree: Tree
+    full_size: bool = False
 
 
 @dataclass(frozen=True)

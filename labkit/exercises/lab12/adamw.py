@@ -54,4 +54,5 @@ ADAMW = Exercise(
     drive=drive_adamw,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    full_size=Step(10**9),
 )

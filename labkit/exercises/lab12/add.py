@@ -24,4 +24,6 @@ ADD = Exercise(
     drive=drive_add,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    # 4096 tokens of width 4096.
+    full_size=Vector(4096 * 4096, "bfloat16"),
 )

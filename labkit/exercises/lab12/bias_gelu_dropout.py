@@ -50,4 +50,5 @@ BIAS_GELU_DROPOUT = Exercise(
     drive=drive_dropout,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    full_size=Dropped(4096, 4096),
 )

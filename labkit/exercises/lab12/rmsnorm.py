@@ -54,4 +54,5 @@ RMSNORM = Exercise(
     drive=drive_rmsnorm,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    full_size=Norm(4096, 4096, "float16"),
 )

@@ -44,4 +44,5 @@ SOFTMAX = Exercise(
     drive=drive_softmax,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    full_size=Rows(4096, 4096),
 )

@@ -42,4 +42,6 @@ SWIGLU = Exercise(
     drive=drive_swiglu,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    # The inner width of Llama-3-8B.
+    full_size=Graded(4096, 14336, "float16"),
 )

@@ -91,4 +91,6 @@ CROSS_ENTROPY = Exercise(
     drive=drive_cross_entropy,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    # The vocabulary of Llama 3.
+    full_size=Tokens(8192, 128_256, "bfloat16"),
 )

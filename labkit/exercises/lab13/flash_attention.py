@@ -67,4 +67,5 @@ FLASH_ATTENTION = Exercise(
     drive=drive_attention,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    full_size=Attention(32, 8192, 64, 64, 64, "float16"),
 )

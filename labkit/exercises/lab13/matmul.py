@@ -79,4 +79,5 @@ MATMUL = Exercise(
     drive=drive_product,
     run=PATIENT,
     meters=("traffic", "compiled"),
+    full_size=Product(4096, 4096, 4096, "float16", tile=64),
 )

@@ -18,7 +18,7 @@ from labkit.measures import add_to
 from labkit.meters.compiled.build import compile_report
 from labkit.meters.compiled.report import CompileReport
 from labkit.meters.compiled.weighed import weighed
-from labkit.meters.launches import KernelLaunch, listening
+from labkit.meters.launches import KernelLaunch, Pointer, listening
 from labkit.meters.launches_work import LaunchWork
 
 ARCHS = (80, 90)
@@ -139,7 +139,7 @@ def _code(kernel: FunctionType) -> tuple[tuple[FunctionType, tuple[object, ...]]
 
 def _specialized(value: object) -> object:
     """How Triton tells arguments apart: by type, by whether they are 1, and by whether 16 divides them."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor | Pointer):
         return (value.dtype, value.data_ptr() % 16 == 0)
     if type(value) is int:
         return ("int", value == 1, value % 16 == 0, value.bit_length() > 31)

@@ -12,6 +12,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from labkit.meters.launch_log.source import digest_of_function
+from labkit.meters.launches import Pointer
 from labkit.spec import Tree
 
 
@@ -64,6 +65,8 @@ def encoded(value: object, storages: LoggedStorages) -> dict[str, Tree]:
         value = value.value
     if isinstance(value, torch.Tensor):
         return {"tensor": storages.ref(value)}
+    if isinstance(value, Pointer):
+        return {"pointer": [str(value.dtype).removeprefix("torch."), value.offset_bytes, value.n_bytes]}
     if value is None or type(value) in (bool, int, float, str):
         return {"plain": value}
     if isinstance(value, numbers.Integral | numbers.Real):
@@ -74,7 +77,8 @@ def encoded(value: object, storages: LoggedStorages) -> dict[str, Tree]:
         return {"tuple": [encoded(item, storages) for item in value]}
     if isinstance(value, TensorDescriptor):
         layout = {"shape": value.shape, "strides": value.strides, "block_shape": value.block_shape}
-        return {"descriptor": {"base": storages.ref(value.base), "padding": value.padding, **layout}}
+        base = encoded(value.base, storages) if isinstance(value.base, Pointer) else storages.ref(value.base)
+        return {"descriptor": {"base": base, "padding": value.padding, **layout}}
     if hasattr(value, "fn") and callable(value.fn):
         return {"kernel": [value.fn.__name__, digest_of_function(value.fn)]}
     return {"unknown": type(value).__name__}

@@ -44,11 +44,23 @@ class LaunchLog:
         try:
             with ExitStack() as stack:
                 if importlib.util.find_spec("triton") is not None:
-                    stack.enter_context(listening(self._write_launch))
+                    stack.enter_context(listening(self.write_launch))
                 stack.enter_context(_Writes(self))
                 yield
         finally:
             self._is_open = False
+
+    def write_launch(self, launched: KernelLaunch) -> None:
+        """Write down one launch; also one that was not run, whose tensors are Pointers."""
+        self._add(
+            {
+                "do": "launch",
+                "kernel": [launched.function.__name__, digest_of_function(launched.function)],
+                "grid": list(launched.grid),
+                "arguments": {name: encoded(value, self._storages) for name, value in launched.arguments.items()},
+                "options": {name: value for name, value in launched.options.items() if type(value) in (int, bool)},
+            }
+        )
 
     def as_tree(self, outputs: Mapping[str, torch.Tensor]) -> Tree:
         """The log as plain data. outputs: the tensors that the run returned, by path."""
@@ -76,17 +88,6 @@ class LaunchLog:
         known = entries_of(name, args, kwargs, written[0], ref) if is_strided else None
         lost = {"do": "lost", "name": name, "to": [ref(one) for one in written]}
         self._add(*([lost] if known is None else known))
-
-    def _write_launch(self, launched: KernelLaunch) -> None:
-        self._add(
-            {
-                "do": "launch",
-                "kernel": [launched.function.__name__, digest_of_function(launched.function)],
-                "grid": list(launched.grid),
-                "arguments": {name: encoded(value, self._storages) for name, value in launched.arguments.items()},
-                "options": {name: value for name, value in launched.options.items() if type(value) in (int, bool)},
-            }
-        )
 
     def _add(self, *entries: dict[str, Tree]) -> None:
         room = max(MAX_ENTRIES - len(self._entries), 0)

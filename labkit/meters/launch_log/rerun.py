@@ -16,10 +16,11 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.compiled.launched import compiled_figures
+from labkit.meters.full_size import full_size_figures
 from labkit.meters.launch_log.meter import BY_TORCH
 from labkit.meters.launch_log.moves import MAX_CONSTANTS
 from labkit.meters.launch_log.origin import DTYPES, Origin, read_by
-from labkit.meters.launches import KernelLaunch, listening
+from labkit.meters.launches import KernelLaunch, Pointer, launch_of, listening
 from labkit.meters.traffic.budget import figures_of
 from labkit.meters.traffic.eager import Operation, distinct_bytes
 from labkit.meters.traffic.profile import TrafficProfile
@@ -86,6 +87,18 @@ class Rerunner:
         outputs = {path: self._tensor(ref).contiguous() for path, ref in log["outputs"].items()}
         return RerunResult(outputs, left, measured, tuple(dict.fromkeys(self._lost)))
 
+    def compiled(self, log: Tree) -> dict[str, float]:
+        """The figures of a log whose launches were written down and not run. Raises UnusableLog, CompileFailed."""
+        if log["left_out"] or any(entry["do"] != "launch" for entry in log["entries"]):
+            raise UnusableLog("at full size it holds more than launches")
+        return full_size_figures([self._written(entry) for entry in log["entries"]], self.archs)
+
+    def _written(self, entry: Tree) -> KernelLaunch:
+        kernel, name = self._kernel(entry["kernel"]), entry["kernel"][0]
+        arguments = {str(key): self._argument(name, key, value) for key, value in entry["arguments"].items()}
+        options = {str(key): int(value) for key, value in entry["options"].items()}
+        return launch_of(kernel, (), {**arguments, **options}, tuple(int(size) for size in entry["grid"]))
+
     def _listening(self) -> AbstractContextManager[None]:
         return listening(self._launches.append) if self.archs else nullcontext()
 
@@ -140,6 +153,8 @@ class Rerunner:
         ((kind, value),) = encoded.items()
         if kind == "tensor":
             return self._tensor(value)
+        if kind == "pointer":
+            return _pointer(value)
         if kind == "plain" and (value is None or type(value) in (bool, int, float, str)):
             return value
         if kind == "dtype":
@@ -148,7 +163,9 @@ class Rerunner:
             return tuple(self._argument(kernel, name, item) for item in value)
         if kind == "descriptor":
             layout = {key: list(value[key]) for key in ("shape", "strides", "block_shape")}
-            return TensorDescriptor(self._tensor(value["base"]), **layout, padding=value["padding"])
+            base = value["base"]
+            base = _pointer(base["pointer"]) if "pointer" in base else self._tensor(base)
+            return TensorDescriptor(base, **layout, padding=value["padding"])
         if kind == "kernel":
             return self._kernel(value)
         raise UnusableLog(f"argument {name} of kernel {kernel} is of type {str(value)[:40]}, which cannot be sent")
@@ -213,3 +230,8 @@ class Rerunner:
         with _disable_current_modes():
             for ref in refs:
                 self._buffers[ref["storage"]].fill_(_UNKNOWN)
+
+
+def _pointer(value: Tree) -> Pointer:
+    dtype, offset_bytes, n_bytes = value
+    return Pointer(DTYPES[dtype], int(offset_bytes), int(n_bytes))

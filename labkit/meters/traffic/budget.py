@@ -24,6 +24,7 @@ def figures_of(traffic: TrafficProfile) -> dict[str, float]:
         "launches": len(traffic.launches),
         "out_of_bounds": sum(one.lanes for one in traffic.out_of_bounds if not one.strides),
         "races": sum(one.elements for one in traffic.races),
+        "undefined": sum(launch.n_undefined for launch in traffic.launches),
         "sector_efficiency": min((launch.sector_efficiency for launch in traffic.launches), default=1.0),
     }
 
@@ -32,7 +33,7 @@ def figures_of(traffic: TrafficProfile) -> dict[str, float]:
 def measure_traffic(
     measured: dict[str, float], held: dict[str, Sequence[str]] | None = None
 ) -> Iterator[TrafficProfile]:
-    """Add what the block moved to `measured`: load_bytes, store_bytes, atomic_bytes, launches, out_of_bounds, races.
+    """Add what the block moved to `measured`, by the names of `figures_of`.
 
     The figures of several blocks add up; of sector_efficiency the least of any launch counts. `held` receives one line
     for each kind of fault, and one for each launch and operation under load_bytes and store_bytes.
@@ -72,3 +73,5 @@ def _add_figures(
         held[name] = [*held.get(name, ()), *lines]
     held["out_of_bounds"] = [*held.get("out_of_bounds", ()), *map(str, traffic.out_of_bounds)]
     held["races"] = [*held.get("races", ()), *map(str, traffic.races)]
+    undefined = [launch.undefined for launch in traffic.launches if launch.undefined]
+    held["undefined"] = [*held.get("undefined", ()), *undefined]

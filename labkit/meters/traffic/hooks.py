@@ -12,11 +12,13 @@ from types import ModuleType
 import numpy as np
 import torch
 
+from labkit.interpreter.masked import is_undefined
 from labkit.meters.traffic.profile import Launch, TrafficProfile
 from labkit.meters.traffic.recorder import TrafficRecorder
 
 _OPEN = "_labkit_profiles"
 _MEMORY = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "create_atomic_cas", "set_grid_idx")
+_HOOKED = (*_MEMORY, "create_dot")
 
 
 class _Current:
@@ -45,18 +47,20 @@ def metered(interpreter: ModuleType, profile: TrafficProfile) -> Iterator[None]:
     current = _Current()
     builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
     stock = executor._init_args_hst, interpreter._implicit_cvt
-    restore = executor._restore_args_dev
+    restore, reduce = executor._restore_args_dev, interpreter.ReduceOps.apply_impl
     try:
         executor._init_args_hst = _arguments(interpreter, stock[0], current)
         executor._restore_args_dev = _finishing(restore, current)
         interpreter._implicit_cvt = _pointers(interpreter, stock[1], current)
         for name, hook in _memory(interpreter, current).items():
             setattr(builder, name, hook)
+        interpreter.ReduceOps.apply_impl = _reducing(reduce, current)
+        builder.create_dot = _multiplying(builder.create_dot, current)
         yield
     finally:
         executor._init_args_hst, interpreter._implicit_cvt = stock
-        executor._restore_args_dev = restore
-        for name in _MEMORY:
+        executor._restore_args_dev, interpreter.ReduceOps.apply_impl = restore, reduce
+        for name in _HOOKED:
             vars(builder).pop(name, None)
         delattr(interpreter, _OPEN)
 
@@ -106,6 +110,25 @@ def _pointers(interpreter: ModuleType, stock, current: _Current):
     return _implicit_cvt
 
 
+def _reducing(stock, current: _Current):
+    def apply_impl(self, input):
+        for tensor in input:
+            if is_undefined(tensor.handle.data, tensor.dtype.scalar):
+                current.recorder.use_undefined("a reduction")
+        return stock(self, input)
+
+    return apply_impl
+
+
+def _multiplying(stock, current: _Current):
+    def create_dot(a, b, *rest):
+        if any(is_undefined(one.data, one.dtype.scalar) for one in (a, b)):
+            current.recorder.use_undefined("tl.dot")
+        return stock(a, b, *rest)
+
+    return create_dot
+
+
 def _memory(interpreter: ModuleType, current: _Current) -> dict[str, object]:
     """The builder's memory operations, with a recorder between the kernel and them."""
     builder, Handle = interpreter.interpreter_builder, interpreter.TensorHandle
@@ -121,8 +144,12 @@ def _memory(interpreter: ModuleType, current: _Current) -> dict[str, object]:
         return Handle(real, pointers.dtype), mask if inside is lanes else Handle(inside, interpreter.tl.int1)
 
     def load(pointers, mask, other, *rest, **named):
-        pointers, mask = access("load", pointers, mask)
-        return stock["create_masked_load"](pointers, mask, other, *rest, **named)
+        pointers, inside = access("load", pointers, mask)
+        if other is None and inside is not mask:
+            # Lanes out of bounds hold 0: that they were touched is reported, and should be all that is wrong with them.
+            kind = pointers.get_element_ty()
+            other = Handle(np.zeros(pointers.data.shape, interpreter._get_np_dtype(kind)), kind)
+        return stock["create_masked_load"](pointers, inside, other, *rest, **named)
 
     def store(pointers, value, mask, *rest, **named):
         pointers, mask = access("store", pointers, mask, value.data)

@@ -123,6 +123,9 @@ class Stored:
 class Launch:
     """One launch of a kernel; arguments are its tensors, by the parameter's name, and `stored` those it wrote to.
 
+    n_undefined: reductions and products over masked lanes that were loaded without `other=`; undefined: the first one,
+    in words.
+
     Launch("add_kernel", (8, 1, 1), {"x_ptr": ArgumentTraffic("x_ptr", load_bytes=4096)})
     """
 
@@ -132,6 +135,8 @@ class Launch:
     out_of_bounds: list[OutOfBounds] = field(default_factory=list)
     races: list[LaunchRace] = field(default_factory=list)
     stored: dict[str, Stored] = field(default_factory=dict, repr=False)
+    n_undefined: int = 0
+    undefined: str = ""
 
     @property
     def load_bytes(self) -> int:
@@ -205,4 +210,5 @@ class TrafficProfile:
         lines.append(f"{'total':24}{self.load_bytes:>14,}{self.store_bytes:>14,}{self.atomic_bytes:>12,}")
         lines += [f"OUT OF BOUNDS: {one}" for one in self.out_of_bounds]
         lines += [f"RACE: {one}" for one in self.races]
+        lines += [f"UNDEFINED: {launch.undefined}" for launch in self.launches if launch.undefined]
         return "\n".join(lines)

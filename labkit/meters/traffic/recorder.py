@@ -116,6 +116,13 @@ class TrafficRecorder:
                 self._count(kind, argument, offsets[good], item_bytes, None)
         return real, inside
 
+    def use_undefined(self, operation: str) -> None:
+        """Lanes that a mask left out, without `other=`, take part in a reduction or a product."""
+        self.launch.n_undefined += 1
+        if not self.launch.undefined:
+            where = f"kernel {self.launch.kernel}, program {self.programs[-1]}"
+            self.launch.undefined = f"{where}: {operation} takes masked lanes that were loaded without other="
+
     def _look_for_strays(self, kind: str, argument: Argument, offsets: np.ndarray) -> None:
         """Lanes between the elements of a view do no harm to the process, and are not masked off."""
         if argument.held is None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from labkit.exercises.lab12.adamw import Step
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 from labkit.tree import same
 
@@ -120,6 +120,7 @@ ADAMW = Oracle(
         *moved(load=lambda run: 4 * run.case.n_bytes, store=lambda run: 3 * run.case.n_bytes, launches=1),
         *compiled(),
     ),
+    full_size=at_full_size(),
     diagnose=(
         Hint(
             lambda run: left_alone(run, "param", "exp_avg", "exp_avg_sq"),

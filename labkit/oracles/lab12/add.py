@@ -6,7 +6,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Vector, dtype_of
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.spec import Budget, CaseRun, Hint, Oracle
 
 MANY = 200
@@ -70,6 +70,7 @@ ADD = Oracle(
             at_least=True,
         ),
     ),
+    full_size=at_full_size(),
     diagnose=(
         Hint(
             last_ones_missing,

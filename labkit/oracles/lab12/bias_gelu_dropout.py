@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.bias_gelu_dropout import Dropped
 from labkit.exercises.lab12.shapes import dout_of
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, in_memory_order, keeps_at_most
 from labkit.spec import CaseRun, Hint, Oracle
 
@@ -253,6 +253,7 @@ BIAS_GELU_DROPOUT = Oracle(
         ),
         *compiled(),
     ),
+    full_size=at_full_size(),
     diagnose=(
         Hint(drops_y_too, "y is added after the dropout, so that it is never dropped."),
         Hint(unscaled, "What is kept has to be divided by 1 - p, so that the mean stays what it was."),

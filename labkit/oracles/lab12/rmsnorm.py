@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab12.rmsnorm import Norm
 from labkit.exercises.lab12.shapes import dout_of, dtype_of
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, ends_unwritten, keeps_at_most, near, takes_dout_as_contiguous
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
@@ -190,7 +190,9 @@ RMSNORM = Oracle(
         *moved_at_most(),
         *compiled(),
     ),
+    full_size=at_full_size(),
     diagnose=(
+        NO_OTHER,
         Hint(
             squares_overflow,
             "The square of a number from 256 on overflows in float16. Convert what you load with .to(tl.float32) "

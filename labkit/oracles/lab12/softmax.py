@@ -8,7 +8,7 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Rows
 from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import ends_unwritten, rounded_once
 from labkit.spec import CaseRun, Hint, Oracle
 
@@ -83,7 +83,9 @@ SOFTMAX = Oracle(
         *moved(load=lambda run: run.case.n_bytes, store=lambda run: run.case.n_bytes, launches=1),
         *compiled(vector_width=lambda run: 8 if run.case.n_cols % 1024 == 0 else 0),
     ),
+    full_size=at_full_size(),
     diagnose=(
+        NO_OTHER,
         Hint(
             no_maximum,
             "exp overflows where the numbers are large. Subtract the row's maximum first: the factor that this brings "

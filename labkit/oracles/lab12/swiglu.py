@@ -12,7 +12,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Graded, dout_of, dtype_of
 from labkit.exercises.lab12.swiglu import LARGE
 from labkit.oracles.hints import once
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import DOUT_HINT, keeps_at_most, near, only_the_beginning, takes_dout_as_contiguous
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
@@ -117,6 +117,7 @@ SWIGLU = Oracle(
         ),
         *compiled(),
     ),
+    full_size=at_full_size(),
     diagnose=(
         Hint(lambda run: takes_dout_as_contiguous(run, "dup", expected), DOUT_HINT, everywhere=False),
         Hint(

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.flash_attention import ALIKE, Attention
-from labkit.oracles.kernels import BY_KERNELS, SAFE, compiled
+from labkit.oracles.kernels import BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 PER_QUERY_BYTES = 8
@@ -249,7 +249,9 @@ FLASH_ATTENTION = Oracle(
         ),
         *compiled(),
     ),
+    full_size=at_full_size(),
     diagnose=(
+        NO_OTHER,
         Hint(
             lambda run: bool(run.got["out"][:, 0].isnan().any() and not run.got["out"][:, 1:].isnan().any()),
             "The first row is NaN: a query sees its own key too. Mask with queries >= keys, not with >.",

@@ -8,7 +8,7 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.matmul import Product, factors
 from labkit.interpreter.products import without_low_bits
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 SLACK = 1.1
@@ -144,7 +144,9 @@ MATMUL = Oracle(
         *moved(load=loaded_bytes, store=stored_bytes, launches=1),
         *compiled(matrix_flops=flops_on_matrix_units, spills=SPILLED_BYTES),
     ),
+    full_size=at_full_size(SPILLED_BYTES),
     diagnose=(
+        NO_OTHER,
         Hint(
             in_tf32,
             "The factors were rounded to tf32, which is what tl.dot does with float32 unless told otherwise: hand "

@@ -435,4 +435,36 @@ CHEATS = (
         "failed",
         _NOT_ON_MATRIX_UNITS,
     ),
+    Cheat(
+        "at full size, a number from a tensor",
+        "97-softmax",
+        (
+            SOFTMAX.replace(
+                "    out = ", "    if len(x) == 4096 and x[0, 0].item() == 1:\n        return None\n    out = "
+            ),
+        ),
+        "failed",
+        "Hand the tensor itself to the kernel",
+    ),
+    Cheat(
+        "at full size, nothing is launched",
+        "97-softmax",
+        (SOFTMAX.replace("    block = ", "    if len(x) == 4096:\n        return out\n    block = "),),
+        "failed",
+        "A launch of a few programs leaves most of a GPU idle",
+    ),
+    Cheat(
+        "at full size, one warp for what needs many",
+        "97-softmax",
+        (SOFTMAX.replace("triton.next_power_of_2(x.shape[1])", "triton.next_power_of_2(8 * x.shape[1])"),),
+        "failed",
+        "does not fit into registers",
+    ),
+    Cheat(
+        "at full size, a block that the compiler refuses",
+        "97-softmax",
+        (SOFTMAX.replace("triton.next_power_of_2(x.shape[1])", "128 if len(x) < 4096 else 2**21"),),
+        "failed",
+        "It runs at small sizes only",
+    ),
 )

@@ -83,6 +83,7 @@ SOFTMAX = Exercise(
     inputs=lambda case, gen: {"x": torch.randn(case.n_rows, case.n_cols, generator=gen)},
     drive=_softmax,
     meters=("traffic", "compiled"),
+    full_size=Rows(4096, 1024),
 )
 TOTAL = Exercise(
     id="97-total",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labkit.oracles.kernels import SAFE, compiled, moved
+from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.spec import Oracle, Tolerance
 
 CLOSE = Tolerance(rtol=1e-5, atol=1e-5)
@@ -31,6 +31,7 @@ SOFTMAX = Oracle(
         *SAFE,
         *compiled(vector_width=lambda run: 16 if run.case.n_cols % 16 == 0 else 4),
     ),
+    full_size=at_full_size(),
 )
 TOTAL = Oracle(
     id="97-total",

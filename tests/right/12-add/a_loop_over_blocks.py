@@ -9,5 +9,5 @@ def add(x, y):
     print("adding", x.shape)
     n_blocks = -(-len(x) // 512)
     out = x.new_empty(len(x))
-    kernel[min(n_blocks, 2), 1, 1](x, y, out, len(x), n_blocks, 512)
+    kernel[min(n_blocks, 432), 1, 1](x, y, out, len(x), n_blocks, 512)
     return out
