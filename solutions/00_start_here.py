@@ -5,9 +5,12 @@
 # Start to train it on the same card, and the run dies before the first step is done.
 # **What is in the memory that was not in the file?**
 #
-# In 20 to 30 minutes you will have measured that on your own machine, seen whether everything the labs need is
-# installed, and written, checked and handed in one small function. You need Python and a first acquaintance with
-# PyTorch; no GPU, here or for any point of the course.
+# You will measure that on your own machine, see whether everything the labs need is installed, and write, check and
+# hand in one small function.
+#
+# [[time]]
+#
+# You need Python and a first acquaintance with PyTorch; no GPU, here or for any point of the course.
 
 # %% nbgrader={"grade": false, "grade_id": "00-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch

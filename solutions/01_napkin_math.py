@@ -9,8 +9,10 @@
 # memory a training step takes, which batch fits on a card, how long a training run lasts and what it costs. Every one of
 # your sums is compared with a measurement or with a library, and several published figures turn out to be off.
 #
+# [[time]]
+#
 # The lab has two halves. The first is about memory: parameters, model states, activations, the largest batch. The second
-# is about time and scale: scaling laws, FLOPs, days and dollars. A good place to stop lies between them. You need to
+# is about time and scale: scaling laws, FLOPs, days and dollars. Good places to stop are marked. You need to
 # know the layers of a transformer by name; lab 00 shows how exercises are checked.
 
 # %% nbgrader={"grade": false, "grade_id": "01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -363,6 +365,9 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # </details>
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## See what the forward pass keeps
 #
 # The model states of Llama-3-8B in bf16 are 64 GB, and 48 GB of them were alive at the peak of 867 GB. Temporary tensors
@@ -657,6 +662,9 @@ print(
 # %% [markdown]
 # With checkpointing, the loss is the largest item of the step. This is why libraries such as Liger-Kernel compute the
 # loss in slices and never hold all the logits.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Find the largest batch that fits

@@ -7,8 +7,9 @@
 # You will write the decoder and the encoder of every float format that training uses, int8 quantization, and several
 # ways to add that lose less. You will be able to tell from the number of mantissa bits when a weight stops moving.
 #
-# Plan two sittings of about 75 minutes each, and some time to read: formats (sections 1 to 4), then sums (sections 5
-# to 8). You need tensors and integer operations on bits (`>>`, `&`); lab 00 shows how exercises are checked.
+# [[time]]
+#
+# You need tensors and integer operations on bits (`>>`, `&`); lab 00 shows how exercises are checked.
 #
 # Type hints such as `Int64[Tensor, "*shape"]` say what goes in and out: the dtype, then the shape. `*shape` stands for
 # any number of axes, the same ones wherever the name appears again. They are there to be read; nothing enforces them.
@@ -412,6 +413,9 @@ for fmt in (FP16, BF16):
 #
 # **In practice** `torch.finfo(dtype)` has these numbers as `eps`, `max` and `smallest_normal`. Many texts call half of
 # eps "machine epsilon", so look before you compare.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## 4. int8: one scale for many numbers

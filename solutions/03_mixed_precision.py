@@ -9,7 +9,9 @@
 # the step that uses it, and the rules by which autocast picks a dtype for each operation. At the end you can say when
 # mixed precision *costs* memory.
 #
-# Plan 120 minutes. You need the limits of fp16 and bf16 from lab 02 and the bytes of a training step from lab 01.
+# [[time]]
+#
+# You need the limits of fp16 and bf16 from lab 02 and the bytes of a training step from lab 01.
 
 # %% nbgrader={"grade": false, "grade_id": "03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import functools
@@ -583,6 +585,9 @@ for name, losses in {"fp32": plain[torch.float32], "fp16, clipped too early": bu
 # prediction it would have been 1 / 4096 = 0.00024 in place of 0.8. SGD would hardly move. AdamW divides by the size of
 # the gradient and does move: the curve falls smoothly and ends at 0.168 in place of 0.116. Without the fp32 row beside
 # it you would not notice.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## 4. A dtype for every operation

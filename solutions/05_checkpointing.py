@@ -9,9 +9,10 @@
 # the input, keep only what was dear, send activations or weights to the host, and take the loss in pieces. You will be
 # able to say from a model's shape which one pays.
 #
-# Plan three sittings of about 75 minutes: up to the selective checkpoint, from "Streams" to the weights from the host,
-# and the rest. You need autograd functions (a `torch.autograd.Function` has a `forward` and a `backward`, and hands
-# things from one to the other on `ctx`) and, for the figures of memory, lab 01.
+# [[time]]
+#
+# You need autograd functions (a `torch.autograd.Function` has a `forward` and a `backward`, and hands things from one
+# to the other on `ctx`) and, for the figures of memory, lab 01.
 
 # %% nbgrader={"grade": false, "grade_id": "05-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import contextlib
@@ -344,6 +345,9 @@ model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in ran
 (by_torch,) = torch.autograd.grad(checkpoint_sequential(model, 4, x, use_reentrant=False).sum(), x)
 run_in_segments(list(model), x, 4, checkpoint).sum().backward()
 print("same gradient as checkpoint_sequential:", torch.allclose(by_torch, x.grad))
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Keep only the input
@@ -1103,6 +1107,9 @@ print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 # **In practice** on a GPU: `torch.cuda.memory._record_memory_history()`, run a few steps,
 # `torch.cuda.memory._dump_snapshot("file.pickle")`, and open the file at pytorch.org/memory_viz. It is the same picture,
 # with a stack trace for every block.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## The largest tensor of all

@@ -9,9 +9,11 @@
 # that nobody wrote, squeeze the frozen weights into 4.13 bits each, and train through them without ever unpacking them
 # for good. At the end you can say for each method what it keeps, in bytes, and what it cannot learn.
 #
-# Plan three sittings of about 75 minutes each: sections 1 to 3, 4 and 5, 6 to 8. You need to know what a training step
-# keeps in memory (lab 01), how absmax quantization rounds (lab 02), and how autograd saves tensors for the backward
-# pass (lab 05); section 7 links to what PyTorch says about custom autograd Functions.
+# [[time]]
+#
+# You need to know what a training step keeps in memory (lab 01), how absmax quantization rounds (lab 02), and how
+# autograd saves tensors for the backward pass (lab 05); section 7 links to what PyTorch says about custom autograd
+# Functions.
 
 # %% nbgrader={"grade": false, "grade_id": "08-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import copy
@@ -356,6 +358,9 @@ tokens = torch.randint(64, (2, 10))
 print(f"numbers that train: yours {trained_numbers(mine):,}, peft {trained_numbers(theirs):,}")
 gap = (mine(input_ids=tokens).logits - theirs(input_ids=tokens).logits).abs().max()
 print(f"largest difference of the logits: {gap:.1e}")
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## 3. A prompt that nobody wrote
@@ -1191,6 +1196,9 @@ labkit.figures.code_usage(nf4_codebook(), weight)
 # **In practice** `bitsandbytes` does this on a GPU: `BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4",
 # bnb_4bit_use_double_quant=True)` in `from_pretrained`. It has the same 16 values and block sizes; for the
 # scales it has an 8-bit code of uneven steps, where the paper speaks of 8-bit floats.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## 7. Training through a weight that is not there

@@ -10,8 +10,9 @@
 # training loop waits in secret, work out what PyTorch's memory allocator holds and what it costs to interfere with it,
 # and read a profiler's trace.
 #
-# Plan three sittings of about 80 minutes: up to the overlap of copies, up to what `empty_cache` costs, and the rest. You
-# need to know PyTorch, and no earlier lab.
+# [[time]]
+#
+# You need to know PyTorch, and no earlier lab.
 #
 # Where there is a GPU, the notebook's measurements run on it. Elsewhere they run on a **simulated device**: it has the
 # names of `torch.cuda`, computes real values, and moves a clock of its own by the rates of a machine that is written
@@ -354,6 +355,9 @@ labkit.figures.gantt(kernels_on_two_streams.spans)
 # takes, time from its first mark to its last.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Copy while you compute
 #
 # A batch has to be on the device before the device can compute with it. In one stream the two take turns: copy, compute,
@@ -564,6 +568,9 @@ for n_streams in (1, 2):
 # `fully_shard` (lab 16) are made of.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## The syncs nobody wrote
 #
 # `torch.cuda.synchronize()` is easy to find. Most waits are not: an `if` on a tensor, a `print`, a mask as an index, a
@@ -719,6 +726,9 @@ if has_gpu():
     three_batches = [(torch.randn(256, 64), torch.randint(0, 32, (256,)))] * 3
     train(torch.device("cuda"), weight, three_batches, 0.5)
     torch.cuda.set_sync_debug_mode("default")
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Allocated and reserved

@@ -12,8 +12,10 @@
 # compiling it for an A100 and an H100. A kernel that passes is compiled once more at the size of a real model, 4096
 # tokens of width 4096: there it has to keep a whole GPU busy, and its blocks have to fit into registers.
 #
-# Plan three sittings of about 60 minutes: up to softmax; RMSNorm and SwiGLU; the rest. You need arithmetic intensity
-# (lab 01), autograd functions with `ctx` (lab 05), and Linux, since Triton has builds for nothing else.
+# [[time]]
+#
+# You need arithmetic intensity (lab 01), autograd functions with `ctx` (lab 05), and Linux, since Triton has builds for
+# nothing else.
 
 # %% nbgrader={"grade": false, "grade_id": "12-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -347,6 +349,9 @@ labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 #
 # With fewer and longer rows a block no longer fits into registers, and the row has to come in pieces. How to do that
 # without reading it three times is the first idea of lab 13.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## A kernel with a backward pass
@@ -694,6 +699,9 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 #
 # What PyTorch keeps beyond yours is a third of the largest activations in a transformer layer. With $h = 4096$, an inner
 # width of 14336 and 32 layers in bfloat16, it is 0.9 MB for each token.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Random numbers that nobody stores

@@ -11,8 +11,9 @@
 # softmax that sees its row piece by piece, a loss that writes its gradient over the logits, and from all of these
 # flash attention.
 #
-# Plan three sittings of about an hour: up to the order of tiles; the online softmax and the loss; attention. You need
-# lab 12 (masks, traffic, backward passes), tf32 (lab 02), the roofline (lab 01), and Linux.
+# [[time]]
+#
+# You need lab 12 (masks, traffic, backward passes), tf32 (lab 02), the roofline (lab 01), and Linux.
 
 # %% nbgrader={"grade": false, "grade_id": "13-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from collections.abc import Iterator
@@ -243,6 +244,9 @@ if has_gpu():
         print(f"{name}: {2 * n**3 / bench(call).median_ms / 1e9:,.0f} TFLOP/s")
 else:
     print("No GPU here, so nothing is timed: bytes and instructions are the measure.")
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Which tile next?
@@ -702,6 +706,9 @@ labkit.figures.traffic_bars(traffic_of_loss, 3 * logits.nbytes)
 # output layer in, chunk by chunk, so that not even the logits are whole at any time; newer versions of PyTorch have
 # `F.linear_cross_entropy` for the same purpose. `torch.compile` fuses the operations of the loss as well, but it
 # does not invent the gradient in place.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Attention without its scores

@@ -12,9 +12,9 @@
 # to read a network's figures and say what a step's communication costs, and recognize a deadlock when one stares at
 # you.
 #
-# Plan four sittings of 60 to 75 minutes: up to the tree; the butterfly and the ring; the two halves of the ring, and
-# nodes; the cost model and the questions. You need PyTorch's tensors and no earlier lab. No GPU and no network are
-# needed.
+# [[time]]
+#
+# You need PyTorch's tensors and no earlier lab. No GPU and no network are needed.
 
 # %% nbgrader={"grade": false, "grade_id": "14-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -482,6 +482,9 @@ labkit.figures.collective_steps(ring_all_reduce, n_ranks=4)
 #
 # Bits agree here for another reason than in the butterfly: each chunk is finished in one place and copied. Which place
 # that is differs from chunk to chunk, so the order of the additions does too, but all ranks get the same result.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## The two halves by themselves

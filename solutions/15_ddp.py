@@ -9,8 +9,9 @@
 # You will write PyTorch's `DistributedDataParallel` from hooks and buckets, accumulate gradients in silence, let ranks
 # decide together, deal out the data, normalize over all ranks, and launch a job that survives the loss of a rank.
 #
-# Plan three sittings of 70 to 90 minutes: up to `no_sync`; to batch normalization; the rest. You need all-reduce (lab
-# 14), autograd hooks, and for one section the loss scale of lab 03.
+# [[time]]
+#
+# You need all-reduce (lab 14), autograd hooks, and for one section the loss scale of lab 03.
 
 # %% nbgrader={"grade": false, "grade_id": "15-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import contextlib
@@ -335,6 +336,9 @@ for wrap in ("yours", "DistributedDataParallel"):
 # And `with ddp.join():` lets a rank that has run out of data answer the others' all-reduces with zeros.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Accumulate in silence
 #
 # A batch that does not fit into memory is taken in parts, *micro-batches*, whose gradients add up in `.grad` (lab 04).
@@ -583,6 +587,9 @@ for name, together in (("each for itself", False), ("together, yours", True)):
 # `scaler.unscale_`, which is where `GradScaler` looks for infinities: DDP does that in backward. Where ranks hold
 # different parts (FSDP, lab 16), `ShardedGradScaler` sends the verdict around, and `clip_grad_norm_` on a `DTensor`
 # adds up squares as you did. bfloat16 needs no scale, but its norm has to be the same on all ranks just as well.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## Who sees which sample

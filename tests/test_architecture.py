@@ -27,6 +27,7 @@ ROOMS = (
     "tree",
     "formats",
     "units",
+    "labs",
     "busy_times",
     "shell",
     "limits",

@@ -1,28 +1,39 @@
-"""`[[exercise 02-decode]]` on a line of its own in a text cell: replaced by what the declaration says.
+"""Lines of their own in a text cell that are replaced by what is declared, so that it is written once.
 
-So points, difficulty and minutes are written once. There are no other directives, and no templates.
+`[[exercise 02-decode]]` becomes the exercise's points, difficulty and minutes, `[[time]]` in a lab's opening its
+minutes, `[[stop]]` a good place to stop, with what lies behind and what is left. There are no other directives, and no
+templates.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from labkit.labs import Lab, in_hours, rounded
 from labkit.spec import Exercise
 
 LINE = re.compile(r"\s*\[\[(?P<text>[^\[\]]*)\]\]\s*")
 EXERCISE = re.compile(r"exercise (?P<id>\S+)")
+TIME, STOP = "time", "stop"
 INLINE = re.compile(r"\[\[\s*exercise\b")
 FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
-def expand(text: str, exercises: Mapping[str, Exercise]) -> str:
-    """The text with its directives replaced. Raises KeyError for an exercise that is not declared."""
+def expand(text: str, exercises: Mapping[str, Exercise], lab: Lab, done: Collection[str] = ()) -> str:
+    """The text with its directives replaced; `done` are the exercises whose checks come before it.
+
+    Raises KeyError for an exercise that is not declared.
+    """
     lines = text.split("\n")
     for offset, directive in directives(text):
         found = exercise_id(directive)
         if found is not None:
             lines[offset] = exercise_line(exercises[found])
+        elif directive == TIME:
+            lines[offset] = time_line(lab)
+        elif directive == STOP:
+            lines[offset] = stop_line(lab, exercises, done)
     return "\n".join(lines)
 
 
@@ -71,6 +82,24 @@ def exercise_line(exercise: Exercise) -> str:
             f"about {counted(exercise.minutes, 'minute')}",
         ]
     )
+
+
+def time_line(lab: Lab) -> str:
+    """**Time:** about 2 h 45 min, reading and exercises together; what is optional takes about 1 h more."""
+    text = f"**Time:** about {in_hours(lab.minutes)}, reading and exercises together"
+    more = f"; what is optional takes about {in_hours(lab.optional_minutes)} more" if lab.optional_minutes else ""
+    return f"{text}{more}."
+
+
+def stop_line(lab: Lab, exercises: Mapping[str, Exercise], done: Collection[str]) -> str:
+    """> **A good place to stop.** About 1 h of this lab's core lies behind you, about 1 h 45 min is left."""
+    core = [exercise for exercise in exercises.values() if not exercise.optional]
+    share = sum(one.minutes for one in core if one.id in done) / sum(one.minutes for one in core)
+    behind = rounded(share * lab.minutes)
+    text = (
+        f"About {in_hours(behind)} of this lab's core lies behind you, about {in_hours(lab.minutes - behind)} is left."
+    )
+    return f"> **A good place to stop.** {text}"
 
 
 def points_in_words(exercise: Exercise) -> str:

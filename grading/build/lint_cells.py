@@ -12,7 +12,7 @@ import nbformat
 from nbgrader.nbgraderformat import MetadataValidator
 
 from grading.build import markers
-from grading.build.directives import directives, exercise_id, misplaced
+from grading.build.directives import STOP, TIME, directives, exercise_id, misplaced
 from grading.build.source import Cell, Problem, Source
 from labkit.exercises import ID
 from labkit.spec import Exercise
@@ -116,9 +116,10 @@ def directive_lines(source: Source, cell: Cell, exercises: Mapping[str, Exercise
     """Every [[directive]] is known and stands alone on its line."""
     for offset, text in directives(cell.source):
         found = exercise_id(text)
-        if found is None:
-            yield source.problem(cell, f"unknown directive [[{text}]]; the only one is [[exercise ID]]", offset)
-        elif found not in exercises:
+        if found is None and text not in (TIME, STOP):
+            reason = f"unknown directive [[{text}]]; known are [[exercise ID]], [[{TIME}]] and [[{STOP}]]"
+            yield source.problem(cell, reason, offset)
+        elif found is not None and found not in exercises:
             yield source.problem(cell, f"[[{text}]]: {undeclared(found, source.lab, exercises)}", offset)
     for offset in misplaced(cell.source):
         yield source.problem(cell, "[[exercise ID]] must stand alone on its line", offset)

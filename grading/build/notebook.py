@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from grading.build.directives import expand
 from grading.build.source import Cell, Source, read
 from labkit.exercises import of_lab
+from labkit.labs import find_lab
 from labkit.spec import Exercise
 
 METADATA = {
@@ -34,16 +35,19 @@ def build_solution(path: Path, exercises: Mapping[str, Exercise] | None = None) 
 
 def notebook_of(source: Source, exercises: Mapping[str, Exercise]) -> nbformat.NotebookNode:
     """The notebook of a source that has been read."""
-    cells = [node(cell, cell_id(cell, source.lab, i), exercises) for i, cell in enumerate(source.cells, 1)]
+    lab, done, cells = find_lab(source.lab), set(), []
+    for position, cell in enumerate(source.cells, 1):
+        text = expand(cell.source, exercises, lab, done) if cell.kind == "markdown" else cell.source
+        cells.append(node(cell, cell_id(cell, source.lab, position), text))
+        done |= {cell.grade_id.removesuffix("-check")} if cell.is_check and cell.grade_id else set()
     notebook = new_notebook(cells=cells, metadata=copy.deepcopy(METADATA))
     notebook.nbformat_minor = 5
     return notebook
 
 
-def node(cell: Cell, identity: str, exercises: Mapping[str, Exercise]) -> nbformat.NotebookNode:
-    """The notebook's cell of a source's cell."""
+def node(cell: Cell, identity: str, text: str) -> nbformat.NotebookNode:
+    """The notebook's cell of a source's cell, with its directives replaced in `text`."""
     kept = {key: copy.deepcopy(cell.metadata[key]) for key in KEPT_METADATA if key in cell.metadata}
-    text = expand(cell.source, exercises) if cell.kind == "markdown" else cell.source
     return NEW_CELL[cell.kind](text, id=identity, metadata=nbformat.from_dict(kept))
 
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from grading.build.directives import counted
+from labkit.labs import find_lab, in_hours
 from labkit.spec import Exercise
 
 BEGIN = "<!-- exercises:begin -->"
 END = "<!-- exercises:end -->"
-HEAD = "| exercise | what | points | difficulty | minutes |\n|---|---|---:|---:|---:|"
+HEAD = "| exercise | what | points | difficulty | minutes without reading |\n|---|---|---:|---:|---:|"
 
 
 class NoPlaceForTable(Exception):
@@ -35,10 +36,18 @@ def lab_table(lab: str, exercises: list[Exercise], notebook: str | None) -> str:
     points = counted(sum(exercise.points for exercise in core), "point")
     if len(core) < len(exercises):
         points += f" and {sum(exercise.points for exercise in exercises if exercise.optional):g} extra"
-    minutes = counted(sum(exercise.minutes for exercise in exercises), "minute")
     head = f"**[{notebook}](notebooks/{notebook}.ipynb)**" if notebook else f"**{lab}**"
-    line = f"{head} · {counted(len(exercises), 'exercise')} · {points} · about {minutes}"
+    line = f"{head} · {counted(len(exercises), 'exercise')} · {points} · {time_in_words(lab, exercises)}"
     return "\n".join([line, "", HEAD, *map(row, exercises)])
+
+
+def time_in_words(lab: str, exercises: list[Exercise]) -> str:
+    """Reading and exercises together, where the lab declares it; else what its exercises say."""
+    declared = find_lab(lab)
+    if not declared.stands:
+        return f"exercises about {in_hours(sum(exercise.minutes for exercise in exercises))}"
+    more = f", {in_hours(declared.optional_minutes)} more for what is optional" if declared.optional_minutes else ""
+    return f"about {in_hours(declared.minutes)} with reading{more}"
 
 
 def row(exercise: Exercise) -> str:

@@ -12,7 +12,7 @@ CASES = {
     "unknown directive": (
         {"end": text("Read on.\n\n[[figure 3]]")},
         "[[figure 3]]",
-        "unknown directive [[figure 3]]; the only one is [[exercise ID]]",
+        "unknown directive [[figure 3]]; known are [[exercise ID]], [[time]] and [[stop]]",
     ),
     "directive of an undeclared exercise": (
         {"end": text("[[exercise 07-other]]")},

@@ -8,9 +8,9 @@ from grading.build.table import BEGIN, END, NoPlaceForTable, table, with_table
 from tests.build.lesson import EXERCISES
 
 TABLE = """\
-**[07_small_lab](notebooks/07_small_lab.ipynb)** · 2 exercises · 3.5 points · about 16 minutes
+**[07_small_lab](notebooks/07_small_lab.ipynb)** · 2 exercises · 3.5 points · exercises about 16 min
 
-| exercise | what | points | difficulty | minutes |
+| exercise | what | points | difficulty | minutes without reading |
 |---|---|---:|---:|---:|
 | 07-decode | The decode | 3 | 2 of 3 | 15 |
 | 07-guess | The guess | 0.5 | 1 of 3 | 1 |"""
@@ -20,7 +20,10 @@ def test_one_table_a_lab():
     assert table(list(EXERCISES.values()), {"07": "07_small_lab"}) == TABLE
     other = replace(EXERCISES["07-guess"], id="08-guess")
     text = table([*EXERCISES.values(), other], {"07": "07_small_lab"})
-    assert text.startswith(TABLE + "\n\n**08** · 1 exercise · 0.5 points · about 1 minute\n")
+    assert text.startswith(
+        TABLE
+        + "\n\n**08** · 1 exercise · 0.5 points · about 3 h 15 min with reading, 1 h 15 min more for what is optional\n"
+    )
 
 
 def test_what_is_optional_is_marked_and_added_up_apart():

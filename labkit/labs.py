@@ -1,0 +1,114 @@
+"""The labs of the course: what each is called, which track it is on, which labs it needs, how long it takes.
+
+One place for all of it; openings of notebooks, the README's table and the map are made from it. What an exercise asks
+stands in `labkit.exercises`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Track = Literal["start", "memory", "kernels", "scale", "bridge", "end"]
+
+STEP_MINUTES = 5
+"""What minutes are rounded to: nobody's pace is known better."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One lab.
+
+    minutes: for its core, reading and exercises together; 0 as long as the lab does not stand.
+    optional_minutes: the same for what is optional.
+    needs: labs whose ideas it uses and does not explain again. instead: by such a lab, what stands in for what it had
+    students write, for those who skipped it.
+
+        Lab("03", "Mixed precision", "memory", minutes=120, needs=("02",), instead={"02": "`torch.finfo`"})
+    """
+
+    id: str
+    title: str
+    track: Track
+    minutes: int = 0
+    optional_minutes: int = 0
+    needs: tuple[str, ...] = ()
+    instead: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        return self.minutes > 0
+
+
+# 01, 03, 05 and 15 as newcomers measured them (3 3/4, 2, 6 and 6 hours), split by the minutes of their exercises; they
+# took 1.7 minutes for each minute that the exercises of these labs declare, and the others are reckoned by that.
+LABS = (
+    Lab("00", "Start here", "start", 30),
+    Lab("01", "Napkin math", "memory", 165, 60),
+    Lab("02", "Float formats and summation error", "memory", 115, 40),
+    Lab(
+        "03",
+        "Mixed precision",
+        "memory",
+        120,
+        needs=("02",),
+        instead=(("02", "`torch.finfo` for the limits of a format, `labkit.formats` for its bits"),),
+    ),
+    Lab("04", "Batch size and gradient accumulation", "bridge", needs=("01",)),
+    Lab(
+        "05",
+        "Recomputation and offloading",
+        "memory",
+        185,
+        175,
+        needs=("01",),
+        instead=(("01", "`labkit.measure_step` for what a step keeps and its peak"),),
+    ),
+    Lab("06", "Optimizers", "memory", needs=("02",)),
+    Lab("07", "Data loading", "bridge", needs=("04",)),
+    Lab("08", "Parameter-efficient fine-tuning", "memory", 195, 75),
+    Lab("09", "Timing an asynchronous device", "kernels", 280, 85),
+    Lab("10", "Grids, memory, and a kernel's life", "kernels"),
+    Lab("11", "torch.compile", "kernels"),
+    Lab("12", "Triton, and when to fuse", "kernels", 250),
+    Lab(
+        "13",
+        "Tiles, and algorithms that need one pass",
+        "kernels",
+        240,
+        35,
+        needs=("12",),
+        instead=(("12", "`labkit.track_traffic` and `labkit.compile_report` for what a kernel moves and becomes"),),
+    ),
+    Lab("14", "Collectives", "scale", 155, 130),
+    Lab(
+        "15",
+        "Data parallel",
+        "scale",
+        250,
+        110,
+        needs=("14",),
+        instead=(("14", "`comm.all_reduce`, `comm.reduce_scatter` and `comm.all_gather` of `labkit.run_ranks`"),),
+    ),
+    Lab("16", "ZeRO and FSDP", "scale", needs=("14", "15")),
+    Lab("17", "Tensor parallel", "scale", needs=("14",)),
+    Lab("18", "Pipelines", "scale", needs=("14",)),
+    Lab("19", "Long context and experts", "scale", needs=("13",)),
+    Lab("20", "All of it together", "end"),
+)
+
+
+def find_lab(lab: str) -> Lab:
+    """The lab with this number, "05". Raises KeyError."""
+    return {one.id: one for one in LABS}[lab]
+
+
+def rounded(minutes: float) -> int:
+    """Minutes as they are told: to the next 5, and at least 5."""
+    return max(STEP_MINUTES, STEP_MINUTES * round(minutes / STEP_MINUTES))
+
+
+def in_hours(minutes: int) -> str:
+    """ "45 min", "2 h", "2 h 45 min" """
+    hours, rest = divmod(minutes, 60)
+    return " ".join([f"{hours} h"] * (hours > 0) + [f"{rest} min"] * (rest > 0 or not hours))
