@@ -24,7 +24,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPO))
 
-from tests.changed_labs import lab_of  # noqa: E402
+from tests.changed_labs import git_output, lab_of  # noqa: E402
 
 REST = Path("build/rest.json")
 """Where `make build/rest.json` writes the tests that test-all has beyond test."""
@@ -232,18 +232,10 @@ def run_command(command: list[str], within_s: float) -> tuple[int | None, float]
 def last_commits(repo: Path = REPO, n: int = N_COMMITS) -> list[list[str]]:
     """The paths that each of the last commits has changed, the latest first; what is not committed before all."""
     mark = "commit:"
-    log = _git(repo, "log", f"-{n}", f"--format=tformat:{mark}", "--name-only", "-m", "--first-parent")
+    log = git_output(repo, "log", f"-{n}", f"--format=tformat:{mark}", "--name-only", "-m", "--first-parent")
     commits = [block.split("\n") for block in log.split(mark)[1:]]
-    commits.insert(0, _git(repo, "diff", "--name-only", "HEAD").split("\n"))
+    commits.insert(0, git_output(repo, "diff", "--name-only", "HEAD").split("\n"))
     return [[path for path in paths if path] for paths in commits]
-
-
-def _git(repo: Path, *arguments: str) -> str:
-    try:
-        done = subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
 
 
 def rest_units() -> list[Unit]:

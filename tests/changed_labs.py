@@ -49,15 +49,15 @@ def lab_of(path: str) -> str:
 
 def labs_in_full(repo: Path = REPO) -> LabsInFull:
     """Never raises: a folder without git, or without a release, is tried in rotation."""
-    release = _git(repo, "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*").strip()
+    release = git_output(repo, "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*").strip()
     if not release:
         return _in_rotation(repo, "no release to compare with")
-    last_first = _git(repo, "ls-files", "--others", "--exclude-standard").split("\n")
-    last_first += _git(repo, "diff", "--name-only", "HEAD").split("\n")
-    last_first += _git(repo, "log", "--format=", "--name-only", f"{release}..HEAD").split("\n")
+    last_first = git_output(repo, "ls-files", "--others", "--exclude-standard").split("\n")
+    last_first += git_output(repo, "diff", "--name-only", "HEAD").split("\n")
+    last_first += git_output(repo, "log", "--format=", "--name-only", f"{release}..HEAD").split("\n")
     # What was changed and changed back differs no longer.
-    differs = {lab_of(path) for path in _git(repo, "diff", "--name-only", release).split("\n")}
-    differs |= {lab_of(path) for path in _git(repo, "ls-files", "--others", "--exclude-standard").split("\n")}
+    differs = {lab_of(path) for path in git_output(repo, "diff", "--name-only", release).split("\n")}
+    differs |= {lab_of(path) for path in git_output(repo, "ls-files", "--others", "--exclude-standard").split("\n")}
     changed = [lab for lab in dict.fromkeys(map(lab_of, last_first)) if lab and lab in differs]
     if not changed:
         return _in_rotation(repo, f"no lab differs from {release}")
@@ -68,7 +68,7 @@ def labs_in_full(repo: Path = REPO) -> LabsInFull:
 
 
 def _in_rotation(repo: Path, reason: str) -> LabsInFull:
-    if commit := _git(repo, "rev-parse", "HEAD").strip():
+    if commit := git_output(repo, "rev-parse", "HEAD").strip():
         turn = int(commit[:8], 16)
     else:
         changelog = repo / "CHANGELOG.md"
@@ -76,7 +76,7 @@ def _in_rotation(repo: Path, reason: str) -> LabsInFull:
     return LabsInFull([LABS[turn % len(LABS)]], f"in rotation: {reason}")
 
 
-def _git(repo: Path, *arguments: str) -> str:
+def git_output(repo: Path, *arguments: str) -> str:
     """What git prints, or "" where it fails: no git, no history, no tag."""
     try:
         done = subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, text=True, timeout=60)

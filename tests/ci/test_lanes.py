@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 import time
@@ -198,3 +199,25 @@ def test_the_makefile_takes_every_part_alone(tmp_path) -> None:
         assert ("triton==0" in lines) == (part == "triton")
     lines = subprocess.run(make, cwd=REPO, capture_output=True, text=True, check=True).stdout
     assert "--lane all -n" in lines and "triton==0" in lines and "ruff check" in lines
+
+
+def table_of_parts() -> dict[str, set[str]]:
+    """Of CONTRIBUTING's "you touched | run": the parts of each room that it names."""
+    text = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = text.partition("| you touched | run |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        touched, run = row.strip("| ").split(" | ")
+        parts = re.search(r'PART="?([a-z ]+)', run)[1].split()
+        names = re.findall(r"`([^`]+)`", touched)
+        # The top folder is said once in a row.
+        for name in names:
+            found[name if "/" in name else f"{names[0].partition('/')[0]}/{name}"] = set(parts)
+    return found
+
+
+def test_contributing_names_the_parts_that_are_run_for_a_room() -> None:
+    told = table_of_parts()
+    assert len(told) >= 10 and set().union(*told.values()) < set(lanes.SECONDS)
+    run = {room: {part for part, rooms in lanes.ROOMS.items() if room in rooms} for room in told}
+    assert run == told

@@ -29,6 +29,8 @@ FOUND_BY_HIDDEN_CASES_ALONE = ("level_by_level",)
 """Wrong answers that differ by a last bit, and on none of the public inputs."""
 N_QUICK = 2
 """How many wrong answers of an exercise are tried in every lane; all of them are in the part `answers`."""
+N_ON_HIDDEN_CASES = 6
+"""How many wrong answers of an exercise are tried on hidden cases while its lab changes."""
 N_WITHOUT_TEETH = 6
 """How many wrong answers of an exercise are judged by a check without teeth."""
 TIMEOUT_S = 900
@@ -90,8 +92,29 @@ def test_wrong_answers_fail_and_a_check_without_its_teeth_lets_some_pass(exercis
 
 
 @in_full
-def test_wrong_answers_fail_on_hidden_cases(exercise_id: str) -> None:
-    expect_own_hints(CASES["hidden"](exercise_id), examples("wrong", exercise_id))
+def test_some_wrong_answers_fail_on_hidden_cases(exercise_id: str) -> None:
+    expect_own_hints(CASES["hidden"](exercise_id), tried_first_on_hidden_cases(exercise_id)[0])
+
+
+@in_full
+@pytest.mark.later
+def test_the_other_wrong_answers_fail_on_hidden_cases(exercise_id: str) -> None:
+    expect_own_hints(CASES["hidden"](exercise_id), tried_first_on_hidden_cases(exercise_id)[1])
+
+
+def tried_first_on_hidden_cases(exercise_id: str) -> tuple[list[Example], list[Example]]:
+    """Wrong answers that no public case finds and some from all over the list, and the others."""
+    wrong = examples("wrong", exercise_id)
+    unseen = [one for one in wrong if one.name in FOUND_BY_HIDDEN_CASES_ALONE]
+    first = [*unseen, *wrong[:: -(-len(wrong) // N_ON_HIDDEN_CASES)]]
+    return [one for one in wrong if one in first], [one for one in wrong if one not in first]
+
+
+def test_every_wrong_answer_is_tried_on_hidden_cases() -> None:
+    for exercise_id in ALL:
+        first, others = tried_first_on_hidden_cases(exercise_id)
+        assert 2 <= len(first) <= N_ON_HIDDEN_CASES + len(FOUND_BY_HIDDEN_CASES_ALONE)
+        assert sorted(one.name for one in [*first, *others]) == [one.name for one in examples("wrong", exercise_id)]
 
 
 @in_full

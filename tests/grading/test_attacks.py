@@ -16,7 +16,7 @@ import pytest
 from grading.__main__ import main
 from grading.errors import UserError
 from grading.isolation import select_tier
-from grading.isolation.tiers import TIERS
+from grading.isolation.tiers import TIERS, tier_named
 from grading.verify.attacks import NOT_YET, Attack, filled, load
 from grading.verify.batch import BATCH, AttackOutcome, Batch
 from grading.verify.launcher import run_bounded
@@ -28,8 +28,10 @@ from tests.lanes import DEFAULT_TIER, MOSTLY_LATER, missing
 
 N_ROWS = 46
 ATTACKS = load()
-ON_KERNELS_AND_RANKS = [attack for attack in ATTACKS if attack.lab in ("12", "14")]
-ON_CELLS = [attack for attack in ATTACKS if attack not in ON_KERNELS_AND_RANKS]
+ON_CELLS = [attack for attack in ATTACKS if attack.lab == "00"]
+ON_METERS_KERNELS_AND_RANKS = [attack for attack in ATTACKS if attack not in ON_CELLS]
+ROWS_OF_THE_BOX = (*range(12, 26), 44, None)
+"""What is tried on the view of files, the network, processes, limits, other ranks; and what has no row."""
 
 
 # --- the corpus
@@ -236,22 +238,38 @@ def held(attacks: Sequence[Attack], tier: str) -> None:
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("tier", MOSTLY_LATER)
 def test_no_attack_gets_through(tier: str) -> None:
-    held(ON_CELLS, tier)
+    held(chosen_for(tier, ON_CELLS), tier)
 
 
 @pytest.mark.full("attacks")
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("tier", TIERS)
-def test_no_attack_on_kernels_or_ranks_gets_through(tier: str) -> None:
-    """Most of what they try is tried one by one in test_kernels_rerun.py and test_routed_hostile.py, in less time."""
-    held(ON_KERNELS_AND_RANKS, tier)
+def test_no_attack_on_meters_kernels_or_ranks_gets_through(tier: str) -> None:
+    """Most of what they try is tried one by one in less time: test_witness, test_kernels_rerun, test_routed_hostile."""
+    held(chosen_for(tier, ON_METERS_KERNELS_AND_RANKS), tier)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
 def test_no_kind_of_attack_gets_through_the_tier_that_is_taken_by_itself() -> None:
     """One of each row, on the lab that is soonest graded: all of them on each tier take too long for every day."""
-    held(one_of_each_row([attack for attack in ON_CELLS if attack.lab == "00"]), DEFAULT_TIER)
+    held(one_of_each_row(ON_CELLS), DEFAULT_TIER)
+
+
+def chosen_for(tier: str, attacks: Sequence[Attack]) -> list[Attack]:
+    """All of them; where every submission waits for a sandbox of its own, all that try its walls and one a row else.
+
+    What happens between a program and its judge, and before a program runs, is the same in every tier.
+    """
+    if not tier_named(tier).sandbox_per_submission:
+        return list(attacks)
+    on_walls = [attack for attack in attacks if attack.row in ROWS_OF_THE_BOX and runs_something(attack)]
+    sample = one_of_each_row([attack for attack in attacks if attack not in on_walls])
+    return [attack for attack in attacks if attack in on_walls or attack in sample]
+
+
+def runs_something(attack: Attack) -> bool:
+    return bool(attack.before or attack.after) or attack.answer != Attack.answer
 
 
 def one_of_each_row(attacks: Sequence[Attack]) -> list[Attack]:
@@ -268,9 +286,15 @@ def test_one_of_each_row_is_one_of_each_row() -> None:
     assert len(sample) == len({attack.row for attack in ATTACKS}) >= N_ROWS
 
 
-def test_every_attack_is_tried_on_every_tier() -> None:
-    assert sorted(attack.name for attack in [*ON_CELLS, *ON_KERNELS_AND_RANKS]) == [attack.name for attack in ATTACKS]
-    assert {attack.row for attack in ON_KERNELS_AND_RANKS} == {40, 44, 45}
+def test_every_attack_is_tried_and_what_tries_a_wall_is_on_every_tier() -> None:
+    both = [*ON_CELLS, *ON_METERS_KERNELS_AND_RANKS]
+    assert sorted(attack.name for attack in both) == [attack.name for attack in ATTACKS]
+    for tier in TIERS:
+        chosen = [*chosen_for(tier, ON_CELLS), *chosen_for(tier, ON_METERS_KERNELS_AND_RANKS)]
+        left_out = [attack for attack in ATTACKS if attack not in chosen]
+        assert bool(left_out) == tier_named(tier).sandbox_per_submission
+        assert {attack.row for attack in chosen} == {attack.row for attack in ATTACKS}
+        assert not [one.name for one in left_out if one.row in ROWS_OF_THE_BOX and runs_something(one)]
 
 
 # --- the control
