@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from grading.errors import UserError
 from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
-from grading.intake.names import is_clutter, refuse_twins, wrong_with_path
+from grading.intake.names import is_clutter, most_of, refuse_twins, wrong_with_path
 from grading.rebuild.submission import MAX_BYTES
 
 MAX_MEMBERS = 20_000
@@ -79,7 +79,8 @@ def open_archive(path: Path, zone: datetime.tzinfo) -> Iterator[Arrivals]:
         members = archive.infolist()
         if len(members) > MAX_MEMBERS:
             text = f"{path} has {len(members):,} members, more than {MAX_MEMBERS:,}"
-            raise UserError(text, "look at what is in it before anything opens it")
+            remedy = f"leave out what is {most_of([member.orig_filename for member in members])}"
+            raise UserError(text, remedy)
         yield refuse_twins(_arrivals(archive, members, zone))
 
 

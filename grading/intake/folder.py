@@ -16,8 +16,11 @@ from grading.errors import UserError
 from grading.files import Unreadable, read_plain_file
 from grading.intake.archive import MAX_MEMBERS
 from grading.intake.arrived import Arrivals, ArrivedFile, Refusal, RefusedFile
-from grading.intake.names import has_unseen, is_clutter, refuse_twins
+from grading.intake.names import has_unseen, is_clutter, most_of, refuse_twins
 from grading.rebuild.submission import MAX_BYTES
+
+MAX_DEPTH = 16
+"""Folders in folders. The deepest that a submission may lie in is the third."""
 
 
 def read_folder(folder: Path) -> Arrivals:
@@ -25,36 +28,58 @@ def read_folder(folder: Path) -> Arrivals:
     if not folder.is_dir():
         raise UserError(f"{folder} is no folder", "give the folder that has a folder or a file for each student")
     folder, result = folder.resolve(), Arrivals()
-    for n_files, item in enumerate(_walk(folder, folder, result.refused)):
-        if n_files >= MAX_MEMBERS:
-            raise UserError(f"{folder} has more than {MAX_MEMBERS:,} files", "give the folder of one lab's submissions")
-        path = Path(item.path).relative_to(folder).as_posix()
-        if is_clutter(path):
-            continue
-        status = item.stat(follow_symlinks=False)
-        if has_unseen(path):
-            result.refused.append(RefusedFile(path, "its name has characters that are not seen: rename it"))
-        elif stat.S_ISLNK(status.st_mode):
-            result.refused.append(RefusedFile(path, "it is a link"))
-        elif not stat.S_ISREG(status.st_mode):
-            result.refused.append(RefusedFile(path, "it is a device or a pipe"))
-        else:
-            when = datetime.datetime.fromtimestamp(status.st_mtime, datetime.UTC)
-            result.entries.append(ArrivedFile(path, status.st_size, when, functools.partial(_read, Path(item.path))))
+    found = []
+    for item in _walk(folder, result.refused):
+        found.append(Path(item.path).relative_to(folder).as_posix())
+        if len(found) > MAX_MEMBERS:
+            remedy = f"give the folder of one lab's submissions, without what is {most_of(found)}"
+            raise UserError(f"{folder} has more than {MAX_MEMBERS:,} files and folders", remedy)
+        if not item.is_dir(follow_symlinks=False) and not is_clutter(found[-1]):
+            _look(item, found[-1], result)
     return refuse_twins(result)
 
 
-def _walk(top: Path, folder: Path, refused: list[RefusedFile]) -> Iterator[os.DirEntry]:
+def _look(item: os.DirEntry, path: str, result: Arrivals) -> None:
     try:
-        items = sorted(os.scandir(folder), key=lambda item: item.name)
+        status = item.stat(follow_symlinks=False)
     except OSError as error:
-        refused.append(RefusedFile(folder.relative_to(top).as_posix(), f"it cannot be read: {error.strerror}"))
+        result.refused.append(RefusedFile(path, f"it cannot be read: {error.strerror}"))
         return
-    for item in items:
-        if item.is_dir(follow_symlinks=False):
-            yield from _walk(top, Path(item.path), refused)
-        else:
-            yield item
+    if has_unseen(path):
+        result.refused.append(RefusedFile(path, "its name has characters that are not seen: rename it"))
+    elif stat.S_ISLNK(status.st_mode):
+        result.refused.append(RefusedFile(path, "it is a link"))
+    elif not stat.S_ISREG(status.st_mode):
+        result.refused.append(RefusedFile(path, "it is a device or a pipe"))
+    else:
+        read = functools.partial(_read, Path(item.path))
+        result.entries.append(ArrivedFile(path, status.st_size, _time(status.st_mtime), read))
+
+
+def _time(seconds: float) -> datetime.datetime | None:
+    """None for a time that no calendar has; some disks take any number."""
+    try:
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _walk(top: Path, refused: list[RefusedFile]) -> Iterator[os.DirEntry]:
+    """Everything below, folders too, by name. It does not call itself: folders can be deeper than a stack."""
+    waiting = [(str(top), 0)]
+    while waiting:
+        folder, depth = waiting.pop()
+        try:
+            if depth > MAX_DEPTH:
+                raise OSError(0, f"it lies in more than {MAX_DEPTH} folders")
+            items = sorted(os.scandir(folder), key=lambda item: item.name)
+        except OSError as error:
+            refused.append(
+                RefusedFile(Path(folder).relative_to(top).as_posix(), f"it cannot be read: {error.strerror}")
+            )
+            continue
+        yield from items
+        waiting += [(item.path, depth + 1) for item in reversed(items) if item.is_dir(follow_symlinks=False)]
 
 
 def _read(path: Path) -> bytes:

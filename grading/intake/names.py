@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from grading.intake.arrived import Arrivals, ArrivedFile, RefusedFile
 
@@ -77,6 +78,13 @@ def folded(name: str) -> str:
     seen = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
     # Folding can undo what was composed, and the other way round.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen.casefold()).casefold())
+
+
+def most_of(paths: Sequence[str]) -> str:
+    """Where most of too many files lie, for the message: the two topmost folders tell whose they are."""
+    tops = Counter("/".join(path.split("/")[:-1][:2]) for path in paths)
+    (top, n), *_ = tops.most_common(1)
+    return f"in {top or 'the folder itself'} ({n:,} of {len(paths):,})"
 
 
 def refuse_twins(arrivals: Arrivals) -> Arrivals:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import warnings
 from pathlib import Path
 
 from nbgrader.utils import parse_utc
@@ -33,6 +34,9 @@ def read_time(folder: Path) -> datetime.datetime | None:
 def parse_time(data: bytes, name: str) -> datetime.datetime:
     """The time that a file called `name` holds, in UTC. Raises Unreadable where it is none."""
     try:
-        return parse_utc(data.decode().strip()).replace(tzinfo=datetime.UTC)
-    except (ValueError, OverflowError, TypeError, AttributeError) as error:
+        # It warns of a time zone that it does not know, and nbgrader takes that for universal time.
+        with warnings.catch_warnings(action="ignore"):
+            return parse_utc(data.decode().strip()).replace(tzinfo=datetime.UTC)
+    except Exception as error:
+        # What reads it guesses at many forms, and raises whatever it trips over, decimal.InvalidOperation too.
         raise Unreadable(f"{name} is no date: {AS_IT_SHOULD_BE} ({error})"[:200]) from error
