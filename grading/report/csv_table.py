@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 
 from grading.report.record import LATE, ClassRecord, Handin, Mark
@@ -18,6 +19,7 @@ from grading.terminal import one_line
 
 COLUMNS = ("student", "lab", "exercise", "score", "max_score", "outcome", "hint")
 FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORMULA = re.compile(rf"((?:^|;)[ \"']*)(?=[{re.escape(''.join(FORMULA_STARTS))}])")
 
 CsvRow = tuple[str, str, str, float | None, float, str, str]
 
@@ -61,8 +63,11 @@ def text(value: str) -> str:
 
 
 def quoted(line: str) -> str:
-    """The line with an apostrophe in front where a program would run it as a formula; some look behind blanks."""
-    return f"'{line}" if line.lstrip().startswith(FORMULA_STARTS) else line
+    """The line with an apostrophe in front of what a program would run as a formula.
+
+    Some look behind blanks; and where numbers have a decimal comma, ";" ends a cell, in most quotes too.
+    """
+    return FORMULA.sub(r"\1'", line)
 
 
 def _cell(value: str | float | None) -> str:

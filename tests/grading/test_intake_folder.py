@@ -90,21 +90,12 @@ def test_who_has_too_many_files_is_named(tmp_path, monkeypatch) -> None:
         read_folder(tmp_path)
 
 
-BITS = ("2026", "-", "01", "T", "12", ":", "00", " ", "UTC", "Z", "+", "99999999999", "1e400", "inf", "nan", "Feb") + (
-    "am",
-    "00000000000000",
-    "EST5EDT",
-    ",",
-    ".",
-    "W53",
-    "24:00",
-    "-14:00",
-)
+BITS = "2026|-|01|T|12|:|00| |UTC|Z|+|99999999999|1e400|inf|nan|Feb|am|00000000000000|EST5EDT|,|.|W53|24:00|-14:00"
 
 
 @seed(20261122)
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from(BITS), max_size=10).map("".join) | st.text(max_size=30))
+@given(st.lists(st.sampled_from(BITS.split("|")), max_size=10).map("".join) | st.text(max_size=30))
 def test_whatever_is_in_a_timestamp_it_is_a_time_that_comes_back_or_unreadable(text) -> None:
     try:
         when = parse_time(text.encode("utf-8", "replace"), "timestamp.txt")
