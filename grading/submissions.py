@@ -20,6 +20,9 @@ from grading.supervisor import Job
 from grading.worker.protocol.steps import Step
 from labkit import exercises
 
+MAX_OTHERS = 5
+"""Names of other notebooks that a message shows."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -76,5 +79,6 @@ def _read(path: Path) -> Submission:
     except Unreadable as error:
         others = sorted(other.name for other in path.parent.glob("*.ipynb") if other != path)
         if others and not path.exists():
-            raise Unreadable(f"{error}; the folder has: {', '.join(others)}") from error
+            more = f" and {len(others) - MAX_OTHERS:,} more" if len(others) > MAX_OTHERS else ""
+            raise Unreadable(f"{error}; the folder has: {', '.join(others[:MAX_OTHERS])}{more}") from error
         raise

@@ -7,7 +7,7 @@ because that is how it ran in the student's notebook.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,6 +23,8 @@ from grading.worker.protocol.steps import RunCode, RunTest, ServeExercise, Step
 from labkit import exercises
 
 START = ""
+TURN = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Overrides, embeddings and isolates, by which text on a screen stands in another order than it is."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def merge(template: Template, submission: Submission) -> Merged:
     known = {cell.id: cell for cell in template.cells}
     answers: dict[str, SubmittedCell] = {}
     added: dict[str, list[SubmittedCell]] = defaultdict(list)
-    notes = []
+    more: list[str] = []
     last_known = START
     for cell in submission.cells:
         slot = known.get(cell.id)
@@ -57,7 +59,7 @@ def merge(template: Template, submission: Submission) -> Merged:
             added[last_known].append(cell)
         elif slot.kind in ("answer", "manual", "prediction"):
             if cell.id in answers:
-                notes.append(f"cell {cell.id} is there twice: the first counts as the answer, the other runs after it")
+                more.append(cell.id)
                 added[last_known].append(cell)
             else:
                 answers[cell.id] = cell
@@ -66,6 +68,7 @@ def merge(template: Template, submission: Submission) -> Merged:
             if slot.kind == "code" and cell.cell_type == "code" and cell.source.strip() != slot.source.strip():
                 added[cell.id].append(cell)
             last_known = cell.id
+    notes = [_of_duplicates(cell_id, 1 + n) for cell_id, n in Counter(more).items()]
     merged = _added(START, added)
     follows = 0
     for slot in template.cells:
@@ -81,7 +84,21 @@ def merge(template: Template, submission: Submission) -> Merged:
             merged.append(cell)
             follows = len(merged)
         merged += _added(slot.id, added)
+    turned = [cell.id for cell in merged if cell.cell_type == "code" and TURN.search(cell.source)]
+    if turned:
+        text = "turns the direction of writing, so that it does not read as it runs: look at it with `explain`"
+        notes.append(f"{_all_of(turned)} {text}")
     return Merged(tuple(merged), tuple(notes))
+
+
+def _all_of(cells: list[str]) -> str:
+    return f"cell {cells[0]}" + (f" (and {len(cells) - 1} more)" if len(cells) > 1 else "")
+
+
+def _of_duplicates(cell_id: str, n: int) -> str:
+    if n == 2:
+        return f"cell {cell_id} is there twice: the first counts as the answer, the other runs after it"
+    return f"cell {cell_id} is there {n} times: the first counts as the answer, the others run after it"
 
 
 def _added(after: str, added: dict[str, list[SubmittedCell]]) -> list[MergedCell]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import resource
 import time
+from dataclasses import astuple
 
 import nbformat
 import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.build import student_version
@@ -51,6 +54,7 @@ def source_of(merged, cell_id: str) -> str:
     return next(cell.source for cell in merged.cells if cell.id == cell_id)
 
 
+FIELDS = ("nbformat", "cells", "worksheets", "metadata", "nbgrader", "grade_id", "id", "cell_type", "source", "input")
 ORDER = ["00-setup", "00-warm-up", "00-warm-up-check", "00-plain"]
 
 
@@ -155,6 +159,25 @@ def test_a_duplicated_answer_runs_as_in_the_students_notebook(hand_in) -> None:
 def test_a_duplicated_check_is_ignored(hand_in) -> None:
     merged = hand_in(lambda notebook: notebook.cells.append(dict(cell_of(notebook, "00-warm-up-check"))))
     assert run_order(merged) == ORDER
+
+
+def test_a_cell_that_is_there_often_is_one_note(hand_in) -> None:
+    def change(notebook):
+        notebook.cells += [dict(cell_of(notebook, "00-warm-up")) for _ in range(500)]
+
+    assert hand_in(change).notes == (
+        "cell 00-warm-up is there 501 times: the first counts as the answer, the others run after it",
+    )
+
+
+@pytest.mark.parametrize(("n", "who"), [(1, "cell 00-warm-up"), (2, "cell 00-warm-up (and 1 more)")])
+def test_code_that_does_not_read_as_it_runs_is_noted(hand_in, n, who) -> None:
+    def change(notebook):
+        cell_of(notebook, "00-warm-up").source = "level = 'user\u202e \u2066# if admin\u2069'"
+        notebook.cells += [new_code_cell("x\u2067"), new_markdown_cell("\u2067")][: 2 * n - 2]
+
+    text = "turns the direction of writing, so that it does not read as it runs: look at it with `explain`"
+    assert hand_in(change).notes == (f"{who} {text}",)
 
 
 def test_deleted_cells_come_back(hand_in) -> None:
@@ -338,6 +361,41 @@ def test_counting_takes_time_as_the_length_does(end) -> None:
     with pytest.raises(Unreadable, match="not a whole notebook"):
         parse_submission(b'"' + b",[{" * 2**20 + b'" ' + b" " * 2**24 + end, "x.ipynb")
     assert time.process_time() - began < 20
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just("00-warm-up"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@seed(20261122)
+@settings(max_examples=400, deadline=None)
+@given(
+    JSON | st.fixed_dictionaries({"nbformat": st.sampled_from([2, 3, 4]), "cells": st.lists(JSON), "worksheets": JSON})
+)
+def test_whatever_the_json_it_is_a_submission_or_unreadable(value) -> None:
+    """Wrong types in every place, NaN, and halves of characters; what is read goes into a file again."""
+    try:
+        cells = parse_submission(json.dumps(value).encode(), "x.ipynb").cells
+    except Unreadable as error:
+        assert str(error).startswith("x.ipynb ") and str(error).isprintable()
+    else:
+        assert all(type(text) is str and text.encode() is not None for cell in cells for text in astuple(cell))
+
+
+@seed(20261122)
+@settings(max_examples=400, deadline=None)
+@given(st.binary(max_size=40), st.integers(0, 10**6), st.integers(1, 10**6))
+def test_whatever_is_damaged_it_is_a_submission_or_unreadable(noise, where, length) -> None:
+    data = bytearray(json.dumps(student_version(solved())).encode())
+    at = where % len(data)
+    data[at : at + length % 300] = noise
+    try:
+        parse_submission(bytes(data), "x.ipynb")
+    except Unreadable as error:
+        assert str(error).startswith("x.ipynb ") and str(error).isprintable()
 
 
 def test_a_demonstration_runs_only_where_its_names_are_looked_up(hand_in) -> None:
