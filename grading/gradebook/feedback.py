@@ -6,6 +6,10 @@ from grading.course import Course
 from grading.errors import UserError
 from grading.nbgrader_api import NbgraderFailed, expect_success, open_api
 from grading.terminal import progress_bar
+from labkit.limits import OverLimit, time_limit
+
+PAGE_S = 60.0
+"""CPU time for one page. One of an honest notebook takes 2 s, and of the worst whose texts were cut half a minute."""
 
 
 def make_feedback(course: Course, lab: str) -> int:
@@ -19,8 +23,9 @@ def make_feedback(course: Course, lab: str) -> int:
             if page.is_file() and page.stat().st_mtime_ns >= graded.stat().st_mtime_ns:
                 continue
             try:
-                expect_success(course, api.generate_feedback(lab, student, force=True))
-            except NbgraderFailed as error:
+                with time_limit(wall_s=None, cpu_s=PAGE_S):
+                    expect_success(course, api.generate_feedback(lab, student, force=True))
+            except (NbgraderFailed, OverLimit) as error:
                 failed.append(f"{student} ({error})")
     if failed:
         raise UserError(f"{len(failed)} feedback pages could not be made", "; ".join(failed))

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.rebuild.dependencies import needed
+from grading.rebuild.readable import make_readable
 from grading.rebuild.submission import Submission, SubmittedCell
 from grading.rebuild.template import Template, TemplateCell
 from grading.worker.protocol.steps import RunCode, RunTest, ServeExercise, Step
@@ -116,7 +117,7 @@ def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
         cell_id: cell for cell_id, cell in zip((c.id for c in template.cells), template.notebook.cells, strict=True)
     }
     notebook = deepcopy(template.notebook)
-    notebook.cells = []
+    notebook.cells, own = [], []
     for cell in merged.cells:
         if cell.template is not None:
             node = deepcopy(released[cell.id])
@@ -126,7 +127,10 @@ def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
             node.id = cell.id
         if cell.cell_type == "markdown" and cell.origin != "template":
             node.source = _without_tags(cell.source)
+        if cell.origin != "template":
+            own.append(node)
         notebook.cells.append(node)
+    make_readable(own)
     return notebook
 
 

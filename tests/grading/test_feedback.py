@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from grading.errors import UserError
+from grading.gradebook import feedback
 from grading.gradebook.outputs import exercise_outputs
 from grading.rebuild import TemplateCell
 from grading.supervisor.result import ExerciseResult
@@ -45,3 +51,25 @@ def test_a_partial_score_is_told_to_nbgrader() -> None:
     half = replace(PUBLIC, outcome="partial", score=0.5)
     text, sign = shown(half, half)
     assert "49 of 288 operations" in text and sign == ["execute_result"]
+
+
+def test_a_page_that_takes_too_long_is_named_and_keeps_nobody_from_theirs(tmp_path, monkeypatch) -> None:
+    made = []
+
+    def generate(_lab: str, student: str, force: bool) -> dict:
+        while student == "mallory":
+            sum(range(1000))
+        made.append(student)
+        return {"success": True, "log": "", "error": None}
+
+    course = SimpleNamespace(
+        root=tmp_path,
+        students=lambda lab: ["ada", "mallory", "zoe"],
+        autograded=lambda lab, student: Path(__file__),
+        feedback=lambda lab, student: tmp_path / f"{student}.html",
+    )
+    monkeypatch.setattr(feedback, "open_api", lambda course: SimpleNamespace(generate_feedback=generate))
+    monkeypatch.setattr(feedback, "PAGE_S", 0.2)
+    with pytest.raises(UserError, match="1 feedback pages could not be made") as caught:
+        feedback.make_feedback(course, "00_small")
+    assert "mallory (0.2 s of cpu time)" in caught.value.remedy and made == ["ada", "zoe"]

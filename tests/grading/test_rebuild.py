@@ -18,6 +18,7 @@ from grading.files import Unreadable
 from grading.rebuild import merge, read_submission, read_template, rebuilt_notebook, steps_of
 from grading.rebuild.dependencies import needed
 from grading.rebuild.merge import _without_tags
+from grading.rebuild.readable import MOST_IN_A_CELL, MOST_IN_ALL
 from grading.rebuild.submission import SubmittedCell, parse_submission
 from grading.worker.protocol.steps import RunTest
 from tests.grading.lessons import LAB, SOLUTION, cell_of, index_of, solved
@@ -103,6 +104,27 @@ def test_answers_are_taken_and_everything_else_is_not(template, hand_in) -> None
     cell_of(wanted, "00-warm-up").source = SOLUTION
     cell_of(wanted, "00-open").source = "my words"
     assert rebuilt == wanted
+
+
+def test_pages_show_the_beginning_of_what_is_long_and_all_of_it_runs(template, hand_in) -> None:
+    code, words = SOLUTION + "  \n" + "x.a" * 10_000, "$" * MOST_IN_A_CELL + "the end"
+
+    def change(notebook):
+        cell_of(notebook, "00-warm-up").source = code
+        cell_of(notebook, "00-open").source = words
+        notebook.cells.extend(new_code_cell("y" * MOST_IN_A_CELL) for _ in range(12))
+
+    merged = hand_in(change)
+    assert source_of(merged, "00-warm-up") == code
+    rebuilt = rebuilt_notebook(template, merged)
+    shown = cell_of(rebuilt, "00-warm-up").source
+    assert shown.startswith(SOLUTION + "\nx.ax.a") and "# [10," in shown and "as it was handed in" in shown
+    assert len(shown) < MOST_IN_A_CELL + 200
+    assert cell_of(rebuilt, "00-open").source.endswith(
+        "$\n\n[7 more characters of this cell are in the notebook as it was handed in]"
+    )
+    assert sum(len(cell.source) for cell in rebuilt.cells) < MOST_IN_ALL + 12 * 200 + 2000
+    assert rebuilt.cells[-1].source.startswith("\n\n# [20,000 more")
 
 
 def test_points_flags_and_cell_types_are_ignored(template, hand_in) -> None:
