@@ -418,4 +418,4 @@ def test_ranks_within_one_sandbox(tier: str) -> None:
         for cheat in ("files in /tmp", "a helper behind an abstract socket", "a file that all read is locked"):
             assert outcome(found, ON_ONE_MACHINE[cheat] + ZEROS) == "failed"
         rows = dict(graded(found, "import torch", LOOKS).exercises["98-sum"].public.rows)
-        assert rows["problem"].startswith("wrong value"), rows
+        assert rows["problem"].startswith("rank 0: wrong value"), rows

@@ -357,6 +357,7 @@ def all_reduce(comm, x):
 EXTRA = """
     work = comm.isend(x, (rank + 1) % n)
     comm.recv(torch.empty_like(x), (rank - 1) % n)
+    work.wait()
     return"""
 
 
@@ -366,6 +367,7 @@ EXTRA = """
         (RING, "passed", None),
         (RING.replace("isend(parts", "isend(0 * parts"), "failed", "rank 0: wrong value"),
         (RING.replace("    return", EXTRA), "failed", "over budget: bytes sent"),
+        (RING.replace("        work.wait()\n", ""), "failed", "started to send to rank 1 and never called wait()"),
         ("def all_reduce(comm, x):\n    comm.recv(x, (comm.rank + 1) % 3)", "failed", "deadlock: rank 0 waits for a"),
         ("def all_reduce(comm, x):\n    if comm.rank: 1 / 0\n    comm.barrier()", "failed", "rank 1: ZeroDivision"),
         ("def all_reduce(comm, x):\n    while True: pass", "limit", "1.5 s of wall time"),
