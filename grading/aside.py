@@ -36,7 +36,7 @@ def do_aside(name: str, work: Callable[..., T], *args: object) -> T:
     """What `work(*args)` returns, done in a child process of at most CPU_S and MEMORY_BYTES; what it raises is raised.
 
     name: the file that it is about. Raises Unreadable with that name where the child does not come to an end of its
-    own, and OSError where no child can be made.
+    own, and OSError where no child can be made, or somebody else ended it.
     """
     reading, writing = os.pipe()
     try:
@@ -49,17 +49,25 @@ def do_aside(name: str, work: Callable[..., T], *args: object) -> T:
         os.close(reading)
         _serve(writing, work, args)
     os.close(writing)
+    status = None
     try:
         with open(reading, "rb", buffering=0) as answer:
             data = _received(answer)
+        if data is not None:
+            # It has closed its end, and is gone or about to go.
+            _, status = os.waitpid(child, 0)
     finally:
-        # Whatever happened meanwhile; one that has ended already hears nothing.
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        if status is None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
     if data is None:
         raise TimeoutError(f"{name} was not read within {WALL_S:g} s: is this machine at a standstill?")
-    if os.waitstatus_to_exitcode(status) == -signal.SIGXCPU:
+    ended_by = -os.waitstatus_to_exitcode(status)
+    if ended_by == signal.SIGXCPU:
         raise Unreadable(f"{name} takes more than {CPU_S} s to be read: look at what is in it")
+    if ended_by == signal.SIGKILL:
+        # Nothing in a file does that: a person did, or the system, which had no memory left for anybody.
+        raise ChildProcessError(f"what read {name} was ended from outside")
     try:
         is_done, result = pickle.loads(data)
     except Exception as error:
@@ -73,17 +81,15 @@ def do_aside(name: str, work: Callable[..., T], *args: object) -> T:
 
 
 def _received(answer: BinaryIO) -> bytes | None:
-    """All that the child sends, as far as it is allowed to; None where it says nothing for too long."""
-    chunks, n_bytes, until = [], 0, time.monotonic() + WALL_S
-    while n_bytes <= MOST_BYTES:
+    """All that the child sends; None where it says nothing for too long."""
+    chunks, until = [], time.monotonic() + WALL_S
+    while True:
         if not select([answer], [], [], max(0.0, until - time.monotonic()))[0]:
             return None
         chunk = answer.read(2**20)
         if not chunk:
-            break
+            return b"".join(chunks)
         chunks.append(chunk)
-        n_bytes += len(chunk)
-    return b"".join(chunks)
 
 
 def _serve(writing: int, work: Callable, args: tuple) -> NoReturn:
@@ -94,16 +100,19 @@ def _serve(writing: int, work: Callable, args: tuple) -> NoReturn:
             answer = (True, work(*args))
         except Exception as error:
             answer = (False, error)
+        data = pickle.dumps(answer)
         with open(writing, "wb") as file:
-            file.write(pickle.dumps(answer))
+            file.write(data if len(data) <= MOST_BYTES else b"")
     finally:
         os._exit(0)
 
 
 def _settle_in() -> None:
-    # Ctrl-C is the parent's to hear, and what is collected here is not worth a copy of the parent's memory.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C and its like are the parent's to hear: a child that they ended would look like a file that cannot be read.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    # To look for what could be freed would copy all memory that is still shared with the parent.
     gc.disable()
     # What Python remarks on a student's text is nothing for the instructor's terminal.
     warnings.simplefilter("ignore")

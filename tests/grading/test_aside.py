@@ -5,11 +5,11 @@ Control: `test_without_a_child_it_would_have_ended_this_process`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -22,8 +22,13 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def crash() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def crash(by: int = signal.SIGUSR1) -> None:
+    os.kill(os.getpid(), by)
+
+
+def interrupted(number: int) -> str:
+    os.kill(os.getpid(), number)
+    return "read"
 
 
 def fill(n_bytes: int) -> int:
@@ -37,6 +42,13 @@ def refuse() -> None:
 def spin() -> None:
     while True:
         pass
+
+
+def in_a_new_process(program: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_what_is_returned_and_raised_comes_back() -> None:
@@ -54,11 +66,29 @@ def test_what_breaks_off_is_the_files_to_blame(work, args) -> None:
         do_aside("x.ipynb", work, *args)
 
 
-def test_memory_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(aside, "MEMORY_BYTES", 64 * 2**20)
-    assert do_aside("x.ipynb", fill, 32 * 2**20) == 32 * 2**20
-    with pytest.raises(Unreadable, match=r"x\.ipynb takes more than 67,108,864 bytes of memory to be read"):
-        do_aside("x.ipynb", fill, 80 * 2**20)
+def test_whoever_is_ended_from_outside_was_reading_a_good_file() -> None:
+    """As the system does where no memory is left for anybody."""
+    with pytest.raises(OSError, match=r"what read x\.ipynb was ended from outside"):
+        do_aside("x.ipynb", crash, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_a_run_in_good_order_ends_no_reading(number) -> None:
+    assert do_aside("x.ipynb", interrupted, number) == "read"
+
+
+def test_memory_is_bounded() -> None:
+    """In a process of its own: one that has run other tests has memory to give that it need not ask for."""
+    in_a_new_process("""
+        import pytest
+        from grading import aside
+        from tests.grading.test_aside import Unreadable, do_aside, fill
+
+        aside.MEMORY_BYTES = 64 * 2**20
+        assert do_aside("x.ipynb", fill, 32 * 2**20) == 32 * 2**20
+        with pytest.raises(Unreadable, match=r"x\\.ipynb takes more than 67,108,864 bytes of memory to be read"):
+            do_aside("x.ipynb", fill, 80 * 2**20)
+    """)
 
 
 def test_cpu_time_is_bounded(monkeypatch) -> None:
@@ -74,16 +104,22 @@ def test_what_comes_back_is_bounded(monkeypatch) -> None:
 
 
 def test_no_child_and_no_descriptor_is_left() -> None:
-    descriptors = os.listdir("/proc/self/fd")
-    for work, args in ((divmod, (7, 2)), (leave, (0,)), (crash, ())):
-        with contextlib.suppress(Unreadable):
-            do_aside("x.ipynb", work, *args)
-    assert os.listdir("/proc/self/fd") == descriptors
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    in_a_new_process("""
+        import contextlib, os
+        import pytest
+        from tests.grading.test_aside import Unreadable, crash, do_aside, leave
+
+        descriptors = os.listdir("/proc/self/fd")
+        for work, args in ((divmod, (7, 2)), (leave, (0,)), (crash, ())):
+            with contextlib.suppress(Unreadable):
+                do_aside("x.ipynb", work, *args)
+        assert os.listdir("/proc/self/fd") == descriptors
+        with pytest.raises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+    """)
 
 
 def test_without_a_child_it_would_have_ended_this_process() -> None:
     program = "from tests.grading.test_aside import crash, do_aside\n"
     run = [sys.executable, "-c", program + "crash()"]
-    assert subprocess.run(run, check=False).returncode == -signal.SIGKILL
+    assert subprocess.run(run, check=False).returncode == -signal.SIGUSR1

@@ -18,6 +18,7 @@ from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.measures import MEASURES, Witness
 from labkit.meters.compiled import compiled_figures
+from labkit.meters.full_size import full_size_figures
 from labkit.meters.launch_log.meter import BY_TORCH
 from labkit.meters.traffic import TrafficProfile, figures_of
 from labkit.oracles import oracle_of
@@ -55,7 +56,7 @@ def test_every_measure_is_borne_out_by_the_witness_that_it_names() -> None:
     assert named["outside"] == {Reading("peak_bytes", 0, 0).name, "saved_bytes"}
     assert named["probe"] == {reading.name for reading in probe_readings("ops", 1, {})}
     assert named["router"] == set(figures(Traffic((0,), (0,), 0, {}, {})))
-    assert named["replay"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([])}
+    assert named["replay"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([]), *full_size_figures([])}
 
 
 @pytest.mark.parametrize("name", course_exercises())
