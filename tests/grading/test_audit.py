@@ -28,7 +28,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     course = make_course(root)
     submit(course, "ada", change=_essay)
     submit(course, "bob", WRONG)
-    submit(course, "=eve\u202e,")
+    submit(course, "=eve,")
     submit(course, "torn").write_text("{")
     grade(course, LAB, course.students(LAB), workers=1, isolation="none")
     submit(course, "bob")
@@ -91,9 +91,11 @@ def test_who_has_no_grade_is_explained_too(course: Course, capsys: pytest.Captur
 
 
 def test_a_name_cannot_send_commands_to_the_terminal(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
-    execute(course, "update grade set auto_score = 9")
+    execute(course, "insert into student (id) values ('=eve\u202e,')")
+    execute(course, "update submitted_assignment set student_id = '=eve\u202e,' where student_id = '=eve,'")
     code, said = audit(course, capsys)
-    assert code == 1 and "=eve?,: 00-plain: the gradebook has 9" in said and "\u202e" not in said
+    assert code == 1 and "\u202e" not in said
+    assert f"{LAB}, =eve?,: the gradebook has points that the log knows nothing of" in said
 
 
 def test_points_changed_in_the_database_are_told(course: Course, capsys: pytest.CaptureFixture[str]) -> None:

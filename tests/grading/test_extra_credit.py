@@ -151,7 +151,8 @@ def test_the_log_knows_it_and_the_audit_sees_a_change(course) -> None:
     assert last[LAB, "all"].facts["extra"] == {CELL: 0.9}
     assert differences(rows, last) == []
     story = story_of(LAB, "all", entries, rows[LAB, "all"])
-    assert story.startswith(f"{LAB}, all: 3.9 points") and f"{CELL} 0.9 extra" in story
+    assert story[0].startswith(f"{LAB}, all: 3.9 points, given ")
+    assert any(line.startswith("  points ") and line.endswith(f"{CELL} 0.9 extra") for line in story)
     rows[LAB, "all"].extra[CELL] = 5.0
     n = last[LAB, "all"].n
     assert differences(rows, last) == [
