@@ -671,7 +671,7 @@ print(
 #
 # The step either fits on the card or it does not, and the batch size decides. The usual way to find out is to try until
 # the error "out of memory" goes away. You know the parts now, so a division gives the answer. There is one trap: the
-# parts are not all alive *at the same time*. Here is one step of a model with four layers, by category:
+# parts are not all alive *at the same time*. Here are two steps of a model with four layers, by category:
 #
 # %% tags=["figure"]
 labkit.figures.memory_by_category(step_of_llama(num_hidden_layers=4))

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
 
+from grading.demo.examples import example
 from labkit import exercises
 from labkit.check.text import as_text
 from labkit.exercises.lab03.autocast_dtypes import BLOCKS, EACH, FAMILIES
 from labkit.exercises.lab03.autocast_ops import CALLS
 from labkit.forbids import find_forbidden
 from labkit.material.lab03 import measured_on_cpu
+from labkit.observe import make_inputs
+from labkit.oracles.lab03 import scaler_mistakes
 from labkit.oracles.lab03.amp_memory import measured
 from labkit.oracles.lab03.autocast_dtypes import HIGH, LOW, REST, autocast_to, dtype_of, rule_of
-from tests.exercises.harness import answers_in, public_verdict, solution_of
+from labkit.oracles.lab03.loss_scaler import by_pytorch
+from labkit.oracles.lab03.scaler_mistakes import ByTheTable, as_if, played
+from labkit.spec import CaseRun
+from tests.exercises.harness import CaseSet, answers_in, public_verdict, solution_of
 
 DOCUMENTED = {
     LOW: {"linear", "matmul", "conv1d", "attention"},
@@ -23,6 +30,11 @@ DOCUMENTED = {
     | {"exp", "log", "pow", "rsqrt", "softplus"},
 }
 """PyTorch's documentation, Automatic Mixed Precision, "CUDA Op-Specific Behavior"; attention is measured."""
+
+
+def is_a_mistake(one: object) -> bool:
+    """Of what labkit.oracles.lab03.scaler_mistakes defines."""
+    return isinstance(one, type) and issubclass(one, ByTheTable) and one is not ByTheTable
 
 
 def per_parameter(n_rows: int, training: bool, autocast: bool) -> tuple[float, float]:
@@ -87,6 +99,47 @@ def test_an_answer_that_stumbles_over_a_missing_gradient_is_told_of_it() -> None
     source = solution_of("03-loss-scaler").replace(" if p.grad is not None", "")
     text = as_text(public_verdict("03-loss-scaler", source))
     assert "some parameters have no gradient" in " ".join(text.split())
+
+
+def test_a_subclass_of_pytorchs_scaler_is_no_answer() -> None:
+    source = """
+class LossScaler(torch.amp.GradScaler):
+    def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
+        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval)
+"""
+    verdict = public_verdict("03-loss-scaler", source)
+    assert verdict.score == 0 and "does the whole job" in as_text(verdict)
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "wrong", "called"),
+    [
+        ("03-underflow", "in_percent", "the largest in bin 6; scale = 2^0, 2^8, 2^16"),
+        (
+            "03-loss-scaler",
+            "grows_late_after_a_skip",
+            "AdamW with 2 groups of parameters, NaN in steps 1, 2",
+        ),
+        ("03-train-step", "adds_the_norms", "train_step(..., scaler, max_norm=0.02, dtype=torch.float16), 3 steps"),
+        ("03-autocast-dtypes", "the_cpu_list", "16 ops; in given: x float32, all others float32"),
+        ("03-amp-memory", "counts_biases", "bytes_after_forward((192, 1024, 768, 320), 1, training=..., autocast=...)"),
+    ],
+)
+def test_a_case_is_told_in_the_students_own_names(exercise_id: str, wrong: str, called: str) -> None:
+    text = as_text(public_verdict(exercise_id, example("wrong", f"{exercise_id}/{wrong}").source))
+    assert called in " ".join(text.split())
+
+
+@pytest.mark.parametrize("mistake", [one for one in vars(scaler_mistakes).values() if is_a_mistake(one)])
+def test_a_mistaken_scaler_is_taken_for_itself_and_the_right_one_is_not(mistake: type) -> None:
+    """Some case tells each of them from the scaler of the table, and that one from PyTorch's nowhere."""
+    cases = CaseSet("03-loss-scaler")
+    trees = [make_inputs(cases.exercise, case, 0) for case in cases.cases]
+    bare = [CaseRun(case, tree) for case, tree in zip(cases.cases, trees, strict=True)]
+    for scaler, alike in ((mistake, True), (ByTheTable, False)):
+        runs = [replace(run, got=played(run, scaler)) for run in bare]
+        assert all(as_if(mistake)(run) for run in runs) is alike
+    assert all(as_if(ByTheTable)(replace(run, got=by_pytorch(run))) for run in bare)
 
 
 @pytest.mark.parametrize(

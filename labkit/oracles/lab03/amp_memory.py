@@ -79,6 +79,7 @@ class Sizes:
         self.n_in_first = run.case.widths[0] * run.case.widths[1]
         self.n_biases, self.n_rows = sum(run.case.widths[1:]), run.case.n_rows
         self.n_inputs, self.n_outputs = run.case.n_rows * run.case.widths[0], run.case.n_rows * run.case.widths[-1]
+        self.n_first_hidden = run.case.n_rows * run.case.widths[1]
         self.n_hidden = run.case.n_rows * sum(run.case.widths[1:-1])
 
     def right(self, name: str) -> bool:
@@ -103,6 +104,11 @@ AMP_MEMORY = Oracle(
     id="03-amp-memory",
     expect=true_memory,
     tolerance=lambda run: {"bytes_after_forward": Tolerance(atol=slack_bytes(run.case))},
+    call=lambda run: (
+        f"bytes_after_forward({run.case.widths}, {run.case.n_rows}, training=..., autocast=...), "
+        f"break_even_rows({run.case.widths})"
+    ),
+    places={f"bytes_after_forward.{name}": f"bytes_after_forward in {name}" for name in SETTINGS},
     diagnose=(
         Hint(
             lambda run: any(not float(value).is_integer() for value in run.got["bytes_after_forward"].values()),
@@ -182,6 +188,15 @@ AMP_MEMORY = Oracle(
         Hint(
             sizes(lambda s: s.is_off(TRAIN, -4 * s.n_hidden) or s.is_off(TRAIN_CAST, -2 * s.n_hidden)),
             "Half of the hidden activations are missing: GELU keeps its input, and the next layer keeps GELU's result.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN, 8 * s.n_outputs)),
+            "The last width is counted with the hidden ones: no GELU follows the last layer, so its result is there "
+            "once.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN, 8 * (s.n_first_hidden - s.n_hidden))),
+            "Only the first hidden width is counted: every hidden layer keeps its two tensors.",
         ),
         Hint(
             sizes(lambda s: s.is_off(TRAIN, 4 * s.n_outputs)),

@@ -15,7 +15,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.autocast_dtypes import GIVEN, AutocastBlock, given_in, ops_in
 from labkit.exercises.lab03.autocast_ops import CALLS, SIDE, Op, call
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 LOW, HIGH, REST = "to the low dtype", "to float32", "as its inputs"
 
@@ -96,11 +96,23 @@ def first_wrong(run: CaseRun[AutocastBlock], index: object) -> str | None:
     return f"{found.op.result} = {found.op.function}({', '.join(found.op.inputs)}), inputs {', '.join(found.inputs)}"
 
 
+def in_words(run: Observation) -> str:
+    """ "autocast_dtypes(ops, given, low=torch.float16), 16 ops; in given: x float32, all others float32" """
+    given = {name: dtype for name, dtype in run.tree["given"].items() if name != "x"}
+    others = ", ".join(sorted(set(given.values())))
+    x = f"x {run.tree['given']['x']}, " if "x" in run.tree["given"] else ""
+    return (
+        f"autocast_dtypes(ops, given, low=torch.{run.case.low}), {len(run.tree['ops'])} ops; in given: {x}"
+        f"all others {others}"
+    )
+
+
 AUTOCAST_DTYPES = Oracle(
     id="03-autocast-dtypes",
     expect=true_dtypes,
     judge=(inputs_untouched,),
     show=first_wrong,
+    call=in_words,
     diagnose=(
         Hint(
             lambda run: run.got is not None and not isinstance(run.got, dict),
@@ -135,14 +147,9 @@ AUTOCAST_DTYPES = Oracle(
             "float64 takes no part in autocast: such a tensor is never cast down, and the ordinary promotion holds.",
         ),
         Hint(
-            culprit(lambda c: c.rule == HIGH and c.predicted == c.by_cpu == c.low),
-            "That is the CPU's list. On CUDA softmax, norms, sums, powers and losses are computed in float32 and "
-            "return float32.",
-            everywhere=False,
-        ),
-        Hint(
             culprit(lambda c: c.rule == HIGH),
-            "This op is on the float32 list: its inputs are cast up and its result is float32.",
+            "This op is on CUDA's float32 list: inputs of either 16-bit dtype are cast up, and the result is float32. "
+            "(The CPU's list is shorter.)",
         ),
         Hint(
             culprit(lambda c: c.rule == LOW),
@@ -156,7 +163,6 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: {"float16", "bfloat16"} == set(c.inputs)),
             "Neither float16 nor bfloat16 holds the other's values: the promotion of the two is float32.",
-            everywhere=False,
         ),
         Hint(
             culprit(lambda c: c.op.function in ("mean", "amax", "sqrt") and c.predicted == "float32"),
@@ -165,11 +171,11 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: len(set(c.inputs)) > 1),
             "With inputs of different dtypes the widest one wins: float32 with float16 gives float32.",
-            everywhere=False,
         ),
         Hint(
             culprit(lambda c: c.rule == REST),
-            "This op is on no list: autocast leaves it alone, and the dtype of its inputs stays.",
+            "This op is on no list: autocast leaves it alone, and the dtype of its inputs stays. An input may be the "
+            "result of an earlier op.",
         ),
         Hint(
             lambda run: run.got[GIVEN] != run.expected[GIVEN],

@@ -9,7 +9,27 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE, UNSCALED, WEIGHTS, ScaledTraining, play
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.calls import as_call
+from labkit.oracles.lab03.scaler_mistakes import (
+    CountsOn,
+    FiniteInHalf,
+    FiniteInHalfBeforeDividing,
+    FirstAlone,
+    FirstUsual,
+    ForgetsNoDivision,
+    GrowsEarly,
+    GrowsLate,
+    InfinityAlone,
+    LastAlone,
+    Multiplies,
+    NanAlone,
+    NeedsUnscale,
+    NeverDivides,
+    NeverForgets,
+    NeverGrows,
+    as_if,
+)
+from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
 
 
 def by_pytorch(run: CaseRun[ScaledTraining]) -> dict[str, object]:
@@ -122,11 +142,37 @@ TOLERANCES = {
 }
 """A few roundings of float32: the factors are powers of two, so that dividing and multiplying by 1 / scale agree."""
 
+
+def in_words(run: Observation) -> str:
+    """ "LossScaler(init_scale=4.0, ...); 4 steps of AdamW, infinity in steps 0, 1" """
+    case = run.case
+    settings = ("init_scale", "growth_factor", "backoff_factor", "growth_interval")
+    made = as_call("LossScaler", **{name: getattr(case, name) for name in settings})
+    groups = " with 2 groups of parameters" if case.n_param_groups > 1 else ""
+    steps = {
+        "an infinite gradient": case.infinity_in_steps,
+        "NaN": case.nan_in_steps,
+        "unscale_ called": case.unscale_in_steps,
+    }
+    events = (f"{what} in {_numbered(which)}" for what, which in steps.items() if which)
+    optimizer = {"sgd": "SGD", "adamw": "AdamW"}[case.optimizer]
+    return ", ".join([f"{made}; {case.n_steps} steps of {optimizer}{groups}", *events])
+
+
+def _numbered(steps: tuple[int, ...]) -> str:
+    return f"step{'s' * (len(steps) > 1)} {', '.join(map(str, steps))}"
+
+
+MOST_STEPS = 32
+"""As many as a case may have, at least: places are named for each."""
+
 LOSS_SCALER = Oracle(
     id="03-loss-scaler",
     expect=by_pytorch,
     tolerance=lambda run: TOLERANCES,
     judge=(inputs_untouched,),
+    call=in_words,
+    places={f"{SCALE}.after step {step}": f"{SCALE} after step {step}" for step in range(MOST_STEPS)},
     diagnose=(
         Hint(
             lambda run: any(isinstance(scale, torch.Tensor) for scale in run.got[SCALE].values()),
@@ -145,38 +191,67 @@ LOSS_SCALER = Oracle(
             "scale(loss) changed the loss itself, which is still to be logged: return a new tensor, the product.",
         ),
         Hint(
-            trace(lambda t: t.still_scaled(0).all()),
+            as_if(NeverDivides),
             "The gradients reached the optimizer still scaled: divide them in place (div_), in step unless unscale_ "
             "already has.",
-            everywhere=False,
         ),
         Hint(
-            trace(lambda t: t.first == 0 and not t.skipped[0] and not t.moved(0)),
+            as_if(NeedsUnscale),
             "The optimizer does not step although all gradients are finite: step unscales by itself where unscale_ was "
             "not called, and goes on.",
-            everywhere=False,
         ),
         Hint(
-            trace(lambda t: t.first == 0 and not t.skipped[0] and t.times_too_large(0, t.case.init_scale**2).all()),
+            as_if(Multiplies),
             "The gradients were multiplied by the scale once more: backward has done that, unscale_ divides.",
-            everywhere=False,
         ),
         Hint(
-            trace(lambda t: t.case.n_param_groups > 1 and t.still_scaled(0).any()),
-            "Only the parameters of the first group were divided: go through all of optimizer.param_groups.",
+            as_if(NeverForgets, ForgetsNoDivision),
+            "What unscale_ noted in one step is still believed in the next: update must forget it, because every step "
+            "brings new gradients, which are scaled again.",
+        ),
+        Hint(
+            as_if(FiniteInHalf, FiniteInHalfBeforeDividing),
+            "A clean step was skipped: float32 gradients may be larger than 65504 and are finite all the same. Only "
+            "infinity and NaN count.",
+        ),
+        Hint(
+            as_if(NanAlone),
+            "NaN is found and infinity is not: isnan misses it. isfinite sees both.",
+        ),
+        Hint(
+            as_if(InfinityAlone),
+            "Infinity is found and NaN is not: isinf misses it. isfinite sees both.",
+        ),
+        Hint(
+            as_if(FirstAlone, LastAlone, FirstUsual),
+            "One bad gradient was seen and another was not: look at the gradients of every parameter, not of one.",
         ),
         Hint(
             trace(
                 lambda t: (
-                    t.first == 1
-                    and not {0, 1} & set(t.case.unscale_in_steps)
-                    and not t.skipped[0]
-                    and t.still_scaled(1).all()
+                    t.scale_change(t.first_wrong_scale) == 1
+                    and not t.skipped[t.first_wrong_scale]
+                    and any(t.skipped[: t.first_wrong_scale])
                 )
             ),
-            "From the second step on the gradients are not divided: what unscale_ noted must be forgotten in update, "
-            "and every step brings new tensors in p.grad.",
-            everywhere=False,
+            "The scale grows too late after a skip: the count begins again at 0, and the next clean step makes it 1.",
+        ),
+        Hint(
+            as_if(NeverGrows),
+            "The scale never grows: multiply it by growth_factor after growth_interval clean steps in a row.",
+        ),
+        Hint(
+            as_if(CountsOn),
+            "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
+        ),
+        Hint(
+            as_if(GrowsLate, GrowsEarly),
+            "Growth comes a step too late or too early: it belongs into the update of the clean step that makes the "
+            "count reach growth_interval.",
+        ),
+        Hint(
+            trace(lambda t: t.case.n_param_groups > 1 and t.still_scaled(0).any()),
+            "Only the parameters of the first group were divided: go through all of optimizer.param_groups.",
         ),
         Hint(
             trace(
@@ -195,20 +270,6 @@ LOSS_SCALER = Oracle(
         Hint(
             trace(
                 lambda t: (
-                    t.first - 1 in t.case.unscale_in_steps
-                    and t.first not in t.case.unscale_in_steps
-                    and not t.skipped[t.first]
-                    and t.moved(t.first)
-                    and t.first_wrong_scale > t.first
-                )
-            ),
-            "After a step with unscale_ the next one leaves its gradients scaled: forget in update that they had been "
-            "divided.",
-            everywhere=False,
-        ),
-        Hint(
-            trace(
-                lambda t: (
                     not t.skipped[t.first]
                     and t.right_scales[t.first] != t.case.init_scale
                     and t.times_too_large(t.first, t.right_scales[t.first] / t.case.init_scale).all()
@@ -216,12 +277,6 @@ LOSS_SCALER = Oracle(
             ),
             "The gradients were divided by the scale of the start: divide by the current one, as the loss was "
             "multiplied by it.",
-        ),
-        Hint(
-            trace(lambda t: t.first % 2 and not any(t.skipped[: t.first + 1]) and t.scale_change(t.first) < 1),
-            "A clean step was skipped: float32 gradients may be larger than 65504 and are finite all the same. Only "
-            "infinity and NaN count.",
-            everywhere=False,
         ),
         Hint(
             trace(
@@ -247,16 +302,6 @@ LOSS_SCALER = Oracle(
             ),
             "A skipped step changed the optimizer: even with gradients set to zero, momentum moves the weights and "
             "AdamW decays and counts. Do not call optimizer.step() at all.",
-        ),
-        Hint(
-            trace(lambda t: t.skipped[t.first] and t.moved(t.first) and one_parameter_only(t)),
-            "One bad gradient was seen and another was not: look at the gradients of every parameter, not of one.",
-            everywhere=False,
-        ),
-        Hint(
-            trace(lambda t: skips_nan_only(t) and any(step < t.first for step in t.case.nan_in_steps)),
-            "NaN is found and infinity is not: isnan misses it. isfinite sees both.",
-            everywhere=False,
         ),
         Hint(
             trace(lambda t: t.skipped[t.first] and t.moved(t.first)),
@@ -296,39 +341,6 @@ LOSS_SCALER = Oracle(
                 )
             ),
             "Having grown once, the scale grows again too early: set the count of clean steps back to 0 after growth.",
-        ),
-        Hint(
-            trace(
-                lambda t: (
-                    t.scale_change(t.first_wrong_scale) == 1
-                    and not t.skipped[t.first_wrong_scale]
-                    and any(t.scale_change(step) > 1 for step in range(t.first_wrong_scale))
-                    and not any(t.skipped[: t.first_wrong_scale])
-                )
-            ),
-            "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
-            everywhere=False,
-        ),
-        Hint(
-            trace(
-                lambda t: (
-                    t.scale_change(t.first_wrong_scale) == 1
-                    and not t.skipped[t.first_wrong_scale]
-                    and any(t.skipped[: t.first_wrong_scale])
-                )
-            ),
-            "The scale grows too late after a skip: the count begins again at 0, and the next clean step makes it 1.",
-        ),
-        Hint(
-            trace(lambda t: t.grows_every(t.case.growth_interval + 1) or t.grows_every(t.case.growth_interval - 1)),
-            "Growth comes a step too late or too early: it belongs into the update of the clean step that makes the "
-            "count reach growth_interval.",
-            everywhere=False,
-        ),
-        Hint(
-            trace(lambda t: max(t.scales) == t.case.init_scale < max(t.right_scales)),
-            "The scale never grows: multiply it by growth_factor after growth_interval clean steps in a row.",
-            everywhere=False,
         ),
         Hint(
             trace(

@@ -21,7 +21,7 @@ from labkit.exercises.lab03.train_step import (
     flat,
 )
 from labkit.oracles.hints import once
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = {"float16": 0.01, "bfloat16": 0.05}
 """How far the movement of a weight may be off, as a part of the largest movement of any: several times what rounding
@@ -99,20 +99,21 @@ def tolerances(run: CaseRun[Steps]) -> dict[str, Tolerance]:
 
 def as_if(
     treat: Treat = clip, clear: bool = True, n_updates: int = 1, slack: float = 2.0
-) -> Callable[[CaseRun[Steps]], bool]:
+) -> Callable[[CaseRun[Steps]], object]:
     """A diagnosis: the weights are those of a step with this mistake, and those of a right one are elsewhere.
 
     After the first step or after all: some mistakes show late, and others lead so far off that rounding grows.
-    slack: more than rounding, for mistakes that leave a gradient in fp16 where it has few bits.
+    slack: more than rounding, for mistakes that leave a gradient in fp16 where it has few bits. Where a batch overflows
+    infinity may lead the same mistake anywhere else, which says nothing against it.
     """
 
-    def same(run: CaseRun[Steps]) -> bool:
+    def same(run: CaseRun[Steps]) -> object:
         wrong, right = (in_float32(run, *how)[WEIGHTS] for how in ((treat, clear, n_updates), ()))
         for part in (slice(1), slice(None)):
             close = slack * near(run, wrong[part])
             if (run.got[WEIGHTS] - wrong)[part].abs().max() <= close < (right - wrong)[part].abs().max():
                 return True
-        return False
+        return CANNOT_TELL if run.case.overflow_in_steps else False
 
     return same
 
@@ -160,9 +161,16 @@ def not_clipped(parameters: list[torch.nn.Parameter], max_norm: float, scale: fl
     """Nothing."""
 
 
+def first_good(case: Steps) -> int:
+    """The first step whose batch does not overflow."""
+    return next(step for step in range(case.n_steps) if step not in case.overflow_in_steps)
+
+
 def of_another_length(run: CaseRun[Steps]) -> bool:
-    """Whether the first step goes the right way, and not as far as it should."""
-    moved, right = (weights[WEIGHTS][0] - start(run.tree) for weights in (run.got, run.expected))
+    """Whether the first step that is taken goes the right way, and not as far as it should."""
+    step = first_good(run.case)
+    before = run.got[WEIGHTS][step - 1] if step else start(run.tree)
+    moved, right = run.got[WEIGHTS][step] - before, run.expected[WEIGHTS][step] - start(run.tree)
     along = float(torch.nn.functional.cosine_similarity(moved, right, dim=0))
     return along > 0.995 and not 0.9 < float(moved.norm() / right.norm()) < 1.1
 
@@ -173,10 +181,16 @@ def moved_on_bad(run: CaseRun[Steps]) -> bool:
     return any(bool((run.got[WEIGHTS][step] != before[step]).any()) for step in run.case.overflow_in_steps)
 
 
-def loss_ratio(run: CaseRun[Steps]) -> float:
-    """The first loss that was returned, as a multiple of the right one."""
-    step = next(f"in step {step}" for step in range(run.case.n_steps) if step not in run.case.overflow_in_steps)
-    return run.got[LOSSES][step] / run.expected[LOSSES][step]
+def loss_is(power: int) -> Callable[[CaseRun[Steps]], object]:
+    """A diagnosis: the first loss that was returned is the right one times the scale to this power."""
+
+    def same(run: CaseRun[Steps]) -> bool:
+        step = first_good(run.case)
+        scale = run.expected[SCALES][f"after step {step - 1}"] if step else run.case.init_scale
+        name = f"in step {step}"
+        return run.case.scaled and 0.9 < run.got[LOSSES][name] / run.expected[LOSSES][name] / scale**power < 1.1
+
+    return same
 
 
 NEVER_SCALED = (
@@ -184,11 +198,32 @@ NEVER_SCALED = (
     "divided twice. scaler.step divides them unless scaler.unscale_ has."
 )
 
+
+def in_words(run: Observation) -> str:
+    """ "train_step(model, x, y, optimizer, scaler, max_norm=0.02, dtype=torch.float16), 4 steps, ..." """
+    case = run.case
+    scaler = f"a GradScaler that starts at {case.init_scale:g}" if case.scaled else "a GradScaler that is switched off"
+    text = (
+        f"train_step(..., scaler, max_norm={case.max_norm}, dtype=torch.{case.dtype}), {case.n_steps} steps, {scaler}"
+    )
+    if case.overflow_in_steps:
+        text += f"; float16 overflows in step {' and '.join(map(str, case.overflow_in_steps))}"
+    return text
+
+
+MOST_STEPS = 16
+"""As many as a case may have, at least: places are named for each."""
+
 TRAIN_STEP = Oracle(
     id="03-train-step",
     expect=in_float32,
     tolerance=tolerances,
     judge=(inputs_untouched,),
+    call=in_words,
+    places={
+        **{f"{LOSSES}.in step {step}": f"loss returned in step {step}" for step in range(MOST_STEPS)},
+        **{f"{SCALES}.after step {step}": f"scale of the scaler after step {step}" for step in range(MOST_STEPS)},
+    },
     diagnose=(
         Hint(
             lambda run: run.got[KEPT] != "float32",
@@ -227,15 +262,13 @@ TRAIN_STEP = Oracle(
             "gradients to 0 still lets momentum move them.",
         ),
         Hint(
-            lambda run: run.case.scaled and 0.9 < loss_ratio(run) / run.case.init_scale < 1.1,
+            loss_is(1),
             "The loss that came back is the scaled one: use scaler.scale(loss) for backward only, and return the loss.",
-            everywhere=False,
         ),
         Hint(
-            lambda run: run.case.scaled and 0.9 < loss_ratio(run) * run.case.init_scale < 1.1,
+            loss_is(-1),
             "The loss that came back was divided by the scale, and it had never been multiplied by it: "
             "scaler.scale(loss) is a new tensor.",
-            everywhere=False,
         ),
         Hint(
             lambda run: run.got[SCALES]["after step 0"] < run.expected[SCALES]["after step 0"],
@@ -251,19 +284,16 @@ TRAIN_STEP = Oracle(
             as_if(clip_then_unscale),
             "Clipped first and unscaled afterwards: the scaled gradients have a norm far above max_norm, so that "
             "almost nothing is left. Call scaler.unscale_(optimizer) before clipping.",
-            everywhere=False,
         ),
         Hint(as_if(never_scaled, slack=5.0), NEVER_SCALED),
         Hint(as_if(never_scaled_clip_first, slack=5.0), NEVER_SCALED),
         Hint(
             as_if(never_unscaled),
             "The optimizer received gradients that are still scaled: scaler.unscale_ or scaler.step must divide them.",
-            everywhere=False,
         ),
         Hint(
             as_if(clear=False),
             "The gradients of earlier batches are still in there: call optimizer.zero_grad() in every step.",
-            everywhere=False,
         ),
         Hint(
             as_if(not_clipped),
@@ -286,7 +316,6 @@ TRAIN_STEP = Oracle(
         Hint(
             as_if(n_updates=2),
             "The optimizer stepped twice with the same gradients: scaler.step(optimizer) is the one step.",
-            everywhere=False,
         ),
         Hint(
             as_if(by_value),
@@ -296,7 +325,6 @@ TRAIN_STEP = Oracle(
             of_another_length,
             "The gradients have the right direction and the wrong length: where the square root of the sum of all "
             "squares is above max_norm, clipping makes it max_norm.",
-            everywhere=False,
         ),
         Hint(
             lambda run: run.case.scaled and run.got[SCALES] != run.expected[SCALES],

@@ -9,7 +9,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.underflow import Magnitudes
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
 
 NEAR = 1e-6
 """How far a fraction may be off: what a division in float32 may cost, and one gradient in a million."""
@@ -50,7 +50,8 @@ def fractions_are(of: Callable[[dict, float], float]) -> Callable[[CaseRun[Magni
     def same(run: CaseRun[Magnitudes]) -> bool:
         tree = run.tree
         found, right = list(run.got["fraction_to_zero"].values()), [to_zero(tree, scale) for scale in tree["scales"]]
-        close = [math.isclose(value, of(tree, scale), abs_tol=NEAR) for value, scale in zip(found, tree["scales"])]
+        scaled = zip(found, tree["scales"], strict=True)
+        close = [math.isclose(value, of(tree, scale), rel_tol=NEAR, abs_tol=NEAR) for value, scale in scaled]
         return all(close) and any(not math.isclose(a, b, abs_tol=NEAR) for a, b in zip(found, right, strict=True))
 
     return same
@@ -104,6 +105,24 @@ def last_bin(tree: dict) -> float:
     return 2.0 ** (14 - int(tree["exponents"].max()))
 
 
+def saves_the_smallest(tree: dict) -> set[float]:
+    """Scales that move the lowest bin to where it is not lost, or not subnormal."""
+    used = tree["exponents"][tree["counts"] > 0]
+    lowest = {int(tree["exponents"].min()), int(used.min())}
+    return {2.0 ** (target - one) for target in (-25, -24, -23, -14) for one in lowest}
+
+
+def in_words(run: Observation) -> str:
+    """ "exponents from -36 to 6, 1,000,000 gradients in counts, scale = 2^0, 2^8" """
+    exponents, counts = run.tree["exponents"], run.tree["counts"]
+    used = exponents[counts > 0]
+    scales = ", ".join(f"2^{power}" for power in run.case.log2_scales)
+    return (
+        f"exponents from {int(exponents[0])} to {int(exponents[-1])}, {int(counts.sum()):,} gradients, the smallest in "
+        f"bin {int(used[0])} and the largest in bin {int(used[-1])}; scale = {scales}"
+    )
+
+
 A_SCALE_BELOW_1 = "A scale below 1 moves the bins to the left, since log2(scale) is negative, and more is lost."
 
 UNDERFLOW = Oracle(
@@ -111,6 +130,8 @@ UNDERFLOW = Oracle(
     expect=true_underflow,
     tolerance=lambda run: {"fraction_to_zero": Tolerance(atol=NEAR)},
     judge=(inputs_untouched,),
+    call=in_words,
+    places={f"fraction_to_zero.scale 2^{power}": f"fraction_to_zero with scale 2^{power}" for power in range(-64, 65)},
     diagnose=(
         Hint(
             fractions_are(below(-14)),
@@ -127,9 +148,12 @@ UNDERFLOW = Oracle(
             "rounds to zero.",
         ),
         Hint(
-            lambda run: any(value > 1 for value in run.got["fraction_to_zero"].values()),
+            fractions_are(lambda tree, scale: 100 * to_zero(tree, scale)),
+            "These are percents: a fraction lies between 0 and 1.",
+        ),
+        Hint(
+            fractions_are(lambda tree, scale: to_zero(tree, scale) * int(tree["counts"].sum())),
             "A fraction lies between 0 and 1: divide the gradients that are lost by all of them, counts.sum().",
-            everywhere=False,
         ),
         Hint(
             fractions_are(lambda tree, scale: to_zero(tree, 1 / scale)),
@@ -158,6 +182,11 @@ UNDERFLOW = Oracle(
             "That is the exponent of the scale: return 2.0 to that power.",
         ),
         Hint(
+            lambda run: run.got["largest_safe_scale"] in saves_the_smallest(run.tree) - {safe_scale(run.tree)},
+            "This scale follows from the smallest gradient. The large tail decides what is safe: the largest gradient "
+            "is the first to become infinite.",
+        ),
+        Hint(
             lambda run: math.frexp(run.got["largest_safe_scale"])[0] != 0.5,
             "Not a power of two: only such a scale moves every bin by whole steps and adds no rounding of its own.",
         ),
@@ -173,7 +202,6 @@ UNDERFLOW = Oracle(
             lambda run: run.got["largest_safe_scale"] > safe_scale(run.tree),
             "The large tail overflows: with this scale its gradients become infinite. The largest gradient decides "
             "what is safe, not the smallest.",
-            everywhere=False,
         ),
         Hint(
             lambda run: 0 < run.got["largest_safe_scale"] < safe_scale(run.tree),

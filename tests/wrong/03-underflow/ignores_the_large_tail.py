@@ -1,4 +1,4 @@
-# hint: The large tail overflows
+# hint: follows from the smallest gradient
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return (counts[lost].sum() / counts.sum()).item()

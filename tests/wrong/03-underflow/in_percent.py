@@ -1,4 +1,4 @@
-# hint: A fraction lies between 0 and 1
+# hint: These are percents
 def fraction_to_zero(exponents, counts, scale):
     return 100 * counts[exponents + math.log2(scale) < -25].sum().item() / counts.sum().item()
 def largest_safe_scale(exponents, counts):
