@@ -19,6 +19,8 @@ _HOMES = {
     "check": "check.api",
     "compile_report": "meters",
     "device": "devices",
+    "feature_row": "features",
+    "feature_table": "features",
     "guard_launches": "meters",
     "has_gpu": "devices",
     "limit_memory": "meters",

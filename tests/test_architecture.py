@@ -30,6 +30,7 @@ ROOMS = (
     "labs",
     "busy_times",
     "shell",
+    "features",
     "limits",
     "interpreter",
     "meters",

@@ -47,6 +47,8 @@ def mark_prediction(figure: Figure, guess: float, axis: str = "y") -> Figure:
     Where the axis is logarithmic and the guess is not positive, there is no place for it and no line.
     """
     axes = figure.axes[0]
+    if not axes.axison:
+        return figure  # a note in place of a figure
     vertical = axis == "x"
     scale = axes.get_xscale() if vertical else axes.get_yscale()
     if scale == "log" and guess <= 0:
