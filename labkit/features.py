@@ -1,7 +1,8 @@
-"""The course's feature table: a row a lab, what its technique does to speed and memory, as the student measured it.
+"""The course's feature table: one row per lab, what its technique does to speed and memory, as the student measured it.
 
-It grows from lab to lab in one file beside the student's notebooks. It is shown, never graded, and nothing here raises
-where an exercise is still blank, the file is damaged or the folder is read-only.
+It grows from lab to lab in one file beside the student's notebooks. It is shown, never graded. A row holds nothing but
+what the notebook measured: where an answer is still blank there is no row, and nothing here raises at a student, also
+where the file is damaged or the folder is read-only.
 """
 
 from __future__ import annotations
@@ -15,18 +16,20 @@ from pathlib import Path
 
 from labkit.labs import LABS
 from labkit.shell import show
+from labkit.spec import STUB_MESSAGE
 
 FILE = "feature_table.json"
-NOTHING = "–"
-Told = str | Callable[[], str]
-"""A text, or what makes it: asked for late, so that a blank exercise costs its own figure alone."""
+NOT_MEASURED = "–"
+HEAD = ("lab", "technique", "speed", "memory")
+Measure = Callable[[], str]
+"""Makes a text with its unit from the student's measurements: called late, so that a blank answer is met here."""
 
 _CELL = "padding:3px 14px 3px 0;border:none;text-align:left;vertical-align:top;background:transparent"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A row: `Feature("Checkpoint, 8 segments", speed="1.33 x the FLOPs", memory="17 % of the peak")`."""
+    """A row: `Feature("checkpoint in segments", speed="1.33 x the FLOPs", memory="17 % of the peak")`."""
 
     technique: str
     speed: str
@@ -34,44 +37,56 @@ class Feature:
 
 
 class FeatureTable:
-    """The rows by lab, as a notebook shows them, and as text elsewhere."""
+    """The rows by lab, and which of the course's labs have none: as a notebook shows them, and as text elsewhere."""
 
     def __init__(self, rows: Mapping[str, Feature]) -> None:
         self.rows = dict(sorted(rows.items()))
 
     def lines(self) -> list[tuple[str, str, str, str]]:
-        head = ("lab", "technique", "speed", "memory")
-        return [head, *((lab, row.technique, row.speed, row.memory) for lab, row in self.rows.items())]
+        return [(lab, row.technique, row.speed, row.memory) for lab, row in self.rows.items()]
+
+    def missing(self) -> str:
+        """Which labs have no row, as a sentence; empty where all have one."""
+        labs = [lab.id for lab in LABS if lab.stands and lab.id not in self.rows]
+        return f"No row yet from lab {', '.join(labs)}: the last cell of each lab adds it." if labs else ""
 
     def __repr__(self) -> str:
-        lines = self.lines()
+        lines = [HEAD, *self.lines()]
         widths = [max(len(line[column]) for line in lines) for column in range(3)]
-        return "\n".join("  ".join([*map(str.ljust, line, widths), line[3]]).rstrip() for line in lines)
+        texts = ["  ".join([*map(str.ljust, line, widths), line[3]]).rstrip() for line in lines]
+        return "\n".join([*texts, self.missing()]).rstrip()
 
     def _repr_html_(self) -> str:
-        head, *lines = self.lines()
-        rows = "".join(_row("td", line) for line in lines)
+        rows = _row("th", HEAD) + "".join(_row("td", line) for line in self.lines())
         style = "border-collapse:collapse;border:none;color:inherit;font-size:13px"
-        return f'<table class="labkit-features" style="{style}">{_row("th", head)}{rows}</table>'
+        return f'<table class="labkit-features" style="{style}">{rows}</table><p>{escape(self.missing())}</p>'
 
 
-def feature_row(lab: str, technique: str, speed: Told = NOTHING, memory: Told = NOTHING) -> None:
-    """Keep this lab's row in place of an earlier one and show the table so far: `feature_row("05", "Checkpoint", ...)`.
+def feature_row(lab: str, technique: str, speed: Measure | None = None, memory: Measure | None = None) -> None:
+    """Keep this lab's row in place of an earlier one and show the table so far.
 
-    speed and memory: texts with units, or functions that make them; where such a function raises, the row says that
-    it is not measured yet.
+    speed, memory: make the texts, from what the notebook measured; None where the lab does not measure it. If one of
+    them raises, no row is made, an earlier one stays, and a line says why.
+
+        feature_row("05", "checkpoint in segments", memory=lambda: f"{segmented / regular:.0%} of the peak")
     """
     path = table_path()
-    rows = read_rows(path) | {lab: Feature(technique, _told(speed), _told(memory))}
-    show(FeatureTable(rows))
+    rows = read_rows(path)
     try:
-        _write(path, rows)
-    except OSError as error:
-        print(f"(This row could not be kept: {error.strerror or error}.)")
+        row = Feature(technique, *(NOT_MEASURED if part is None else str(part()) for part in (speed, memory)))
+    except Exception as error:
+        # Whatever an unfinished answer does: it is not this cell that tells of it.
+        is_blank = isinstance(error, NotImplementedError) and str(error) == STUB_MESSAGE
+        reason = "an answer that it needs is still blank" if is_blank else f"{type(error).__name__}: {error}"
+        print(f"Lab {lab} has no new row: {reason}. Run the cells above, then this one.")
+    else:
+        rows[lab] = row
+        _keep(path, rows)
+    show(FeatureTable(rows))
 
 
 def feature_table() -> None:
-    """Show the rows of all labs so far."""
+    """Show the rows of all labs so far, and name the labs without one."""
     show(FeatureTable(read_rows(table_path())))
 
 
@@ -96,26 +111,19 @@ def read_rows(path: Path) -> dict[str, Feature]:
     }
 
 
-def _write(path: Path, rows: Mapping[str, Feature]) -> None:
-    """The whole file or nothing, under a name of this process until it is whole."""
-    path.parent.mkdir(exist_ok=True)
+def _keep(path: Path, rows: Mapping[str, Feature]) -> None:
+    """Write the whole file or nothing, under a name of this process until it is whole; say so where that fails."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    text = json.dumps({lab: vars(row) for lab, row in sorted(rows.items())}, indent=1, ensure_ascii=False)
     try:
-        text = json.dumps({lab: vars(row) for lab, row in sorted(rows.items())}, indent=1, ensure_ascii=False)
-        part.write_text(text + "\n", encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _told(text: Told) -> str:
-    if isinstance(text, str):
-        return text
-    try:
-        return str(text())
-    except Exception:
-        # Whatever an unfinished answer does: it is not this cell that tells of it.
-        return "not measured yet"
+        path.parent.mkdir(exist_ok=True)
+        try:
+            part.write_text(text + "\n", encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        print(f"(This row could not be kept: {error.strerror or error}.)")
 
 
 def _row(tag: str, cells: tuple[str, ...]) -> str:

@@ -303,6 +303,16 @@ guesses.score()
 progress("00", globals())
 
 # %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "00",
+    "AdamW in float32",
+    memory=lambda: f"{bytes_per_parameter:.0f} bytes per parameter, before activations",
+)
+
+# %% [markdown]
 # ## Where to read on
 #
 # - S. Rajbhandari, J. Rasley, O. Ruwase, Y. He: *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*

@@ -988,6 +988,19 @@ summary_row(
 progress("13", globals())
 
 # %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "13",
+    "flash attention, 512 tokens",
+    speed=lambda: " instead of ".join(
+        f"{moved_by_attention[name][lengths.index(512)] / 2**20:.1f} MiB moved"
+        for name in ("yours, tiles of 64 × 64", "eager")
+    ),
+)
+
+# %% [markdown]
 # ## Open questions
 #
 # Two questions, 2 + 2 points. A person reads them, so no check answers at once, and `progress` does not count them. A

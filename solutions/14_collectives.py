@@ -1051,6 +1051,18 @@ for name, way in {**ways, **by_nodes}.items():
 progress("14", globals())
 
 # %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "14",
+    "all-reduce along a ring, 8 ranks, 100 MB",
+    speed=lambda: " instead of ".join(
+        f"{1e3 * on_machine(ways[name], 8, 100e6).seconds:.1f} ms" for name in ("ring", "naive")
+    ),
+)
+
+# %% [markdown]
 # ## Open questions
 #
 # Two questions, 2 + 3 points. A person reads them, so no check answers at once, and `progress` does not count them. A

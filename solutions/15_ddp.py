@@ -1300,6 +1300,18 @@ for name, (n_calls, n_bytes, _) in micro.items():
 progress("15", globals())
 
 # %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "15",
+    "DDP with buckets, 4 ranks",
+    speed=lambda: (
+        f"{job.n_ranks * steps['for 3 blocks'].backward_s / steps['for 3 blocks'].step_s:.2f} x the work of one rank"
+    ),
+)
+
+# %% [markdown]
 # ## Open questions
 #
 # Two questions, 2 + 3 points. A person reads them, so no check answers at once, and `progress` does not count them. A

@@ -1,7 +1,11 @@
-"""The feature table: each lab's row is kept beside the others', whatever is blank, damaged or read-only."""
+"""The feature table: each lab's row is kept beside the others', whatever is blank, damaged or read-only.
+
+That every row of a solved notebook is measured is seen where notebooks run.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 from pathlib import Path
@@ -11,6 +15,8 @@ import pytest
 import labkit.features
 from labkit import feature_row, feature_table
 from labkit.features import FILE, Feature, FeatureTable, read_rows, table_path
+from labkit.labs import LABS
+from labkit.spec import STUB_MESSAGE
 
 
 @pytest.fixture(autouse=True)
@@ -19,32 +25,73 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+STANDING = [lab.id for lab in LABS if lab.stands]
+SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
+
+
 def blank() -> str:
-    raise NotImplementedError("Write your answer here.")
+    raise NotImplementedError(STUB_MESSAGE)
 
 
 def test_rows_of_labs_come_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    feature_row("05", "Checkpoint, 8 segments", speed=lambda: "1.33 x the FLOPs", memory="17 % of the peak")
-    feature_row("02", "Stochastic rounding", memory=lambda: "2 bytes a weight")
+    feature_row("05", "checkpoint", speed=lambda: "1.33 x the FLOPs", memory=lambda: f"{17 / 100:.0%} of the peak")
+    feature_row("02", "stochastic rounding", memory=lambda: "2 bytes per weight")
     capsys.readouterr()
     feature_table()
-    assert capsys.readouterr().out.splitlines() == [
-        "lab  technique               speed             memory",
-        "02   Stochastic rounding     –                 2 bytes a weight",
-        "05   Checkpoint, 8 segments  1.33 x the FLOPs  17 % of the peak",
+    assert capsys.readouterr().out.splitlines()[:-1] == [
+        "lab  technique            speed             memory",
+        "02   stochastic rounding  –                 2 bytes per weight",
+        "05   checkpoint           1.33 x the FLOPs  17% of the peak",
     ]
-    feature_row("05", "Checkpoint, 4 segments", speed="1.3 x")
+    feature_row("05", "checkpoint, 4 segments", speed=lambda: "1.3 x")
     assert {lab: row.technique for lab, row in read_rows(folder / FILE).items()} == {
-        "02": "Stochastic rounding",
-        "05": "Checkpoint, 4 segments",
+        "02": "stochastic rounding",
+        "05": "checkpoint, 4 segments",
     }
     assert [path.name for path in folder.iterdir()] == [FILE], "and nothing half written is left"
 
 
-def test_a_blank_exercise_costs_its_own_figure_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    feature_row("05", "Checkpoint", speed=blank, memory=lambda: f"{0.5:.0%}")
-    assert read_rows(folder / FILE)["05"] == Feature("Checkpoint", "not measured yet", "50%")
-    assert "not measured yet" in capsys.readouterr().out
+def test_the_labs_without_a_row_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    feature_table()
+    missing = f"No row yet from lab {', '.join(STANDING)}: the last cell of each lab adds it."
+    assert capsys.readouterr().out.splitlines()[1:] == [missing]
+    rows = {lab: Feature("x", "1", "2") for lab in STANDING[1:]}
+    assert f"No row yet from lab {STANDING[0]}:" in FeatureTable(rows)._repr_html_()
+    assert "No row yet" not in repr(FeatureTable(rows | {STANDING[0]: Feature("x", "1", "2")}))
+
+
+def test_a_blank_answer_makes_no_row(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    feature_row("05", "checkpoint", speed=blank, memory=lambda: "50%")
+    assert not (folder / FILE).exists()
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first == (
+        "Lab 05 has no new row: an answer that it needs is still blank. Run the cells above, then this one."
+    )
+
+
+def test_an_earlier_row_stays_where_the_cells_above_have_not_run(folder: Path, capsys) -> None:
+    feature_row("05", "checkpoint", memory=lambda: "50%")
+    kept = read_rows(folder / FILE)
+    feature_row("05", "checkpoint", memory=lambda: f"{measured_in_a_cell_above:.0%}")
+    assert read_rows(folder / FILE) == kept
+    said = capsys.readouterr().out
+    assert "Lab 05 has no new row: NameError: name 'measured_in_a_cell_above' is not defined. Run the cells" in said
+    assert said.count("50%") == 2, "and the table is shown all the same"
+
+
+@pytest.mark.parametrize("lab", STANDING)
+def test_each_lab_adds_one_row_after_all_its_exercises(lab: str) -> None:
+    (path,) = SOLUTIONS.glob(f"{lab}_*.py")
+    text = path.read_text(encoding="utf-8")
+    *before, cell = text.split("labkit.feature_row(")
+    assert len(before) == 1 and before[0].rindex("-check") < before[0].rindex(f'progress("{lab}"')
+    assert '"figure"' in before[0][before[0].rindex("\n# %%") :].splitlines()[1], "it is not run when a grade is made"
+    call = ast.parse("f(" + cell.split("\n# %%")[0]).body[0].value
+    number, technique = (argument.value for argument in call.args)
+    assert number == lab and technique
+    assert call.keywords and all(isinstance(part.value, ast.Lambda) for part in call.keywords)
+    numbers = [one for part in call.keywords for one in ast.walk(part.value) if isinstance(one, ast.FormattedValue)]
+    assert len(numbers) >= len(call.keywords), "what it says is made from measurements"
 
 
 @pytest.mark.parametrize(
@@ -70,11 +117,11 @@ def test_a_read_only_folder_is_told_and_stops_nothing(monkeypatch, capsys: pytes
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(Path, "write_text", refused)
-    feature_row("05", "Checkpoint", memory="50 %")
-    assert capsys.readouterr().out.splitlines() == [
+    feature_row("05", "Checkpoint", memory=lambda: "50 %")
+    assert capsys.readouterr().out.splitlines()[:-1] == [
+        "(This row could not be kept: Read-only file system.)",
         "lab  technique   speed  memory",
         "05   Checkpoint  –      50 %",
-        "(This row could not be kept: Read-only file system.)",
     ]
 
 

@@ -101,6 +101,7 @@ def test_a_solved_notebook_runs_and_is_quick(source: Path, folder: Path) -> None
     assert cpu_s < MOST_CPU_S
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output.get("name") == "stderr"]
+    assert not [output for output in outputs if "has no new row" in output.get("text", "")], "its feature is measured"
 
 
 @pytest.mark.full("notebooks")
