@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from grading.build.compile import Built, build_all, student_files
+from grading.build.course_map import PAGE, with_map
 from grading.build.files import Difference, differences, extras, write
 from grading.build.notebook import to_json
 from grading.build.source import FILE_NAME, BadSource, shown
-from grading.build.table import NoPlaceForTable, table, with_table
+from grading.build.table import PLACE, NoPlaceForTable, table, with_table
 from labkit.exercises import everything
 from labkit.spec import Exercise
 
@@ -27,7 +28,7 @@ RETABLE = "python -m grading table --write"
 
 def add_build_arguments(parser: argparse.ArgumentParser) -> None:
     """Those of `build`; like its neighbour it sets `run`, a function from the parsed arguments to the exit code."""
-    parser.description = "Makes notebooks/ from solutions/, and the exercise table in README.md."
+    parser.description = "Makes notebooks/ from solutions/, the exercise table in README.md and the map in docs/map.md."
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="sources (default: all of them)")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--check", action="store_true", help="write nothing; exit 1 if anything is not fresh")
@@ -55,7 +56,7 @@ def run_build(args: argparse.Namespace, exercises: Mapping[str, Exercise] | None
     try:
         paths = args.paths or sorted((args.root / "solutions").glob("*.py"))
         built = build_all(paths, exercises)
-        student = student_files(args.root, built)
+        student = student_files(args.root, built) | ({} if args.paths else map_page(args.root))
         if args.check:
             return check_build(args, student, exercises)
         return write_build(args, built, student, exercises)
@@ -63,6 +64,9 @@ def run_build(args: argparse.Namespace, exercises: Mapping[str, Exercise] | None
         print(error, file=sys.stderr)
         count = len(error.problems)
         print(f"refused: {count} problem{'s' * (count != 1)}; nothing was written", file=sys.stderr)
+        return BAD
+    except NoPlaceForTable as error:
+        print(f"{shown(args.root / PAGE)}: no place for the map: {error}", file=sys.stderr)
         return BAD
     except OSError as error:
         return failed(error)
@@ -78,6 +82,12 @@ def check_build(args: argparse.Namespace, student: dict[Path, str], exercises: M
     for difference in found:
         print(f"{shown(difference.path)}: {difference.state}; {remedy(difference)}", file=sys.stderr)
     return STALE if found else code
+
+
+def map_page(root: Path) -> dict[Path, str]:
+    """docs/map.md as it should be; empty where there is no such page."""
+    path = root / PAGE
+    return {path: with_map(path.read_text(encoding="utf-8"))} if path.is_file() else {}
 
 
 def remedy(difference: Difference) -> str:
@@ -134,7 +144,7 @@ def check_table(root: Path, exercises: Mapping[str, Exercise] | None) -> int:
     path = root / "README.md"
     wanted = readme(root, exercises)
     if not wanted:
-        print(f"{shown(path)}: no place for the exercise table: {NoPlaceForTable()}", file=sys.stderr)
+        print(f"{shown(path)}: no place for the exercise table: {NoPlaceForTable(PLACE)}", file=sys.stderr)
         return STALE
     if differences(wanted):
         print(f"{shown(path)}: the exercise table is stale; to make it: {RETABLE}", file=sys.stderr)

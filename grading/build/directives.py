@@ -85,10 +85,11 @@ def exercise_line(exercise: Exercise) -> str:
 
 
 def time_line(lab: Lab) -> str:
-    """**Time:** about 2 h 45 min, reading and exercises together; what is optional takes about 1 h more."""
+    """**Time:** about 2 h, reading and exercises together. If you skipped lab 02, use `torch.finfo`."""
     text = f"**Time:** about {in_hours(lab.minutes)}, reading and exercises together"
     more = f"; what is optional takes about {in_hours(lab.optional_minutes)} more" if lab.optional_minutes else ""
-    return f"{text}{more}."
+    skipped = "".join(f" If you skipped lab {need}, use {text}." for need, text in lab.instead)
+    return f"{text}{more}.{skipped}"
 
 
 def stop_line(lab: Lab, exercises: Mapping[str, Exercise], done: Collection[str]) -> str:

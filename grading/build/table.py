@@ -12,16 +12,21 @@ from grading.build.directives import counted
 from labkit.labs import find_lab, in_hours
 from labkit.spec import Exercise
 
-BEGIN = "<!-- exercises:begin -->"
-END = "<!-- exercises:end -->"
+PLACE = "exercises"
 HEAD = "| exercise | what | points | difficulty | minutes without reading |\n|---|---|---:|---:|---:|"
 
 
 class NoPlaceForTable(Exception):
     """The text lacks the two marker lines, in order and once each."""
 
-    def __init__(self) -> None:
-        super().__init__(f"it needs the lines {BEGIN} and {END}, once each and in this order")
+    def __init__(self, name: str) -> None:
+        begin, end = markers(name)
+        super().__init__(f"it needs the lines {begin} and {end}, once each and in this order")
+
+
+def markers(name: str) -> tuple[str, str]:
+    """The lines before and after what is generated."""
+    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
 
 
 def table(exercises: Sequence[Exercise], notebooks: Mapping[str, str]) -> str:
@@ -57,10 +62,11 @@ def row(exercise: Exercise) -> str:
     return f"| {exercise.id} | {title} | {points} | {exercise.difficulty} of 3 | {exercise.minutes} |"
 
 
-def with_table(text: str, generated: str) -> str:
+def with_table(text: str, generated: str, name: str = PLACE) -> str:
     """The text with this table between its marker lines. Raises NoPlaceForTable."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end) or BEGIN in after or END in after or END in before:
-        raise NoPlaceForTable
-    return f"{before}{BEGIN}\n{generated}\n{END}{after}"
+    first, last = markers(name)
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
+    if not (begin and end) or first in after or last in after or last in before:
+        raise NoPlaceForTable(name)
+    return f"{before}{first}\n{generated}\n{last}{after}"

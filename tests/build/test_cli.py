@@ -6,7 +6,7 @@ import os
 import pytest
 
 from grading.build.cli import add_build_arguments, add_table_arguments, run_build, run_table
-from grading.build.table import BEGIN, END
+from grading.build.table import PLACE, markers
 from tests.build import lesson
 from tests.build.lesson import EXERCISES
 
@@ -19,7 +19,7 @@ def course(tmp_path, monkeypatch):
     """A course with one lab, nothing built, and the current folder in it."""
     monkeypatch.chdir(tmp_path)
     lesson.write(tmp_path / "solutions", lesson.source())
-    (tmp_path / "README.md").write_text(f"# Labs\n{BEGIN}\n{END}\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("\n".join(["# Labs", *markers(PLACE), ""]), encoding="utf-8")
     return tmp_path
 
 

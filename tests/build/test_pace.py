@@ -52,6 +52,8 @@ def test_minutes_in_words() -> None:
         "**Time:** about 2 h 40 min, reading and exercises together; what is optional takes about 30 min more."
     )
     assert time_line(replace(SMALL, optional_minutes=0)).endswith("reading and exercises together.")
+    skipped = replace(SMALL, needs=("02",), instead=(("02", "`torch.finfo`"),))
+    assert time_line(skipped) == f"{time_line(SMALL)} If you skipped lab 02, use `torch.finfo`."
 
 
 def test_a_place_to_stop_counts_core_exercises_alone() -> None:

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from grading.build.table import BEGIN, END, NoPlaceForTable, table, with_table
+from grading.build.table import PLACE, NoPlaceForTable, markers, table, with_table
 from tests.build.lesson import EXERCISES
 
+BEGIN, END = markers(PLACE)
 TABLE = """\
 **[07_small_lab](notebooks/07_small_lab.ipynb)** · 2 exercises · 3.5 points · exercises about 16 min
 
