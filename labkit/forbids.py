@@ -1,13 +1,14 @@
 """Find a call that an exercise forbids, in the answer's text and in the student's own functions that it uses.
 
 Names are followed through imports and aliases, so `from torch import softmax as s` is found, and so is
-`F = torch.nn.functional`. Only what the answer reaches counts, not a cell that compares with it. This reads text: it
-tells an honest student what the exercise is about, and is no defence against one who hides the name on purpose.
+`F = torch.nn.functional`. Only what the answer reaches counts, not a cell that compares with it. This reads text, also
+of what never runs; `labkit.forbidden_calls` sees what is called under a name that the text does not show.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import symtable
 from collections import ChainMap
@@ -15,11 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from labkit.shell import current_shell
+from labkit.spec import Trouble
 
 METHOD = "torch.Tensor."
-LOOK_UP = frozenset({"getattr", "eval", "exec", "__import__", "importlib", "globals", "vars", "attrgetter"})
-LOOK_UP_IN = frozenset({"__dict__", "__getattribute__", "__globals__", "__subclasses__", "attrgetter"})
+LOOK_UP = frozenset(
+    {"getattr", "eval", "exec", "__import__", "importlib", "globals", "vars", "attrgetter", "methodcaller", "pickle"}
+)
+LOOK_UP_IN = frozenset({"__dict__", "__getattribute__", "__globals__", "__subclasses__", "attrgetter", "methodcaller"})
 """By these, and by these attributes, a name can be found that the text does not show."""
+WATCHED_BY = frozenset({"setprofile", "settrace", "monitoring"})
+"""By these an answer sees, or ends, that its calls are watched."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,20 @@ def find_disguise(cells: Sequence[str], roots: Sequence[str], forbids: Sequence[
     return None
 
 
+def refusal(forbidden: Forbidden) -> Trouble:
+    """The trouble of an answer that calls what the exercise is about."""
+    text = f"`{forbidden.name}` does the whole job: this exercise is about writing it yourself"
+    return Trouble("forbidden", text, forbidden.line)
+
+
 def _looks_up(node: ast.AST, known: Mapping[str, str]) -> str | None:
     """What this part of a text finds names by, if it does."""
     if _dotted(node, known) == "sys.modules":
         return "sys.modules"
     if isinstance(node, ast.Name):
         parts = known.get(node.id, node.id).split(".")
-        return next((part for part in (parts[0], parts[-1]) if part in LOOK_UP), None)
-    return node.attr if isinstance(node, ast.Attribute) and node.attr in LOOK_UP_IN else None
+        return next((part for part in (parts[0], parts[-1]) if part in LOOK_UP | WATCHED_BY), None)
+    return node.attr if isinstance(node, ast.Attribute) and node.attr in LOOK_UP_IN | WATCHED_BY else None
 
 
 def _getattr_text(node: ast.Call) -> str | None:
@@ -167,12 +179,47 @@ def _bound(tree: ast.Module) -> Iterator[tuple[str, list[ast.AST]]]:
         for node in _statements([statement]):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 found.setdefault(node.name, []).append(node)
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    for name in ast.walk(target):
-                        if isinstance(name, ast.Name):
-                            found.setdefault(name.id, []).append(node)
+            else:
+                head = _without_body(node)
+                for name in dict.fromkeys(_names_bound(head)):
+                    found.setdefault(name, []).append(head)
         yield from found.items()
+
+
+def _without_body(node: ast.stmt) -> ast.stmt:
+    """The statement without those inside it."""
+    head, nothing = copy.copy(node), [ast.Pass()]
+    for name in {"body", "orelse", "finalbody"} & set(node._fields):
+        setattr(head, name, nothing if name == "body" else [])
+    if isinstance(head, ast.Match):
+        head.cases = [ast.match_case(case.pattern, case.guard, nothing) for case in head.cases]
+    if isinstance(head, ast.Try):
+        head.handlers = [ast.ExceptHandler(None, None, nothing)]
+    return head
+
+
+def _names_bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement binds, or changes something in."""
+    for node in ast.walk(statement):
+        match node:
+            case ast.Assign(targets=targets):
+                pass
+            case (
+                ast.AnnAssign(target=target)
+                | ast.AugAssign(target=target)
+                | ast.NamedExpr(target=target)
+                | ast.For(target=target)
+                | ast.AsyncFor(target=target)
+            ):
+                targets = [target]
+            case ast.withitem(optional_vars=target):
+                targets = [target] if target else []
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                yield name
+                continue
+            case _:
+                continue
+        yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

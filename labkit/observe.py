@@ -7,9 +7,8 @@ expected value.
 from __future__ import annotations
 
 import contextlib
-import linecache
+import io
 import sys
-import sysconfig
 import tempfile
 import traceback
 import zlib
@@ -22,6 +21,8 @@ from typing import Any
 import torch
 
 from labkit.devices import device, seed_all
+from labkit.forbidden_calls import forbidden_call
+from labkit.forbids import refusal
 from labkit.limits import OverLimit, time_limit
 from labkit.measures import of_ranks
 from labkit.meters.full_size import full_size_figures, without_data
@@ -31,14 +32,8 @@ from labkit.ranks.scheduler import Stopped
 from labkit.ranks.traffic import figures
 from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
+from labkit.students_code import is_students, line_of
 from labkit.tree import clone, part_of, plain, without_addresses
-
-_OURS = tuple(str(Path(__file__).resolve().parents[1] / name) for name in ("labkit", "grading"))
-_LIBRARIES = (
-    *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")},
-    # The grader's worker runs the interpreter itself, which does not know of the environment.
-    str(Path(torch.__file__).resolve().parents[1]),
-)
 
 
 def public_seed(exercise_id: str, index: int) -> int:
@@ -109,6 +104,8 @@ def observe(
     earlier run can change the outcome. Ranks get copies of their own each, of inputs under "ranks" their own part alone
     (`labkit.tree.part_of`), and what came back and the inputs afterwards are `{"ranks": [tree of rank 0, ...]}`, also
     where a case has one rank and others have more.
+
+    Where calls are forbidden, the first public case runs once more to see whether the answer makes one.
     """
     drive = _drive_one if exercise.run.ranks == 1 else _drive_ranks
     with _stage() as stage:
@@ -119,7 +116,24 @@ def observe(
             raise
         except BaseException as error:
             return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
+    if case == exercise.public[0] and not lend and (trouble := _forbidden(exercise, answers, case, tree)):
+        return Observation(case, tree, trouble=trouble)
     return Observation(case, tree, got, back, stage.measured, held=stage.held)
+
+
+def _forbidden(exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree) -> Trouble | None:
+    """What speaks against an answer that calls what the exercise forbids, seen in a run of its own; not among ranks."""
+    if not exercise.forbids or exercise.run.ranks != 1:
+        return None
+
+    def run() -> None:
+        # It has printed what it has to say.
+        printed = contextlib.redirect_stdout(io.StringIO())
+        with _stage() as stage, printed, time_limit(exercise.run.wall_s, exercise.run.cpu_s):
+            exercise.drive(answers, case, clone(tree), stage)
+
+    found = forbidden_call(exercise.forbids, vars(answers), run)
+    return refusal(found) if found else None
 
 
 def observe_full_size(
@@ -277,10 +291,5 @@ def _over_limit(error: BaseException) -> OverLimit | None:
 
 def _students_line(error: BaseException) -> str | None:
     """The last line of the student's own code on the way to the error, with its number in the cell."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        name = frame.filename
-        ours = name.startswith((*_OURS, *_LIBRARIES)) or (name.startswith("<") and not linecache.getline(name, 1))
-        if not ours:
-            line = (frame.line or "").strip()
-            return f"line {frame.lineno}: {line[:80]}" if line else f"line {frame.lineno}"
-    return None
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return next((line_of(one.filename, one.lineno) for one in frames if is_students(one.filename)), None)

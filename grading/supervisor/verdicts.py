@@ -27,10 +27,9 @@ from grading.supervisor.result import CellResult, ExerciseResult
 from grading.supervisor.transcript import Transcript
 from grading.supervisor.witness import Reading, objection
 from labkit import exercises
-from labkit.check.api import refusal
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
-from labkit.forbids import find_disguise, find_forbidden
+from labkit.forbids import find_disguise, find_forbidden, refusal
 from labkit.limits import OverLimit
 from labkit.oracles import oracle_of
 from labkit.spec import STUB_MESSAGE, Exercise, MiB, Observation, Tree, Trouble

@@ -16,7 +16,7 @@ from labkit.check.html import as_html
 from labkit.check.judge import judge
 from labkit.check.text import as_text, mark_of
 from labkit.check.verdict import Verdict
-from labkit.forbids import find_forbidden, program_of
+from labkit.forbids import find_forbidden, program_of, refusal
 from labkit.observe import gather_answers, known_settings, make_inputs, observe, observe_full_size, public_seed
 from labkit.shell import show
 from labkit.spec import Exercise, Observation, Oracle, Trouble
@@ -149,12 +149,6 @@ def public_runs(exercise: Exercise, found: Mapping[str, object], program: Sequen
         if runs[-1].trouble and runs[-1].trouble.kind in _STOPS:
             break
     return runs
-
-
-def refusal(forbidden) -> Trouble:
-    """The trouble of an answer that calls what the exercise is about."""
-    text = f"`{forbidden.name}` does the whole job: this exercise is about writing it yourself"
-    return Trouble("forbidden", text, forbidden.line)
 
 
 def expectations_present() -> bool:

@@ -15,10 +15,10 @@ import torch
 from grading.demo.examples import cell_of, solution_of
 from grading.hidden import Secret, hidden_of
 from labkit import exercises
-from labkit.check.api import examine, public_runs, refusal
+from labkit.check.api import examine, public_runs
 from labkit.check.judge import judge
 from labkit.check.verdict import Verdict
-from labkit.forbids import find_forbidden
+from labkit.forbids import find_forbidden, refusal
 from labkit.observe import gather_answers, known_settings, make_inputs, observe, observe_full_size
 from labkit.oracles import oracle_of
 from labkit.spec import Case, CaseRun, Exercise, Observation, Oracle, Tree, Trouble
