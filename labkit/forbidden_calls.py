@@ -31,8 +31,8 @@ BETWEEN = ("/torch/autograd/function.py", "/torch/nn/modules/module.py", "/torch
 class Watch:
     """What is looked for, and what was found."""
 
-    functions: list[tuple[object, str]] = field(default_factory=list)
-    """Functions in C, by themselves."""
+    functions: dict[str, list[tuple[object, str]]] = field(default_factory=dict)
+    """Functions in C by their last name: each with its dotted one."""
     codes: dict[CodeType, str] = field(default_factory=dict)
     wrappers: set[CodeType] = field(default_factory=set)
     classes: dict[type, str] = field(default_factory=dict)
@@ -47,12 +47,14 @@ def forbidden_call(names: Sequence[str], answers: Mapping[str, object], run: Cal
     """
     watch = _watch_for(names)
     for answer in answers.values():
-        if name := _named(answer, watch):
+        if name := _named(answer, watch) or _class_or_code(answer, watch):
             return Forbidden(name, "")
     with _watched(watch):
         try:
             run()
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             return watch.found
     return watch.found
 
@@ -70,7 +72,7 @@ def _watch_for(names: Iterable[str]) -> Watch:
             if code := getattr(target, "__code__", None):
                 (watch.codes.setdefault(code, name) if inner is None else watch.wrappers.add(code))
             elif callable(target):
-                watch.functions.append((target, name))
+                watch.functions.setdefault(name.rpartition(".")[2], []).append((target, name))
             target = inner
     return watch
 
@@ -126,21 +128,24 @@ def _watched(watch: Watch) -> Iterator[None]:
 
 
 def _named(called: object, watch: Watch) -> str | None:
-    """The forbidden name of what is called, if it has one."""
-    name = getattr(called, "__name__", None)
-    owner = getattr(called, "__self__", None)
-    for target, dotted in watch.functions:
-        if called is target or (dotted.rpartition(".")[2] == name and _is_of(owner, called, target, dotted)):
-            return dotted
-    if isinstance(called, type):
-        return watch.classes.get(called)
-    return watch.codes.get(getattr(called, "__code__", None))
+    """The forbidden name of a function in C, if it has one. Asked at every call."""
+    known = watch.functions.get(getattr(called, "__name__", None))
+    if known is None:
+        return None
+    return next((dotted for target, dotted in known if called is target or _is_same(called, target, dotted)), None)
 
 
-def _is_of(owner: object, called: object, target: object, dotted: str) -> bool:
+def _is_same(called: object, target: object, dotted: str) -> bool:
+    """Whether two objects stand for one function: methods are made anew whenever they are looked up."""
     if dotted.startswith(METHOD):
-        return isinstance(owner, torch.Tensor)
+        return isinstance(getattr(called, "__self__", None), torch.Tensor)
     return type(called) is type(target) and called == target
+
+
+def _class_or_code(answer: object, watch: Watch) -> str | None:
+    if isinstance(answer, type):
+        return watch.classes.get(answer)
+    return watch.codes.get(getattr(answer, "__code__", None))
 
 
 def _class_of(frame: FrameType, watch: Watch) -> str | None:
