@@ -2,7 +2,7 @@
 # # Lab 00: Start here
 #
 # A language model with 8 billion parameters is a 16 GB file, and it answers questions on a graphics card with 24 GB.
-# Start to train it on the same card, and the run dies before the first step is done.
+# Start training it on the same card, and the run dies before the first step ends.
 # **What is in the memory that was not in the file?**
 #
 # You will measure that on your own machine, see whether everything the labs need is installed, and write, check and
@@ -10,7 +10,7 @@
 #
 # [[time]]
 #
-# You need Python and a first acquaintance with PyTorch; no GPU, here or for any point of the course.
+# You need Python and a little PyTorch. No exercise of the course needs a GPU for its points.
 
 # %% nbgrader={"grade": false, "grade_id": "00-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -30,9 +30,9 @@ guesses = Predictions("00")
 # **Predict:** after one training step, how many bytes per parameter are kept in memory? And how large a model could
 # this machine train at most?
 #
-# Write a number in place of each `None` and run the cell. Every lab asks for predictions like these, because a figure
-# that surprises you is one that you remember. They are for you alone: nobody grades or even collects them, a wrong one
-# costs nothing, and the lab also runs if you leave all of them at `None`.
+# Write a number in place of each `None` and run the cell. Every lab asks for predictions like these, because you
+# remember a number that surprised you. They are for you alone: they are not graded, a wrong one costs nothing, and the
+# lab also runs if you leave all of them at `None`.
 
 # %% nbgrader={"grade": false, "grade_id": "00-predict-bytes", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("bytes per parameter", None, unit="bytes")
@@ -62,26 +62,25 @@ guesses.settle("bytes per parameter", bytes_per_parameter)
 guesses.settle("largest model here", largest_model / 1e9)
 
 # %% [markdown]
-# The last lines put your predictions beside the measurement. A factor of 2 is a good first guess; what you missed by a
-# factor of 10 is worth a second look. Why it came out as it did stands folded under the measurement, here and in every
-# lab:
+# The last lines put your predictions beside the measurement. Within a factor of 2 is a good first guess. If you missed
+# by a factor of 10, take a second look. The explanation is folded under the measurement, here and in every lab:
 #
 # <details><summary>Check your prediction</summary>
 #
 # Four bytes are the weight, four its gradient, and eight the two running averages that AdamW keeps for it: 16 in all.
-# The machine's memory divided by 16 bytes is the largest model. And this is before the activations, which for long texts
-# and large batches take more than all of that.
+# The machine's memory divided by 16 bytes is the largest model. The activations come on top. For long texts and large
+# batches they take more than all the rest.
 #
 # </details>
 #
-# This course is about such figures: where the bytes and the milliseconds of training go, how to predict them with a
-# pencil, and how to do with fewer. You write the methods yourself, from the bits of a float and a loss scaler to
-# recomputation, 8-bit optimizers, GPU kernels and training on many devices, and each lab measures what you wrote.
+# This course is about such numbers: where the bytes and the milliseconds of training go, how to predict them on paper,
+# and how to need fewer. You write the methods yourself, from the bits of a float and a loss scaler to recomputation,
+# 4-bit weights, GPU kernels and training on many devices. Each lab measures what you wrote.
 
 # %% [markdown]
 # ## Your machine
 #
-# The next cell looks at this machine. A line marked ✓ is in order. A line marked ○ can wait: something that a later lab
+# The next cell looks at this machine. A line marked ✓ is fine. A line marked ○ can wait: something that a later lab
 # uses is missing. A line marked ✗ has to be repaired first, and says how. In a terminal, `python -m labkit.env` prints
 # the same.
 
@@ -92,10 +91,11 @@ environment()
 # ## What a check tells you
 #
 # Every exercise has a cell for your answer and, below it, a cell that checks it. A check runs your function on a few
-# cases and compares with the truth. It takes about a second, and you may run it as often as you like: nobody counts.
+# cases and compares the results with the right ones. Most checks take a second or two. Run them as often as you like:
+# nobody counts.
 #
-# Here is one on somebody else's answer. The task, which will be yours in a moment, is the *root-mean-square*: the
-# square root of the mean of the squares. This author thought that the mean of the absolute values comes to the same.
+# Here is one on somebody else's answer. The task, which will be yours in a moment, is the **root-mean-square**: the
+# square root of the mean of the squares. This author thought that the mean of the absolute values is the same.
 #
 # **Predict:** will the result be too large, too small, or right? Here you write one of the choices, in quotes.
 
@@ -118,11 +118,12 @@ guesses.settle("first try", "too small")
 # Read it from the top:
 #
 # - The first line says how many of the cases pass. What follows is about the first one that does not.
-# - **case** is the set-up: here a float32 tensor of shape (4, 8), to be reduced along its last axis.
-# - **problem** names the kind of difference and the place: the first wrong element has the index [0].
+# - **case** is the call: here `rms` of a float32 tensor of shape (4, 8) along its last axis.
+# - **problem** says what is different and where: the first wrong element has the index [0].
 # - **expected** and **got** are the two values at that place, with the dtype.
 # - **tolerance** is how far they may be apart. Where there is none, the two must be equal.
-# - **Hint** is the mistake that would explain your value, if the check recognizes one.
+# - **Hint** names the mistake that explains every case that fails, if the check recognizes one. Where it recognizes
+#   none, a **note** may say how far off you are.
 #
 # <details><summary>Check your prediction</summary>
 #
@@ -131,8 +132,9 @@ guesses.settle("first try", "too small")
 #
 # </details>
 #
-# If your code raises an error instead, you read the error and your own line. An endless loop is stopped after 10
-# seconds. And an answer that is still blank is no failure, as the next cell shows.
+# If your code raises an error instead, you see the error and your own line. An endless loop is stopped after 10 seconds,
+# and later in exercises that compile kernels, start processes or run on several ranks. A blank answer is not a failure,
+# as the next cell shows.
 
 
 # %%
@@ -143,19 +145,17 @@ def blank(x, dim):
 try:
     check("00-warm-up", blank)
 except CheckFailed:
-    print(
-        "This, too, stops the notebook: 'Run all cells' takes you to the first exercise that is left."
-    )
+    print("This stops the notebook, too: 'Run All Cells' takes you to the first blank exercise.")
 
 # %% [markdown]
-# When all cases pass, there is one green line. Where memory or operations are counted, it also says how much of the
+# When all cases pass, you see one green line. Where memory or operations are counted, it also says how much of the
 # budget you used.
 
 # %% [markdown]
 # ## Hints
 #
 # Under every exercise there are three hints, folded so that you see one only when you want it: a nudge, then the idea,
-# then nearly the answer. Using them costs nothing. Try for a few minutes first: what you find yourself, you keep.
+# then nearly the answer. They cost no points. Try for a few minutes first, because you remember what you found yourself.
 
 # %% [markdown]
 # ## Warm-up: the root-mean-square
@@ -163,8 +163,8 @@ except CheckFailed:
 # $$\operatorname{rms}(x) = \sqrt{\frac{1}{n}\sum_{i=1}^{n} x_i^2}$$
 #
 # Language models of the Llama family divide by it before every layer (RMSNorm), and its close relative, the norm,
-# decides when gradients are clipped. So it is computed on every step, in whatever precision the activations have. In
-# float16 that is less harmless than it looks: its largest number is 65504, and its smallest above zero about 6e-8.
+# decides when gradients are clipped. So it is computed in every step, in whatever precision the activations have. In
+# float16 that can go wrong: its largest number is 65504, and its smallest above zero is about 6e-8.
 #
 # **Predict:** what are the squares of 300 and of 0.0001 in float16?
 
@@ -189,14 +189,14 @@ guesses.settle("0.0001 squared", "zero")
 #
 # [[exercise 00-warm-up]]
 #
-# Write `rms(x, dim)`. It returns the root-mean-square of `x` along the axis `dim`; the result does not have that axis
-# any more, and it has the dtype of `x`. `x` is float32, float16 or bfloat16 and must be left as it is; `dim` may be
-# negative. In float16 the result must be right whatever the squares do.
+# Write `rms(x, dim)`. It returns the root-mean-square of `x` along the axis `dim`. The result does not have that axis
+# any more, and it has the dtype of `x`. `x` is float32, float16 or bfloat16 and must not be changed. `dim` may be
+# negative. In float16 the result must be right even where the squares overflow or become zero.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# The formula has three steps. Which of them can leave the range of float16, although both its input and the final
-# result are inside?
+# The formula has three steps. Which of them can leave the range of float16, although its input and the final result
+# are both inside?
 #
 # </details>
 #
@@ -210,7 +210,7 @@ guesses.settle("0.0001 squared", "zero")
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # `x.float()` is a float32 version of `x`. Tensors have the methods `.square()`, `.mean(dim)` and `.sqrt()`, and
-# `.to(x.dtype)` goes back. What remains is to put them in order.
+# `.to(x.dtype)` goes back. Now put them in order.
 #
 # </details>
 
@@ -236,7 +236,7 @@ labkit.figures.rms_over_scale(rms)
 
 # %% [markdown]
 # **In practice** you would call the library. `torch.nn.functional.rms_norm` divides by the root-mean-square and, like
-# your function, computes in float32 when it is given float16. Lab 02 is about what the formats can hold, lab 03 about
+# your function, computes in float32 when it is given float16. Lab 02 is about what the formats can hold. Lab 03 is about
 # training in float16 although the gradients do not fit.
 
 # %%
@@ -253,19 +253,20 @@ print("PyTorch:", torch.nn.functional.rms_norm(x, (3,), eps=0.0))
 # 3. Submit in the **Assignments** tab, or put the file into the folder that your instructor names.
 #
 # Keep the name of the file, and do not delete, copy or rename the cells that are there. Add as many cells of your own
-# as you like. Only the answer cells and the cells that you added are read; all others come from our copy.
+# as you like. Only your answers, your predictions and the cells that you added are taken from your file. All other
+# cells come from our copy.
 
 # %% [markdown]
 # ## How it is graded
 #
 # - Your answers run again, on other cases of the same kind, drawn anew for every student. A function that only knows
 #   the cases of this notebook does not pass.
-# - They run in a closed box: no network, no files but the libraries and a temporary folder, limits on time and memory.
+# - They run in a sandbox: no network, no files except the libraries and a temporary folder, limits on time and memory.
 #   What you download or read in from elsewhere is not there.
-# - A memory budget is measured from outside of that box as well. A meter that was changed in the notebook convinces
-#   nobody.
+# - A memory budget is also measured from outside the sandbox. Changing a meter in the notebook changes nothing there.
 # - An exercise that fails, crashes or never ends costs its own points and no others.
-# - No point depends on how fast your machine or ours is. Where efficiency counts, bytes and operations are counted.
+# - Speed earns no points, and time limits leave a wide margin. Where efficiency counts, bytes and operations are counted.
+# - Optional exercises earn extra points. A wrong or blank one costs nothing.
 # - The feedback shows each exercise with the mistake that was recognized and its hint. You can correct it and hand in
 #   again for as long as your instructor allows.
 
@@ -294,7 +295,7 @@ print(
 print(f"the same with your function                 {largest_size(rms):.0f}")
 
 # %% [markdown]
-# And your predictions. A dot in the green band is within a factor of 2 of what was measured.
+# And these are your predictions. A dot in the green band is within a factor of 2 of what was measured.
 
 # %%
 guesses.score()
@@ -304,6 +305,7 @@ progress("00", globals())
 
 # %% [markdown]
 # This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+# `labkit.feature_table()` shows it again.
 
 # %% tags=["figure"]
 labkit.feature_row(

@@ -67,7 +67,7 @@ def test_a_public_case_with_its_inputs(course: Course, capsys: pytest.CaptureFix
     said = explained(course, capsys, "bob")
     assert "  outcome         ✗ failed, 0 of 1 points" in said
     assert "  hidden          not run for the grade, since the public cases do not pass" in said
-    assert "-- public case 1 of 8: shape=(4, 8), dim=-1, dtype='float32'" in said
+    assert "-- public case 1 of 8: rms(<float32 of shape (4, 8)>, dim=-1)" in said
     assert "  inputs          x: float32 (4, 8)  1.21705496, 0.47146529, " in said
     assert "  expected        out: float32 (4,)  0.980975509, " in said
     assert "  problem         wrong shape" in said and "  got             ()" in said

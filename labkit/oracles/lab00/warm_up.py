@@ -9,7 +9,8 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab00.warm_up import Activations
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance, Tree
+from labkit.oracles.calls import as_call
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance, Tree
 
 
 def _true_rms(x: torch.Tensor, dim: int) -> torch.Tensor:
@@ -32,16 +33,20 @@ def _tolerance(run: CaseRun[Activations]) -> Tolerance:
     return Tolerance(atol=atol, rtol=2 * info.eps + n_terms * torch.finfo(torch.float32).eps)
 
 
-def _equals(mistake: Callable[[torch.Tensor, int], torch.Tensor]) -> Callable[[CaseRun[Activations]], bool]:
-    """Whether the answer is what this mistake gives, up to the rounding of the dtype, and the truth is not."""
+def _equals(mistake: Callable[[torch.Tensor, int], torch.Tensor]) -> Callable[[CaseRun[Activations]], object]:
+    """Whether the answer is what this mistake gives, up to the rounding of the dtype; CANNOT_TELL where the truth is
+    as near.
+    """
 
-    def equals(run: CaseRun[Activations]) -> bool:
+    def equals(run: CaseRun[Activations]) -> object:
         out, wrong = run.got["out"], mistake(run.tree["x"].double(), run.case.dim)
         if out.shape != wrong.shape:
             return False
         rtol = 4 * _tolerance(run).rtol
         true = _true_rms(run.tree["x"], run.case.dim)
-        return _near(out, wrong.to(out.dtype), rtol) and not _near(wrong, true, rtol)
+        if not _near(out, wrong.to(out.dtype), rtol):
+            return False
+        return CANNOT_TELL if _near(wrong, true, rtol) else True
 
     return equals
 
@@ -53,9 +58,35 @@ def _near(a: torch.Tensor, b: torch.Tensor, rtol: float) -> bool:
 def _divided_by_another_axis(run: CaseRun[Activations]) -> bool:
     """The sum of the squares over the length of an axis that was not summed."""
     return any(
-        _equals(lambda x, dim, n=n: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(n))(run)
+        _equals(lambda x, dim, n=n: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(n))(run) is True
         for n in run.tree["x"].shape
     )
+
+
+def _in_words(run: CaseRun[Activations]) -> str:
+    zeros = " with a row of zeros" if run.case.zero_row else ""
+    return as_call("rms", run.tree["x"], dim=run.case.dim) + zeros
+
+
+def _how_far_off(run: CaseRun[Activations]) -> str | None:
+    """By which factors the values are off, where the truth is not zero."""
+    out, true = run.got["out"].double(), _true_rms(run.tree["x"], run.case.dim)
+    factors = (out / true)[true > 0]
+    least, most = (f"{factor:.4g}" for factor in (factors.min().item(), factors.max().item()))
+    between = least if least == most else f"between {least} and {most}"
+    return None if least == most == "1" else f"The values of this case are {between} times the right ones."
+
+
+def _held_up(run: CaseRun[Activations]) -> bool:
+    """Something was added under the root, or nothing below a least value comes back."""
+    out, true = run.got["out"].double(), _true_rms(run.tree["x"], run.case.dim)
+    rtol = 4 * _tolerance(run).rtol
+    # Where the truth is smallest, what was added is least hidden by rounding.
+    excess, smallest = (out.square() - true.square()).flatten(), true.argmin()
+    slack = rtol * (2 * out.square().flatten() + excess[smallest])
+    is_added = excess[smallest] > 0 and bool(((excess - excess[smallest]).abs() <= slack).all())
+    least = out.min()
+    return is_added or (bool((least > true).any()) and _near(out, true.clamp(min=least), rtol))
 
 
 def _left_the_range(run: CaseRun[Activations]) -> bool:
@@ -78,6 +109,8 @@ WARM_UP = Oracle(
     expect=_expect,
     judge=(inputs_untouched,),
     tolerance=_tolerance,
+    call=_in_words,
+    fact=_how_far_off,
     diagnose=(
         Hint(
             lambda run: run.got["out"].dtype != run.tree["x"].dtype,
@@ -118,10 +151,9 @@ WARM_UP = Oracle(
             "NaN where all values are zero, whose root-mean-square is 0: dividing by the largest value is 0/0 there.",
         ),
         Hint(
-            lambda run: (run.got["out"] > 0)[_true_rms(run.tree["x"], run.case.dim) == 0].any(),
-            "Zeros have the root-mean-square 0, and a number above it came back. Add nothing under the root, and hold "
-            "nothing above a least value.",
-            everywhere=False,
+            _held_up,
+            "Small values come out too large: something was added under the root, or small results are raised to a "
+            "least value. Zeros have the root-mean-square 0.",
         ),
         Hint(
             _equals(lambda x, dim: x.square().mean(dim)),
@@ -147,7 +179,6 @@ WARM_UP = Oracle(
         Hint(
             _equals(lambda x, dim: torch.linalg.vector_norm(x, dim=dim) / math.sqrt(x.shape[dim] - 1)),
             "The sum of the squares was divided by n - 1, as for a variance: a mean divides by n.",
-            everywhere=False,
         ),
         Hint(
             _divided_by_another_axis,
@@ -156,7 +187,7 @@ WARM_UP = Oracle(
         ),
         Hint(
             lambda run: any(
-                _equals(lambda x, dim, correction=correction: x.std(dim, correction=correction))(run)
+                _equals(lambda x, dim, correction=correction: x.std(dim, correction=correction))(run) is True
                 for correction in (0, 1)
             ),
             "This is the standard deviation, which subtracts the mean first; the root-mean-square does not.",
