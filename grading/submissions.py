@@ -14,8 +14,8 @@ from grading.course import Course
 from grading.files import Unreadable
 from grading.intake.names import wrong_with_student
 from grading.intake.timestamp import read_time
-from grading.rebuild import Merged, Submission, Template, merge, read_submission, steps_of
-from grading.rebuild.merge import program_of
+from grading.rebuild import Merged, Submission, Template, read_submission, steps_of
+from grading.rebuild.merge import merge, program_of
 from grading.supervisor import Job
 from grading.worker.protocol.steps import Step
 from labkit import exercises

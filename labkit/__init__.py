@@ -7,43 +7,37 @@ processes that never compute. Nothing here grades: the instructor's side is the 
 import importlib
 import importlib.util
 
+from labkit.lazy import on_first_use
+
 # Bound to this package by its first import, which is now and not later: `labkit.check` is the function.
 importlib.import_module("labkit.check")
 del globals()["check"]
 
 _HOMES = {
-    "CheckFailed": "check.api",
-    "Predictions": "predictions",
-    "Timing": "meters",
-    "bench": "meters",
-    "check": "check.api",
-    "compile_report": "meters",
-    "device": "devices",
-    "feature_row": "features",
-    "feature_table": "features",
-    "guard_launches": "meters",
-    "has_gpu": "devices",
-    "limit_memory": "meters",
-    "measure_step": "meters",
-    "progress": "check.api",
-    "run_ranks": "ranks",
-    "seed_all": "devices",
-    "track_comm": "meters",
-    "track_memory": "meters",
-    "track_ops": "meters",
-    "track_traffic": "meters",
+    "CheckFailed": "labkit.check.api",
+    "Predictions": "labkit.predictions",
+    "Timing": "labkit.meters",
+    "bench": "labkit.meters",
+    "check": "labkit.check.api",
+    "compile_report": "labkit.meters",
+    "device": "labkit.devices",
+    "feature_row": "labkit.features",
+    "feature_table": "labkit.features",
+    "guard_launches": "labkit.meters",
+    "has_gpu": "labkit.devices",
+    "limit_memory": "labkit.meters",
+    "measure_step": "labkit.meters",
+    "progress": "labkit.check.api",
+    "run_ranks": "labkit.ranks",
+    "seed_all": "labkit.devices",
+    "track_comm": "labkit.meters",
+    "track_memory": "labkit.meters",
+    "track_ops": "labkit.meters",
+    "track_traffic": "labkit.meters",
 }
-"""The public names, and the room of each."""
+"""The public names, and the module of each."""
 
 __all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _load_torch()
-    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return found
 
 
 def __dir__() -> list[str]:
@@ -59,6 +53,8 @@ def _load_torch() -> None:
             "course's folder and start JupyterLab with `make lab`, or install PyTorch here: pip install torch"
         ) from error
 
+
+__getattr__ = on_first_use(__name__, _HOMES, prepare=_load_torch)
 
 if importlib.util.find_spec("torch") is None:
     _load_torch()

@@ -20,6 +20,7 @@ from grading.isolation.tiers import NONE, TIERS
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
+    "lazy",
     "forking",
     "devices",
     "measures",

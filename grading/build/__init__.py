@@ -4,26 +4,22 @@ Nothing here runs a notebook, talks to nbgrader's database, or knows of any subm
 asked for: grading needs the student's version of a notebook alone.
 """
 
-import importlib
+from labkit.lazy import on_first_use
 
 _HOMES = {
-    "CODE_STUB": "stub",
-    "TEXT_STUB": "stub",
-    "BadSource": "source",
-    "Built": "compile",
-    "Problem": "source",
-    "build": "compile",
-    "build_solution": "notebook",
-    "nbgrader_config": "stub",
-    "problems": "lint",
-    "student_version": "student",
+    "CODE_STUB": "grading.build.stub",
+    "TEXT_STUB": "grading.build.stub",
+    "BadSource": "grading.build.source",
+    "Built": "grading.build.compile",
+    "Problem": "grading.build.source",
+    "build": "grading.build.compile",
+    "build_solution": "grading.build.notebook",
+    "nbgrader_config": "grading.build.stub",
+    "problems": "grading.build.lint",
+    "student_version": "grading.build.student",
 }
 """The public names, and the module of each."""
 
 __all__ = list(_HOMES)
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = on_first_use(__name__, _HOMES)

@@ -3,21 +3,17 @@
 A name is found when it is first asked for: judging needs torch, and what makes a job or reads a result does not.
 """
 
-import importlib
+from labkit.lazy import on_first_use
 
 _HOMES = {
-    "ExerciseResult": "supervisor.result",
-    "Job": "supervisor.job",
-    "Sandbox": "isolation.sandbox",
-    "SubmissionResult": "supervisor.result",
-    "grade_job": "supervisor.rounds",
+    "ExerciseResult": "grading.supervisor.result",
+    "Job": "grading.supervisor.job",
+    "Sandbox": "grading.isolation.sandbox",
+    "SubmissionResult": "grading.supervisor.result",
+    "grade_job": "grading.supervisor.rounds",
 }
 """The public names, and the module of each."""
 
 __all__ = list(_HOMES)
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"grading.{_HOMES[name]}"), name)
+__getattr__ = on_first_use(__name__, _HOMES)

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 
-from IPython.core.inputtransformer2 import TransformerManager
-
 from grading.isolation.plan import library_paths
 
 PACKAGES = ("torch", "numpy", "triton", "transformers", "peft", "ipython")
@@ -42,6 +40,9 @@ def absent_imports(cells: Sequence[str]) -> list[str]:
 
 
 def _imports(cell: str) -> list[str]:
+    # Imported late: who asks for versions alone, as each process that judges does, runs no cell.
+    from IPython.core.inputtransformer2 import TransformerManager
+
     try:
         body = ast.parse(TransformerManager().transform_cell(cell)).body
     except (SyntaxError, ValueError):

@@ -15,9 +15,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from grading.build import student_version
 from grading.files import Unreadable
-from grading.rebuild import merge, read_submission, read_template, rebuilt_notebook, steps_of
+from grading.rebuild import read_submission, read_template, rebuilt_notebook, steps_of
 from grading.rebuild.dependencies import needed
-from grading.rebuild.merge import _without_tags
+from grading.rebuild.merge import _without_tags, merge
 from grading.rebuild.readable import MOST_IN_A_CELL, MOST_IN_ALL
 from grading.rebuild.submission import SubmittedCell, parse_submission
 from grading.worker.protocol.steps import RunTest
