@@ -135,7 +135,8 @@ def _sample(pid: int, began: float, samples: list[Sample]) -> None:
     with contextlib.suppress(psutil.NoSuchProcess, OSError):
         writer = psutil.Process(pid)
         while writer.status() != psutil.STATUS_ZOMBIE:
-            for process in [writer, *writer.children()]:
+            # The pool's processes are forks of one that has loaded what they need.
+            for process in [writer, *(child for loader in writer.children() for child in [loader, *loader.children()])]:
                 with contextlib.suppress(psutil.NoSuchProcess, OSError, KeyError):
                     used = process.cpu_times()
                     cpu_s[process.pid] = used.user + used.system

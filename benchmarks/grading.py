@@ -20,7 +20,7 @@ from benchmarks import _alone
 from benchmarks._meter import MiB, Timed, full_marks, run_ours, run_stock
 from benchmarks._submissions import TRIVIAL, Class, make_course, mixed_class, right_class
 from grading.isolation.probe import try_tier
-from grading.isolation.tiers import BWRAP, KERNEL, LAYERED, NONE, isolates
+from grading.isolation.tiers import BWRAP, KERNEL, LAYERED, NONE, isolates, tier_named
 from grading.terminal import table
 from labkit import exercises
 
@@ -99,15 +99,15 @@ def _tiers(asked: Sequence[str]) -> dict[str, str]:
     for tier in TIERS:
         if tier not in asked:
             said[tier] = f"{NOT_RUN}: not asked for"
-        elif not isolates(tier) or try_tier(tier).works:
+        elif _works(tier):
             said[tier] = "works"
         else:
-            said[tier] = f"{NOT_RUN}: {try_tier(tier).reason}"
+            said[tier] = f"{NOT_RUN}: {try_tier(tier_named(tier)).reason}"
     return said
 
 
 def _works(tier: str) -> bool:
-    return not isolates(tier) or try_tier(tier).works
+    return not isolates(tier) or try_tier(tier_named(tier)).works
 
 
 def _compared(root: Path, whole: Class, told: argparse.Namespace, stock_n: int) -> dict:

@@ -24,7 +24,7 @@ from benchmarks._submissions import Class, make_course, right_class
 from grading.course import Course
 from grading.gradebook.setup import release
 from grading.isolation.probe import try_tier
-from grading.isolation.tiers import TIERS
+from grading.isolation.tiers import ISOLATING
 from grading.supervisor import SubmissionResult
 
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(10000))\n"
@@ -46,8 +46,11 @@ def main(argv: list[str]) -> dict:
         course, first = make_course(Path(folder) / "course", "02")
         with contextlib.redirect_stdout(io.StringIO()):
             release(course, [lab for lab in course.labs() if lab != first])
-        tiers = [tier for tier in TIERS if try_tier(tier).works]
-        result["tiers"] = {tier: "works" if tier in tiers else f"not run: {try_tier(tier).reason}" for tier in TIERS}
+        findings = {tier.name: try_tier(tier) for tier in ISOLATING}
+        tiers = [name for name, finding in findings.items() if finding.works]
+        result["tiers"] = {
+            name: "works" if finding.works else f"not run: {finding.reason}" for name, finding in findings.items()
+        }
         for lab in course.labs():
             if told.labs and lab[:2] not in told.labs:
                 continue

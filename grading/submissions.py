@@ -11,11 +11,12 @@ from pathlib import Path
 
 from grading.aside import do_aside
 from grading.course import Course
-from grading.files import Unreadable
+from grading.files import Unreadable, read_plain_file
 from grading.intake.names import wrong_with_student
 from grading.intake.timestamp import read_time
 from grading.rebuild import Merged, Submission, Template, read_submission, steps_of
 from grading.rebuild.merge import merge, program_of
+from grading.rebuild.submission import MAX_BYTES, digest_of
 from grading.supervisor import Job
 from grading.worker.protocol.steps import Step
 from labkit import exercises
@@ -40,6 +41,14 @@ class Prepared:
     merged: Merged
     job: Job
     result_path: Path
+
+
+def attempt_of(course: Course, lab: str, student: str) -> str:
+    """The digest of what is submitted, as the prepared submission's job has it; nothing else of the file is looked at.
+
+    Raises Unreadable where there is no plain file of bounded size, OSError where this machine is at fault.
+    """
+    return digest_of(read_plain_file(course.submitted(lab, student), MAX_BYTES))
 
 
 def prepare(course: Course, lab: str, notebook: str, student: str) -> Prepared:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 def say(*lines: object, is_error: bool = False) -> None:
@@ -29,6 +29,10 @@ def say(*lines: object, is_error: bool = False) -> None:
 
 def progress_bar() -> Progress:
     """A progress bar with counts and remaining time; silent where there is no terminal."""
+    # Imported late: every command comes by here, and few of them draw.
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, disable=not console.is_terminal)
@@ -37,7 +41,7 @@ def progress_bar() -> Progress:
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """The lines of a table; a column of numbers is aligned to the right."""
     texts = [[one_line(value) for value in row] for row in (header, *rows)]
-    widths = [max(cell_len(row[i]) for row in texts) for i in range(len(header))]
+    widths = [max(_columns(row[i]) for row in texts) for i in range(len(header))]
     right = [len(texts) > 1 and all(_is_number(row[i]) for row in texts[1:]) for i in range(len(header))]
     lines = []
     for row in texts:
@@ -63,9 +67,15 @@ def _printed(char: str) -> str:
 
 
 def _padded(text: str, width: int, right: bool) -> str:
-    # Chinese characters are two columns wide, combining ones none.
-    gap = " " * (width - cell_len(text))
+    gap = " " * (width - _columns(text))
     return gap + text if right else text + gap
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal it takes: Chinese characters are two wide, combining ones none."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def _is_number(text: str) -> bool:

@@ -40,6 +40,12 @@ _HOMES = {
 __all__ = list(_HOMES)
 
 
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        _load_torch()
+    return on_first_use(__name__, _HOMES, name)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
@@ -53,8 +59,6 @@ def _load_torch() -> None:
             "course's folder and start JupyterLab with `make lab`, or install PyTorch here: pip install torch"
         ) from error
 
-
-__getattr__ = on_first_use(__name__, _HOMES, prepare=_load_torch)
 
 if importlib.util.find_spec("torch") is None:
     _load_torch()

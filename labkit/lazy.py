@@ -7,25 +7,17 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 
-def on_first_use(
-    package: str, homes: Mapping[str, str], prepare: Callable[[], None] = lambda: None
-) -> Callable[[str], object]:
-    """The `__getattr__` of a package with these public names: `__getattr__ = on_first_use(__name__, _HOMES)`.
+def on_first_use(package: str, homes: Mapping[str, str], name: str) -> object:
+    """What this name of the package stands for; from then on it is an ordinary name of the package.
 
-    homes: the module of each name, in full: {"check": "labkit.check.api"}. prepare: called before a module is imported.
-    What it returns raises AttributeError for other names, and whatever `prepare` or the import raises.
+    For a package's own `__getattr__`. homes: the module of each name, in full: {"check": "labkit.check.api"}. Raises
+    AttributeError for other names, and whatever the import raises.
     """
-
-    def find(name: str) -> object:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        prepare()
-        found = getattr(importlib.import_module(homes[name]), name)
-        # From now on an ordinary name of the package.
-        setattr(sys.modules[package], name, found)
-        return found
-
-    return find
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(homes[name]), name)
+    setattr(sys.modules[package], name, found)
+    return found

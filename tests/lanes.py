@@ -11,7 +11,8 @@ from typing import NoReturn
 
 import pytest
 
-from grading.isolation.tiers import ISOLATING, KERNEL
+from grading.isolation import Tier
+from grading.isolation.tiers import ISOLATING, KERNEL, tier_named
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -55,10 +56,10 @@ def require_browser() -> str:
     missing("a browser", "this test drives a real one", "sudo apt install chromium")
 
 
-def require_tier(tier: str) -> str:
-    """The tier, where it works on this machine."""
+def require_tier(name: str) -> Tier:
+    """The tier of this name, where it works on this machine."""
     # Imported late: most tests need none of it.
     from grading.isolation.probe import try_tier
 
-    finding = try_tier(tier)
-    return tier if finding.works else missing(f"isolation {tier}", finding.reason, finding.fix)
+    finding = try_tier(tier_named(name))
+    return finding.tier if finding.works else missing(f"isolation {name}", finding.reason, finding.fix)

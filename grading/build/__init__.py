@@ -22,4 +22,6 @@ _HOMES = {
 
 __all__ = list(_HOMES)
 
-__getattr__ = on_first_use(__name__, _HOMES)
+
+def __getattr__(name: str) -> object:
+    return on_first_use(__name__, _HOMES, name)

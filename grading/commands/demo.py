@@ -93,8 +93,8 @@ def _isolation() -> str:
     except UserError as error:
         say(f"isolation: NONE, which is no risk for the demo's own samples ({error})")
         return NONE.name
-    say(f"isolation: {tier}")
-    return tier
+    say(f"isolation: {tier.name}")
+    return tier.name
 
 
 @contextmanager

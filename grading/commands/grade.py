@@ -11,8 +11,9 @@ from pathlib import Path
 
 from grading.course import Course
 from grading.errors import UserError
+from grading.executors import start_loading
 from grading.gradebook.provenance import recorded_basis
-from grading.isolation import CHOICES, isolates, select_tier
+from grading.isolation import CHOICES, select_tier
 from grading.pipeline import Interrupted, grade_lab
 from grading.pipeline.interrupt import INTERRUPTED
 from grading.results import Ungraded, read_result
@@ -45,6 +46,9 @@ def run(args: argparse.Namespace) -> int:
     if not students:
         say(f"no submissions of {lab}: nothing is under {course.root / 'submitted'}/STUDENT/{lab}/")
         return 0
+    if args.cluster is None and any(not course.autograded(lab, student).exists() for student in students):
+        # There is something to run, for certain: its judge can load while all else is made ready.
+        start_loading()
     say(_isolation_line(args.isolation, args.cluster))
     try:
         outcome = grade_lab(course, lab, students, args.workers, args.isolation, args.cluster)
@@ -59,9 +63,10 @@ def run(args: argparse.Namespace) -> int:
 def _isolation_line(asked: str, cluster: str | None) -> str:
     if cluster is not None:
         return f"isolation: {asked}, on each host of the cluster"
-    if not isolates(select_tier(asked)):
+    tier = select_tier(asked)
+    if not tier.isolates:
         return "isolation: NONE - students' programs run with your rights on this machine"
-    return f"isolation: {select_tier(asked)}"
+    return f"isolation: {tier.name}"
 
 
 def print_summary(course: Course, lab: str, students: list[str], ungraded: list[Ungraded]) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 
 from grading.errors import UserError
-from grading.executors.local import open_local
+from grading.executors.local import open_local, start_loading
 
 
 @contextmanager
@@ -50,4 +50,4 @@ def _open_cluster(cluster: str, isolation: str | None) -> AbstractContextManager
     return open_dask(cluster, isolation)
 
 
-__all__ = ["open_executor"]
+__all__ = ["open_executor", "start_loading"]

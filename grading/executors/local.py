@@ -1,7 +1,8 @@
 """Processes of this machine: one for each job that runs at a time, kept from job to job.
 
-A process that ends takes the whole pool with it (BrokenProcessPool): nothing is tried again here. What they leave in
-the temporary folder goes when the pool does, however that ends.
+They are forks of one process that has loaded what judging takes, and nothing else: it runs no job, starts no thread and
+ends with this program. A process that ends takes the whole pool with it (BrokenProcessPool): nothing is tried again
+here. What they leave in the temporary folder goes when the pool does, however that ends.
 """
 
 from __future__ import annotations
@@ -16,11 +17,34 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import forkserver, get_context, parent_process
+from multiprocessing.util import get_temp_dir
 
+from grading.isolation.worker_tree import shared_worker_tree
 from grading.worker.procfs import descendants
+from labkit.forking import FORKED_FROM
 
+JUDGE = "grading.supervisor.rounds"
+"""The module that judges, with PyTorch, which takes seconds to load."""
 JUDGE_BYTES = 6 * 2**30
+
+
+def start_loading() -> None:
+    """Begin to load what judging takes, once for all pools that this program opens. Returns at once; raises OSError."""
+    get_context("forkserver").set_forkserver_preload([JUDGE])
+    before = {name: os.environ.get(name) for name in FORKED_FROM}
+    os.environ.update(FORKED_FROM)
+    # Inherited: Ctrl-C, which reaches it as well, must not end it while it loads.
+    on_interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, on_interrupt)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
@@ -28,9 +52,11 @@ def open_local(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of `workers` processes (at least one). See `open_executor` for how its futures end."""
     # A process that was killed removes nothing of its own.
     with tempfile.TemporaryDirectory(prefix="grading-pool-", ignore_cleanup_errors=True) as folder:
-        # Spawned, not forked: this process has loaded torch and may have threads.
-        context = get_context("spawn")
-        executor = ProcessPoolExecutor(max(1, workers), context, initializer=settle_in, initargs=(folder,))
+        start_loading()
+        # Not forks of this process, which may have threads.
+        context = get_context("forkserver")
+        folders = (folder, str(shared_worker_tree().parent), get_temp_dir())
+        executor = ProcessPoolExecutor(max(1, workers), context, initializer=settle_in, initargs=folders)
         try:
             yield executor
         except BaseException:
@@ -39,20 +65,21 @@ def open_local(workers: int) -> Iterator[ProcessPoolExecutor]:
         executor.shutdown(wait=True)
 
 
-def settle_in(folder: str) -> None:
+def settle_in(folder: str, *programs: str) -> None:
     """Make this process one of the pool's: it runs job after job beside others, and never decides when to stop.
 
-    folder: the pool's own, for whatever is temporary.
+    folder: the pool's own, for whatever is temporary. programs: folders of the program that opened the pool, which it
+    removes itself where it comes to an end of its own.
     """
     # Ctrl-C reaches every process of the terminal; the parent alone decides, and lets jobs in flight finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tempfile.tempdir = folder
-    end_with_parent(folder)
+    end_with_parent(folder, *programs)
     judge_modestly()
 
 
-def end_with_parent(folder: str) -> None:
-    """See that this process ends when the one that started it does, however that ends, and the pool's folder too.
+def end_with_parent(*folders: str) -> None:
+    """See that this process ends when the program that opened the pool does, however that ends, and these folders too.
 
     A pool's process waits for work on a pipe that it holds open itself, so it would wait for ever.
     """
@@ -65,7 +92,7 @@ def end_with_parent(folder: str) -> None:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             # By another process, which is still there when this one writes no more.
-            subprocess.Popen(["rm", "-rf", "--", folder], stderr=subprocess.DEVNULL)
+            subprocess.Popen(["rm", "-rf", "--", *folders], stderr=subprocess.DEVNULL)
         finally:
             os._exit(1)
 

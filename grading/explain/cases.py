@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from grading.hidden import Secret, hidden_of
+from grading.isolation import Tier
 from grading.isolation.sandbox import Sandbox
 from grading.supervisor.cases import CaseSet, hidden_cases, public_cases
 from grading.supervisor.job import Job
@@ -69,13 +70,13 @@ def stored_failure(exercise: Exercise, verdict: Verdict, cases: CaseSet, is_hidd
 
 
 def run_again(
-    job: Job, isolation: str, public: Mapping[str, CaseSet], hidden: Mapping[str, CaseSet]
+    job: Job, tier: Tier, public: Mapping[str, CaseSet], hidden: Mapping[str, CaseSet]
 ) -> tuple[Transcript, Transcript]:
     """What happens when every exercise gets these public and these hidden cases, whether it passes or not.
 
     Raises InfrastructureFault when the trouble is ours.
     """
-    with Sandbox(isolation) as sandbox:
+    with Sandbox(tier) as sandbox:
         shown = run_all(sandbox, job.steps, public)
         steps = [step for step in job.steps if not (step.cell_id in shown.cells and shown.cells[step.cell_id].skipped)]
         return shown, run_all(sandbox, steps, hidden)

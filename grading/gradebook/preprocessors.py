@@ -23,7 +23,7 @@ from grading.rebuild import rebuilt_notebook
 from grading.results import read_result, save_result
 from grading.submissions import Prepared, prepare
 from grading.supervisor import SubmissionResult
-from grading.supervisor.run import run
+from grading.supervisor.run import run_as_asked
 
 
 class _CourseStep(NbGraderPreprocessor):
@@ -53,11 +53,12 @@ class Supervise(_CourseStep):
 
     def preprocess(self, nb: NotebookNode, resources: ResourcesDict) -> tuple[NotebookNode, ResourcesDict]:
         course, prepared = self.course(), self.prepared(resources)
+        job = prepared.job
         with contextlib.nullcontext() if self.within_grade else course.locked():
             result = _result_of(course, prepared, self.isolation)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            basis = lab_basis(course, prepared.job.lab, gradebook, prepared.job.student)
-        return write_results(nb, prepared, result, basis.of(course, prepared)), resources
+            basis = lab_basis(course, job.lab, gradebook, job.student)
+        return write_results(nb, prepared, result, basis.of(course, job.lab, job.student, job.attempt)), resources
 
 
 class SaveExtraCredit(NbGraderPreprocessor):
@@ -82,4 +83,4 @@ def _result_of(course: Course, prepared: Prepared, isolation: str) -> Submission
     isolation is a tier or "auto". Raises InfrastructureFault.
     """
     stored = read_result(prepared.result_path, may_be_none=not isolates(isolation))
-    return stored or save_result(course, run(prepared.job, isolation))
+    return stored or save_result(course, run_as_asked(prepared.job, isolation))

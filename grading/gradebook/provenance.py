@@ -17,7 +17,6 @@ from grading.course import Course
 from grading.errors import UserError
 from grading.intake.timestamp import TIMESTAMP
 from grading.isolation import isolates
-from grading.submissions import Prepared
 from grading.supervisor.job import grader_digest
 from grading.supervisor.packages import absent_imports, versions
 from grading.supervisor.result import SubmissionResult
@@ -37,13 +36,16 @@ class LabBasis:
     shared: dict[str, str]
     extensions: dict[str, str]
 
-    def of(self, course: Course, prepared: Prepared) -> dict[str, str]:
-        """The basis of this student's grade, part by part; digests and short texts."""
-        path = course.submitted(prepared.job.lab, prepared.job.student).with_name(TIMESTAMP)
+    def of(self, course: Course, lab: str, student: str, attempt: str) -> dict[str, str]:
+        """The basis of this student's grade for this attempt (`Job.attempt`), part by part; digests and short texts.
+
+        It covers everything that the job's key does: where no part has changed, the key has not either.
+        """
+        path = course.submitted(lab, student).with_name(TIMESTAMP)
         timestamp = path.read_text().strip() if path.is_file() else ""
-        extension = self.extensions.get(prepared.job.student, str(None))
+        extension = self.extensions.get(student, str(None))
         return {
-            "submission": prepared.job.attempt,
+            "submission": attempt,
             **self.shared,
             "time of submission": timestamp,
             "extension": extension,
@@ -87,6 +89,7 @@ def lab_basis(course: Course, lab: str, gradebook: Gradebook, student: str | Non
         "due date": str(assignment.duedate),
         "configuration": _digest(course.config.read_text()),
         "grader": grader_digest(),
+        "course key": _digest(course.key().hex()),
         "environment": environment(),
     }
     return LabBasis(shared, {name: str(extension) for name, extension in gradebook.db.execute(rows)})
@@ -111,10 +114,10 @@ def recorded_basis(path: Path) -> RecordedBasis:
         return RecordedBasis()
 
 
-def changes_since(old: RecordedBasis, key: str, basis: dict[str, str], has_row: bool, may_be_none: bool) -> list[str]:
+def changes_since(old: RecordedBasis, basis: dict[str, str], has_row: bool, may_be_none: bool) -> list[str]:
     """The names of what differs from what was written; empty where the written grade stands.
 
-    key is the job's now, has_row whether the gradebook knows the submission, may_be_none whether a grade that was
+    has_row is whether the gradebook knows the submission, may_be_none whether a grade that was
     made without isolation counts.
     """
     found = [name for name, value in basis.items() if old.basis.get(name) != value]
@@ -127,7 +130,7 @@ def changes_since(old: RecordedBasis, key: str, basis: dict[str, str], has_row: 
         found.append("isolation")
     if not has_row:
         found.append("gradebook")
-    return found or ([] if old.job == key else ["course key"])
+    return found
 
 
 def _digest(text: str) -> str:

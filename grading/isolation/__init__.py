@@ -6,5 +6,6 @@ confined once it runs is `grading.worker.confine`; what it is to run is the supe
 
 from grading.isolation.selection import select_tier
 from grading.isolation.tiers import AUTO, CHOICES, isolates
+from grading.worker.confine.tier import Tier
 
-__all__ = ["AUTO", "CHOICES", "isolates", "select_tier"]
+__all__ = ["AUTO", "CHOICES", "Tier", "isolates", "select_tier"]

@@ -16,14 +16,15 @@ from pathlib import Path
 
 from grading.isolation import bwrap
 from grading.isolation.plan import library_paths
-from grading.isolation.tiers import FIXES, tier_named
+from grading.isolation.tiers import FIXES
+from grading.worker.confine.tier import Tier
 
 
 @dataclass(frozen=True)
 class TierFinding:
     """Whether a tier works here; if not, why not and what to do about it."""
 
-    tier: str
+    tier: Tier
     works: bool
     reason: str = ""
     fix: str = ""
@@ -33,7 +34,7 @@ class _TierUnavailable(Exception):
     """A tier does not work here: why not, and what to do about it."""
 
 
-def try_tier(tier: str) -> TierFinding:
+def try_tier(tier: Tier) -> TierFinding:
     """Try a tier, once in this process's life where it works. What is in its way may pass: it is tried again."""
     try:
         return _working(tier)
@@ -42,12 +43,12 @@ def try_tier(tier: str) -> TierFinding:
 
 
 @functools.cache
-def _working(tier: str) -> TierFinding:
+def _working(tier: Tier) -> TierFinding:
     """Raises _TierUnavailable, which is not kept."""
-    fix = FIXES[tier_named(tier)]
+    fix = FIXES[tier]
     if not sys.platform.startswith("linux"):
         raise _TierUnavailable(f"it is for Linux, and this is {sys.platform}", "grade on a Linux machine")
-    if tier_named(tier).in_bubblewrap and not bwrap.is_installed():
+    if tier.in_bubblewrap and not bwrap.is_installed():
         raise _TierUnavailable("the program bwrap is not installed", fix)
     # Imported late: most who ask for this package start nothing.
     from grading.isolation.sandbox import InfrastructureFault, Sandbox

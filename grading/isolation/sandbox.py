@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 
 from grading.isolation.environment import environment
 from grading.isolation.plan import plan_of
-from grading.isolation.tiers import NONE, tier_named, worker_command
+from grading.isolation.tiers import NONE, worker_command
 from grading.isolation.users import job_user, users_of_ranks
 from grading.isolation.worker_tree import make_worker_tree, python_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
+from grading.worker.confine.tier import Tier
 from grading.worker.procfs import children, descendants
 from grading.worker.protocol.control import (
     EVENTS,
@@ -61,20 +62,20 @@ class LostUnderStudent(InfrastructureFault):
 class Sandbox:
     """A forking process and at most one job on it. Use as a context manager.
 
-    isolation: the tier's name. tree: the worker's files, where they have been made already.
+    tree: the worker's files, where they have been made already.
     preload: modules in place of the tier's own choice. limits: caps on its jobs. is_awaited: false where the caller has
     things to do while it loads; then its first job waits for it.
     """
 
     def __init__(
         self,
-        isolation: str = NONE.name,
+        tier: Tier = NONE,
         tree: Path | None = None,
         preload: tuple[str, ...] | None = None,
         limits: Limits = PLAIN,
         is_awaited: bool = True,
     ) -> None:
-        self.tier = tier_named(isolation)
+        self.tier = tier
         self._n_jobs = 0
         self._job_folder: Path | None = None
         self._ready, self._running = False, False

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from grading.course import Course
 from grading.errors import UserError
 from grading.files import Unreadable
-from grading.gradebook.provenance import changes_since, recorded_basis
+from grading.gradebook.provenance import RecordedBasis, changes_since, recorded_basis
 from grading.gradebook.scores import Scores
 from grading.gradebook.writer import GradedSubmission, Writer, open_writer
 from grading.intake.store import archive_submission
-from grading.isolation import isolates, select_tier
+from grading.isolation import Tier, isolates, select_tier
 from grading.log import Log
 from grading.pipeline.display import Display, open_display
 from grading.pipeline.entries import facts_of
@@ -29,7 +29,7 @@ from grading.pipeline.interrupt import Interrupted, stop_on_interrupt
 from grading.pipeline.stream import JobStream, run_all
 from grading.pipeline.tally import Tally
 from grading.results import Ungraded, read_result, save_result, save_ungraded
-from grading.submissions import Prepared, prepare
+from grading.submissions import Prepared, attempt_of, prepare
 from grading.supervisor.result import SubmissionResult
 
 BATCH = 16
@@ -67,14 +67,15 @@ def grade_lab(
 ) -> RunSummary:
     """Grade these students' submissions of a lab.
 
-    isolation: a tier or "auto", chosen here, or on each host of the cluster. Raises UserError where nothing can be
-    graded, and Interrupted after Ctrl-C, when what was in flight is written.
+    isolation: a tier's name or "auto", chosen here, or on each host of the cluster. Raises UserError where nothing can
+    be graded, and Interrupted after Ctrl-C, when what was in flight is written.
     """
-    tier = select_tier(isolation) if cluster is None else isolation
-    with course.locked(), open_writer(course, lab, tier) as writer, open_display(lab, len(students)) as display:
+    tier = select_tier(isolation) if cluster is None else None
+    name = isolation if tier is None else tier.name
+    with course.locked(), open_writer(course, lab, name) as writer, open_display(lab, len(students)) as display:
         course.key()
         with stop_on_interrupt(display.say, display.close) as stop:
-            return _LabRun(course, lab, tier, writer, display, stop).grade(students, workers, cluster)
+            return _LabRun(course, lab, name, writer, display, stop).grade(students, workers, tier, cluster)
 
 
 class _LabRun:
@@ -97,13 +98,13 @@ class _LabRun:
         self._ungraded: list[Ungraded] = []
         self._n_faults_in_a_row = 0
 
-    def grade(self, students: list[str], workers: int, cluster: str | None) -> RunSummary:
+    def grade(self, students: list[str], workers: int, tier: Tier | None, cluster: str | None) -> RunSummary:
         """Grade them all, or as many as there is time for until somebody stops the run."""
         self._tally = tally = Tally(len(students))
         self._log.append(
             "run began", lab=self._lab, isolation=self._isolation, workers=workers, submissions=len(students)
         )
-        stream = JobStream(workers, cluster, self._isolation, self._on_result, self._on_tick, self._stop.is_set)
+        stream = JobStream(workers, cluster, self._isolation, tier, self._on_result, self._on_tick, self._stop.is_set)
         ended = "interrupted"
         try:
             run_all(stream, self._to_run(students))
@@ -149,17 +150,36 @@ class _LabRun:
 
         Raises Unreadable for what is the student's to mend; whatever else is raised is ours.
         """
-        prepared = prepare(self._course, self._lab, self._lab, student)
-        basis = self._writer.basis.of(self._course, prepared)
         old = recorded_basis(self._course.autograded(self._lab, student))
-        has_row = student in self._writer.basis.extensions
-        changes = changes_since(old, prepared.job.key, basis, has_row, may_be_none=not isolates(self._isolation))
-        if not changes and not self._writer.is_unfinished(student):
+        if self._stands(student, old):
             return None
+        prepared = prepare(self._course, self._lab, self._lab, student)
+        basis, changes = self._changes(student, old, prepared.job.attempt)
         if archive_submission(self._course, self._lab, student) != prepared.job.attempt:
             raise Unreadable("the file was replaced while it was read: run the same command again")
         self._reasons[student] = _Reason(basis, changes, is_new=old.job is None)
         return prepared
+
+    def _stands(self, student: str, old: RecordedBasis) -> bool:
+        """Whether the written grade has the basis that it would have today.
+
+        That is read from digests: neither the notebook nor what the lab's exercises declare is looked into, which would
+        take a second for PyTorch and more for a class.
+        """
+        if old.job is None or self._writer.is_unfinished(student):
+            return False
+        try:
+            attempt = attempt_of(self._course, self._lab, student)
+        except Unreadable:
+            # It is prepared, then, which says why it cannot be read.
+            return False
+        return not self._changes(student, old, attempt)[1]
+
+    def _changes(self, student: str, old: RecordedBasis, attempt: str) -> tuple[dict[str, str], list[str]]:
+        """The basis of this attempt's grade, and the names of what in it differs from the written grade's."""
+        basis = self._writer.basis.of(self._course, self._lab, student, attempt)
+        has_row = student in self._writer.basis.extensions
+        return basis, changes_since(old, basis, has_row, may_be_none=not isolates(self._isolation))
 
     def _on_result(self, prepared: Prepared, outcome: dict | BaseException) -> None:
         if isinstance(outcome, BaseException):

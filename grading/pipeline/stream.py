@@ -12,9 +12,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass
 
 from grading.executors import open_executor
+from grading.isolation import Tier
+from grading.isolation.worker_tree import shared_worker_tree
 from grading.submissions import Prepared
+from grading.supervisor.job import Job
 from grading.supervisor.own_time import TookTooLong
-from grading.supervisor.run import run_in_pool
+from grading.supervisor.run import run_in_pool, run_on_host
 
 ALONE = 2
 """How often what met trouble among others is tried by itself."""
@@ -27,7 +30,9 @@ OnResult = Callable[[Prepared, "dict | BaseException"], None]
 
 @dataclass(frozen=True)
 class JobStream:
-    """How jobs are run. on_result: called once for each job, with its result or with what went wrong each time.
+    """How jobs are run. tier: one that works here; None where each host of a cluster chooses, as `isolation` asks.
+
+    on_result: called once for each job, with its result or with what went wrong each time.
 
     on_tick is called a few times a second; while `stopped` says so, nothing new is begun.
     """
@@ -35,6 +40,7 @@ class JobStream:
     workers: int
     cluster: str | None
     isolation: str
+    tier: Tier | None
     on_result: OnResult
     on_tick: Callable[[], None]
     stopped: Callable[[], bool]
@@ -43,6 +49,13 @@ class JobStream:
     def window(self) -> int:
         """How many jobs are in flight: enough that no process waits for the next."""
         return 2 * max(1, self.workers) + 1 if self.cluster is None else CLUSTER_WINDOW
+
+    def submit(self, executor: Executor, job: Job) -> Future:
+        """Hand a job to the executor. Raises BrokenExecutor."""
+        if self.tier is None:
+            return executor.submit(run_on_host, job, self.isolation)
+        # Tried once, and made once, for all processes of the pool.
+        return executor.submit(run_in_pool, job, self.tier, shared_worker_tree())
 
 
 def run_all(stream: JobStream, submissions: Iterator[Prepared]) -> None:
@@ -65,7 +78,7 @@ def _run_until_trouble(stream: JobStream, executor: Executor, submissions: Itera
             if prepared is None:
                 break
             try:
-                flights[executor.submit(run_in_pool, prepared.job, stream.isolation)] = prepared
+                flights[stream.submit(executor, prepared.job)] = prepared
             except BrokenExecutor:
                 troubled.append(prepared)
                 is_broken = True
@@ -94,7 +107,7 @@ def _run_alone(stream: JobStream, troubled: list[Prepared]) -> None:
             while waiting and not is_broken and not stream.stopped():
                 prepared, left = waiting.pop()
                 try:
-                    future = executor.submit(run_in_pool, prepared.job, stream.isolation)
+                    future = stream.submit(executor, prepared.job)
                 except BrokenExecutor:
                     # It broke while it was idle: this one has not been tried.
                     waiting.append((prepared, left))

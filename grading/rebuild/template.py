@@ -115,6 +115,6 @@ def _extra_of(exercise_id: str) -> float:
 def _exercise_of(grade_id: str) -> str | None:
     """The declared exercise that a check cell stands for; None for a plain test cell."""
     exercise_id = grade_id.removesuffix(CHECK_SUFFIX)
-    if exercise_id == grade_id or exercise_id not in exercises.of_lab(exercise_id[:2]):
+    if exercise_id == grade_id or exercise_id not in exercises.ids_of_lab(exercise_id[:2]):
         return None
     return exercise_id

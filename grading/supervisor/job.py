@@ -16,8 +16,8 @@ import labkit
 from grading.supervisor.packages import versions
 from grading.worker.protocol.steps import Step, step_to_tree
 
-RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker")
-"""The packages of the grader that a result depends on; the others store, write and show it."""
+RESULT_BEARING = ("hidden", "isolation", "rebuild", "supervisor", "worker", "aside.py", "files.py", "submissions.py")
+"""What of the grader a result depends on; the rest stores, writes and shows it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,6 @@ def grader_digest() -> str:
     digest = hashlib.sha256(json.dumps(versions()).encode())
     ours = Path(grading.__file__).parent
     for root in (Path(labkit.__file__).parent, *(ours / name for name in RESULT_BEARING)):
-        for path in sorted(root.rglob("*.py")):
+        for path in [root] if root.is_file() else sorted(root.rglob("*.py")):
             digest.update(str(path.relative_to(root.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -11,8 +11,8 @@ from importlib.machinery import PathFinder
 
 from grading.isolation.plan import library_paths
 
-PACKAGES = ("torch", "numpy", "triton", "transformers", "peft", "ipython")
-"""What the labs compute with, and the shell that their cells run in."""
+PACKAGES = ("torch", "numpy", "triton", "transformers", "peft", "ipython", "nbformat")
+"""What the labs compute with, the shell that their cells run in, and what reads a submitted notebook."""
 ABSENT = "absent"
 
 

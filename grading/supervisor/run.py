@@ -10,12 +10,12 @@ import functools
 import importlib.util
 import re
 import socket
+from pathlib import Path
 
 from grading.errors import UserError
-from grading.isolation import select_tier
+from grading.isolation import Tier, select_tier
 from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
 from grading.isolation.sandbox import InfrastructureFault, Sandbox
-from grading.isolation.tiers import tier_named
 from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor.job import Job
 from grading.supervisor.own_time import TookTooLong, process_limit, submission_limit
@@ -29,21 +29,18 @@ _MODELS = re.compile(r"transformers|peft")
 _KERNELS = re.compile(r"triton")
 
 
-def run(job: Job, isolation: str) -> dict:
+def run(job: Job, tier: Tier, tree: Path | None = None) -> dict:
     """The job's result, as `SubmissionResult.to_json` gives it. A fault of ours is tried again once.
 
-    isolation is a tier, or "auto" for the first that works on this machine. Raises InfrastructureFault where there
-    is no result, also because this machine cannot isolate the job as asked, and TookTooLong where the supervisor itself
-    would work on it for too long.
+    tier: one that works on this machine. tree: the worker's files, where another process has made them already. Raises
+    InfrastructureFault where there is no result, and TookTooLong where the supervisor itself would work on it for too
+    long.
     """
-    try:
-        tier = select_tier(isolation)
-    except UserError as error:
-        raise InfrastructureFault(f"{socket.gethostname()}: {error}") from error
+    tree = tree or shared_worker_tree()
     for left in reversed(range(TRIES)):
         try:
             with submission_limit():
-                return _graded(tier, job).to_json()
+                return _graded(tier, tree, job).to_json()
         except TookTooLong:
             # It was stopped wherever it was, a job's process perhaps still running.
             close_sandboxes()
@@ -56,10 +53,28 @@ def run(job: Job, isolation: str) -> dict:
     raise AssertionError("the last try returns or raises")
 
 
-def run_in_pool(job: Job, isolation: str) -> dict:
+def run_as_asked(job: Job, isolation: str) -> dict:
+    """As `run`; isolation is a tier's name, or "auto" for the first that works on this machine.
+
+    Raises InfrastructureFault also where this machine cannot isolate the job as asked.
+    """
+    try:
+        tier = select_tier(isolation)
+    except UserError as error:
+        raise InfrastructureFault(f"{socket.gethostname()}: {error}") from error
+    return run(job, tier)
+
+
+def run_in_pool(job: Job, tier: Tier, tree: Path) -> dict:
     """As `run`, in a process that is there for jobs alone, and ends where nothing else would stop one."""
     with process_limit():
-        return run(job, isolation)
+        return run(job, tier, tree)
+
+
+def run_on_host(job: Job, isolation: str) -> dict:
+    """As `run_as_asked`, in such a process on a host that has to choose the tier itself."""
+    with process_limit():
+        return run_as_asked(job, isolation)
 
 
 def close_sandboxes() -> None:
@@ -68,10 +83,10 @@ def close_sandboxes() -> None:
         _kept().popitem()[1].close()
 
 
-def _graded(tier: str, job: Job) -> SubmissionResult:
-    if not tier_named(tier).sandbox_per_submission:
-        return _judged(_sandbox(tier, _preload(job)), job)
-    with Sandbox(tier, shared_worker_tree(), _preload(job), is_awaited=False) as sandbox:
+def _graded(tier: Tier, tree: Path, job: Job) -> SubmissionResult:
+    if not tier.sandbox_per_submission:
+        return _judged(_sandbox(tier, tree, _preload(job)), job)
+    with Sandbox(tier, tree, _preload(job), is_awaited=False) as sandbox:
         return _judged(sandbox, job)
 
 
@@ -97,14 +112,14 @@ def _installed(*packages: str) -> bool:
     return all(importlib.util.find_spec(package) for package in packages)
 
 
-def _sandbox(tier: str, preload: tuple[str, ...]) -> Sandbox:
+def _sandbox(tier: Tier, tree: Path, preload: tuple[str, ...]) -> Sandbox:
     if (tier, preload) not in _kept():
-        _kept()[tier, preload] = Sandbox(tier, shared_worker_tree(), preload, is_awaited=False)
+        _kept()[tier, preload] = Sandbox(tier, tree, preload, is_awaited=False)
     return _kept()[tier, preload]
 
 
 @functools.cache
-def _kept() -> dict[tuple[str, tuple[str, ...]], Sandbox]:
+def _kept() -> dict[tuple[Tier, tuple[str, ...]], Sandbox]:
     """This process's own, by tier and by what they have loaded: they take seconds to load, so they are kept."""
     atexit.register(close_sandboxes)
     return {}

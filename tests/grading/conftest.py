@@ -9,6 +9,7 @@ import pytest
 import grading.pipeline.stream as streams
 from grading.executors import open_executor
 from grading.isolation.probe import try_tier
+from grading.isolation.tiers import KERNEL, NONE, tier_named
 from tests.grading.fake_labs import registered
 from tests.grading.in_process import graded_in_process
 from tests.grading.shared_sandboxes import shared_sandbox
@@ -35,5 +36,5 @@ def lab99():
 
 @pytest.fixture(scope="module")
 def sandbox(lab99):
-    best = "kernel" if try_tier("kernel").works else "none"
-    return shared_sandbox(os.environ.get("LABS_ISOLATION", best))
+    best = KERNEL if try_tier(KERNEL).works else NONE
+    return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)))

@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from grading.isolation import Tier
 from grading.isolation.probe import try_tier
+from grading.isolation.tiers import KERNEL, NONE, tier_named
 from grading.supervisor import Job, Sandbox, SubmissionResult, grade_job
 from grading.worker.confine.plan import PLAIN, Limits
 from grading.worker.protocol.steps import RunCode, ServeExercise
@@ -17,10 +19,10 @@ PRELOAD = ("torch", "grading.worker.job")
 
 
 @contextmanager
-def ranks_server(tier: str | None = None, limits: Limits = PLAIN) -> Iterator[Sandbox]:
+def ranks_server(tier: Tier | None = None, limits: Limits = PLAIN) -> Iterator[Sandbox]:
     """A forking process of this tier, or of the strongest that is not slow to start, that knows lab 98."""
-    best = "kernel" if try_tier("kernel").works else "none"
-    tier = tier or os.environ.get("LABS_ISOLATION", best)
+    best = KERNEL if try_tier(KERNEL).works else NONE
+    tier = tier or tier_named(os.environ.get("LABS_ISOLATION", best.name))
     with registered("98"):
         if limits == PLAIN:
             yield shared_sandbox(tier, PRELOAD)

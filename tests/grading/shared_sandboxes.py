@@ -11,6 +11,7 @@ import atexit
 import functools
 from collections.abc import Sequence
 
+from grading.isolation import Tier
 from grading.isolation.plan import FULL
 from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Sandbox
@@ -19,7 +20,7 @@ from tests.grading.fake_labs import copy_into
 FAKE_LABS = ("97", "98", "99")
 
 
-def shared_sandbox(tier: str, preload: Sequence[str] = FULL) -> Sandbox:
+def shared_sandbox(tier: Tier, preload: Sequence[str] = FULL) -> Sandbox:
     """The one of this tier that has these modules loaded and knows labs 97 to 99. Nobody but this module closes it."""
     kept, key = _kept(), (tier, tuple(preload))
     if key in kept and not _answers(kept[key]):
@@ -41,7 +42,7 @@ def _answers(sandbox: Sandbox) -> bool:
 
 
 @functools.cache
-def _kept() -> dict[tuple[str, tuple[str, ...]], Sandbox]:
+def _kept() -> dict[tuple[Tier, tuple[str, ...]], Sandbox]:
     atexit.register(_close_all)
     return {}
 

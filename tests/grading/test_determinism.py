@@ -20,7 +20,7 @@ from grading.demo import handins
 from grading.demo.answers import answers_of
 from grading.gradebook.setup import release, set_up
 from grading.isolation.probe import try_tier
-from grading.isolation.tiers import TIERS, isolates
+from grading.isolation.tiers import NONE, TIERS, isolates, tier_named
 from grading.supervisor import Sandbox
 from grading.supervisor.attempts import run_steps
 from grading.worker.protocol.steps import RunCode
@@ -46,7 +46,7 @@ WORKERS = {"layered": 3, "kernel": 2, "bwrap": 4}
 
 
 def works(tier: str) -> bool:
-    return not isolates(tier) or try_tier(tier).works
+    return not isolates(tier) or try_tier(tier_named(tier)).works
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def reference(small, tmp_path_factory) -> tuple[Course, dict[str, object]]:
 @pytest.mark.parametrize("tier", WORKERS)
 def test_tier_workers_and_order_change_no_grade(tier, small, reference, tmp_path) -> None:
     if not works(tier):
-        pytest.skip(f"{tier} does not work here: {try_tier(tier).reason}")
+        pytest.skip(f"{tier} does not work here: {try_tier(tier_named(tier)).reason}")
     found = graded(small, tmp_path / "course", lessons.LAB, tier, WORKERS[tier])
     assert differences(reference[1], found) == []
 
@@ -150,7 +150,7 @@ def test_strings_have_the_same_hash_in_every_run() -> None:
     step = RunCode("one", "print([hash(str(n)) for n in range(8)])")
     printed = []
     for _ in range(2):
-        with Sandbox("none", preload=()) as sandbox:
+        with Sandbox(NONE, preload=()) as sandbox:
             cell = run_steps(sandbox, [step], {}).cells["one"]
         assert cell.ok, cell.error
         printed.append(cell.printed)

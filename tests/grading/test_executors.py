@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from grading.errors import UserError
-from grading.executors import open_executor
-from grading.executors.local import JUDGE_BYTES
+from grading.executors import open_executor, start_loading
+from grading.executors.local import JUDGE, JUDGE_BYTES
+from grading.isolation.worker_tree import shared_worker_tree
 
 
 @pytest.mark.slow
@@ -43,6 +44,9 @@ def test_a_process_that_ends_breaks_the_executor_and_the_next_one_works() -> Non
 @pytest.mark.full("kills")
 @pytest.mark.parametrize("ends", [os.getpid, functools.partial(os._exit, 3)])
 def test_what_is_temporary_goes_with_the_pool_however_that_ends(tmp_path, monkeypatch, ends) -> None:
+    # The program's own, for all of its pools.
+    shared_worker_tree()
+    start_loading()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with open_executor(2) as executor:
         made = {Path(executor.submit(tempfile.mkdtemp).result()) for _ in range(4)}
@@ -74,9 +78,20 @@ def test_a_cluster_without_dask_is_refused_with_the_way_to_get_it(monkeypatch) -
         pass
 
 
+@pytest.mark.slow
+def test_what_judging_takes_is_loaded_once_for_all_processes() -> None:
+    with open_executor(2) as executor:
+        both = [executor.submit(time.sleep, 1.0) for _ in range(2)]
+        processes = {executor.submit(os.getpid).result(): executor.submit(os.getppid).result() for _ in both}
+        (loader,) = set(processes.values())
+        loaded = executor.submit(eval, f"'{JUDGE}' in __import__('sys').modules").result()
+    assert loader != os.getpid() and "multiprocessing.forkserver" in Path(f"/proc/{loader}/cmdline").read_text()
+    assert loaded
+
+
 def test_a_process_of_the_pool_loads_nothing_of_nbgraders() -> None:
     """Which takes two seconds of every start."""
     look = "sorted({'nbgrader', 'nbformat', 'jsonschema'} & set(sys.modules))"
-    code = f"import sys, grading.supervisor.run, grading.executors.local; print({look})"
+    code = f"import sys, {JUDGE}, grading.supervisor.run, grading.executors.local; print({look})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.splitlines() == ["[]"]

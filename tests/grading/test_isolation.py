@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from grading.errors import UserError
-from grading.isolation import bwrap, probe, select_tier, selection
+from grading.isolation import Tier, bwrap, probe, select_tier, selection
 from grading.isolation.plan import layout
 from grading.isolation.probe import TierFinding, _try, try_tier
 from grading.isolation.sandbox import Sandbox
-from grading.isolation.tiers import TIERS
+from grading.isolation.tiers import BWRAP, KERNEL, LAYERED, NONE, TIERS, tier_named
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.procfs import children
 from grading.worker.protocol.control import JobEnded
@@ -121,7 +121,7 @@ def test_a_job_finds_nothing_of_an_earlier_one(server: Sandbox, do: Do) -> None:
     assert do(write) is None
     if server.tier.sandbox_per_submission:
         # A sandbox is for one submission: the next one is another.
-        with Sandbox(server.tier.name, tree=server.tree, preload=("torch", "grading.worker.job")) as other:
+        with Sandbox(server.tier, tree=server.tree, preload=("torch", "grading.worker.job")) as other:
             assert run_cell(other, LEFT) == []
     else:
         assert do(LEFT) == []
@@ -272,7 +272,7 @@ def test_temporary_space_holds_so_many_files(server: Sandbox) -> None:
 
 def test_the_probe_has_teeth() -> None:
     """The same tries succeed where nothing confines them."""
-    with Sandbox("none", preload=()) as server:
+    with Sandbox(NONE, preload=()) as server:
         breaches = _try(server)
     assert {"read a file outside", "reach the network", "signal the grader", "reach another program's socket"} <= set(
         breaches
@@ -285,16 +285,16 @@ def test_without_its_inner_wall_the_layered_tier_does_not_work(monkeypatch) -> N
     probe._working.cache_clear()
     with monkeypatch.context() as lacking:
         lacking.setattr(bwrap, "_ANYBODY", ())
-        found = try_tier("layered")
+        found = try_tier(LAYERED)
     reason = r"it could not be set up: .*PermissionError: \[Errno 1\] clone: Operation not permitted"
     assert not found.works and re.fullmatch(reason, found.reason) and "bubblewrap" in found.fix
-    assert try_tier("layered").works
+    assert try_tier(LAYERED).works
 
 
 def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
     tried = []
 
-    def start(tier: str, *_tree: object, **_options: object) -> Sandbox:
+    def start(tier: Tier, *_tree: object, **_options: object) -> Sandbox:
         tried.append(tier)
         if len(tried) == 1:
             raise BlockingIOError("no more processes for now")
@@ -303,16 +303,16 @@ def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
     require_tier("kernel")
     probe._working.cache_clear()
     monkeypatch.setattr("grading.isolation.sandbox.Sandbox", start)
-    first = try_tier("kernel")
+    first = try_tier(KERNEL)
     assert not first.works and first.reason == "it could not be set up: no more processes for now" and first.fix
-    assert [try_tier("kernel").works for _ in range(3)] == [True, True, True]
+    assert [try_tier(KERNEL).works for _ in range(3)] == [True, True, True]
     assert len(tried) == 2
 
 
-@pytest.mark.parametrize("tier", ["none", *TIERS])
+@pytest.mark.parametrize("tier", [NONE.name, *TIERS])
 @pytest.mark.parametrize("error", [PermissionError, KeyboardInterrupt])
 def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: str, error: type) -> None:
-    if tier != "none":
+    if tier != NONE.name:
         require_tier(tier)
 
     def fail(*_args: object) -> None:
@@ -326,7 +326,7 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
     for step in ("grading.isolation.sandbox.plan_of", "grading.isolation.sandbox.Sandbox._expect"):
         with monkeypatch.context() as failing, pytest.raises(error):
             failing.setattr(step, fail)
-            Sandbox(tier, preload=())
+            Sandbox(tier_named(tier), preload=())
         assert left() == before
 
 
@@ -336,20 +336,23 @@ def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
 
 
 def test_auto_takes_the_first_that_works(monkeypatch) -> None:
-    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier == "kernel", "why", "fix"))
-    assert select_tier("auto") == "kernel"
-    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier != "layered", "why", "fix"))
-    assert select_tier("auto") == "bwrap"
+    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier is KERNEL, "why", "fix"))
+    assert select_tier("auto") is KERNEL
+    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier is not LAYERED, "why", "fix"))
+    assert select_tier("auto") is BWRAP
     monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, True))
-    assert select_tier("auto") == "layered"
+    assert select_tier("auto") is LAYERED
 
 
 def test_where_nothing_works_grading_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, False, f"no {tier}", f"get {tier}"))
+    def fails(tier: Tier) -> TierFinding:
+        return TierFinding(tier, False, f"no {tier.name}", f"get {tier.name}")
+
+    monkeypatch.setattr(selection, "try_tier", fails)
     for asked in ("auto", *TIERS):
         with pytest.raises(UserError, match=r"cannot be isolated.*no (layered|bwrap|kernel).*get .*--isolation none"):
             select_tier(asked)
-    assert select_tier("none") == "none"
+    assert select_tier("none") is NONE
     choices = "auto, layered, bwrap, kernel, none"
     with pytest.raises(UserError, match=f'there is no isolation "docker": choose one of: {choices}'):
         select_tier("docker")

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
 
 from grading.isolation.plan import KERNELS, LIGHT
+from grading.isolation.tiers import NONE
 from grading.supervisor import Job, Sandbox
 from grading.supervisor.kernels import judge_rerun
 from grading.supervisor.kernels.rerun import Rerun
@@ -36,7 +37,7 @@ def lab97():
 
 @pytest.fixture(scope="module", params=[ASKED] if ASKED else MOSTLY_LATER)
 def sandbox(lab97, request):
-    tier = request.param if request.param == "none" else require_tier(request.param)
+    tier = NONE if request.param == NONE.name else require_tier(request.param)
     return shared_sandbox(tier, (*LIGHT, *KERNELS))
 
 

@@ -9,6 +9,7 @@ import pytest
 from grading.demo.examples import Example, example, examples
 from grading.isolation.plan import FULL
 from grading.isolation.probe import try_tier
+from grading.isolation.tiers import KERNEL, NONE, tier_named
 from grading.supervisor import Job, grade_job
 from grading.supervisor.result import ExerciseResult
 from grading.worker.protocol.steps import RunCode, ServeExercise
@@ -49,8 +50,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def server():
     # With what the grader preloads for a lab that has optimizers: every rank would load it anew.
-    best = "kernel" if try_tier("kernel").works else "none"
-    return shared_sandbox(os.environ.get("LABS_ISOLATION", best), FULL)
+    best = KERNEL if try_tier(KERNEL).works else NONE
+    return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)), FULL)
 
 
 def graded(server, exercise_id: str, source: str) -> ExerciseResult:

@@ -12,6 +12,7 @@ import pytest
 
 import grading.supervisor.run as runs
 import grading.supervisor.verdicts as verdicts
+from grading.isolation.tiers import NONE
 from grading.supervisor import own_time
 from grading.supervisor.cases import CaseSet
 from grading.supervisor.transcript import Transcript
@@ -52,7 +53,7 @@ def test_so_does_all_work_on_one_submission(monkeypatch) -> None:
     monkeypatch.setattr(runs, "_graded", spin)
     monkeypatch.setattr(runs, "close_sandboxes", lambda: closed.append(True))
     with pytest.raises(own_time.TookTooLong, match=r"took more than 0\.2 s of cpu time") as caught:
-        runs.run(SimpleNamespace(), "none")
+        runs.run(SimpleNamespace(), NONE)
     assert closed == [True], "what it was stopped at would meet the next submission"
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 

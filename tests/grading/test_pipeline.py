@@ -27,7 +27,9 @@ import grading.submissions as submissions
 from grading.__main__ import main
 from grading.course import Course
 from grading.errors import UserError
+from grading.isolation import Tier
 from grading.isolation.sandbox import InfrastructureFault, LostUnderStudent
+from grading.isolation.tiers import NONE
 from grading.log import Log
 from grading.nbgrader_api import open_api
 from grading.pipeline.failure import ungraded_by
@@ -54,10 +56,10 @@ class Recorder:
         self.n_opened = 0
         self.most_ahead = 0
         self.stop = False
-        monkeypatch.setattr(streams, "run_in_pool", lambda job, _isolation: run(job))
+        monkeypatch.setattr(streams, "run_in_pool", lambda job, _tier, _tree: run(job))
         monkeypatch.setattr(streams, "open_executor", self.open)
         monkeypatch.setattr(streams, "TICK_S", 0.01)
-        self.stream = JobStream(workers, None, "none", self.tell, lambda: None, lambda: self.stop)
+        self.stream = JobStream(workers, None, NONE.name, NONE, self.tell, lambda: None, lambda: self.stop)
 
     @contextmanager
     def open(self, workers: int, _cluster: str | None, _isolation: str) -> Iterator[Executor]:
@@ -325,9 +327,9 @@ def test_nbgraders_own_command_waits_its_turn_and_isolates_as_configured(course,
     assert not course.autograded(LAB, "alone").exists()
     asked = []
 
-    def select_tier(isolation: str) -> str:
+    def select_tier(isolation: str) -> Tier:
         asked.append(isolation)
-        return "none"
+        return NONE
 
     monkeypatch.setattr("grading.supervisor.run.select_tier", select_tier)
     text = course.config.read_text()

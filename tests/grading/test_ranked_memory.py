@@ -128,15 +128,15 @@ def test_cpu_time_of_one_rank_is_limited_from_outside(server) -> None:
 
 WITHOUT_ROOT = """
 import json
-from grading.isolation.tiers import TIERS
+from grading.isolation.tiers import ISOLATING
 from tests.grading import test_ranked_memory as here
 
 told = {}
-for tier in TIERS:
+for tier in ISOLATING:
     with here.ranks_server(tier) as server:
         honest = here.result_of(server, here.HONEST)
         stash = here.result_of(server, here.STASH, here.with_line("stash(comm, x)"))
-    told[tier] = [honest.outcome, stash.outcome, " ".join(text for _, text in stash.deciding.rows)]
+    told[tier.name] = [honest.outcome, stash.outcome, " ".join(text for _, text in stash.deciding.rows)]
 print(json.dumps(told))
 """
 

@@ -10,6 +10,7 @@ import pytest
 
 from grading.isolation.plan import LIGHT
 from grading.isolation.probe import try_tier
+from grading.isolation.tiers import KERNEL
 from grading.supervisor import Sandbox
 from grading.supervisor.attempts import run_steps
 from grading.worker.wire.frames import Channel
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
 @pytest.fixture(scope="module")
 def light(sandbox):
     """A forking process with what most labs' have loaded, which is the least; `sandbox` has more."""
-    with Sandbox(sandbox.tier.name, tree=sandbox.tree, preload=LIGHT) as server:
+    with Sandbox(sandbox.tier, tree=sandbox.tree, preload=LIGHT) as server:
         yield server
 
 
@@ -107,7 +108,7 @@ def test_inputs_go_back_only_where_they_were_changed(sandbox, monkeypatch) -> No
 
 def can_gather() -> bool:
     release = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
-    return release >= (6, 1) and Path("/sys/kernel/mm/transparent_hugepage").exists() and try_tier("kernel").works
+    return release >= (6, 1) and Path("/sys/kernel/mm/transparent_hugepage").exists() and try_tier(KERNEL).works
 
 
 @pytest.mark.skipif(not can_gather(), reason="needs Linux 6.1 with large pages, and the kernel tier")
@@ -118,7 +119,7 @@ x = torch.ones(32 * 2**20)
 huge = dict(line.split(":") for line in open("/proc/self/status") if ":" in line)["THP_enabled"].strip()
 print(huge)
 """
-    shared = shared_sandbox("kernel")
+    shared = shared_sandbox(KERNEL)
     rollup = Path(f"/proc/{shared._process.pid}/smaps_rollup").read_text()
     large_kib = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("AnonHugePages"))
     assert large_kib > 32 * 1024

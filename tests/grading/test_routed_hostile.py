@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grading.isolation.tiers import ISOLATING
+from grading.isolation.tiers import ISOLATING, NONE
 from grading.supervisor import Sandbox
 from grading.supervisor.ranks.schedule import ONLY_TOGETHER
 from grading.worker.confine.plan import PLAIN
@@ -208,7 +208,7 @@ def server() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def no_isolation() -> Iterator[Sandbox]:
-    with ranks_server("none") as found:
+    with ranks_server(NONE) as found:
         yield found
 
 

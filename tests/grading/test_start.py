@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.grading import lessons
+from tests.grading.in_process import graded_in_process
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMPUTES = ("torch", "triton", "labkit.observe", "labkit.meters", "grading.supervisor.verdicts")
 DRAWS = ("matplotlib", "numpy")
@@ -46,6 +49,21 @@ def test_a_command_does_not_import_what_it_does_not_use(does: str) -> None:
     loaded = run(LOADED.format(does=does)).split()
     assert loaded[0] == "LOADED"
     assert sorted(set(SPARED[does]) & set(loaded)) == []
+
+
+@pytest.mark.slow
+def test_grading_what_has_not_changed_computes_nothing(tmp_path: Path) -> None:
+    """Neither the exercises nor PyTorch: a grade that stands is known by digests of files."""
+    course = lessons.make_course(tmp_path / "course")
+    for n in range(2):
+        lessons.submit(course, f"s{n}", f"# {n}\n{lessons.SOLUTION}")
+    again = f"main(['grade', {str(course.root)!r}, '00', '--isolation', 'none'])"
+    with graded_in_process():
+        assert lessons.grade(course, lessons.LAB, ["s0", "s1"], 1, "none") == []
+    assert COMPUTES[0] not in run(LOADED.format(does=again)).split()
+    # The control: one has changed.
+    lessons.submit(course, "s1", lessons.SOLUTION)
+    assert set(COMPUTES[:1]) <= set(run(LOADED.format(does=again)).split())
 
 
 def test_what_is_spared_can_be_loaded() -> None:

@@ -21,6 +21,7 @@ import json
 import sys
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from grading.isolation.probe import try_tier
+from grading.isolation.tiers import tier_named
 from grading.supervisor import Sandbox, Job
 from grading.supervisor.run import close_sandboxes, run
 from tests.grading.test_isolation import run_cell
@@ -34,15 +35,15 @@ for name, source in (("00-warm-up", RMS), ("02-blocked-sum", SUM), ("02-merge-sm
     STEPS.append(RunCode(name, source))
     STEPS.append(ServeExercise(f"{name}-check", name))
 told = {}
-for tier in sys.argv[1:]:
+for tier in map(tier_named, sys.argv[1:]):
     finding = try_tier(tier)
-    told[tier] = finding.reason
+    told[tier.name] = finding.reason
     if finding.works:
         result = run(Job("02", "ada", "1", tuple(STEPS), (), (), b"key"), tier)
-        told[tier] = {name: found["hidden"]["outcome"] for name, found in result["exercises"].items()}
+        told[tier.name] = {name: found["hidden"]["outcome"] for name, found in result["exercises"].items()}
         with Sandbox(tier, preload=("torch", "grading.worker.job")) as server:
             write = "open('x', 'wb').write(bytes(2**26)); print(1)"
-            told[tier]["room"] = run_cell(server, write, ("loopback", "files"))
+            told[tier.name]["room"] = run_cell(server, write, ("loopback", "files"))
 close_sandboxes()
 print(json.dumps(told))
 """
