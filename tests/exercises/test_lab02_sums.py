@@ -13,8 +13,7 @@ from labkit.exercises.lab02.merge_smallest import WRITTEN, Merging
 from labkit.exercises.lab02.stochastic_rounding import Draws
 from labkit.exercises.lab02.sums import Numbers
 from labkit.observe import make_inputs
-from labkit.oracles.lab02 import merge_smallest, stochastic_rounding
-from labkit.oracles.lab02 import sums as truth
+from labkit.oracles.lab02 import added, merge_smallest, stochastic_rounding
 
 
 def written(kind: str) -> list[float]:
@@ -43,10 +42,15 @@ def test_the_exact_sum_and_a_missing_heapify_are_found_on_the_other_written_list
     assert math.fsum(values) not in merge_smallest.without_heapify(values)
 
 
+def test_adding_level_by_level_is_found_on_a_written_list() -> None:
+    values = written("levels")
+    assert merge_smallest.merge_by_definition(values) not in merge_smallest.level_by_level(values)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_the_figures_of_the_text_a_thousand_hundredths(dtype: str) -> None:
     x = make_inputs(exercises.find("02-sums"), Numbers("constant", 1000, dtype, 0.01), 0)["x"]
-    assert truth.in_order(x).item() == {"float16": 9.953125, "bfloat16": 4.0}[dtype]
+    assert added.in_order(x).item() == {"float16": 9.953125, "bfloat16": 4.0}[dtype]
 
 
 def test_bfloat16_neighbours_enclose_every_float32() -> None:

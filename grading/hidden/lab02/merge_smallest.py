@@ -17,6 +17,7 @@ def merge_cases(rng: random.Random) -> tuple[Merging, ...]:
     return (
         Merging(10, "orders", scale=2.0 ** rng.randint(-20, 20)),
         Merging(10, "heaps", scale=2.0 ** rng.randint(-20, 20)),
+        Merging(10, "levels", scale=2.0 ** rng.randint(-20, 20)),
         Merging(1),
         *(Merging(rng.randint(100, 200), rng.choice(("uniform", "magnitudes"))) for _ in range(14)),
         Merging(300_000, "uniform"),

@@ -11,9 +11,10 @@ from labkit.spec import Answer, Case, Exercise, Run
 WRITTEN = {
     "orders": ((16, 3), (1, 2), (2, 8), (4, 3), (4, 4), (8, 6), (4, 4), (2, 8), (1, 3), (8, 5)),
     "heaps": ((1, 6), (1, 4), (2, 6), (4, 2), (2, 7), (8, 9), (1, 3), (1, 8), (4, 1), (2, 3)),
+    "levels": ((2, 2), (16, 4), (8, 4), (4, 7), (16, 1), (2, 8), (8, 8), (16, 3), (1, 1), (4, 4)),
 }
-"""(p, k) stands for p (1 + k 2^-52). Found by search. "orders": every other order of adding that we know ends in other
-bits, but the exact sum and a list that is not made a heap do not; "heaps": these two do."""
+"""(p, k) stands for p (1 + k 2^-52). Found by search: "orders" ends in other bits for most other orders of adding,
+"heaps" for the exact sum and for a list that is not made a heap, "levels" for sorted values added pair by pair."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ MERGE_SMALLEST = Exercise(
     public=(
         Merging(10, "orders"),
         Merging(10, "heaps"),
+        Merging(10, "levels"),
         Merging(1),
         Merging(2),
         Merging(25),

@@ -8,7 +8,8 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.blocked_sum import Blocks
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.calls import as_call
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 
 def true_blocked(run: CaseRun[Blocks]) -> dict[str, object]:
@@ -48,16 +49,14 @@ def blocked_bytes(run: CaseRun[Blocks]) -> float:
     return 4 * n_results * (2 * min(run.case.block_size, run.case.n_summed) + 8)
 
 
-def as_many_as_chunks(run: CaseRun[Blocks]) -> bool:
+def as_many_as_chunks(run: CaseRun[Blocks]) -> object:
     """Over the operations allowed, by as much as x.chunk(block_size) explains and fewer than single slices take."""
     case = run.case
     n_chunks = math.ceil(case.n_summed / math.ceil(case.n_summed / case.block_size))
     n_operations = run.got["dispatches"]
-    return (
-        close_to_bound(run)
-        and n_operations > blocked_operations(run)
-        and 2 * n_chunks <= n_operations < min(12 * n_chunks, 2 * case.n_summed)
-    )
+    if n_operations <= blocked_operations(run):
+        return CANNOT_TELL
+    return close_to_bound(run) and 2 * n_chunks <= n_operations < min(12 * n_chunks, 2 * case.n_summed)
 
 
 def close_to(got: torch.Tensor, wanted: torch.Tensor) -> bool:
@@ -110,6 +109,18 @@ def close_to_bound(run: CaseRun[Blocks]) -> bool:
     return bool(((run.got["out"] - wanted).abs() <= blocked_tolerance(run)["out"].atol).all())
 
 
+def too_far(run: CaseRun[Blocks]) -> bool:
+    return not close_to_bound(run)
+
+
+def how_far(run: CaseRun[Blocks]) -> str | None:
+    """The largest error, relative to its sum."""
+    out, wanted = run.got["out"].double(), run.expected["out"].double()
+    return (
+        f"the largest error is {((out - wanted) / wanted).abs().max():.2g} of its sum; float16 rounds by up to 4.9e-4"
+    )
+
+
 BLOCKED_SUM = Oracle(
     id="02-blocked-sum",
     expect=true_blocked,
@@ -119,69 +130,67 @@ BLOCKED_SUM = Oracle(
         Budget(
             "dispatches",
             blocked_operations,
-            "That is a Python loop over single slices. Take block_size of them at a time and let one call sum them.",
+            "That is a Python loop over single slices. Take block_size of them at a time, and let one call sum them.",
         ),
         Budget(
             "peak_bytes",
             blocked_bytes,
-            "More was held at once than two blocks in float32: convert inside the loop, one block at a time. A cast, a "
-            "reshape or contiguous() of the whole tensor copies all of it, a list of blocks keeps them all, and a "
-            "block in float64 counts twice.",
+            "More was held at once than two blocks in float32. Convert inside the loop, one block at a time. Three "
+            "things hold more: a cast, a reshape or contiguous() of the whole tensor copies all of it, a list of "
+            "blocks keeps them all, and a block in float64 counts twice.",
         ),
     ),
     diagnose=(
         Hint(
-            lambda run: run.got["out"].dtype == torch.float16 or run.got["out"].isinf().any(),
-            "The sum was kept in float16, which ends at 65504 and has 11 bits: the accumulator must be float32.",
-            everywhere=False,
+            lambda run: run.got["out"].dtype == torch.float16 or (in_float16(run.got["out"]) and too_far(run)),
+            "The sum was kept in float16, which ends at 65504 and has 11 bits. The accumulator must be float32.",
         ),
         Hint(
             lambda run: run.got["out"].shape == run.tree["x"].sum(run.case.dim, keepdim=True).shape,
-            "The summed axis is still there with length 1: the result has one axis fewer than x.",
+            "The summed axis is still there with length 1. The result has one axis fewer than x.",
         ),
         Hint(
             lambda run: run.got["out"].shape == rest_of_the_axes(run)[::-1] != run.got["out"].shape[::-1],
-            "The axes of the result are in another order than in x: transpose swaps two axes, movedim leaves the order "
+            "The axes of the result are in another order than in x. transpose swaps two axes; movedim keeps the order "
             "of all others.",
         ),
         Hint(
             lambda run: (
                 run.got["out"].shape == run.tree["x"].sum(run.case.dim).squeeze().shape != rest_of_the_axes(run)
             ),
-            "An axis of length 1 is gone that was not summed: squeeze() takes them all, squeeze(dim) only that one.",
+            "An axis of length 1 is gone that was not summed. squeeze() removes them all, squeeze(dim) only that one.",
         ),
         Hint(
             other_axis,
-            "Another axis than dim was summed or cut into blocks. x[i:j] always cuts the first one; narrow takes any.",
+            "Another axis than dim was summed or cut into blocks. x[i:j] always cuts the first one, and narrow cuts "
+            "any.",
         ),
         Hint(
             without_the_rest,
-            "The last block is missing: where block_size does not divide the length, it is shorter than the others.",
+            "The last block is missing. Where block_size does not divide the length, it is shorter than the others.",
         ),
         Hint(
             counted_twice,
-            "Some slices were added twice: the blocks must not overlap, and a sum that starts with the first block "
+            "Some slices were added twice. The blocks must not overlap, and a sum that starts with the first block "
             "must not add it again.",
         ),
         Hint(
-            lambda run: half_block_sums(run) and in_float16(run.got["out"]),
-            "The sum was kept in float16, which has 11 bits: the accumulator must be float32.",
-        ),
-        Hint(
-            lambda run: half_block_sums(run) and not close_to_bound(run),
+            lambda run: half_block_sums(run) and too_far(run),
             "Each block's sum was rounded to float16 before it was added. Convert the block before it is summed, or "
             "give sum the dtype.",
         ),
         Hint(
             lambda run: close_to_bound(run) and run.got["dispatches"] < run.case.n_blocks,
-            "The whole tensor went into one call (or into numpy, where the meter cannot see). Go through it with "
+            "The whole tensor went into one call (or into NumPy, where the meter cannot see it). Go through it with "
             "PyTorch, one block at a time.",
         ),
         Hint(
             as_many_as_chunks,
-            "The loop takes far more turns than there are blocks: x.chunk(k, dim) cuts k chunks, while "
-            "x.split(size, dim) cuts chunks of that size.",
-            everywhere=False,
+            "The loop takes far more turns than there are blocks. x.chunk(k, dim) cuts k chunks, and x.split(size, "
+            "dim) cuts chunks of that size.",
         ),
     ),
+    call=lambda run: as_call("blocked_sum", run.tree["x"], dim=run.case.dim, block_size=run.case.block_size),
+    fact=how_far,
+    axis="other shapes, axes and block sizes, such as a last block that is shorter",
 )

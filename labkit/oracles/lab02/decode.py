@@ -8,7 +8,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.format_case import FormatCase
-from labkit.oracles.lab02.library import HARD_CODED, fields, known, limits_of, values_of
+from labkit.oracles.lab02.library import HARD_CODED, as_format, census, fields, known, values_of
 from labkit.spec import CaseRun, Hint, Oracle
 
 
@@ -16,12 +16,12 @@ class Decoded:
     """A wrong decoding beside the right one; `wrong` marks the elements that differ."""
 
     def __init__(self, run: CaseRun[FormatCase]) -> None:
-        self.case, self.bits = run.case, run.tree["bits"]
-        self.true, self.got = values_of(run.tree["bits"], run.case), run.got["out"]
+        self.case, self.true, self.got = run.case, run.expected["out"], run.got["out"]
         if self.got.dtype != self.true.dtype or self.got.shape != self.true.shape:
             raise TypeError("nothing to diagnose before the dtype and the shape are right")
         self.wrong = ~((self.true == self.got) | (self.true.isnan() & self.got.isnan()))
-        small = self.true.abs() < limits_of(run.case)["smallest_normal"]
+        self.mantissa = run.tree["bits"] & (2**self.case.mantissa_bits - 1)
+        small = run.tree["bits"] >> self.case.mantissa_bits & (2**self.case.exponent_bits - 1) == 0
         self.zero, self.subnormal = self.true == 0, small & (self.true != 0)
         self.normal = self.true.isfinite() & ~small
         self.negative = run.tree["bits"] >= 2 ** (run.case.fmt.total_bits - 1)
@@ -30,10 +30,40 @@ class Decoded:
         """Whether there are wrong values, and all of them lie there."""
         return bool(self.wrong.any() and not (self.wrong & ~where).any())
 
+    def full_mantissa_doubles(self) -> bool:
+        """Whether a mantissa of all ones counts as a whole, as if it were divided by 2**mantissa_bits - 1."""
+        full = 2**self.case.mantissa_bits - 1
+        there = self.normal & (self.mantissa == full)
+        wanted = self.true * 2 ** (self.case.mantissa_bits + 1) / (2 ** (self.case.mantissa_bits + 1) - 1)
+        return bool(there.any()) and torch.allclose(self.got[there], wanted[there], rtol=1e-12, atol=0)
+
+    def special_with_sign(self) -> bool:
+        """Whether infinity and NaN are right without a sign, and the sign bit stands in their way with one."""
+        if self.case.finite_only:
+            return self.only(self.negative & self.true.isnan())
+        return self.only(self.negative) and not self.got[self.wrong & (self.true != 0)].isfinite().any()
+
     def sign_in_exponent(self) -> bool:
         """Whether the negative numbers are those of an exponent field with the sign bit on top of it."""
         too_large = self.true.abs() * 2.0 ** (2**self.case.exponent_bits)
         return self.only(self.negative) and bool((self.got.abs() == too_large)[self.negative & self.normal].all())
+
+
+def which_are_wrong(run: CaseRun[FormatCase]) -> str | None:
+    """By what factor all normal numbers are off, and so the bias; else which kinds of patterns are wrong."""
+    d = run.memo(Decoded)
+    ratio = (d.got / d.true)[d.normal].unique()
+    if len(ratio) == 1 and ratio[0] > 0 and (power := float(ratio[0].log2())) == int(power) != 0:
+        bias = 2 ** (d.case.exponent_bits - 1) - 1
+        return f"every normal number is 2**{power:g} times what it should be: your bias is {bias - power:g}, not {bias}"
+    kinds = {
+        "zeros": d.zero,
+        "subnormal numbers": d.subnormal,
+        "normal numbers": d.normal,
+        "infinities": d.true.isinf(),
+        "NaN": d.true.isnan(),
+    }
+    return census(d.wrong, kinds)
 
 
 def decoded(when: Callable[[Decoded], object]) -> Callable[[CaseRun[FormatCase]], object]:
@@ -59,73 +89,77 @@ DECODE = Oracle(
         Hint(lambda run: not known(run.case), HARD_CODED),
         Hint(
             decoded(lambda d: d.wrong.any() and torch.equal(d.got.nan_to_num(), d.true.abs().nan_to_num())),
-            "The signs are missing: the top bit of the pattern makes the value negative.",
-            everywhere=False,
+            "The signs are missing. Where the top bit of the pattern is 1, the value is negative.",
         ),
         Hint(
             decoded(Decoded.sign_in_exponent),
-            "Right for positive numbers, far too large for negative ones: after the shift the sign bit still stands "
-            "above the exponent field. Keep only the bits of the field, with `&`.",
-            everywhere=False,
+            "Positive numbers are right, and negative ones are far too large: after the shift the sign bit still "
+            "stands above the exponent field. Keep only the bits of the field, with `&`.",
         ),
         Hint(
             decoded(lambda d: (2 * d.true == d.got)[d.normal].all() or (d.true == 2 * d.got)[d.normal].all()),
-            "Every value is off by a factor of 2: the bias is off by one. The exponent field 011...1 stands for 2**0.",
-            everywhere=False,
+            "Every value is off by a factor of 2, so the bias is off by one. The exponent field 011...1 stands for "
+            "2**0.",
+        ),
+        Hint(
+            decoded(Decoded.full_mantissa_doubles),
+            "A mantissa field of all ones is still one step short of the next power of two: divide the field by "
+            "2**mantissa_bits, not by 2**mantissa_bits - 1.",
         ),
         Hint(
             decoded(lambda d: d.only(d.subnormal) and (d.true == 2 * d.got)[d.subnormal].all()),
-            "The subnormals are half of what they should be: they use the exponent of the smallest normal number, "
-            "1 - bias, not 0 - bias.",
-            everywhere=False,
+            "The subnormals are half of what they should be. They share the exponent of the smallest normal number, "
+            "which is 1 - bias, not 0 - bias.",
         ),
         Hint(
             decoded(lambda d: d.only(d.subnormal) and (d.got[d.wrong] == 0).all()),
-            "The subnormals came back as zero: with an exponent field of 0 the mantissa bits still count.",
-            everywhere=False,
+            "The subnormals came back as zero. With an exponent field of 0 the mantissa bits still count.",
         ),
         Hint(
             decoded(lambda d: d.only(d.subnormal | d.zero)),
-            "The patterns with an exponent field of 0 are wrong: they are zero and the subnormals, which have no "
+            "The patterns with an exponent field of 0 are wrong. They are zero and the subnormals, and they have no "
             "implicit leading 1.",
-            everywhere=False,
         ),
         Hint(
             lambda run: run.case.finite_only and run.got["out"].isinf().any(),
-            "This format has no infinity: with finite_only the highest exponent holds ordinary numbers, and only the "
+            "This format has no infinity. With finite_only the highest exponent holds ordinary numbers, and only the "
             "pattern with all ones is NaN.",
         ),
         Hint(
             decoded(lambda d: d.case.finite_only and d.only(d.normal) and d.got[d.wrong].isnan().all()),
-            "NaN for ordinary numbers: with finite_only the highest exponent holds numbers too, and only the pattern "
-            "with all ones is NaN.",
-            everywhere=False,
+            "Ordinary numbers came back as NaN. With finite_only the highest exponent holds numbers too, and only the "
+            "pattern with all ones is NaN.",
+        ),
+        Hint(
+            decoded(Decoded.special_with_sign),
+            "Infinity and NaN are wrong only where the sign bit is set. Compare the exponent and the mantissa field "
+            "with the special values, not the whole pattern.",
         ),
         Hint(
             decoded(lambda d: d.case.finite_only and d.only(d.true.isnan())),
             "With finite_only the pattern with all ones is NaN, not the next number.",
-            everywhere=False,
         ),
         Hint(
             decoded(lambda d: d.only(~d.true.isfinite()) and d.got[d.wrong].isfinite().all()),
-            "An exponent field of all ones is not one more power of two: it means infinity (mantissa 0) or NaN.",
-            everywhere=False,
+            "An exponent field of all ones is not one more power of two. It means infinity if the mantissa is 0, and "
+            "NaN otherwise.",
         ),
         Hint(
             decoded(lambda d: d.only(~d.true.isfinite())),
-            "Infinity and NaN are mixed up: with an exponent of all ones, mantissa 0 is infinity with the sign of the "
-            "pattern, anything else is NaN.",
-            everywhere=False,
+            "Infinity and NaN are mixed up. With an exponent field of all ones, mantissa 0 means infinity, with the "
+            "sign of the pattern, and any other mantissa means NaN.",
         ),
         Hint(
-            lambda run: (
-                torch.equal(run.got["out"].nan_to_num(), values_of(run.tree["bits"], run.case).nan_to_num())
-                and keeps_sign_of_zero(run)
-            ),
+            decoded(lambda d: not d.wrong.any()),
             "-0.0 and 0.0 compare as equal but are two patterns: 1 / -0.0 is -inf. Multiply by the sign at the very "
             "end, in floating point.",
-            everywhere=False,
         ),
     ),
-    show=lambda run, index: f"pattern {fields(int(run.tree['bits'][index]), run.case)}" if index else None,
+    fact=which_are_wrong,
+    call=lambda run: f"decode(bits, {as_format(run.case)})",
+    show=lambda run, index: (
+        f"bits = {int(run.tree['bits'][index])}, in fields {fields(int(run.tree['bits'][index]), run.case)}"
+        if index
+        else None
+    ),
 )

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 
 from labkit.exercises.lab02.format_case import FormatCase
-from labkit.oracles.lab02.library import limits_of, patterns_of, values_of
-from labkit.spec import CaseRun
+from labkit.oracles.lab02.library import census, known, limits_of, patterns_of, values_of
+from labkit.spec import CANNOT_TELL, CaseRun
 
 
 class Encoded:
@@ -59,6 +59,17 @@ class Encoded:
         """Where what came back is negative, has bits above the sign, or is a NaN that x is not."""
         return (self.got < 0) | (self.got >= 2 * self.sign) | (self.got_value.isnan() & ~self.nan)
 
+    def nan_is_infinity(self) -> bool:
+        """Whether NaN alone is wrong, and became what infinity becomes: the largest number, without infinities."""
+        infinities = (self.got_value[self.wrong].isinf() | self.case.finite_only).any()
+        return self.only(self.nan) and bool(infinities) and not (self.got < 0).any()
+
+    def past_infinity(self) -> object:
+        """Whether what is too large has a pattern above that of infinity. Infinity alone may wrap around to any."""
+        if not self.only(self.large | self.nan):
+            return False
+        return bool((self.large & self.no_pattern).any()) or (CANNOT_TELL if self.only(self.x.isinf()) else False)
+
     def negated(self) -> bool:
         """Whether negative numbers came back as minus the pattern of their size."""
         where = self.wrong & ~self.nan
@@ -105,6 +116,32 @@ def everywhere(holds: torch.Tensor, where: torch.Tensor) -> bool:
     return bool(where.any() and holds[where].all())
 
 
+def which_are_wrong(run: CaseRun[FormatCase]) -> str | None:
+    """Which kinds of numbers came back as a wrong pattern."""
+    if not known(run.case):
+        return None
+    e = run.memo(Encoded)
+    finite, zero = e.x.isfinite(), e.x == 0
+    tie = (e.x != e.true_value) & finite & ~e.large & is_tie(e)
+    kinds = {
+        "zeros": zero,
+        "numbers below the smallest normal one": e.small & ~zero & ~tie,
+        "ties": tie,
+        "other normal numbers": finite & ~e.small & ~e.large & ~tie,
+        "finite numbers above the largest": finite & e.large,
+        "infinities": e.x.isinf(),
+        "NaN": e.nan,
+    }
+    return census(e.wrong, kinds)
+
+
+def is_tie(e: Encoded) -> torch.Tensor:
+    """Where x lies half-way between the right pattern and one of its neighbours."""
+    beside = [values_of((e.true + step) & (2 * e.sign - 1), e.case) for step in (-1, 1)]
+    distance = (e.true_value - e.x).abs()
+    return torch.stack([(value - e.x).abs() == distance for value in beside]).any(0)
+
+
 def encoded(when: Callable[[Encoded], object]) -> Callable[[CaseRun[FormatCase]], object]:
-    """A diagnosis of 02-encode."""
-    return lambda run: when(run.memo(Encoded))
+    """A diagnosis of 02-encode, on the formats whose values are known here; a made-up one cannot tell."""
+    return lambda run: when(run.memo(Encoded)) if known(run.case) else CANNOT_TELL

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from labkit.compare import inputs_untouched
+from labkit.oracles.calls import as_call
 from labkit.oracles.lab02.quantized import GUARD, SLACK, Attempt, attempt, ends_of
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 DTYPES = {"q": torch.int8, "scale": torch.float32, "zero_point": torch.int32, "back": torch.float32}
 
@@ -83,6 +84,14 @@ def codes_mean_what_they_should(run: CaseRun) -> str | None:
     return "a code q does not stand for (q - zero_point) * scale, although both functions agree with each other"
 
 
+def not_whole(run: CaseRun) -> object:
+    """Whether a zero point has a fraction; one of a floating dtype may be a whole number by accident."""
+    zero_point = run.got["zero_point"]
+    if not zero_point.is_floating_point():
+        return False
+    return True if (zero_point.frac() != 0).any() else CANNOT_TELL
+
+
 INT8_QUANTIZE = Oracle(
     id="02-int8-quantize",
     judge=(
@@ -98,51 +107,55 @@ INT8_QUANTIZE = Oracle(
         Hint(lambda run: "made" in run.got, "End with `return q, scale, zero_point`."),
         Hint(
             lambda run: not run.got["scale"].isfinite().all() or (run.got["scale"] <= 0).any(),
-            "A channel of zeros (or of one value) has no width: division by a scale of 0 gives NaN. Any positive scale "
-            "will do for it.",
+            "A channel of zeros (or of one value) has no width, and division by a scale of 0 gives NaN. Any positive "
+            "scale will do for it.",
         ),
         Hint(
-            lambda run: run.got["zero_point"].is_floating_point(),
-            "The zero point is the code of 0.0, so it must be a whole number: round it, or zero falls between codes.",
+            not_whole,
+            "The zero point is the code of 0.0, so it must be a whole number. Round it, or zero falls between two "
+            "codes.",
         ),
         Hint(
-            lambda run: run.got["zero_point"].dtype != DTYPES["zero_point"],
+            lambda run: not_whole(run) is not True and run.got["zero_point"].dtype != DTYPES["zero_point"],
             "PyTorch's own functions take an int32 as a zero point, so end with `.to(torch.int32)`.",
         ),
         Hint(
             attempt(lambda a: a.per_channel and a.scale.numel() == 1),
-            "There is one scale for the whole tensor, but one per channel was asked for: reduce over every axis except "
-            "channel_dim, keeping the axes.",
+            "There is one scale for the whole tensor, but one per channel was asked for. Reduce over every axis "
+            "except channel_dim, and keep the axes.",
         ),
         Hint(
             attempt(lambda a: a.per_channel and a.step_is(a.scale_of_all, 1)),
-            "Every channel got the scale of the whole tensor: reduce over every axis except channel_dim, keeping the "
+            "Every channel got the scale of the whole tensor. Reduce over every axis except channel_dim, and keep the "
             "axes.",
         ),
         Hint(
             attempt(lambda a: a.scale.shape != a.low.shape),
             "Reduce over every axis except channel_dim, with keepdim=True, so that scale and zero_point broadcast "
-            "against x; per tensor both have no axes at all.",
+            "against x. Per tensor, both have no axes at all.",
         ),
         Hint(
             attempt(lambda a: a.symmetric and a.step_is(torch.maximum(-a.low, a.high), 128)),
-            "Asymmetric clipping: with max|x| / 128 the largest positive value would need the code 128, which int8 "
-            "does not have. Use 127 on both sides.",
+            "With max|x| / 128 the largest positive value would need the code 128, which int8 does not have. Use 127 "
+            "on both sides.",
         ),
         Hint(
             attempt(lambda a: a.symmetric and a.step_is(a.high, 127) and (-a.low > a.high).any()),
-            "The step comes from the largest value, and a negative one reaches further from zero: take max |x|.",
+            "The step comes from the largest value, but a negative one lies further from zero. Take max |x|.",
         ),
         Hint(
             attempt(lambda a: a.symmetric and a.step_is(a.high - a.low, 255)),
-            "Symmetric quantization has 0 in the middle: its step comes from the largest absolute value, whichever "
-            "side it lies on.",
+            "Symmetric quantization has 0 in the middle, so its step comes from the largest absolute value, on "
+            "whichever side it lies.",
         ),
         Hint(
-            attempt(lambda a: not a.symmetric and a.one_sided and a.step_is(a.x.amax() - a.x.amin(), 255)),
-            "All values lie on one side of zero: extend the range so that it includes 0, or the zero point does not "
+            attempt(Attempt.range_without_zero),
+            "All values lie on one side of zero. Extend the range so that it includes 0, or the zero point does not "
             "fit into the codes.",
-            everywhere=False,
+        ),
+        Hint(
+            attempt(lambda a: not a.symmetric and a.step_is(a.high - a.low, 256)),
+            "256 codes have 255 gaps between them: the step is (max - min) / 255.",
         ),
         Hint(
             attempt(lambda a: not a.symmetric and a.step_is(torch.maximum(-a.low, a.high), 127)),
@@ -150,13 +163,18 @@ INT8_QUANTIZE = Oracle(
             "step is (max - min) / 255.",
         ),
         Hint(
+            attempt(Attempt.zero_point_mirrored),
+            "The zero point has the wrong sign in it. The smallest value gets the code -128, so 0 lies -low / scale "
+            "codes above that, and low is negative.",
+        ),
+        Hint(
             attempt(lambda a: (a.error > 200).any() and ((a.error - 256).abs() < 1)[a.error > 200].all()),
-            "Some values are off by 256 steps: an int8 wrapped around. Clamp before the cast to int8, and subtract the "
-            "zero point in a wider type.",
+            "Some values are off by 256 steps, so an int8 wrapped around. Clamp before the cast to int8, and subtract "
+            "the zero point in a wider type.",
         ),
         Hint(
             attempt(lambda a: a.goes_back_by(lambda q, scale, zero_point: q * scale)),
-            "dequantize_int8 leaves the zero point out: a code says how many steps it lies above zero_point.",
+            "dequantize_int8 leaves the zero point out. A code says how many steps it lies above zero_point.",
         ),
         Hint(
             attempt(
@@ -165,16 +183,18 @@ INT8_QUANTIZE = Oracle(
                     or a.goes_back_by(lambda q, scale, zero_point: q * scale - zero_point)
                 )
             ),
-            "The zero point is a code, not a value: take it off the code first, and multiply by the scale afterwards.",
+            "The zero point is a code, not a value. Subtract it from the code first, and multiply by the scale "
+            "afterwards.",
         ),
         Hint(
             attempt(lambda a: a.goes_back_by(lambda q, scale, zero_point: (q + zero_point) * scale)),
-            "The zero point has the wrong sign in one of the two functions: quantizing adds it to x / scale, going "
-            "back takes it off the code.",
+            "The zero point has the wrong sign in one of the two functions. Quantizing adds it to x / scale, and "
+            "going back subtracts it from the code.",
         ),
         Hint(
             attempt(lambda a: a.goes_back_by(lambda q, scale, zero_point: q - zero_point * scale)),
-            "Only the zero point is multiplied by the scale: `*` comes before `-`; the difference needs parentheses.",
+            "Only the zero point is multiplied by the scale. `*` comes before `-`, so the difference needs "
+            "parentheses.",
         ),
         Hint(
             attempt(Attempt.zero_point_not_added),
@@ -182,8 +202,8 @@ INT8_QUANTIZE = Oracle(
         ),
         Hint(
             attempt(Attempt.counted_from_the_smallest),
-            "The codes are counted from the smallest value, and the zero point is rounded apart from them, so that two "
-            "roundings add up. Add the rounded zero point to x / scale, and round that.",
+            "The codes are counted from the smallest value, and the zero point is rounded separately, so two "
+            "roundings add up. Add the rounded zero point to x / scale, and round the sum.",
         ),
         Hint(
             attempt(Attempt.zero_point_from_zero),
@@ -191,19 +211,24 @@ INT8_QUANTIZE = Oracle(
         ),
         Hint(
             attempt(Attempt.scale_has_a_floor),
-            "The scale is held above a fixed number, which is more than small weights need: only a scale of exactly 0 "
-            "needs another value.",
+            "The scale is kept above a fixed number, which is too large for small weights. Only a scale of exactly 0 "
+            "needs to be replaced.",
         ),
         Hint(
             attempt(Attempt.zero_point_cut),
-            "The zero point is up to a whole code off: a cast to int32 cuts its fraction off. Round it first, as you "
-            "do with the codes.",
+            "The zero point is up to a whole code off, because a cast to int32 cuts its fraction off. Round it first, "
+            "as you do with the codes.",
         ),
         Hint(
-            attempt(lambda a: 0.75 < a.error.max() < 1.01 and a.codes_cut()),
+            attempt(lambda a: 0.5 + SLACK < a.error.max() < 1.01 and a.codes_cut()),
             "Errors of up to a whole step: a cast to int8 cuts the fraction off. Round to the nearest code first.",
-            everywhere=False,
         ),
+    ),
+    call=lambda run: as_call(
+        "quantize_int8",
+        run.tree["x"],
+        symmetric=run.case.symmetric,
+        channel_dim=run.case.channel_dim,
     ),
 )
 

@@ -27,9 +27,25 @@ _E3M2 = (
 
 # The library's formats come first among the cases: who only fails on a made-up split has written constants.
 HARD_CODED = (
-    "The formats that PyTorch has come out right, a made-up split does not: compute every constant (bias, largest "
+    "The formats that PyTorch has are right, and a made-up one is not. Compute every constant (bias, largest "
     "exponent, shifts) from fmt.exponent_bits, fmt.mantissa_bits and fmt.finite_only."
 )
+
+
+def as_format(case: FormatCase) -> str:
+    """The format as a student can write it: FloatFormat("e4m3fn", 4, 3, finite_only=True)."""
+    rule = ", finite_only=True" if case.finite_only else ""
+    return f'FloatFormat("{case.format}", {case.exponent_bits}, {case.mantissa_bits}{rule})'
+
+
+def census(wrong: torch.Tensor, kinds: dict[str, torch.Tensor]) -> str | None:
+    """Which kinds of elements are wrong, and how many of each: "wrong: 12 of 238 normal numbers, all 2 NaN"."""
+    parts = []
+    for name, where in kinds.items():
+        n_wrong, n = int((wrong & where).sum()), int(where.sum())
+        if n_wrong:
+            parts.append(f"all {n:,} {name}" if n_wrong == n else f"{n_wrong:,} of {n:,} {name}")
+    return f"wrong: {', '.join(parts)}; all others are right" if parts and len(parts) < len(kinds) else None
 
 
 def fields(pattern: int, case: FormatCase) -> str:

@@ -14,7 +14,7 @@ import torch
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab02.merge_smallest import WRITTEN, Merging
 from labkit.oracles.lab02.error_bounds import gamma, shorten
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 BRUTE_FORCE_N = 1000
 
@@ -44,26 +44,28 @@ def merge_tolerances(run: CaseRun[Merging]) -> dict[str, Tolerance]:
     return {"out": Tolerance(atol=gamma(math.ceil(math.log2(run.case.n)) + 2, u) * float(run.tree["values"].sum()))}
 
 
-def merged(when: Callable[[list[float], float], object], kind: str) -> Callable[[CaseRun[Merging]], object]:
-    """A diagnosis of a wrong result on the list that tells this mistake from others: (values, what came back)."""
+def merged(when: Callable[[list[float], float], object]) -> Callable[[CaseRun[Merging]], object]:
+    """A diagnosis of a wrong result: (values, what came back). A right one, and a long list, cannot tell."""
 
     def diagnose(run: CaseRun[Merging]) -> object:
-        values = run.tree["values"].tolist()
-        return run.case.kind == kind and run.got["out"] != merge_by_definition(values) and when(values, run.got["out"])
+        if run.case.n > BRUTE_FORCE_N or run.got["out"] == run.expected["out"]:
+            return CANNOT_TELL
+        return when(run.tree["values"].tolist(), run.got["out"])
 
     return diagnose
 
 
-def apart(low: float, high: float) -> Callable[[CaseRun[Merging]], object]:
-    """A diagnosis: the relative error on a short list is above `low` and at most `high`."""
+def apart(run: CaseRun[Merging]) -> float:
+    """The relative error."""
+    return abs(run.got["out"] - run.expected["out"]) / run.expected["out"]
 
-    def diagnose(run: CaseRun[Merging]) -> object:
-        if run.case.n > BRUTE_FORCE_N:
-            return False
-        right = merge_by_definition(run.tree["values"].tolist())
-        return low * right < abs(run.got["out"] - right) <= high * right
 
-    return diagnose
+def far_off(run: CaseRun[Merging]) -> str:
+    """How far off, in units of the last place of the right sum."""
+    right = run.expected["out"]
+    return (
+        f"off by {apart(run):.2g} of the sum, or {abs(run.got['out'] - right) / math.ulp(right):.3g} x its last place"
+    )
 
 
 def from_the_front(values: list[float]) -> float:
@@ -77,6 +79,18 @@ def from_the_front(values: list[float]) -> float:
 def from_the_back(values: list[float]) -> float:
     """The two largest each time, which is one accumulator that starts with the largest."""
     return reduce(add, sorted(values, reverse=True))
+
+
+def level_by_level(values: list[float]) -> list[float]:
+    """Neighbours in a sorted list added in pairs, then the sums in pairs, sorted again between the levels or not."""
+    again, once = sorted(values), sorted(values)
+    while len(again) > 1:
+        again, once = sorted(_in_pairs(again)), _in_pairs(once)
+    return [again[0], once[0]]
+
+
+def _in_pairs(values: list[float]) -> list[float]:
+    return [sum(values[i : i + 2]) for i in range(0, len(values), 2)]
 
 
 def in_float32(values: list[float]) -> list[float]:
@@ -108,10 +122,10 @@ def list_untouched(run: CaseRun) -> str | None:
 list_untouched.hint = "The caller's list was changed: heapify, sort and pop work in place, so give them a copy."
 
 
-def show_values(run: CaseRun[Merging], index: tuple[int, ...] | None) -> str:
+def show_values(run: CaseRun[Merging], index: tuple[int, ...] | None) -> str | None:
     if run.case.kind in WRITTEN:
-        return f"values = {shorten(run.tree['values'].tolist(), run.case.n)}, each a few last bits larger than it looks"
-    return f"values = {shorten(run.tree['values'].tolist())}"
+        return "each of the values is a few last bits larger than it looks"
+    return None
 
 
 MERGE_SMALLEST = Oracle(
@@ -121,60 +135,62 @@ MERGE_SMALLEST = Oracle(
     judge=(list_untouched,),
     diagnose=(
         Hint(
-            merged(lambda values, out: out == from_the_front(values), "orders"),
-            "The list was taken to be sorted, and it is not: the first two are not the two smallest until it has been "
+            merged(lambda values, out: out == from_the_front(values)),
+            "The list was taken to be sorted, and it is not. The first two are not the two smallest until it has been "
             "put in order once.",
-            everywhere=False,
         ),
         Hint(
-            merged(lambda values, out: out == from_the_back(values), "orders"),
+            merged(lambda values, out: out == from_the_back(values)),
             "The two largest were merged each turn, not the two smallest.",
-            everywhere=False,
         ),
         Hint(
-            merged(lambda values, out: out == reduce(add, sorted(values)), "orders"),
+            merged(lambda values, out: out == reduce(add, sorted(values))),
             "The values were sorted once and added in a row. The sum of two must go back among the rest, where others "
             "may be smaller than it.",
-            everywhere=False,
         ),
         Hint(
-            merged(lambda values, out: out == reduce(add, values), "orders"),
+            merged(lambda values, out: out == reduce(add, values)),
             "The values were added in the order in which they came. Each turn takes the two smallest of what is left.",
-            everywhere=False,
         ),
         Hint(
-            merged(lambda values, out: out in without_heapify(values), "heaps"),
-            "heapq was used on a list that is no heap yet: its functions take the order for granted. Put the list in "
-            "order once before the loop.",
-            everywhere=False,
+            merged(lambda values, out: out in level_by_level(values)),
+            "The sorted values were added in pairs, level by level. After each addition the two smallest may be "
+            "others, because the sums made so far are among them.",
         ),
         Hint(
-            merged(lambda values, out: out in never_shorter(values), "orders"),
+            merged(lambda values, out: out in without_heapify(values)),
+            "heapq was used on a list that is no heap yet, and its functions take the order for granted. Put the list "
+            "in order once before the loop.",
+        ),
+        Hint(
+            merged(lambda values, out: out in never_shorter(values)),
             "Each turn must leave one entry less. heapreplace takes the smallest away and puts the sum in, so the "
-            "second smallest has to be popped before; h[1] need not be the second smallest either.",
-            everywhere=False,
+            "second smallest has to be popped before. It need not be h[1] either.",
         ),
         Hint(
-            merged(lambda values, out: out == math.fsum(values), "heaps"),
-            "This is the exact sum, rounded once: not what this order of additions gives. Each sum of two has to be "
-            "rounded to a float as it is made.",
-            everywhere=False,
+            merged(lambda values, out: out == math.fsum(values)),
+            "This is the exact sum, rounded once, and not what this order of additions gives. Each sum of two has to "
+            "be rounded to a float as it is made.",
         ),
         Hint(
-            merged(lambda values, out: out == merge_by_definition(in_float32(values)), "orders"),
-            "The values lost digits on the way, as in float32: stay with Python's floats, which have 53 bits.",
-            everywhere=False,
+            merged(lambda values, out: out == merge_by_definition(in_float32(values))),
+            "The values lost digits on the way, as in float32. Stay with Python's floats, which have 53 bits.",
         ),
         Hint(
-            apart(0, 1e-12),
-            "Only the last bits differ, so the order of the additions does: each turn adds the two smallest of all "
+            lambda run: 0 < apart(run) <= 1e-12,
+            "Only the last bits differ, so the order of the additions does. Each turn adds the two smallest of all "
             "that is left, and the sums made so far are among them.",
         ),
         Hint(
-            apart(1e-4, math.inf),
-            "Values were lost, or counted twice: each turn takes two away and puts their sum in, until one is left.",
-            everywhere=False,
+            lambda run: apart(run) > 1e-4 or CANNOT_TELL,
+            "Values were lost, or counted twice. Each turn takes two away and puts their sum in, until one is left.",
         ),
+    ),
+    fact=far_off,
+    axis="lists in which another order of the additions ends in other last bits",
+    call=lambda run: (
+        f"merge_smallest([{shorten(run.tree['values'].tolist(), 10)[1:-1]}])"
+        + (f" of {run.case.n:,} values" if run.case.n > 10 else "")
     ),
     show=show_values,
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from labkit.exercises.lab02.int8_quantize import Weights
-from labkit.spec import CaseRun
+from labkit.spec import CANNOT_TELL, CaseRun
 
 SLACK = 1e-3
 """Of a step: what float32 rounding may add."""
@@ -32,10 +32,14 @@ class Attempt:
         self.low, self.high = ends_of(self.x, run.case.channel_dim)
         self.used = self.high > self.low  # channels that are not all zeros
 
-    @property
-    def one_sided(self) -> bool:
-        """Whether all values have the same sign."""
-        return bool(self.x.amin() > 0 or self.x.amax() < 0)
+    def range_without_zero(self) -> object:
+        """Whether the scale is that of the values alone, wherever 0 lies outside their range."""
+        axes = [axis for axis in range(self.x.dim()) if self.scale.dim() == 0 or self.scale.shape[axis] == 1]
+        bare = (self.x.amax(axes) - self.x.amin(axes)).reshape(self.scale.shape)
+        narrow = (bare < (self.high - self.low) * (1 - SLACK)) & (bare > 0)
+        if self.symmetric or not narrow.any():
+            return False if self.symmetric else CANNOT_TELL
+        return torch.allclose(255 * self.scale[narrow], bare[narrow], rtol=SLACK)
 
     @property
     def error(self) -> torch.Tensor:
@@ -58,6 +62,11 @@ class Attempt:
         off = (self.got["zero_point"] - (-128 - self.low.double() / self.scale.double()))[self.used].abs()
         return not self.symmetric and bool((off < 1 + SLACK).all() and (off > 0.5 + SLACK).any())
 
+    def zero_point_mirrored(self) -> bool:
+        """Whether every zero point is as far below -128 as it should lie above."""
+        off = (self.got["zero_point"] - (-128 + self.low.double() / self.scale.double()))[self.used].abs()
+        return not self.symmetric and bool(self.used.any() and (off < 1 + SLACK).all())
+
     def zero_point_from_zero(self) -> bool:
         """Whether every zero point is the one for codes from 0 to 255."""
         off = (self.got["zero_point"] - (-self.low.double() / self.scale.double()))[self.used].abs()
@@ -79,7 +88,9 @@ class Attempt:
         """Whether every code is an exact one without its fraction: cut toward zero, or down."""
         q, zero_point, exact = self.got["q"].double(), self.got["zero_point"].double(), self.exact_codes
         cut = [exact.trunc(), exact.floor(), (exact - zero_point).trunc() + zero_point]
-        return any(((q - way.clamp(-128, 127)).abs() <= 1e-6).double().mean() > 0.99 for way in cut)
+        # A whole number may have come out just below itself in float32.
+        whole = (exact - exact.round()).abs() <= SLACK
+        return any(((q == way.clamp(-128, 127)) | whole).all() for way in cut)
 
     def goes_back_by(self, way: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]) -> bool:
         """Whether dequantize_int8 computes way(q, scale, zero_point), which is not the right value."""

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 import torch
 
 from labkit.compare import Mismatch, compare
 from labkit.exercises.lab02.sums import NEVER_ENDS, NOT_ANSWERED, SUM_NAMES, Numbers
-from labkit.oracles.hints import not_written_yet, once
-from labkit.oracles.lab02.error_bounds import gamma, shorten
-from labkit.spec import EXACT, CaseRun, Hint, Oracle, Tolerance
-
-
-def in_order(x: torch.Tensor) -> torch.Tensor:
-    """x[0] + x[1] + ..., each sum rounded to x's dtype."""
-    return reduce(torch.add, x.unbind())
+from labkit.oracles.hints import Condition, not_written_yet, once
+from labkit.oracles.lab02.added import (
+    all_but_one,
+    by_size,
+    compensates,
+    from_the_largest,
+    in_another_dtype,
+    in_order,
+    in_order_of_another_dtype,
+)
+from labkit.oracles.lab02.error_bounds import gamma
+from labkit.spec import CANNOT_TELL, EXACT, CaseRun, Hint, Oracle, Tolerance
 
 
 @once
@@ -64,20 +67,6 @@ def sum_tolerances(run: CaseRun[Numbers]) -> dict[str, Tolerance]:
     }
 
 
-def by_size(x: torch.Tensor) -> torch.Tensor:
-    """x from the smallest magnitude to the largest."""
-    return x[x.abs().argsort()]
-
-
-def all_but_one(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The sums in order without the last element, and without the first."""
-    return in_order(x[:-1]), in_order(x[1:])
-
-
-def from_the_largest(x: torch.Tensor) -> torch.Tensor:
-    return in_order(x[x.abs().argsort(descending=True)])
-
-
 def is_blank(total: object) -> bool:
     return isinstance(total, str) and total == NOT_ANSWERED
 
@@ -106,8 +95,7 @@ def sums_problem(run: CaseRun) -> str | None:
     if found.kind != "value":
         return f"{name} returns a wrong {found.kind}: expected {found.expected}, got {found.got}"
     within = f" within {found.tolerance.atol:.3g}" if found.tolerance.atol else ""
-    x = shorten(run.tree["x"].tolist())
-    return f"{name} gives {found.got}, expected {found.expected}{within}, for {run.case.dtype} x = {x}"
+    return f"{name} gives {found.got}, expected {found.expected}{within}"
 
 
 def blank_ones(got: dict) -> list[str]:
@@ -128,42 +116,56 @@ def is_next(run: CaseRun[Numbers], name: str) -> bool:
     return blank_ones(run.got)[0] == name and not first_wrong(run)
 
 
-def wrong_sum(name: str, when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Callable:
+def wrong_sum(name: str, when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Condition:
     """A diagnosis of the first wrong sum, when it is `name`'s: `when` gets (case, x, what came back)."""
+    return if_first(name, lambda run: when(run.case, run.tree["x"], run.got["sums"][name]))
+
+
+def if_first(name: str, when: Condition) -> Condition:
+    """A diagnosis of `name`, where it is the first wrong one. A case in which another one is cannot tell."""
 
     def diagnose(run: CaseRun[Numbers]) -> object:
         wrong = first_wrong(run)
-        return wrong is not None and wrong[0] == name and when(run.case, run.tree["x"], run.got["sums"][name])
+        return CANNOT_TELL if wrong is None or wrong[0] != name else when(run)
 
     return diagnose
 
 
-def any_wrong_sum(when: Callable[[Numbers, torch.Tensor, torch.Tensor], object]) -> Callable:
-    """The same, whichever it is."""
+def any_wrong_sum(when: Callable[[object], object]) -> Condition:
+    """A diagnosis of what the first wrong function returned, whichever it is."""
 
     def diagnose(run: CaseRun[Numbers]) -> object:
         wrong = first_wrong(run)
-        return wrong is not None and when(run.case, run.tree["x"], run.got["sums"][wrong[0]])
+        return wrong is not None and when(run.got["sums"][wrong[0]])
 
     return diagnose
 
 
-def too_good(case: Numbers, x: torch.Tensor, total: torch.Tensor) -> bool:
-    """More exact than sums in x's dtype are, or of a wider dtype."""
-    exact = torch.tensor(math.fsum(x.tolist()), dtype=torch.float64)
-    return total.dtype.itemsize > x.dtype.itemsize or bool(total == exact.to(x.dtype))
+def compensation(text: str, *mistakes: str) -> Hint:
+    """A hint on neumaier_sum, where what came back is what one of these mistakes makes of x."""
+    return Hint(if_first("neumaier_sum", compensates(*mistakes)), text)
 
 
-def too_narrow(case: Numbers, x: torch.Tensor, total: torch.Tensor) -> bool:
-    """Of a narrower dtype than x, or NaN where only that overflows: the huge numbers are far inside float64."""
-    return total.dtype.itemsize < x.dtype.itemsize or (case.kind == "huge" and bool(total.isnan()))
+def called(run: CaseRun[Numbers]) -> str:
+    """The numbers that all four functions were given."""
+    case, x = run.case, run.tree["x"].tolist()
+    if case.kind == "constant":
+        return f"x = torch.full(({case.n},), {case.value}, dtype=torch.{case.dtype})"
+    return f"x = [{', '.join(map(_in_words, x[:5]))}{', ...' if len(x) > 5 else ''}], {case.n} numbers in {case.dtype}"
 
 
-def wrong_way(case: Numbers, x: torch.Tensor, total: torch.Tensor) -> bool:
-    """The correction of the naive sum points away from the exact one."""
-    naive = in_order(x).item()
-    wanted, applied = math.fsum(x.tolist()) - naive, total.item() - naive
-    return wanted * applied < 0 and 0.4 < abs(applied / wanted) < 2.5
+def _in_words(value: float) -> str:
+    """Large powers of two as such."""
+    power = math.log2(abs(value)) if value else 0.0
+    if power > 7 and power == int(power):
+        return f"{'-' if value < 0 else ''}2**{int(power)}"
+    return f"{value:.6g}"
+
+
+_OTHER_DTYPE = (
+    "{} does not add in x's dtype. The accumulator must have x.dtype, too, and be rounded after each addition: Python "
+    "floats are float64, and torch.zeros(()) is float32."
+)
 
 
 SUMS = Oracle(
@@ -173,59 +175,38 @@ SUMS = Oracle(
     diagnose=(
         Hint(
             lambda run: bool(run.got["changed"]),
-            "A function changed its input x in place, which belongs to the caller: sort or overwrite a copy. x[0] is "
+            "A function changed its input x in place, and x belongs to the caller: sort or overwrite a copy. x[0] is "
             "a view of x, so s = x[0] followed by s += v writes into x as well; s = s + v does not.",
         ),
         *not_written_yet(SUM_NAMES, is_next, right="in all cases"),
+        Hint(any_wrong_sum(lambda total: total is None), "The function returned None: is a `return` missing?"),
         Hint(
-            any_wrong_sum(lambda case, x, total: total is None),
-            "The function returned None: is a `return` missing?",
-        ),
-        Hint(
-            any_wrong_sum(lambda case, x, total: isinstance(total, float | int)),
+            any_wrong_sum(lambda total: isinstance(total, float | int)),
             "A Python number came back, which is a float64. Keep the accumulator a tensor of x.dtype, and return it.",
-        ),
-        *(
-            Hint(
-                wrong_sum(name, too_narrow),
-                f"{name} adds in a narrower format than this float64 x has. The accumulator must have x.dtype: "
-                "torch.zeros(()) is float32, and total += value keeps it so.",
-                everywhere=False,
-            )
-            for name in SUM_NAMES
-        ),
-        Hint(
-            wrong_sum("pairwise_sum", too_good),
-            "pairwise_sum is more exact here than halves added in x's dtype: either the accumulator is wider (Python "
-            "floats are float64), or the two parts are not halves.",
-        ),
-        Hint(
-            wrong_sum("naive_sum", lambda case, x, total: total.dtype == x.dtype and total == in_order(x.flip(0))),
-            "naive_sum adds in a wider format than x has, or from the last element to the first: here both give this "
-            "value. The accumulator must have x.dtype, and the first element comes first.",
-            everywhere=False,
         ),
         *(
             Hint(
                 wrong_sum(name, lambda case, x, total, order=order: total in all_but_one(order(x))),
                 f"{name} leaves the first element out, or the last: range(a, b) ends at b - 1.",
-                everywhere=False,
+            )
+            for name, order in (("naive_sum", lambda x: x), ("sorted_sum", by_size))
+        ),
+        *(
+            Hint(
+                wrong_sum(name, lambda case, x, total, order=order: in_order_of_another_dtype(case, order(x), total)),
+                _OTHER_DTYPE.format(name),
             )
             for name, order in (("naive_sum", lambda x: x), ("sorted_sum", by_size))
         ),
         Hint(
-            wrong_sum("sorted_sum", lambda case, x, total: case.kind == "cancelling" and too_good(case, x, total)),
-            "sorted_sum is more exact here than sums in that order and in x's dtype: either the accumulator is wider "
-            "(Python floats are float64), or the order is another.",
+            wrong_sum("pairwise_sum", in_another_dtype),
+            "pairwise_sum is more exact than adding halves in x's dtype can be. Either an accumulator has another "
+            "dtype than x (Python floats are float64), or the two parts are not halves.",
         ),
-        *(
-            Hint(
-                wrong_sum(name, too_good),
-                f"{name} adds in a wider format than x has. Every accumulator must have x.dtype as well, rounded after "
-                "each addition: Python floats are float64, torch.zeros(()) is float32.",
-                everywhere=False,
-            )
-            for name in SUM_NAMES
+        Hint(wrong_sum("neumaier_sum", in_another_dtype), _OTHER_DTYPE.format("neumaier_sum")),
+        Hint(
+            wrong_sum("naive_sum", lambda case, x, total: total == in_order(x.flip(0))),
+            "naive_sum adds from the last element to the first. The first element comes first.",
         ),
         Hint(
             wrong_sum("naive_sum", lambda case, x, total: total.shape == ()),
@@ -233,61 +214,72 @@ SUMS = Oracle(
         ),
         Hint(
             wrong_sum("sorted_sum", lambda case, x, total: total == in_order(x.abs().sort()[0])),
-            "The magnitudes were added, not the values: use the magnitudes only to find the order.",
+            "sorted_sum added the magnitudes, not the values. Use the magnitudes only to find the order.",
         ),
         Hint(
-            wrong_sum("sorted_sum", lambda case, x, total: case.kind != "ones" and total == in_order(x.sort()[0])),
+            wrong_sum("sorted_sum", lambda case, x, total: total == in_order(x.sort()[0])),
             "x was sorted by value, which adds the most negative number first. Sort by magnitude, |x|.",
         ),
         Hint(
             wrong_sum("sorted_sum", lambda case, x, total: total in (in_order(x), from_the_largest(x))),
-            "Large values were still added first. The smallest magnitude comes first, so that small values gather "
-            "before they meet a large one.",
+            "sorted_sum still adds large values first. The smallest magnitude comes first, so that small values "
+            "gather before they meet a large one.",
         ),
         Hint(
-            wrong_sum("pairwise_sum", lambda case, x, total: total == NEVER_ENDS),
+            wrong_sum("pairwise_sum", lambda case, x, total: total == NEVER_ENDS or CANNOT_TELL),
             "pairwise_sum called itself until Python gave up. A single element needs no splitting: return it. And "
             "split in two halves, so that the depth is log2(n) and not n.",
-            everywhere=False,
         ),
         Hint(
             wrong_sum("pairwise_sum", lambda case, x, total: total == in_order(x)),
-            "This is the naive sum: one accumulator still meets every element. Sum each half by itself, then add the "
-            "two results.",
+            "pairwise_sum is still the naive sum: one accumulator meets every element. Sum each half by itself, then "
+            "add the two results.",
         ),
         Hint(
             wrong_sum("pairwise_sum", lambda case, x, total: total.shape == ()),
-            "The error is larger than log2(n) roundings can make: is an element lost, or taken twice, when n is odd, "
-            "or is a part of more than one element added in a row?",
+            "The error of pairwise_sum is larger than log2(n) roundings can cause. Is an element lost, or taken "
+            "twice, when n is odd? Or is a part of more than one element added in a row?",
+        ),
+        compensation(
+            "This is Kahan's sum, which recovers only what the new term lost. Where the new term is the larger one, "
+            "the running sum loses its low bits. Compare the magnitudes, and let the two swap roles.",
+            "kahan",
+            "never swapped",
+        ),
+        compensation(
+            "Whether s or v is the larger is a question of magnitudes: take abs() of both.",
+            "compared by value",
+        ),
+        compensation(
+            "The smaller of the two loses its low bits, so the larger comes first: with |s| >= |v| the loss is (s - "
+            "t) + v. Both (v - t) + s and s - (t - v) round on the way.",
+            "swapped the wrong way",
+        ),
+        compensation(
+            "The correction has the wrong sign, so it doubles the error. What was lost is (larger - t) + smaller, and "
+            "it is added.",
+            "negated",
+        ),
+        compensation(
+            "The compensation is added to the running sum in every step and kept too, so it counts again and again. "
+            "Add it once, at the end.",
+            "again and again",
         ),
         Hint(
-            wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x) and case.kind in ("levels", "huge")),
-            "This is Kahan's sum: it recovers what the new term lost, but here the new term is larger and the running "
-            "sum loses its low bits. Compare the magnitudes, and let the two swap roles.",
-            everywhere=False,
-        ),
-        Hint(
-            wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x) and case.kind != "opposite"),
+            wrong_sum("neumaier_sum", lambda case, x, total: total == in_order(x)),
             "This is the naive sum: the correction was always 0, or was never added, or only the last one was kept. "
-            "What is lost is (larger - t) + smaller with t = s + v rounded; in any order that cancels on paper, such "
+            "What is lost is (larger - t) + smaller with t = s + v rounded. In an order that cancels on paper, such "
             "as (s + v) - t, it is 0.",
-            everywhere=False,
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total == 2 * in_order(x)),
-            "This is twice the naive sum: s was overwritten with t before the correction was computed, so that s - t "
-            "is 0. The correction needs the s from before.",
-        ),
-        Hint(
-            wrong_sum("neumaier_sum", wrong_way),
-            "The correction has the wrong sign: it doubles the error. What was lost is (larger - t) + smaller, and it "
-            "is added.",
-            everywhere=False,
+            "This is twice the naive sum: s was overwritten with t before the correction was computed, so s - t is 0. "
+            "The correction needs the s from before.",
         ),
         Hint(
             wrong_sum("neumaier_sum", lambda case, x, total: total.shape == ()),
-            "The error is beyond Neumaier's bound: a correction is inexact, or counted twice. Whether s or v is the "
-            "larger is a question of magnitudes: take abs() of both.",
+            "The error is beyond Neumaier's bound, so a correction is inexact, or counted twice.",
         ),
     ),
+    call=called,
 )

@@ -1,6 +1,7 @@
 # the fields moved to where float32 has them, then scaled
 import numpy as np
 
+
 def decode(bits, fmt):
     magnitude = bits & (2 ** (fmt.total_bits - 1) - 1)
     as_float32 = (magnitude << (23 - fmt.mantissa_bits)).to(torch.int32).view(torch.float32)

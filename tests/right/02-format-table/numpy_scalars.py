@@ -1,6 +1,7 @@
 # integers and numpy scalars where they are exact
 import numpy as np
 
+
 def format_limits(fmt):
     half = 1 << (fmt.exponent_bits - 1)
     steps = (1 << (fmt.mantissa_bits + 1)) - (2 if fmt.finite_only else 1)

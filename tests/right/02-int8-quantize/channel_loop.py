@@ -1,6 +1,7 @@
 # a loop over the channels, numpy inside
 import numpy as np
 
+
 def _codes(x, symmetric):
     low, high = min(float(x.min()), 0.0), max(float(x.max()), 0.0)
     scale = np.float32(max(-low, high) / 127.0 if symmetric else (high - low) / 255.0) or np.float32(1.0)

@@ -1,4 +1,4 @@
-# hint: compute every constant
+# hint: Compute every constant
 def decode(bits, fmt):
     """Right for the formats that PyTorch has."""
     if fmt.finite_only:

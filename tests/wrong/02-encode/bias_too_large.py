@@ -1,4 +1,4 @@
-# hint: Is the bias
+# hint: Either the bias is not
 def encode(x, fmt):
     bias = 2 ** (fmt.exponent_bits - 1)
     all_ones = 2 ** (fmt.total_bits - 1) - 1

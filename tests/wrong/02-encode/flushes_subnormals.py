@@ -1,4 +1,4 @@
-# hint: flushed to zero
+# hint: Small values became zero
 def encode(x, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     all_ones = 2 ** (fmt.total_bits - 1) - 1

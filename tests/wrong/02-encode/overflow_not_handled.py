@@ -1,4 +1,4 @@
-# hint: Nothing holds back
+# hint: Nothing bounds what is too large
 def encode(x, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     all_ones = 2 ** (fmt.total_bits - 1) - 1

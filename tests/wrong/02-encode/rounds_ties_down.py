@@ -1,4 +1,4 @@
-# hint: ties the wrong way
+# hint: ties go the wrong way
 def encode(x, fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     all_ones = 2 ** (fmt.total_bits - 1) - 1

@@ -1,4 +1,4 @@
-# hint: compute every constant
+# hint: Compute every constant
 def format_limits(fmt):
     dtypes = {
         (8, 23): torch.float32,

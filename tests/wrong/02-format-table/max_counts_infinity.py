@@ -1,4 +1,4 @@
-# hint: kept for infinity and NaN
+# hint: reserved for infinity and NaN
 def format_limits(fmt):
     bias = 2 ** (fmt.exponent_bits - 1) - 1
     eps = 2.0**-fmt.mantissa_bits

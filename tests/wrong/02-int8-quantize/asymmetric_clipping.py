@@ -1,4 +1,4 @@
-# hint: Asymmetric clipping
+# hint: the code 128, which int8 does not have
 def quantize_int8(x, symmetric, channel_dim=None):
     dims = [d for d in range(x.dim()) if channel_dim is None or d != channel_dim]
     keep = channel_dim is not None

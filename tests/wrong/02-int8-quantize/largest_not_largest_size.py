@@ -1,4 +1,4 @@
-# hint: take max |x|
+# hint: Take max |x|
 def quantize_int8(x, symmetric, channel_dim=None):
     dims = [d for d in range(x.dim()) if d != channel_dim]
     keep = channel_dim is not None

@@ -1,4 +1,4 @@
-# hint: the sums made so far are among them
+# hint: level by level
 def merge_smallest(values):
     values = sorted(values)
     while len(values) > 1:

@@ -1,4 +1,4 @@
-# hint: stay with Python's floats
+# hint: Stay with Python's floats
 def merge_smallest(values):
     heap = torch.tensor(values).tolist()
     heapq.heapify(heap)

@@ -1,4 +1,4 @@
-# hint: The two chances are swapped
+# hint: The two probabilities are swapped
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     low = bits & -(2**16)

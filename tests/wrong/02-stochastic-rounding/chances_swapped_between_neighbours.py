@@ -1,4 +1,4 @@
-# hint: The two chances are swapped
+# hint: The two probabilities are swapped
 def stochastic_round(x, generator):
     largest = torch.finfo(torch.bfloat16).max
     finite = torch.where(x.isfinite(), x, 0.0).clamp(-largest, largest).double()

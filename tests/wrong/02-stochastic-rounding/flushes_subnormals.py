@@ -1,4 +1,4 @@
-# hint: bfloat16 has subnormals as well
+# hint: bfloat16 has subnormals too
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(2**16, x.shape, generator=generator, dtype=torch.int32)

@@ -1,4 +1,4 @@
-# hint: Adding to the bits of NaN
+# hint: Adding to its bits
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(0, 2**16, x.shape, generator=generator, dtype=torch.int32)

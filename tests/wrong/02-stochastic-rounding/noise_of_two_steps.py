@@ -1,4 +1,4 @@
-# hint: The noise is too wide
+# hint: neither of the two bfloat16 neighbours
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     noise = torch.randint(0, 2**17, x.shape, generator=generator, dtype=torch.int32)

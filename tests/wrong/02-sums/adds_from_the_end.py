@@ -1,4 +1,4 @@
-# hint: or from the last element to the first
+# hint: from the last element to the first
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x.flip(0):

@@ -1,4 +1,4 @@
-# hint: neumaier_sum adds in a wider format
+# hint: neumaier_sum does not add in x
 def naive_sum(x):
     total = torch.zeros((), dtype=x.dtype)
     for value in x:

@@ -1,4 +1,4 @@
-# hint: naive_sum adds in a narrower format
+# hint: naive_sum does not add in x
 def naive_sum(x):
     total = torch.zeros(())
     for value in x:

@@ -22,6 +22,6 @@ def neumaier_sum(x):
     lost = torch.zeros((), dtype=x.dtype)
     for value in x:
         new = total + value
-        lost = ((total - new) + value if total.abs() >= value.abs() else (value - new) + total)
+        lost = (total - new) + value if total.abs() >= value.abs() else (value - new) + total
         total = new
     return total + lost

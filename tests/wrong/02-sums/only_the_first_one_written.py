@@ -6,7 +6,6 @@ def naive_sum(x):
     return total
 
 
-
 def sorted_sum(x):
     raise NotImplementedError("Write your answer here.")
 
@@ -17,4 +16,3 @@ def pairwise_sum(x):
 
 def neumaier_sum(x):
     raise NotImplementedError("Write your answer here.")
-

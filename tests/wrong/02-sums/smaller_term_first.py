@@ -1,0 +1,29 @@
+# hint: the larger comes first
+def naive_sum(x):
+    total = torch.zeros((), dtype=x.dtype)
+    for value in x:
+        total = total + value
+    return total
+
+
+def sorted_sum(x):
+    return naive_sum(x[x.abs().argsort()])
+
+
+def pairwise_sum(x):
+    if len(x) == 1:
+        return x[0]
+    return pairwise_sum(x[: len(x) // 2]) + pairwise_sum(x[len(x) // 2 :])
+
+
+def neumaier_sum(x):
+    s = torch.zeros((), dtype=x.dtype)
+    c = torch.zeros((), dtype=x.dtype)
+    for v in x:
+        t = s + v
+        if s.abs() >= v.abs():
+            c = c + (s - (t - v))
+        else:
+            c = c + (v - (t - s))
+        s = t
+    return s + c
