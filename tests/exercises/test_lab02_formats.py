@@ -12,7 +12,10 @@ from grading.hidden.lab02.made_up_formats import limits, top_pattern, value
 from labkit.exercises.lab02.encode import float_inputs, one_nan
 from labkit.exercises.lab02.format_case import E3M2, FormatCase
 from labkit.formats import BF16, FP8_E4M3FN, FP8_E5M2, FP16, FP32, TF32, FloatFormat
+from labkit.oracles.lab02.decode import DECODE
+from labkit.oracles.lab02.encode import ENCODE
 from labkit.oracles.lab02.library import limits_of, patterns_of, values_of
+from labkit.spec import CaseRun
 
 KNOWN = (TF32, BF16, FP16, FP8_E5M2, FP8_E4M3FN, E3M2)
 SECOND = {
@@ -93,3 +96,20 @@ def test_every_nan_counts_as_one_pattern_and_numbers_stay() -> None:
     assert one_nan(bits, case).tolist() == [0x7C00, 0x7FFF, 0x7FFF, 0x7FFF, 0xFC00, 0x7BFF, -1, 2**16]
     case = FormatCase.of(FP8_E4M3FN)
     assert one_nan(torch.tensor([0x7E, 0x7F, 0xFE, 0xFF]), case).tolist() == [0x7E, 0x7F, 0xFE, 0x7F]
+
+
+def test_what_no_hint_explains_is_counted_by_its_kind() -> None:
+    """An encoder that is wrong for every other normal number, and a decoder that is wrong for NaN and one zero."""
+    case = FormatCase.of(FP16)
+    x = inputs(FP16)
+    right = patterns_of(x, case)
+    wrong = torch.where((right % 2 == 1) & (x.abs() < 1) & (x.abs() >= 2.0**-14), right + 7, right)
+    run = CaseRun(case, {"x": x}, {"out": wrong}, expect=ENCODE.expect)
+    note = ENCODE.fact(run)
+    assert note.startswith("wrong: ") and " other normal numbers" in note and note.endswith("all others are right")
+    assert "NaN" not in note and "infinities" not in note
+    bits = torch.arange(2**16)
+    values = values_of(bits, case).nan_to_num(nan=1.0, posinf=torch.inf, neginf=-torch.inf)
+    values[0] = 3.0
+    run = CaseRun(case, {"bits": bits}, {"out": values}, expect=DECODE.expect)
+    assert DECODE.fact(run) == "wrong: 1 of 2 zeros, all 2,046 NaN; all others are right"

@@ -30,6 +30,11 @@ class Decoded:
         """Whether there are wrong values, and all of them lie there."""
         return bool(self.wrong.any() and not (self.wrong & ~where).any())
 
+    def power_off(self) -> bool:
+        """Whether all normal numbers are off by one and the same power of two."""
+        ratio = (self.got / self.true)[self.normal].unique()
+        return len(ratio) == 1 and bool(torch.frexp(ratio[0])[0] == 0.5) and float(ratio[0]) != 1
+
     def full_mantissa_doubles(self) -> bool:
         """Whether a mantissa of all ones counts as a whole, as if it were divided by 2**mantissa_bits - 1."""
         full = 2**self.case.mantissa_bits - 1
@@ -50,12 +55,8 @@ class Decoded:
 
 
 def which_are_wrong(run: CaseRun[FormatCase]) -> str | None:
-    """By what factor all normal numbers are off, and so the bias; else which kinds of patterns are wrong."""
+    """Which kinds of patterns are wrong."""
     d = run.memo(Decoded)
-    ratio = (d.got / d.true)[d.normal].unique()
-    if len(ratio) == 1 and ratio[0] > 0 and (power := float(ratio[0].log2())) == int(power) != 0:
-        bias = 2 ** (d.case.exponent_bits - 1) - 1
-        return f"every normal number is 2**{power:g} times what it should be: your bias is {bias - power:g}, not {bias}"
     kinds = {
         "zeros": d.zero,
         "subnormal numbers": d.subnormal,
@@ -100,6 +101,11 @@ DECODE = Oracle(
             decoded(lambda d: (2 * d.true == d.got)[d.normal].all() or (d.true == 2 * d.got)[d.normal].all()),
             "Every value is off by a factor of 2, so the bias is off by one. The exponent field 011...1 stands for "
             "2**0.",
+        ),
+        Hint(
+            decoded(Decoded.power_off),
+            "All normal numbers are off by the same power of two, so the bias is wrong. It differs from format to "
+            "format: 2**(exponent_bits - 1) - 1.",
         ),
         Hint(
             decoded(Decoded.full_mantissa_doubles),

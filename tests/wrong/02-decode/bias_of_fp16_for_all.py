@@ -1,4 +1,4 @@
-# hint: your bias is 15, not 7
+# hint: the same power of two
 def decode(bits, fmt):
     E, M = fmt.exponent_bits, fmt.mantissa_bits
     bias = 127 if E == 8 else 15
