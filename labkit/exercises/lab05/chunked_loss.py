@@ -66,7 +66,7 @@ def head_inputs(case: Head, gen: torch.Generator) -> dict[str, Any]:
 
 
 def run_head(loss_of: Any, case: Head, tree: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    """The loss, and the gradients of x and of the weight after a backward pass that begins with `upstream`."""
+    """loss, dx and dw: the gradients with respect to x and weight, of a backward pass that begins with `upstream`."""
     x, weight = (tree[name].to(device).detach().requires_grad_() for name in ("x", "weight"))
     loss = loss_of(x, weight, tree["labels"].to(device), case.chunk_size, case.ignore_index)
     if isinstance(loss, Tensor) and loss.requires_grad:
@@ -74,14 +74,35 @@ def run_head(loss_of: Any, case: Head, tree: dict[str, Any], device: torch.devic
     return {"loss": loss.detach() if isinstance(loss, Tensor) else loss, "dx": x.grad, "dw": weight.grad}
 
 
+FEW = Head(6, 4, 5, 4, ignored=0.0)
+
+
+def same_in_a_second_backward(loss_of: Any, device: torch.device) -> bool:
+    """Whether a second backward pass through one graph of FEW gives the gradients of the first.
+
+    A function that refuses a second pass does no harm, unless it is PyTorch that refuses, for what the first one wrote.
+    """
+    tree = head_inputs(FEW, torch.Generator().manual_seed(1))
+    leaves = [tree[name].to(device).requires_grad_() for name in ("x", "weight")]
+    loss = loss_of(*leaves, tree["labels"].to(device), FEW.chunk_size, FEW.ignore_index)
+    if not (isinstance(loss, Tensor) and loss.requires_grad):
+        return True
+    above = torch.tensor(3.0, device=device)
+    # Copies: what comes back may be the very memory that the second pass writes to.
+    first = [found.clone() for found in torch.autograd.grad(loss, leaves, above, retain_graph=True)]
+    try:
+        second = torch.autograd.grad(loss, leaves, above)
+    except Exception as raised:
+        return "inplace operation" not in str(raised)
+    return all(torch.allclose(one, other, rtol=1e-4) for one, other in zip(first, second, strict=True))
+
+
 def drive_chunked_loss(ans, case: Head, tree: dict, stage) -> dict[str, Any]:
     """One pass, measured together with the student's first call on other numbers."""
     warm_up_autograd(stage.device)
-    few = Head(6, 4, 5, 4, ignored=0.0)
-    some = head_inputs(few, torch.Generator().manual_seed(1))
     with stage.meter("memory"):
-        run_head(ans.chunked_loss, few, some, stage.device)
-        return run_head(ans.chunked_loss, case, tree, stage.device)
+        repeatable = same_in_a_second_backward(ans.chunked_loss, stage.device)
+        return {**run_head(ans.chunked_loss, case, tree, stage.device), "repeatable": repeatable}
 
 
 CHUNKED_LOSS = Exercise(

@@ -74,16 +74,20 @@ def make_layers(parameters: Sequence[dict[str, Tensor]], probe: Tensor, runs: li
 def run_tower(
     backpropagate: Callable[[list[Layer], Tensor], Any], case: Tower, tree: dict[str, Any], device: torch.device
 ) -> dict[str, Any]:
-    """loss, the gradient by x, the parameters' gradients, and how often the layers ran in all."""
+    """loss, dx (its gradient with respect to x), the parameters' gradients, and how often the layers ran in all.
+
+    with_graph: whether the loss came back with a graph behind it.
+    """
     parameters = [
         {name: value.to(device).detach().requires_grad_() for name, value in layer.items()} for layer in tree["layers"]
     ]
     runs = [0] * case.n_layers
     loss, dx = backpropagate(make_layers(parameters, tree["probe"].to(device), runs), tree["x"].to(device))
     grads = [{name: value.grad for name, value in layer.items()} for layer in parameters]
+    with_graph = isinstance(loss, Tensor) and loss.requires_grad
     if isinstance(loss, Tensor):
         loss = loss.detach()
-    return {"loss": loss, "dx": dx, "grads": grads, "forwards": sum(runs)}
+    return {"loss": loss, "dx": dx, "grads": grads, "forwards": sum(runs), "with_graph": with_graph}
 
 
 def drive_low_memory(ans, case: Tower, tree: dict, stage) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,9 +12,13 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.chunked_loss import Head, run_head
-from labkit.oracles.hints import looks_like
-from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
+from labkit.oracles.calls import as_call
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
+ANOTHER_LOGIT = (
+    "The loss is log(sum) - z_y with the same z in both: read z_y after the maximum is subtracted and before exp_ "
+    "overwrites it."
+)
 SLACK_BYTES = 32 * KiB
 """For the vectors of a chunk (maxima, sums, labels) and Python's objects."""
 
@@ -24,7 +29,7 @@ def all_at_once(x: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, chu
 
 
 def expected(run: CaseRun[Head]) -> dict[str, Any]:
-    return run_head(all_at_once, run.case, run.tree, torch.device("cpu"))
+    return {**run_head(all_at_once, run.case, run.tree, torch.device("cpu")), "repeatable": True}
 
 
 def tolerances(run: CaseRun[Head]) -> dict[str, Tolerance]:
@@ -41,9 +46,15 @@ def peak_bytes(run: CaseRun[Head]) -> float:
     return run.case.x_bytes + 2 * run.case.weight_bytes + run.case.chunk_bytes + SLACK_BYTES
 
 
-def loss_like(loss_of: Callable[[CaseRun[Head]], torch.Tensor]) -> Callable[[CaseRun[Head]], bool]:
-    """A diagnosis: the loss is what this mistake makes of it, and the right one is not."""
-    return looks_like("loss", loss_of, partial(torch.isclose, rtol=1e-4))
+def loss_like(loss_of: Callable[[CaseRun[Head]], torch.Tensor]) -> Callable[[CaseRun[Head]], object]:
+    """A diagnosis: the loss is what this mistake makes of it. Where the right loss is that as well, nobody can tell."""
+
+    def when(run: CaseRun[Head]) -> object:
+        close = partial(torch.isclose, run.got["loss"], rtol=1e-4)
+        like_it, right = close(loss_of(run)), close(run.expected["loss"])
+        return CANNOT_TELL if like_it and right else like_it
+
+    return when
 
 
 def losses(run: CaseRun[Head]) -> torch.Tensor:
@@ -57,6 +68,13 @@ def mean_of_means(run: CaseRun[Head]) -> torch.Tensor:
     counted = (run.tree["labels"] != run.case.ignore_index).float()
     parts = zip(losses(run).split(run.case.chunk_size), counted.split(run.case.chunk_size))
     return torch.stack([part.sum() / count.sum().clamp(min=1) for part, count in parts]).mean()
+
+
+def averages_means(run: CaseRun[Head]) -> object:
+    """A silent last chunk has no mean, so there the mistake is NaN as a rule, like others."""
+    if run.case.silent_end and bool(run.got["loss"].isnan()):
+        return CANNOT_TELL
+    return loss_like(mean_of_means)(run)
 
 
 def mean_of_full_chunks(run: CaseRun[Head]) -> torch.Tensor:
@@ -155,6 +173,22 @@ def one_chunk_at_a_time(run: CaseRun) -> str | None:
     return f"over budget: two buffers of a chunk are held at once, both made at the same place ({twice})"
 
 
+def one_dw_at_a_time(run: CaseRun) -> str | None:
+    """What is held beyond the budget is a third tensor of dW's shape: the old sum, the product and the new sum."""
+    case, held = run.case, run.held.get("peak_bytes", ())
+    if not 0 < run.measured["peak_bytes"] - peak_bytes(run) <= case.weight_bytes:
+        return None
+    like_dw = [name for name in held if f": {case.n_vocab}×{case.width} float32" in name]
+    found = sum(int(name.split(" × ")[0]) if re.match(r"\d+ × ", name) else 1 for name in like_dw)
+    if found - (case.n_tokens == case.n_vocab) < 3:
+        return None
+    return "over budget: three tensors of the shape of dW are held at once"
+
+
+one_dw_at_a_time.hint = (
+    "dW is made anew for each chunk: the sum so far, the chunk's product and the new sum are held together. Add in "
+    "place: dw.addmm_(...), or dw += ..."
+)
 one_chunk_at_a_time.hint = (
     "The last chunk's logits are still referred to while the next are made: `del` the name at the end of the turn."
 )
@@ -164,7 +198,21 @@ CHUNKED_LOSS = Oracle(
     id="05-chunked-loss",
     expect=expected,
     tolerance=tolerances,
-    judge=(inputs_untouched, one_chunk_at_a_time),
+    judge=(inputs_untouched, one_chunk_at_a_time, one_dw_at_a_time),
+    call=lambda run: as_call(
+        "chunked_loss",
+        run.tree["x"],
+        run.tree["weight"],
+        run.tree["labels"],
+        chunk_size=run.case.chunk_size,
+        ignore_index=run.case.ignore_index,
+    ),
+    places={
+        "dx": "gradient with respect to x",
+        "dw": "gradient with respect to weight",
+        "repeatable": "answer to whether a second backward pass gives the same gradients",
+    },
+    axis="sizes of the last chunk, values of ignore_index, and gradients from above",
     budgets=(
         Budget(
             "peak_bytes",
@@ -179,6 +227,11 @@ CHUNKED_LOSS = Oracle(
             lambda run: run.got["dx"] is None or run.got["dw"] is None,
             "There is no gradient: the loss came back without a graph. Let an autograd Function work out dx and dW in "
             "forward, and hand them over in backward.",
+        ),
+        Hint(
+            lambda run: not run.got["repeatable"],
+            "The first backward pass changed what the graph keeps, so a second one (retain_graph=True) starts from "
+            "gradients that are scaled already: return dx * grad_output, a new tensor, not dx.mul_(grad_output).",
         ),
         Hint(
             lambda run: run.got["loss"].isnan() and run.case.silent_end,
@@ -199,21 +252,15 @@ CHUNKED_LOSS = Oracle(
             loss_like(ignored_as_zero),
             "The sum has the losses of tokens whose label is ignored: multiply them by 0 before adding up.",
         ),
+        *(Hint(loss_like(with_another_picked(pick)), ANOTHER_LOGIT) for pick in (unchanged, torch.exp)),
         Hint(
-            lambda run: any(loss_like(with_another_picked(pick))(run) for pick in (unchanged, torch.exp)),
-            "The loss is log(sum) - z_y with the same z in both: read z_y after the maximum is subtracted and before "
-            "exp_ overwrites it.",
-        ),
-        Hint(
-            loss_like(mean_of_means),
+            averages_means,
             "That is the mean of the chunks' means, in which a token of a chunk with few labels weighs more. Add sums, "
             "and divide once by the number of labels that count.",
-            everywhere=False,
         ),
         Hint(
             loss_like(lambda run: losses(run).mean()),
             "The sum was divided by the number of all tokens: only those count whose label is not ignore_index.",
-            everywhere=False,
         ),
         Hint(
             loss_like(mean_of_full_chunks),

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.find_the_leak import EVAL_SCALE, LEARNING_RATE, LeakyTraining
-from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 128 * KiB
 N_HIDDEN_AT_PEAK = 6
@@ -84,9 +84,18 @@ def tolerances(run: CaseRun[LeakyTraining]) -> dict[str, Tolerance]:
     }
 
 
+FEW_STEPS = 2
+"""So many may leave their tensors in variables: nothing can be seen to grow."""
+
+
 def grows(case: LeakyTraining, n_bytes: torch.Tensor) -> bool:
-    """More is alive after a step than what two steps may leave in variables."""
-    return case.n_steps > 2 and bool(n_bytes.max() > 2.5 * case.hidden_bytes)
+    """More is alive after a step than what FEW_STEPS may leave in variables."""
+    return case.n_steps > FEW_STEPS and bool(n_bytes.max() > 2.5 * case.hidden_bytes)
+
+
+def leaks(name: str) -> Callable[[CaseRun[LeakyTraining]], object]:
+    """A diagnosis: these bytes grow."""
+    return lambda run: CANNOT_TELL if run.case.n_steps <= FEW_STEPS else grows(run.case, run.got[name])
 
 
 def flat(run: CaseRun) -> str | None:
@@ -149,6 +158,17 @@ FIND_THE_LEAK = Oracle(
     expect=expected,
     tolerance=tolerances,
     judge=(inputs_untouched, flat),
+    call=lambda run: (
+        f"train(model, optimizer, batches, validation) with {run.case.n_steps} batches of shape "
+        f"({run.case.n_rows}, {run.case.width})"
+    ),
+    places={
+        "losses": "list of validation losses",
+        "sizes": "list of mean magnitudes",
+        "hooks_left": "number of hooks left on the model",
+        "parameters": "parameters after training",
+    },
+    axis="numbers of steps and shapes",
     budgets=(
         Budget(
             "saved_bytes",
@@ -164,14 +184,13 @@ FIND_THE_LEAK = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda run: grows(run.case, run.got["validation_bytes"]),
+            leaks("validation_bytes"),
             "The validation losses still hold their graphs, and with them every activation of the validation pass: run "
             "it under torch.no_grad(), and keep loss.item(). gc.collect() and empty_cache() free only what nothing "
             "refers to.",
-            everywhere=False,
         ),
         Hint(
-            lambda run: grows(run.case, run.got["training_bytes"]),
+            leaks("training_bytes"),
             "The hook's closure keeps the hidden layer's output of every training step. Keep the number that is wanted "
             "of it, output.detach().abs().mean().item(), and nothing else.",
         ),
@@ -195,6 +214,11 @@ FIND_THE_LEAK = Oracle(
             "returns, and remove() it at the end.",
         ),
         Hint(
+            noted("losses", "losses", eval_scale=1.0),
+            "The model validates in training mode. Keep model.eval() before the validation pass: layers such as "
+            "dropout compute something else there.",
+        ),
+        Hint(
             lambda run: len(run.got["sizes"]) == 2 * run.case.n_steps,
             "The hook also ran in the validation pass: only the training steps' magnitudes are wanted.",
         ),
@@ -212,11 +236,6 @@ FIND_THE_LEAK = Oracle(
         Hint(
             noted("losses", "trained"),
             "These are the losses of the training batches. Call the model on the validation batch after each step.",
-        ),
-        Hint(
-            noted("losses", "losses", eval_scale=1.0),
-            "The model validates in training mode. Keep model.eval() before the validation pass: layers such as "
-            "dropout compute something else there.",
         ),
         Hint(
             noted("losses", "losses", later_scale=EVAL_SCALE),

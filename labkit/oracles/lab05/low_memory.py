@@ -8,7 +8,8 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.low_memory import SMALL, Layer, Tower, run_tower, small_inputs
-from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
+from labkit.oracles.calls import as_call
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 N_ACTIVATIONS = 10
 """One layer's input, what it keeps inside, its output, and the gradients on the way through it."""
@@ -33,7 +34,7 @@ def wanted_forwards(case: Tower) -> int:
 def expected(run: CaseRun[Tower]) -> dict[str, Any]:
     found = run_tower(regular, run.case, run.tree, torch.device("cpu"))
     small = run_tower(regular, SMALL, small_inputs(), torch.device("cpu"))
-    return {**found, "forwards": wanted_forwards(run.case), "second_dx": small["dx"]}
+    return {**found, "forwards": wanted_forwards(run.case), "second_dx": small["dx"], "with_graph": False}
 
 
 def peak_bytes(run: CaseRun[Tower]) -> float:
@@ -75,8 +76,14 @@ def from_ones(layers: list[Layer], x: torch.Tensor) -> tuple[torch.Tensor, torch
 
 
 def without_the_gradient_from_above(run: CaseRun[Tower]) -> bool:
-    wrong = run_tower(from_ones, run.case, run.tree, torch.device("cpu"))
-    return run.case.n_layers > 1 and same(run.got["dx"], wrong["dx"])
+    """With one layer there is nothing above; the small first calls have two."""
+    wrong = run_tower(from_ones, SMALL, small_inputs(), torch.device("cpu"))
+    return same(run.got["second_dx"], wrong["dx"])
+
+
+def first_layer_left_out(run: CaseRun[Tower]) -> object:
+    only_the_first = without_gradients(run.got) == [0]
+    return CANNOT_TELL if only_the_first and run.case.n_layers == 1 else only_the_first
 
 
 def second_call_only(run: CaseRun[Tower]) -> bool:
@@ -92,6 +99,14 @@ LOW_MEMORY = Oracle(
     id="05-low-memory",
     expect=expected,
     tolerance=tolerances,
+    call=lambda run: as_call("low_memory_backward", [f"{run.case.n_layers} layers"], run.tree["x"]),
+    places={
+        "dx": "gradient with respect to x",
+        "second_dx": "gradient with respect to x in a second call with the same x",
+        "forwards": "number of layers that ran",
+        "with_graph": "answer to whether the loss still has a graph",
+    },
+    axis="depths and shapes",
     judge=(inputs_untouched,),
     budgets=(
         Budget(
@@ -112,9 +127,14 @@ LOW_MEMORY = Oracle(
             "first turn.",
         ),
         Hint(
-            lambda run: without_gradients(run.got) == [0] and run.case.n_layers > 1,
-            "The first layer was never differentiated, so the gradient is that by its output: count down to it, too.",
-            everywhere=False,
+            lambda run: run.got["with_graph"],
+            "The loss came back with its graph, so whoever keeps the loss keeps the graph as well: return "
+            "loss.detach().",
+        ),
+        Hint(
+            first_layer_left_out,
+            "The first layer was never differentiated, so this is the gradient with respect to its output: count down "
+            "to layer 0.",
         ),
         Hint(
             lambda run: without_gradients(run.got) != [],
@@ -155,7 +175,6 @@ LOW_MEMORY = Oracle(
             without_the_gradient_from_above,
             "Each layer's backward pass began with ones: hand torch.autograd.backward the gradient that the layer "
             "behind has left in the .grad of its input.",
-            everywhere=False,
         ),
         Hint(
             second_call_only,

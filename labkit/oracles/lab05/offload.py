@@ -147,6 +147,11 @@ OFFLOAD = Oracle(
         little_on_the_device,
         copies_beside_kernels,
     ),
+    call=lambda run: (
+        f"offload_hooks(cuda, parameters, n_in_flight={run.case.n_in_flight}) around {run.case.n_layers} layers of "
+        f"width {run.case.width} on {run.case.n_tokens} tokens"
+    ),
+    axis="numbers of layers, shapes, and n_in_flight",
     diagnose=(
         Hint(
             lambda run: exact_wrong(run) and in_half_precision(run),

@@ -9,6 +9,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.segments import Depth, run_layers
+from labkit.oracles.calls import as_call
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 
 
@@ -76,9 +77,9 @@ def well_cut(run: CaseRun) -> str | None:
     return None
 
 
-def rounded(k: object, value: float) -> bool:
-    """k is this value, rounded in whichever way: also one more than a whole value."""
-    return k in (math.floor(value), math.floor(value) + 1)
+def rounded(k: object, value: float, n_layers: int) -> bool:
+    """k is this value, rounded in whichever way (also one more than a whole value) and moved into 1 to n_layers."""
+    return k in (min(max(near, 1), n_layers) for near in (math.floor(value), math.floor(value) + 1))
 
 
 def wrong_number(when) -> Any:
@@ -101,6 +102,11 @@ def each_from_the_input(run: CaseRun[Depth]) -> bool:
 SEGMENTS = Oracle(
     id="05-segments",
     judge=(inputs_untouched, smallest_peak, right_gradients, well_cut),
+    call=lambda run: (
+        f"{as_call('best_segments', run.case.n_layers, run.case.cost)}; "
+        f"run_in_segments({run.case.n_layers} layers, x, n_segments={run.case.n_segments}, checkpoint)"
+    ),
+    axis="numbers of layers, costs and segments, costs far below 1 and beyond the number of layers among them",
     diagnose=(
         Hint(
             wrong_number(lambda case, k: not isinstance(k, int)),
@@ -121,19 +127,18 @@ SEGMENTS = Oracle(
             "A checkpoint around every layer keeps one output for each of them. Fewer segments keep fewer.",
         ),
         Hint(
-            wrong_number(lambda case, k: rounded(k, math.sqrt(case.cost * case.n_layers))),
+            wrong_number(lambda case, k: rounded(k, math.sqrt(case.cost * case.n_layers), case.n_layers)),
             "Nearly: the root of cL is rarely whole, and rounding it may miss the better neighbour. Compute k + cL/k "
             "for both.",
         ),
         Hint(
-            wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers)) and case.cost != 1),
+            wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers), case.n_layers) and case.cost != 1),
             "That is the root of L, which is right only for c = 1. The inside of a layer counts c: set the derivative "
             "of k + cL/k to zero.",
         ),
         Hint(
-            wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers / case.cost)) and case.cost != 1),
+            wrong_number(lambda case, k: rounded(k, math.sqrt(case.n_layers / case.cost), case.n_layers)),
             "That is the number of layers in a segment, L/k. What is asked for is k.",
-            everywhere=False,
         ),
         Hint(
             wrong_number(lambda case, k: True),
@@ -155,10 +160,9 @@ SEGMENTS = Oracle(
             "too.",
         ),
         Hint(
-            lambda run: not any(run.got["segments"]) and run.case.n_segments > 1,
+            lambda run: not any(run.got["segments"]) and len(all_parts(run.got)) > 1 - (run.case.n_segments > 1),
             "No layer ran inside the checkpoint that was handed over: let x be checkpoint(fn, x), where fn runs the "
             "layers of one segment.",
-            everywhere=False,
         ),
         Hint(
             each_from_the_input,

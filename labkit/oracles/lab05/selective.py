@@ -8,7 +8,7 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab05.selective import PRODUCTS, Network, backward, forward, leaves_of, plain
-from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 SLACK_BYTES = 192 * KiB
 KEPT_TOO_MUCH = (
@@ -68,9 +68,9 @@ def peak_bytes(run: CaseRun[Network]) -> float:
     return kept_bytes(run) + inside + 2 * run.case.parameter_bytes
 
 
-def dropped(name: str) -> Callable[[CaseRun[Network]], bool]:
-    """A diagnosis: this product is recomputed, and others are kept."""
-    return lambda run: name in run.got["dropped"] and any(other in run.got["kept"] for other in PRODUCTS)
+def dropped(name: str) -> Callable[[CaseRun[Network]], object]:
+    """A diagnosis: this product is recomputed, wherever there is one."""
+    return lambda run: name in run.got["dropped"] if name in run.case.products else CANNOT_TELL
 
 
 def products_of(case: Network, names: list[str]) -> set[str]:
@@ -80,6 +80,11 @@ def products_of(case: Network, names: list[str]) -> set[str]:
 SELECTIVE = Oracle(
     id="05-selective",
     judge=(inputs_untouched, right_values, decides_always, only_products_kept),
+    call=lambda run: (
+        f"your policy in {run.case.n_blocks} checkpointed blocks with the products {', '.join(run.case.products)}, "
+        f"x of shape ({run.case.n_rows}, {run.case.width})"
+    ),
+    axis="products in other orders and combinations",
     budgets=(
         Budget(
             "flops",
@@ -113,7 +118,6 @@ SELECTIVE = Oracle(
                 dropped(name),
                 f"The product {name} is recomputed. There are four: mm, addmm (a linear layer with a bias), bmm, and "
                 "baddbmm.",
-                everywhere=False,
             )
             for name in PRODUCTS
         ),

@@ -68,10 +68,11 @@ def right_tokens(run: CaseRun) -> str | None:
     if margin_s(run.case, tokens * (1 - EXACT_TO)) < 0 <= margin_s(run.case, tokens * (1 + EXACT_TO)):
         return None
     times = 1 + margin_s(run.case, tokens) / abs(margin_s(run.case, 0.0))
-    figures = "bytes_per_param={:g}, flops_per_s={:g}, link_bytes_per_s={:g}".format(*run.case.rig)
-    return (
-        f"tokens_to_hide({figures}): with {tokens:,.6g} tokens the kernels take {times:.7g} times as long as the copy"
-    )
+    return f"{tokens_call(run.case)}: with {tokens:,.6g} tokens the kernels take {times:.7g} times as long as the copy"
+
+
+def tokens_call(case: Stack) -> str:
+    return "tokens_to_hide(bytes_per_param={:g}, flops_per_s={:g}, link_bytes_per_s={:g})".format(*case.rig)
 
 
 def no_races(run: CaseRun) -> str | None:
@@ -145,6 +146,11 @@ STREAM_WEIGHTS = Oracle(
         two_layers_at_most,
         copies_beside_kernels,
     ),
+    call=lambda run: (
+        f"stream_layers(cuda, layer, {run.case.n_layers} weights of {run.case.width} × {run.case.width}, "
+        f"{run.case.n_batches} micro-batches of {run.case.n_tokens} tokens); {tokens_call(run.case)}"
+    ),
+    axis="numbers of layers and micro-batches, and machines with other rates",
     diagnose=(
         Hint(
             tokens_off_by(2),
@@ -162,6 +168,11 @@ STREAM_WEIGHTS = Oracle(
         Hint(
             lambda run: tokens_off_by(1 / run.case.rig[0])(run) and run.case.rig[0] != 1,
             "The bytes of a parameter are missing: copying one takes bytes_per_param / link_bytes_per_s seconds.",
+        ),
+        Hint(
+            tokens_off_by(1 / 2),
+            "Half of the right number: without gradients a parameter costs 2 FLOPs for each token. The 4 are those of "
+            "its backward pass.",
         ),
         Hint(
             rounded_tokens,
