@@ -1,18 +1,19 @@
 # %% [markdown]
 # # Lab 05: Recomputation and offloading
 #
-# GPT-2 medium has 0.355 billion parameters, which in float32 are 1.3 GiB (1.4 GB). One forward and backward pass over
-# 8 texts of 1024 tokens needs 27 GiB (29 GB), before any optimizer comes in. **What are the other 26?** And how can the
-# same pass, with the same gradients to the last bit, run in 7 GiB?
+# GPT-2 medium has 0.355 billion parameters, 1.3 GiB (1.4 GB) in float32. One forward and backward pass over 8 texts
+# of 1024 tokens needs 27 GiB (29 GB), before there is any optimizer. **What are the other 26?** And how can the same
+# pass run in 7 GiB, with the same gradients to the last bit?
 #
-# You will write the ways out, each with its price: forget and recompute, cut a model into segments, keep nothing but
-# the input, keep only what was dear, send activations or weights to the host, and take the loss in pieces. You will be
-# able to say from a model's shape which one pays.
+# You will write six ways to save that memory, and each has its price: recompute what you threw away, cut the model
+# into segments, keep only the input, keep only what was expensive to compute, move activations or weights to the
+# host, and compute the loss in pieces. At the end you can tell from a model's shape which one pays.
 #
 # [[time]]
 #
-# You need autograd functions (a `torch.autograd.Function` has a `forward` and a `backward`, and hands things from one
-# to the other on `ctx`) and, for the figures of memory, lab 01.
+# You should know what a `torch.autograd.Function` is: it has a `forward` and a `backward`, and passes things from one
+# to the other on `ctx`. The figures of memory are those of lab 01. The exercises on offloading use streams, which one
+# cell below introduces and lab 09 treats in full; you can leave them for later.
 
 # %% nbgrader={"grade": false, "grade_id": "05-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import contextlib
@@ -28,14 +29,16 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 import labkit.figures
-from labkit import check, has_gpu, measure_step, progress, track_memory, track_ops
+from labkit import Predictions, check, has_gpu, measure_step, progress, track_memory, track_ops
 from labkit.meters import measure_memory, measure_saved
 from labkit.simdevice import Machine, run_traced
 from labkit.units import in_bytes
 
+guesses = Predictions("05")
+
 # %% [markdown]
-# First the 27 GiB, measured. `measure_step` runs the real program on tensors that have a shape and no memory, and
-# writes down what would be alive after each operation.
+# First the 27 GiB, measured. `measure_step` runs the real program on tensors that have a shape but no memory, and
+# adds up what would be alive after each operation.
 
 # %%
 import warnings
@@ -69,67 +72,78 @@ labkit.figures.memory_timeline(
 )
 
 # %% [markdown]
-# The parameters are the small part. Most is *activations*: what the forward pass computed and the backward pass will
-# need. They grow with the batch and with the length of the text, and the parameters do not. The second line is what one
-# call of a method made of it. You will now write that method's core, and at the end of the lab remove the peak that it
-# leaves.
+# The parameters are the small part. Most of the memory is **activations**: what the forward pass computed and the
+# backward pass will need. They grow with the batch and with the length of the text, which the parameters do not. The
+# second line shows what one method call makes of it. You will write the core of that method now, and at the end of
+# the lab remove the peak that it leaves.
 
 # %% [markdown]
 # ## Forget, and compute again
 #
-# Backpropagation goes through the layers in reverse, and the first layer's turn comes last. To multiply the incoming
-# gradient with a layer's derivative, it needs what went into that layer, so all of it waits in memory from the forward
-# pass on. But what went in can be had a second time: the functions are still there. A *checkpoint* around a part of the
-# model keeps that part's arguments, throws away everything inside, and runs the part again when its gradient is due.
+# Backpropagation goes through the layers in reverse, so the first layer comes last. To multiply the incoming gradient
+# by a layer's derivative, it needs the values inside that layer, and these wait in memory from the forward pass on.
+# But you can compute them again, because the functions are still there. A **checkpoint** around a part of the model
+# keeps only the arguments of that part, throws away everything inside, and runs the part again when its gradient is
+# needed.
 #
-# For a part $f$ with arguments $a$, whose inside takes $I$ bytes:
+# For a part $f$ whose arguments take $a$ bytes and whose inside takes $I$ bytes:
 #
-# | | kept after forward | held while its backward runs | runs of $f$ |
+# | | kept after the forward pass | held during its backward pass | runs of $f$ |
 # |---|---|---|---|
 # | as usual | $I$ | $I$ | 1 |
-# | checkpoint | arguments $a$ | $I$ | 2 |
+# | checkpoint | $a$ | $I$ | 2 |
 #
-# A backward pass costs about two forward passes, so the second run makes a step of 3 units into one of 4.
+# A backward pass costs about as much as two forward passes, so the second run turns a step of 3 units into one of 4.
+# The figure shows one feed-forward block, each tensor as long as its bytes.
+
+# %% tags=["figure"]
+labkit.figures.kept_and_dropped()
 
 # %% [markdown]
-# One thing can go wrong without any error: if $f$ contains dropout, the second run draws other random numbers, and the
-# gradient belongs to a network that was never run. The state of the random number generator is therefore one of the
-# arguments, too.
+# One thing can go wrong without any error. If $f$ contains dropout, the second run draws other random numbers, and
+# the gradient belongs to a network that was never run. So the state of the random number generator has to be kept,
+# like an argument.
 #
-# **Predict:** a dropout of 25 % is drawn anew in the second run. In a hidden unit, how likely is it that the two runs
-# disagree on whether it was kept?
-#
+# **Predict:** a dropout layer drops 25 % of its units, and draws new random numbers in the second run. What share of
+# the units is kept in one run and dropped in the other?
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-redrawn", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("units that differ", None, unit="%")
+
+# %% [markdown]
 # [[exercise 05-checkpoint]]
 #
-# Write `checkpoint(fn, *args)`. It returns `fn(*args)`, a single tensor, and keeps for the backward pass nothing but the
-# arguments. Some arguments are no tensors, some tensors need no gradient, at least one does. `fn` may use parameters of
-# its own, as a module does, and these get their gradients as well. `fn` runs exactly twice, draws the same numbers both
-# times, and when the backward pass is over the generator stands where it would stand without a checkpoint.
+# Write `checkpoint(fn, *args)`. It returns `fn(*args)`, a single tensor, and keeps nothing but the arguments for the
+# backward pass. Some arguments are not tensors, and some tensors need no gradient, but at least one does. `fn` may
+# use parameters of its own, as a module does; they get their gradients too. `fn` runs exactly twice and draws the
+# same random numbers both times. After the backward pass the generator has the state that it would have without a
+# checkpoint.
 #
-# The check counts the bytes that are alive after the forward pass, wherever they are.
+# The check counts the bytes that are alive after the forward pass, wherever you keep them.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# `forward` of an autograd Function runs with gradients off, so whatever `fn` does there leaves no graph and its inside
-# is freed at once. `backward` has to build, for this part alone, the graph that `forward` did not.
+# The `forward` of an autograd Function runs with gradients off, so whatever `fn` does there leaves no graph, and
+# everything inside is freed at once. `backward` has to build the graph that `forward` did not build, for this part
+# alone.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# In `backward`: take detached copies of the tensors, with the same `requires_grad` as the originals; restore the state
-# of the generator; run `fn` under `torch.enable_grad()`; call `torch.autograd.backward(out, grad_out)`, which fills the
-# `.grad` of the copies and of all parameters that `fn` used. Return the copies' `.grad`, one value for each argument of
-# `forward`, None where there is no gradient.
+# In `backward`: make detached copies of the tensors, with the `requires_grad` of the originals. Restore the state of
+# the generator and run `fn` under `torch.enable_grad()`. Then `torch.autograd.backward(out, grad_out)` fills the
+# `.grad` of the copies and of all parameters that `fn` used. Return the copies' `.grad`: one value for each argument
+# of `forward`, None where there is no gradient.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `ctx.save_for_backward(*tensors)` is for tensors; keep `fn`, the other arguments and `torch.get_rng_state()` (read
-# *before* `fn` runs) as attributes of `ctx`. `with torch.random.fork_rng(), torch.enable_grad():` puts the generator back
-# at its end; inside, `torch.set_rng_state(...)` and then `fn`. A detached copy is
-# `tensor.detach().requires_grad_(tensor.requires_grad)`. On a GPU there is a second generator: `torch.cuda.get_rng_state()`.
+# `ctx.save_for_backward(*tensors)` takes tensors only. Keep `fn`, the other arguments and `torch.get_rng_state()`
+# (read *before* `fn` runs) as attributes of `ctx`. `with torch.random.fork_rng(), torch.enable_grad():` puts the
+# generator back when it ends; inside, call `torch.set_rng_state(...)` and then `fn`. A detached copy is
+# `tensor.detach().requires_grad_(tensor.requires_grad)`. A GPU has a second generator: `torch.cuda.get_rng_state()`.
 #
 # </details>
 
@@ -183,10 +197,9 @@ def restore_generators(states: tuple) -> None:
 check("05-checkpoint", checkpoint)
 
 # %% [markdown]
-# The answer to the prediction: kept and then dropped, or the other way round, $2 \cdot 0.75 \cdot 0.25 = 37.5\,\%$.
+# Now run it on a feed-forward block as in a transformer, whose inside is four times as wide, next to PyTorch's own
+# checkpoint.
 #
-# Now on a feed-forward block as in a transformer, four times as wide inside as outside, beside the checkpoint of
-# PyTorch.
 
 # %%
 from torch.utils.checkpoint import checkpoint as torch_checkpoint
@@ -212,6 +225,9 @@ def kept_and_gradient(call) -> tuple[int, Tensor]:
     return measured["saved_bytes"], x.grad
 
 
+first, second = torch.rand(2, 1_000_000) >= 0.25
+guesses.settle("units that differ", 100 * (first != second).float().mean())
+
 no_checkpoint = kept_and_gradient(lambda model, x: model(x))
 for name, call in {
     "no checkpoint": lambda model, x: model(x),
@@ -224,60 +240,70 @@ for name, call in {
     )
 
 # %% [markdown]
-# What both checkpoints keep beyond `x`, which was there before, is the output of 256 KiB. The state of the generator,
-# another 5 KB, is made where the meter does not look.
+# <details><summary>Check your prediction</summary>
 #
-# **In practice** use PyTorch's, with `use_reentrant=False`. Yours is of the *reentrant* kind, the first that there was:
-# its backward starts a backward pass inside a backward pass. It has a trap. If no argument needs a gradient, the
-# Function's output needs none either, and the parameters inside silently get nothing. That happens at the first layer
-# of a model whose embedding is frozen, as with adapters in lab 08. The other kind swaps the saved tensors for
-# placeholders and recomputes when the first placeholder is looked at.
+# Kept and then dropped, or the other way round: $2 \cdot 0.75 \cdot 0.25 = 37.5\,\%$.
+#
+# </details>
+#
+# Both checkpoints keep `x`, which was there before, and the output of 256 KiB. The state of the generator is another
+# 5 KB, but PyTorch allocates it where the meter does not see it.
+#
+# **In practice** use PyTorch's checkpoint with `use_reentrant=False`. Yours is of the *reentrant* kind, the older
+# one: its backward starts a backward pass inside a backward pass. It has a trap. If no argument needs a gradient, the
+# output of the Function needs none either, and the parameters inside get no gradient and no warning. That happens in
+# the first layer of a model whose embedding is frozen, as with the adapters of lab 08. The newer kind replaces the
+# saved tensors by placeholders, and recomputes when the first placeholder is used.
 
 # %% [markdown]
 # ## How many segments?
 #
-# A checkpoint around the whole model saves nothing: while it is recomputed, everything is there at once. A checkpoint
-# around every layer keeps an input for each. In between, cut $L$ layers into $k$ segments and put a checkpoint around
-# each. Two things are held when a segment is recomputed: the outputs of all segments, and the inside of one, $L/k$
-# layers. Let a layer's output be the unit, and let the inside of one layer take $c$ units. Then the peak is
+# A checkpoint around the whole model saves nothing, because everything is there at once while it is recomputed. A
+# checkpoint around every layer keeps one input per layer. Between these two ends, cut $L$ layers into $k$ segments
+# and put a checkpoint around each. While a segment is recomputed, two things are held: the outputs of all segments,
+# and the inside of one segment, which is $L/k$ layers. Take the output of a layer as the unit, and let the inside of
+# one layer take $c$ units. Then the peak is
 #
 # $$P(k) = k + c\,\frac{L}{k} \quad \text{outputs of a layer}$$
 #
-# and the price is one more forward pass, whatever $k$ is: every layer runs twice.
+# The price is one more forward pass, whatever $k$ is, because every layer runs twice.
 
 # %% [markdown]
-# **Predict:** for $L = 36$ and $c = 4$, is it better to take 6 segments, 12, or 36? A layer of a GPT in 16-bit floats,
-# with an attention that does not keep its scores, has $c \approx 17$ (lab 01: 34 bytes per token and unit of width,
-# where an output takes 2). What follows for a model of 32 layers?
-#
+# **Predict:** for $L = 36$ and $c = 4$, which number of segments has the lowest peak?
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-segments", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("best number of segments", None, among=("6", "12", "36"))
+
+# %% [markdown]
 # [[exercise 05-segments]]
 #
 # Write two functions.
 #
-# - `best_segments(n_layers, cost)` returns the whole number $k$ from 1 to $L$ for which $k + cL/k$ is smallest. `cost`
-#   is $c$, a float, and may be larger than $L$. Take $L/k$ as it is, also where $k$ does not divide $L$.
-# - `run_in_segments(layers, x, n_segments, checkpoint)` calls the functions of the list `layers` one after the other, in
-#   at most `n_segments` segments, each inside `checkpoint(fn, x)`, and returns the last output. No segment may be longer
-#   than $\lceil L / k \rceil$ layers.
+# - `best_segments(n_layers, cost)` returns the whole number $k$ from 1 to $L$ for which $k + cL/k$ is smallest.
+#   `cost` is $c$, a float, which may be larger than $L$. Use $L/k$ as it is, also where $k$ does not divide $L$.
+# - `run_in_segments(layers, x, n_segments, checkpoint)` calls the functions of the list `layers` one after the other
+#   and returns the last output. It uses at most `n_segments` segments, each inside `checkpoint(fn, x)`, and no
+#   segment has more than $\lceil L / k \rceil$ layers.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Set the derivative of $P$ by $k$ to zero. That gives a number which is rarely whole, and may lie outside of 1 to $L$.
+# Set the derivative of $P$ with respect to $k$ to zero. The root is rarely a whole number, and may lie outside of 1
+# to $L$.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# $P$ falls up to $k = \sqrt{cL}$ and rises from there, so the best whole number is one of its two neighbours, or an end
-# of the range. For the second function, cut at `round(i * len(layers) / n_segments)` for i from 0 to k.
+# $P$ falls up to $k = \sqrt{cL}$ and rises after it, so the best whole number is one of the two next to the root, or
+# an end of the range. For the second function, cut at `round(i * len(layers) / n_segments)` for i from 0 to k.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `min(candidates, key=lambda k: k + cost * n_layers / k)`, the candidates clamped to 1 and `n_layers`. What goes into
-# `checkpoint` is a function of one segment, and it is called again much later: `functools.partial(run, first, last)`
-# holds on to the numbers, while a lambda in the loop looks them up when it is called, after the loop.
+# `min(candidates, key=lambda k: k + cost * n_layers / k)`, with the candidates clamped to 1 and `n_layers`.
+# `checkpoint` gets a function of one segment, and calls it again much later. `functools.partial(run, first, last)`
+# stores the two numbers; a lambda in the loop looks them up when it is called, which is after the loop.
 #
 # </details>
 
@@ -319,23 +345,36 @@ check("05-segments", best_segments, run_in_segments)
 # %% tags=["figure"]
 labkit.figures.segment_tradeoff(run_in_segments, checkpoint, best_segments)
 
+# %%
+guesses.settle("best number of segments", str(best_segments(36, 4)))
+
 # %% [markdown]
-# Left: 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula: two
-# outputs above it where $k$ divides 36, for the gradient on its way, and more elsewhere, since the longest segment
-# counts. Follow them to the left end, where one big segment saves nothing at all and still costs the extra pass. Right:
-# the price does not depend on $k$.
+# <details><summary>Check your prediction</summary>
 #
-# The textbook's $\sqrt{L}$ is the case $c = 1$. With $c \approx 17$ and $L = 32$ the root is 23, and
-# $P$ is so flat there that 32 segments, one a layer, take 49 outputs where 23 take 47. This is why libraries put a
-# checkpoint around every layer and ask no further.
+# 12, the root of $4 \cdot 36 = 144$: a peak of $12 + 144/12 = 24$ outputs. 6 and 36 segments take 30 and 40.
+#
+# </details>
+#
+# Left: 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula. They lie
+# two outputs above it where $k$ divides 36, because the gradient needs room too, and higher elsewhere, because the
+# longest segment counts. At the left end, one big segment saves nothing at all and still costs the extra pass. Right:
+# the price does not depend on $k$. If your check fails, look here: segments that are cut wrongly move the dots off
+# the line.
+#
+# Many texts recommend $\sqrt{L}$ segments, which is the case $c = 1$. A real layer keeps much more. For a GPT in
+# 16-bit floats, with dropout and with an attention that does not keep its scores, Korthikanti and others count 34
+# bytes per token and unit of width. An output takes 2 bytes, so $c = 17$. The Llama-3-8B of lab 01 keeps 49, so $c =
+# 24.5$. With $c = 17$ and $L = 32$ the root is 23, and $P$ is so flat there that 32 segments, one per layer, take 49
+# outputs where 23 take 47. With $c = 24.5$ it is 56.5 and 56. That is why libraries put a checkpoint around every
+# layer and leave it at that.
 
 # %%
 for k in (1, 6, best_segments(32, 17), 32):
     print(f"{k:>3} segments of a 32-layer transformer: {k + 17 * 32 / k:6.1f} outputs of a layer")
 
 # %% [markdown]
-# **In practice** `torch.utils.checkpoint.checkpoint_sequential(model, segments, x)` does this for an `nn.Sequential`. It
-# leaves the last segment without a checkpoint: its backward comes at once, and nothing would be gained.
+# **In practice** `torch.utils.checkpoint.checkpoint_sequential(model, segments, x)` does this for an `nn.Sequential`.
+# It puts no checkpoint around the last segment, because its backward pass comes at once and nothing would be saved.
 
 # %%
 from torch.utils.checkpoint import checkpoint_sequential
@@ -352,37 +391,42 @@ print("same gradient as checkpoint_sequential:", torch.allclose(by_torch, x.grad
 # %% [markdown]
 # ## Keep only the input
 #
-# How far can this be driven? To the end: keep the input $x$ and nothing else. For the gradient of the last layer, run
-# all the layers before it from $x$, then this one with a graph. For the one before, start from $x$ again. Memory no
-# longer depends on the depth $n$. Layer $k$ is reached by $k - 1$ runs and differentiated in one more, so that there
-# are
+# How far can we push this? All the way: keep the input $x$ and nothing else. For the gradient of the last layer, run
+# all layers before it from $x$, then this one with a graph. For the layer before, start from $x$ again. The memory no
+# longer depends on the depth $n$. Layer $k$ needs $k - 1$ runs to get its input and one more that is differentiated,
+# so there are
 #
 # $$1 + 2 + \dots + n = \frac{n(n+1)}{2} \quad \text{runs of a layer}$$
 #
-# instead of $n$. The loss is part of the last layer, and its value comes out of the first of these runs.
+# instead of $n$. The loss belongs to the last layer, and its value comes out of the first of these runs.
 
 # %% [markdown]
 # **Predict:** a model of 24 layers is trained this way. By what factor does a step get slower, if a layer's backward
-# costs two forward runs?
-#
+# pass costs two forward runs?
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-only-input", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("slowdown with 24 layers", None)
+
+# %% [markdown]
 # [[exercise 05-low-memory]]
 #
 # Write `low_memory_backward(layers, x)`. `layers` is a list of functions of one tensor, the last of which returns the
-# loss, a scalar. Return the loss and the gradient by `x`; the gradients of the parameters are added to their `.grad`, as
-# `backward()` does. Run exactly $n(n+1)/2$ layers. The check counts them, and the bytes at the peak.
+# loss, a scalar. Return the loss, without a graph, and its gradient with respect to `x`. The gradients of the
+# parameters are added to their `.grad`, as `backward()` does. Run exactly $n(n+1)/2$ layers. The check counts them,
+# and the bytes at the peak.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Backpropagation through one layer needs that layer's input and the gradient by its output. The second is what the step
-# before has left; the first is only a forward pass away.
+# Backpropagation through one layer needs that layer's input and the gradient with respect to its output. The step
+# before has left the second; the first is only a forward pass away.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Count down over the layers. Under `torch.no_grad()` run those before layer k from `x`. Detach the result, let it require
-# a gradient, run layer k with a graph, and call `torch.autograd.backward(out, gradient)`; for the last layer the gradient
-# is None, since a scalar needs none. The `.grad` of the detached input is the next gradient.
+# Count down over the layers. Under `torch.no_grad()` run those before layer k, from `x`. Detach the result, let it
+# require a gradient, run layer k with a graph, and call `torch.autograd.backward(out, gradient)`; for the last layer
+# the gradient is None, because a scalar needs none. The `.grad` of the detached input is the next gradient.
 #
 # </details>
 #
@@ -399,7 +443,7 @@ print("same gradient as checkpoint_sequential:", torch.allclose(by_torch, x.grad
 def low_memory_backward(
     layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(loss, its gradient by x); parameters get their .grad. Of all activations only x is kept."""
+    """(loss, its gradient with respect to x); parameters get their .grad. Of all activations only x is kept."""
     ### BEGIN SOLUTION
     gradient = None
     for k in reversed(range(len(layers))):
@@ -423,49 +467,73 @@ check("05-low-memory", low_memory_backward)
 # %% tags=["figure"]
 labkit.figures.backpropagation_memory(low_memory_backward, run_in_segments, checkpoint)
 
+# %%
+runs_of_a_layer = 0
+
+
+def counting(x: Tensor) -> Tensor:
+    global runs_of_a_layer
+    runs_of_a_layer += 1
+    return x.sin()
+
+
+low_memory_backward([counting] * 23 + [lambda x: counting(x).mean()], torch.randn(4))
+print(f"{runs_of_a_layer} runs of a layer instead of 24")
+guesses.settle("slowdown with 24 layers", (runs_of_a_layer + 2 * 24) / (24 + 2 * 24))
+
 # %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# As usual, a step costs $24 + 2 \cdot 24 = 72$ runs of a layer. This way it costs $24 \cdot 25 / 2 + 2 \cdot 24 =
+# 348$, 4.8 times as many.
+#
+# </details>
+#
 # Three ways to the same gradient, all with your functions: 16 layers that keep two outputs each ($c = 2$, for which
-# `best_segments` says 6). The red line climbs through the forward pass and comes down through the backward pass. The
-# blue one climbs slowly and has a tooth for each segment that is recomputed. The grey one has a low ceiling that does
-# not depend on the depth, but for the weights' gradients, and pays with length: 790 operations instead of 277. The
-# prediction: for $n = 24$ a step is $24 + 2 \cdot 24 = 72$ layer runs as usual, and
-# $24 \cdot 25 / 2 + 2 \cdot 24 = 348$ this way, 4.8 times as many.
+# `best_segments` says 6). The red line climbs during the forward pass and comes down during the backward pass. The
+# blue one climbs slowly and has a tooth for each segment that is recomputed. The grey one stays below a low ceiling
+# that does not depend on the depth, apart from the weights' gradients. It pays with length: 790 operations instead of
+# 277.
 #
-# **In practice** nobody trains so. But it is one end of a line: with room for $m$ activations there is a best plan for
-# any $m$ between 1 and $n$ (Griewank and Walther's *revolve*), and reversible networks get the inputs of their layers
-# back without recomputing from the start.
+# **In practice** nobody trains this way. But it is one end of a line: with room for $m$ activations, there is a best
+# plan for every $m$ between 1 and $n$ (Griewank and Walther's *revolve*). Reversible networks go another way and
+# compute the input of a layer from its output.
 
 # %% [markdown]
-# ## Keep what is dear, recompute what is cheap
+# ## Keep what is expensive, recompute what is cheap
 #
-# A checkpoint throws everything away, matrix products and additions alike. Yet almost all of a block's FLOPs are in a
-# few matrix products, and much of its memory is in what lies between: normalizations, activation functions, dropout
-# masks, residual sums. Each byte of a product's result that is kept saves $2h/4 = h/2$ FLOP (inner width $h$, float32),
-# which for $h = 4096$ is 2048; each byte of a GELU's saves a handful. So keep the results of the products, and recompute
-# the rest. PyTorch asks a *policy* about every operation in a
-# checkpointed part, and keeps the result or lets it go.
+# A checkpoint throws away everything, matrix products and additions alike. Yet almost all FLOPs of a block are in a
+# few matrix products, and much of its memory is between them: normalizations, activation functions, dropout masks,
+# residual sums. Every byte of a product's result that you keep saves $2h/4 = h/2$ FLOP (inner width $h$, float32),
+# which is 2048 for $h = 4096$. A byte of a GELU's result saves a handful. So keep the results of the products and
+# recompute the rest. PyTorch asks a **policy** about every operation in a checkpointed part, and keeps or drops its
+# result.
 
 # %% [markdown]
-# **Predict:** the feed-forward block above keeps 3.51 MiB in a plain forward pass, where a tensor of its own width
-# takes 0.25 MiB. Which tensors are these, and which share are results of products?
-#
+# **Predict:** the feed-forward block above keeps 3.51 MiB in a plain forward pass. What share of that are results of
+# matrix products?
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-products", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("share of the products", None, unit="%")
+
+# %% [markdown]
 # [[exercise 05-selective]]
 #
-# Write `policy(ctx, op, *args, **kwargs)`, which returns `CheckpointPolicy.MUST_SAVE` for matrix products and
-# `CheckpointPolicy.PREFER_RECOMPUTE` for all else. `op` is an operator as PyTorch dispatches it. There are four
-# products, `mm` and `bmm` and the two that add something to the product, `addmm` (a linear layer with a bias) and
-# `baddbmm`. The FLOPs of forward and backward must be those of a step without any checkpoint.
+# Write `policy(ctx, op, *args, **kwargs)`. It returns `CheckpointPolicy.MUST_SAVE` for matrix products and
+# `CheckpointPolicy.PREFER_RECOMPUTE` for everything else. `op` is an operator as PyTorch dispatches it. There are
+# four products: `mm` and `bmm`, and two that add something to the product, `addmm` (a linear layer with a bias) and
+# `baddbmm`. Forward and backward together must take as many FLOPs as a step without any checkpoint.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Let the policy print `op` once, on a small block, and look at what comes by.
+# Let the policy print `op` once, on a small block, and look at what it prints.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Operators have overloads. What arrives is one of them, such as `torch.ops.aten.mm.default`; `torch.ops.aten.mm` is the
-# packet of all overloads, and no overload is equal to it.
+# Operators have **overloads**. The policy gets one of them, such as `torch.ops.aten.mm.default`. `torch.ops.aten.mm`
+# is the packet of all overloads, and no overload is equal to it.
 #
 # </details>
 #
@@ -512,45 +580,60 @@ three_ways = {
 selective_rows = {name: kept_and_flops(call) for name, call in three_ways.items()}
 for name, (kept, flops) in selective_rows.items():
     print(f"{name:24}{in_bytes(kept):>12} kept, {flops / 1e6:6.0f} MFLOP in products")
+products_kept, all_kept = selective_rows["your policy"][0], selective_rows["no checkpoint"][0]
+guesses.settle("share of the products", 100 * products_kept / all_kept)
 
 # %% [markdown]
-# The 3.51 MiB are the layer norm's output (0.25), the GELU's input (1), the dropout mask (1: float32 on a CPU, a
-# quarter of that on a GPU), the second product's input (1) and its output (0.25), and a few KiB of means and variances.
-# Results of products are the GELU's input and the output: 1.25 MiB, or 36 %. The rest is made again, which moves bytes
-# and costs hardly any FLOPs. So about two thirds of the memory are saved without a single product more.
+# <details><summary>Check your prediction</summary>
 #
-# **In practice** the product to be careful with is the one of queries and keys: its result has $s^2$ entries for each
-# head, cheap to make and huge to keep. Megatron's *selective recomputation* recomputes just the attention's inside, and
-# fused attention kernels do that by themselves. Compilers choose such a policy on their own: with
-# `torch._functorch.config.activation_memory_budget` one names the budget, and a solver picks what to keep.
+# The 3.51 MiB are the layer norm's output (0.25), the GELU's input (1), the dropout mask (1: float32 on a CPU, a
+# quarter of that on a GPU), the second product's input (1), its output (0.25), and a few KiB of means and variances.
+# Results of products are the GELU's input and the output: 1.25 MiB, or 36 %.
+#
+# </details>
+#
+# The rest is computed again, which moves bytes but costs hardly any FLOPs. So your policy saves about two thirds of
+# the memory without a single extra product.
+#
+# **In practice** be careful with one product, that of queries and keys. Its result has $s^2$ entries per head, which
+# are cheap to compute and expensive to keep. Megatron's *selective recomputation* recomputes exactly the inside of
+# the attention, and fused attention kernels do that by themselves. Compilers choose such a policy on their own: you
+# set a budget with `torch._functorch.config.activation_memory_budget`, and a solver picks what to keep.
 
 # %% [markdown]
 # ## Streams, in one cell
 #
-# Recomputation pays for memory with FLOPs. The next two sections pay with the *link*: what the device does not need now
-# waits in the host's memory, which is ten times larger and far away. PCIe 4.0 with sixteen lanes moves about 25 GB/s, the
-# memory of a data-centre GPU 2000 GB/s and more. Such a copy is affordable only if the device computes in the meantime.
+# Recomputation pays for memory with FLOPs. The next two exercises pay with traffic: what the device does not need now
+# waits in the memory of the host, which is ten times larger and far away. PCIe 4.0 with sixteen lanes moves about 25
+# GB/s, the memory of a data-centre GPU 2000 GB/s and more. So such a copy is affordable only if the device computes
+# in the meantime.
 #
-# A GPU works through *streams*. A stream is a queue: what is launched on it runs in order, and the launch returns at
+# A GPU works through **streams**. A stream is a queue. Work launched on it runs in order, and the launch returns at
 # once, long before the work is done. Two streams run side by side, and nothing orders them unless you say so:
 #
 # | call | meaning |
 # |---|---|
-# | `cuda.Stream()`, `cuda.current_stream()` | a new stream; the stream that launches go to now |
-# | `with cuda.stream(side):` | what is launched in this block goes to the stream `side` |
-# | `event = side.record_event()` | a mark behind what is queued on `side` now |
-# | `stream.wait_event(event)` | what is queued on `stream` from now on starts after the mark; the *host* goes on at once |
-# | `stream.wait_stream(other)` | the same with a mark at the end of `other` |
-# | `x.to(device, non_blocking=True)` | a copy that does not stop the host, if the host's side is *pinned* (locked in memory) |
-# | `torch.empty(shape, dtype=dtype, pin_memory=True)` | pinned memory of the host, for `host.copy_(x, non_blocking=True)` |
+# | `cuda.Stream()`, `cuda.current_stream()` | a new stream; the stream that work is launched on now |
+# | `with cuda.stream(side):` | work launched in this block goes to the stream `side` |
+# | `event = side.record_event()` | a mark after the work that is queued on `side` now |
+# | `stream.wait_event(event)` | work queued on `stream` from now on starts after the mark; the *host* continues at once |
+# | `stream.wait_stream(other)` | the same, with a mark at the end of `other` |
+# | `x.to(device, non_blocking=True)` | a copy that does not block the host, if the host's memory is **pinned** (locked, so that the operating system cannot move it) |
+# | `torch.empty(shape, dtype=dtype, pin_memory=True)` | pinned host memory, for `host.copy_(x, non_blocking=True)` |
 
 # %% [markdown]
-# Without a GPU, `cuda` below is a **simulated device** with the names of `torch.cuda`. Every operation is computed at
-# once by the CPU, so all values are real; *when* it would have run follows from a machine's rates on a virtual clock.
-# The simulator also reports every missing wait, which a real GPU does not. With a GPU the same cells run on the GPU.
+# Without a GPU, `cuda` below is a **simulated device** with the names of `torch.cuda`. The CPU computes every
+# operation at once, so all values are real. *When* it would have run follows from a machine's rates, on a virtual
+# clock. The simulator also reports every missing wait, which a real GPU does not. With a GPU the same cells run on
+# the GPU.
 #
-# **Predict:** a copy of 2.6 ms and three matrix products of 2.1 ms each do not need each other; a fourth product of 8.4
-# ms needs both. How long does it take with one stream, with two, and with two if the host's memory is not pinned?
+# **Predict:** a copy takes 2.6 ms, and three matrix products take 2.1 ms each; copy and products do not need each
+# other. A fourth product of 8.4 ms needs both. How long does it all take with two streams, if the host's memory is
+# pinned, and if it is not?
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-streams", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("two streams, pinned", None, unit="ms")
+guesses.take("two streams, not pinned", None, unit="ms")
 
 # %%
 SIZE = 4096 if has_gpu() else 128
@@ -587,23 +670,30 @@ def copy_and_compute(n_streams: int, pinned: bool, wait: bool = True):
     return prepare
 
 
+traced = {
+    "one stream": run_traced(copy_and_compute(1, pinned=True), SLOW),
+    "two streams, not pinned": run_traced(copy_and_compute(2, pinned=False), SLOW),
+    "two streams, pinned": run_traced(copy_and_compute(2, pinned=True), SLOW),
+}
+guesses.settle("two streams, pinned", traced["two streams, pinned"].duration_s * 1e3)
+guesses.settle("two streams, not pinned", traced["two streams, not pinned"].duration_s * 1e3)
+
 # %% tags=["figure"]
-labkit.figures.gantt(
-    {
-        "one stream": run_traced(copy_and_compute(1, pinned=True), SLOW).spans,
-        "two streams, not pinned": run_traced(copy_and_compute(2, pinned=False), SLOW).spans,
-        "two streams, pinned": run_traced(copy_and_compute(2, pinned=True), SLOW).spans,
-    }
-)
+labkit.figures.gantt({name: one.spans for name, one in traced.items()})
 
 # %% [markdown]
-# 17.3, 17.3 and 14.7 ms. The middle chart is the trap: two streams, `non_blocking=True`, and no gain. Memory that is
-# not pinned may be moved by the operating system at any time, so the host has to stay until the copy is done, and
-# launches nothing meanwhile.
+# <details><summary>Check your prediction</summary>
 #
-# Leave the wait out, and nothing looks different: the same 14.7 ms, because the copy happens to be done in time. It is
-# still wrong. On a slower link, or with fewer products before it, the last product would read memory that is not filled
-# yet. The simulator names the two that collide:
+# 14.7 ms if it is pinned: the copy hides behind the products. 17.3 ms if it is not, as long as with one stream.
+#
+# </details>
+#
+# The middle chart is the trap: two streams, `non_blocking=True`, and no gain. The operating system may move memory
+# that is not pinned, so the host has to wait until the copy is done, and launches nothing in the meantime.
+#
+# Leave out the wait, and nothing looks different: the same 14.7 ms, because the copy happens to be done in time. It
+# is still wrong. On a slower link, or with fewer products before it, the last product would read memory that is not
+# filled yet. The simulator names the two operations that collide:
 
 # %%
 for race in run_traced(copy_and_compute(2, pinned=True, wait=False), SLOW, simulate=True).races:
@@ -614,64 +704,74 @@ print(f"{no_wait.duration_s * 1e3:.1f} ms")
 # %% [markdown]
 # ## Offload the activations
 #
-# An activation is made in the forward pass, and the next time anybody looks at it is in the backward pass. A layer in
-# the middle of the model waits for half of the step. `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` lets you
-# step in: autograd calls `pack(x)` for every tensor that it saves and keeps what you return; before the backward
-# function of that operation runs, it calls `unpack` on it and expects the tensor. In between you may put it anywhere.
+# An activation is computed in the forward pass and is not used again before the backward pass. For a layer in the
+# middle of the model, that is half a step later. `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` lets you
+# move it in between. Autograd calls `pack(x)` for every tensor that it saves, and keeps what you return. Before the
+# backward function of that operation runs, autograd calls `unpack` on it and expects the tensor.
 #
 # A layer $\text{silu}(x W^T)$ on $T$ tokens of width $h$ saves its input and the argument of silu. With $b$ bytes per
-# number, the copies of a layer and its forward pass take
+# number, a link of $BW$ bytes per second and a device of $F$ FLOP/s, the copies of a layer and its forward pass take
 #
 # $$t_\text{copy} = \frac{2 \, b \, T h}{BW} \qquad\qquad t_\text{forward} = \frac{2 \, T h^2}{F}$$
 #
-# seconds, with the link's rate $BW$ in bytes per second and the device's rate $F$ in FLOP/s.
+# seconds.
 
 # %% [markdown]
 # **Predict:** from which width on does the forward pass hide the copies, on the device above (float32, 2 GFLOP/s, 0.1
 # GB/s)? Does it help to take more tokens?
-#
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-width", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("width that hides the copies", None)
+
+# %% [markdown]
+# The hard part of the exercise is to know when memory may be freed. Memory that you free is handed out again at once,
+# in the order in which the *host* runs, to the stream on which it was allocated. The copy on the other stream may still
+# be reading it. So before you drop the last reference to `x`, let the stream that will reuse its memory wait for an
+# event after that copy:
+
+# %% tags=["figure"]
+labkit.figures.who_may_reuse()
+
+# %% [markdown]
 # [[exercise 05-offload]]
 #
 # Write `offload_hooks(cuda, parameters, n_in_flight)`, which returns the two functions `pack` and `unpack`. `cuda` is
 # `torch.cuda` or the simulated device; the tensor tells its device by `x.device`.
 #
-# - Every activation goes to **pinned** memory of the host and comes back, once, bit by bit the same. What is still on its
+# - Every activation goes to **pinned** host memory and comes back, once, bit by bit the same. What is still on its
 #   way out when the backward pass begins may be used as it is.
-# - `parameters` are on the device anyway: hand them through, also when autograd saves a transposed view of one.
-# - Copies run **beside** kernels: three quarters of their time at least, in both directions.
-# - The device holds at most `n_in_flight` activations that are on their way, out or in, besides those in use. The check
-#   leaves room for four more, so a queue that is one longer is fine.
-# - No race: nothing is read before it is there, and no memory is let go while somebody still reads it.
+# - `parameters` are on the device anyway. Return them from `pack` as they are, also when autograd saves a transposed
+#   view of one.
+# - Copies run **beside** kernels, for at least three quarters of their time in both directions.
+# - The device holds at most `n_in_flight` activations that are on their way, out or in, besides those in use. The
+#   check leaves room for four more, so a queue that is one longer is fine.
+# - No race: nothing is read before it has arrived, and no memory is freed while something still reads it.
 #
-# You may rely on this: no operation here saves more than one activation.
-#
-# The last point is the hard one. Memory that you let go is handed out again to *the stream on which it was made*, at
-# once, in the order of the host. So before you drop the last reference to `x`, let that stream wait for an event
-# behind whatever another stream still does with `x`.
+# You may rely on one thing: no operation here saves more than one activation.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# First make it right, in one stream: a new pinned tensor, `copy_`, and back with `to`. Tell parameters by
+# First make it right in one stream: a new pinned tensor, `copy_`, and back with `to`. Recognize parameters by
 # `x.untyped_storage().data_ptr()`, which a view shares. Only then add the second stream, first in `pack`.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# In `pack` the side stream waits for the current one, copies, and records an event. Put `(x, event)` into a queue. When
-# it has grown longer than `n_in_flight`, take the oldest pair: the *current* stream waits for its event, and then `x`
-# may go. In `unpack` the roles are swapped: the tensor is made on the side stream and read by kernels of the current
-# one, so it is the *side* stream that has to wait before the memory is used again.
+# In `pack` the side stream waits for the current one, copies, and records an event. Put `(x, event)` into a queue.
+# When the queue has more than `n_in_flight` entries, take out the oldest pair: the *current* stream waits for its
+# event, and then `x` may be dropped. In `unpack` the roles are swapped. The tensor is allocated on the side stream
+# and read by kernels of the current one, so it is the *side* stream that has to wait before the memory is used again.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# When `unpack` is called, the kernels that read the tensor returned *last time* are already queued, as long as no
-# operation saves more than one activation. So put `(last, current_stream.record_event())` into a second queue; when
-# that holds `n_in_flight` pairs, take the oldest, and let the side stream wait for its event. Then make the new tensor
-# with `host.to(device, non_blocking=True)` on the side stream, let the current stream wait for the side stream,
-# remember the tensor as `last`, and return it. At the first `unpack` you can clear the queue of `pack`.
+# When `unpack` is called, the kernels that read the tensor returned *last time* are already queued, because no
+# operation saves more than one activation. So put `(last, current_stream.record_event())` into a second queue. When
+# that holds `n_in_flight` pairs, take out the oldest and let the side stream wait for its event. Then make the new
+# tensor with `host.to(device, non_blocking=True)` on the side stream, let the current stream wait for the side
+# stream, remember the tensor as `last`, and return it. At the first `unpack` you can clear the queue of `pack`.
 #
 # </details>
 
@@ -724,7 +824,7 @@ check("05-offload", offload_hooks)
 
 
 # %% [markdown]
-# Your hooks on a model of twelve layers, beside autograd as it is and beside PyTorch's own `save_on_cpu`.
+# Your hooks on a model of twelve layers, next to autograd as it is and to PyTorch's own `save_on_cpu`:
 
 
 # %%
@@ -769,18 +869,19 @@ labkit.figures.gantt({name: steps[name].spans for name in ("save_on_cpu", "yours
 
 # %% [markdown]
 # Look at the gaps between the blue bars. `save_on_cpu` copies in the stream of the kernels and waits for every copy
-# (without a GPU it also runs unpinned here); it sends the weights out and back as well, since nobody told it which
+# (without a GPU it also runs unpinned here). It also sends the weights out and back, because nobody told it which
 # tensors are weights. In your trace the copies run beside the kernels. The overlap has a price: the tensors on their
-# way take some 0.4 MiB more than `save_on_cpu`. If one gap is left, at the turn, it is because the last activations go
-# out and come straight back: one would rather keep those.
+# way take some 0.4 MiB more than with `save_on_cpu`. If one gap is left in the middle, it is because the last
+# activations go out and come straight back; it would be better to keep those.
 #
-# Two activations a layer, 24 of 256 KiB, are 6 MiB on the host. The device keeps the weights and their gradients (12
-# times 64 KiB each), the input, the output's gradient, and a handful of activations that does *not* grow with the
+# Two activations per layer, 24 of 256 KiB, are 6 MiB on the host. The device keeps the weights and their gradients
+# (12 times 64 KiB each), the input, the output's gradient, and a handful of activations that does *not* grow with the
 # number of layers. Now some widths around the one that you predicted:
 
 # %%
 b, rate, link = 4, SLOW.flops_per_s, SLOW.to_host_bytes_per_s
 print(f"b F / BW = {b * rate / link:.0f}")
+guesses.settle("width that hides the copies", b * rate / link)
 for width in (40, 80, 160, 320):
     kept, moved = (
         run_traced(training_step(name, width=width, n_tokens=64), SLOW, simulate=True)
@@ -791,76 +892,85 @@ for width in (40, 80, 160, 320):
     )
 
 # %% [markdown]
-# $t_\text{copy} = t_\text{forward}$ at $h = b F / BW$, which is 80 here, and the tokens cancel: a larger batch needs
-# more copies *and* more FLOPs. At 40 the step is only 1.4 times as long, since the backward pass has twice the FLOPs
-# and still hides its copies. In bfloat16 an RTX 3090 (71 TFLOP/s) on 25 GB/s needs
-# $h = 2 \cdot 71 \cdot 10^{12} / (25 \cdot 10^9)$ = 5680, and an H100 (989 TFLOP/s) on 55 GB/s needs 36,000, wider than
-# any model. The faster the device, the harder to feed: on an H100 one offloads *some* tensors, and recomputes what is
-# cheap.
+# <details><summary>Check your prediction</summary>
 #
-# **In practice** `torchtune` offloads activations just as you do, with a side stream and at most five tensors on their
-# way unless told otherwise, and what is still on the device at the turn stays there. An operation may save several
-# tensors, as $z \cdot \sigma(z)$ does; the next call of `unpack` then comes *before* the kernels that read the last
-# tensor are queued, so `torchtune` records its event in a hook that autograd calls behind the operation.
+# $t_\text{copy} = t_\text{forward}$ at $h = b F / BW$, which is 80 here. The tokens cancel, because a larger batch
+# needs more copies *and* more FLOPs.
+#
+# </details>
+#
+# At width 40 the step is only 1.4 times as long, because the backward pass has twice the FLOPs and still hides its
+# copies. In bfloat16 an RTX 3090 (71 TFLOP/s) on 25 GB/s needs $h = 2 \cdot 71 \cdot 10^{12} / (25 \cdot 10^9)$ =
+# 5680, and an H100 (989 TFLOP/s) on 55 GB/s needs 36,000, wider than any model. The faster the device, the harder it
+# is to hide the link: on an H100 you offload *some* tensors and recompute what is cheap.
+#
+# **In practice** `torchtune` offloads activations as you do, with a side stream and by default at most five tensors
+# on their way; what is still on the device when the backward pass begins stays there. An operation may save several
+# tensors, as $z \cdot \sigma(z)$ does. Then the next call of `unpack` comes *before* the kernels that read the last
+# tensor are queued, so `torchtune` records its event in a hook that autograd calls after the operation.
 # `save_on_cpu(pin_memory=True)` is the simple version, without overlap. Both are context managers around the forward
-# pass, or around a part of it.
+# pass or a part of it.
 
 # %% [markdown]
 # ## Weights from the host, layer by layer
 #
-# Inference and fine-tuning of a model that does not fit at all: 70 billion parameters in bfloat16 are 140 GB (130 GiB),
-# and the card in your basement has 24 GiB. But the layers run one after the other. So keep the weights on the host and
-# bring each layer just before its turn; two layers on the device are enough, the one that computes and the one that
-# arrives. Running one layer for *all* micro-batches before the next is called *layer-to-layer* execution: the weights
+# Now suppose the model does not fit at all. 70 billion parameters in bfloat16 are 140 GB (130 GiB), and the card in
+# your basement has 24 GiB. But the layers run one after the other. So keep the weights on the host and bring each
+# layer just before its turn. Two layers on the device are enough: the one that computes and the one that arrives.
+# Running one layer on *all* micro-batches before the next layer is called **layer-to-layer** execution: the weights
 # cross the link once, however many tokens there are.
 #
-# A parameter of $b$ bytes takes $b / BW$ seconds on the link and, with $T$ tokens, $2T / F$ seconds of computing: a
-# multiplication and an addition each.
+# A parameter of $b$ bytes takes $b / BW$ seconds on the link. With $T$ tokens it takes $2T / F$ seconds of computing,
+# because each token costs a multiplication and an addition.
 
 # %% [markdown]
-# **Predict:** in bfloat16 an RTX 3090 computes 71 TFLOP/s. In the basement it hangs on four lanes of PCIe 3.0, 3.9 GB/s.
-# How many tokens must be on their way together so that the link does not matter: 200, 2000, or 20,000? And for an H100
-# with 989 TFLOP/s on 55 GB/s?
-#
+# **Predict:** an RTX 3090 computes 71 TFLOP/s in bfloat16. Assume an old motherboard in the basement that gives it
+# four lanes of PCIe 3.0, 3.9 GB/s (our assumption; look yours up with `nvidia-smi -q`). How many tokens must be
+# processed together so that the link does not matter?
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-tokens", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("tokens in the basement", None, unit="tokens")
+
+# %% [markdown]
 # [[exercise 05-stream-weights]]
 #
-# Write `stream_layers(cuda, layer, weights, xs)`, which returns the results of the last layer, one for each micro-batch
-# in `xs`. `weights` are pinned tensors of the host, in the order of the layers; `layer(weight, x)` runs one layer on
-# the device, where `xs` are. No gradients are needed. Each weight crosses the link once, at most two are on the device
-# at any moment, the next one arrives while the current one computes, and nothing races.
+# Write `stream_layers(cuda, layer, weights, xs)`, which returns the results of the last layer, one for each
+# micro-batch in `xs`. `weights` are pinned host tensors in the order of the layers; `layer(weight, x)` runs one layer
+# on the device, where `xs` are. No gradients are needed. Each weight crosses the link once, at most two are on the
+# device at any moment, the next one arrives while the current one computes, and nothing races.
 #
-# Write `tokens_to_hide(bytes_per_param, flops_per_s, link_bytes_per_s)`, the number of tokens from which computing takes
-# as long as copying. A float, not rounded.
+# Write `tokens_to_hide(bytes_per_param, flops_per_s, link_bytes_per_s)`: the number of tokens at which computing
+# takes as long as copying. A float, not rounded.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# At the moment when layer i is launched, layer i + 1 must already be on its way, on a side stream. Which layer's memory
-# is it about to take?
+# When layer i is launched, layer i + 1 must already be on its way, on a side stream. Whose memory is it about to
+# take?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# A copy of layer i + 1 takes the memory of layer i − 1, so it must wait for the kernels of layer i − 1, and for nothing
-# later: record an event behind each layer's kernels and let the side stream wait for that one. The kernels of a layer
-# wait for the event behind its copy.
+# A copy of layer i + 1 takes the memory of layer i − 1. So it must wait for the kernels of layer i − 1, and for
+# nothing later: record an event after each layer's kernels and let the side stream wait for that one. The kernels of
+# a layer wait for the event after its copy.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # Write an inner function `fetch(i)`: if `i >= 2`, `side.wait_event(used[i - 2])`; then, on the side stream,
-# `weights[i].to(device, non_blocking=True)`; it returns the tensor and `side.record_event()`. Call `fetch(0)` before the
-# loop. In the loop, take what has come, call `fetch(i + 1)`, let the current stream wait for the event of `i`, run the
-# layer on every micro-batch, and append `compute.record_event()` to `used`. See to it that no variable still holds the
-# weights of layer i − 1 when `fetch(i + 1)` is called.
+# `weights[i].to(device, non_blocking=True)`; it returns the tensor and `side.record_event()`. Call `fetch(0)` before
+# the loop. In the loop, take what has arrived, call `fetch(i + 1)`, let the current stream wait for the event of `i`,
+# run the layer on every micro-batch, and append `compute.record_event()` to `used`. Make sure that no variable still
+# holds the weights of layer i − 1 when `fetch(i + 1)` is called.
 #
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "05-stream-weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def stream_layers(cuda, layer: Callable, weights: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
-    """What the layers make of the micro-batches xs; the weights come from pinned memory of the host, one at a time."""
+    """The results of all layers on the micro-batches xs; the weights come from pinned host memory, one at a time."""
     ### BEGIN SOLUTION
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []  # used[i]: an event behind the kernels of layer i
@@ -884,7 +994,7 @@ def stream_layers(cuda, layer: Callable, weights: list[Tensor], xs: list[Tensor]
 
 
 def tokens_to_hide(bytes_per_param: float, flops_per_s: float, link_bytes_per_s: float) -> float:
-    """The number of tokens from which computing with a layer takes as long as copying its weights. Not rounded."""
+    """The number of tokens at which computing with a layer takes as long as copying its weights. Not rounded."""
     ### BEGIN SOLUTION
     return bytes_per_param * flops_per_s / (2 * link_bytes_per_s)
     ### END SOLUTION
@@ -903,15 +1013,22 @@ RIGS = {
 }
 for name, rig in RIGS.items():
     print(f"{name:24}{tokens_to_hide(*rig):>8,.0f} tokens")
+guesses.settle("tokens in the basement", tokens_to_hide(*RIGS["RTX 3090, PCIe 3.0 x4"]))
 
 
 # %% [markdown]
-# The basement and the server need the same 18,000 tokens: the H100 is 14 times faster, and so is its link. For a chat
-# with one user, who has *one* token per step, streaming weights is hopeless on either. For a training batch, or for
-# ten thousand documents overnight, it costs nothing. In a backward pass the weights come again, the gradients go
-# out, and each parameter does 4 FLOPs per token.
+# <details><summary>Check your prediction</summary>
 #
-# Now your function on the slow device, eight layers in two micro-batches. Its own number of tokens is 40.
+# $bF / (2 \cdot BW)$ = 18,205 tokens.
+#
+# </details>
+#
+# The basement and the server need the same 18,000 tokens: the H100 is 14 times faster, and so is its link. For a chat
+# with one user, which has *one* token per step, streaming weights is hopeless on either. For a training batch, or for
+# ten thousand documents overnight, it costs nothing. In a backward pass the weights come again, the gradients go out,
+# and each parameter does 4 FLOPs per token.
+#
+# Now your function on the slow device, with eight layers and two micro-batches. This device needs 40 tokens.
 
 
 # %%
@@ -944,27 +1061,28 @@ for name, one in runs.items():
 labkit.figures.gantt({name: one.spans for name, one in runs.items()})
 
 # %% [markdown]
-# With 10 tokens the kernels' row is nearly empty, and four times the tokens take hardly longer. At 40 the two rows are in
-# step. Beyond, the link rests, and the time grows with the tokens. All eight layers are 512 KiB; the
-# device never held more than two of them, 128 KiB, and the activations.
+# With 10 tokens the row of kernels is nearly empty, and four times as many tokens take hardly longer. At 40 both rows
+# are full. Beyond that the link idles, and the time grows with the tokens. All eight layers are 512 KiB; the device
+# never held more than two of them, 128 KiB, and the activations.
 #
-# **In practice** this is `cpu_offload` in `accelerate`, `CPUOffloadPolicy` of PyTorch's `fully_shard`, and ZeRO-Infinity
-# in DeepSpeed, which goes on to the disk. Their question is yours: are there enough tokens to hide the link?
+# **In practice** this is `cpu_offload` in `accelerate`, `CPUOffloadPolicy` of PyTorch's `fully_shard`, and
+# ZeRO-Infinity in DeepSpeed, which can also use the disk. All of them ask the same question as you: are there enough
+# tokens to hide the link?
 
 # %% [markdown]
 # ## Three leaks
 #
-# So far memory was a price. Now it is a bug: a run starts at 9 GiB, is at 12 an hour later, and dies at night. On a GPU
-# the first reflex is `torch.cuda.empty_cache()`, which gives back memory that PyTorch holds in reserve. It cannot free a
-# tensor that somebody still refers to, and a leak is a reference that nobody remembers.
+# So far we paid for memory. Now it is a bug: a run starts at 9 GiB, is at 12 an hour later, and dies at night. On a
+# GPU many people first try `torch.cuda.empty_cache()`, which gives back memory that PyTorch holds in reserve. It
+# cannot free a tensor that something still refers to, and a leak is a reference that nobody remembers.
 #
-# Three are common enough to be planted here. A loss that is kept is the end of a *graph*, and the graph refers to
-# everything that its backward pass would need. Gradients that are never cleared stay, and worse, add up. And a hook is a
-# function that lives as long as its module, with all that its closure refers to.
+# The script below has three common leaks. A loss that you keep is the end of a *graph*, and before `backward` the
+# graph refers to everything that the backward pass would need. Gradients that are never cleared stay and, worse, add
+# up. And a hook is a function that lives as long as its module, and keeps everything its closure captures.
 
 # %% [markdown]
-# The script trains a model of three modules, and notes after every step the loss on a validation batch and the mean
-# magnitude of the hidden layer.
+# The script trains a model of three modules. After every step it records the loss on a validation batch; it also
+# returns the mean magnitude of the hidden layer in every step.
 
 
 # %%
@@ -1010,8 +1128,8 @@ leaking, leaky_losses = training_profile(leaky_train)
 labkit.figures.memory_by_category(leaking, "the script as it is, eight steps")
 
 # %% [markdown]
-# A staircase: every step leaves something behind. The profile knows which tensors are alive at the peak, and on which
-# line each was made. Lines that come back once for every step are the suspects.
+# A staircase: every step leaves something behind. The profile knows which tensors are alive at the peak and which
+# line made each of them. Lines that appear once for every step are the suspects.
 
 # %%
 n_bytes, n_tensors = Counter(), Counter()
@@ -1023,26 +1141,30 @@ for (op, site), total in n_bytes.most_common(4):
     print(f"{n_tensors[op, site]:>3} tensors, {in_bytes(total)}, by {op:8} in {site}")
 
 # %% [markdown]
-# **Predict:** how many MiB does each step leave behind, and which of the three leaks has the largest part in it?
-#
+# **Predict:** how many MiB does each step leave behind? A hidden activation is 512 × 512 float32, 1 MiB.
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-leak", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("left behind by each step", None, unit="MiB")
+
+# %% [markdown]
 # [[exercise 05-find-the-leak]]
 #
 # Copy the script into the next cell under the name `train` and repair it. It returns two lists of Python numbers, one
-# number a step: the validation losses, and the mean magnitudes of the hidden layer *in the training passes*. Each
-# pass keeps its mode, and gradients belong to one step. When `train` returns, the model has the hooks that it had
-# before.
+# number per step: the validation losses, and the mean magnitudes of the hidden layer *in the training passes*.
+# Training and validation each run in their own mode, and gradients belong to one step. When `train` returns, the
+# model has the hooks that it had before.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Ask of every name that outlives a step (a list, a parameter's `.grad`, a closure) what it refers to, and what that
+# For every name that outlives a step (a list, a parameter's `.grad`, a closure), ask what it refers to, and what that
 # refers to.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Validation needs no graph. Of the hidden layer one number is wanted, which can be computed inside the hook. A hook is
-# taken off with the handle that its registration returned.
+# Validation needs no graph. Only one number of the hidden layer is wanted, and the hook can compute it. A hook is
+# removed with the handle that its registration returned.
 #
 # </details>
 #
@@ -1086,27 +1208,36 @@ def train(
 check("05-find-the-leak", train)
 
 # %% tags=["figure"]
-repaired, losses = training_profile(train)
-labkit.figures.memory_timeline({"as it was": leaking, "repaired": repaired})
+labkit.figures.memory_timeline({"as it was": leaking, "repaired": training_profile(train)[0]})
 
 # %%
+shorter, _ = training_profile(leaky_train, n_steps=4)
+per_step = (leaking.peak_bytes - shorter.peak_bytes) / 4 / 2**20
+guesses.settle("left behind by each step", per_step)
+
+_, losses = training_profile(train)
 print("validation loss, as it was:", *(f"{loss:.4f}" for loss in leaky_losses))
 print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 
 # %% [markdown]
-# A flat comb: every step is like the one before. It was 3.25 MiB a step. The validation graph had 2.25 of them: input
-# and output of the GELU 1 MiB each, the model's output 128 KiB, and another 128 KiB behind the loss itself, whose
-# storage on the CPU keeps the size of the squared differences. So `.item()`, not `.detach()`. The hook's closure had 1
-# MiB.
+# <details><summary>Check your prediction</summary>
 #
-# The gradients took memory only once, since each step adds to the same tensors. That leak shows in the losses, and not
-# as an error: the script as it was even gets ahead, because the sum of all gradients so far makes a longer step than
-# the learning rate asks for. To clear them *after* `step`, with `set_to_none=True` (the default), keeps them out of the
-# next forward pass as well.
+# 3.25 MiB. The validation graph has 2.25 of them: input and output of the GELU are 1 MiB each, the model's output is
+# 128 KiB, and another 128 KiB are behind the loss itself, whose storage on the CPU keeps the size of the squared
+# differences. So use `.item()`, not `.detach()`. The hook's closure has 1 MiB.
 #
-# **In practice** on a GPU: `torch.cuda.memory._record_memory_history()`, run a few steps,
-# `torch.cuda.memory._dump_snapshot("file.pickle")`, and open the file at pytorch.org/memory_viz. It is the same picture,
-# with a stack trace for every block.
+# </details>
+#
+# A flat comb: every step looks like the one before.
+#
+# The gradients took memory only once, because each step adds to the same tensors. This mistake shows in the losses,
+# and raises no error. The script as it was even gets ahead, because the sum of all gradients so far makes a longer
+# step than the learning rate asks for. If you clear gradients *after* `step`, with `set_to_none=True` (the default),
+# they take no memory in the next forward pass either.
+#
+# **In practice** on a GPU: call `torch.cuda.memory._record_memory_history()`, run a few steps, call
+# `torch.cuda.memory._dump_snapshot("file.pickle")`, and open the file at pytorch.org/memory_viz. It shows the same
+# picture, with a stack trace for every block.
 
 # %% [markdown]
 # [[stop]]
@@ -1114,55 +1245,57 @@ print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 # %% [markdown]
 # ## The largest tensor of all
 #
-# Look again at the lower line of the first figure: with every layer checkpointed, the peak of 6.7 GiB is not in any
+# Look again at the lower line of the first figure. With every layer checkpointed, the peak of 6.7 GiB is not in any
 # layer. It is one needle at the turn, in the first two operations of the backward pass, where 8192 hidden vectors
 # become *logits*, one number for each of the 50257 words of the vocabulary. In float32 that is 1.5 GiB (1.6 GB), and
 # cross-entropy needs three such tensors: the logits or their log-probabilities, and two gradients. It gets worse with
-# longer texts and larger vocabularies: 32768 tokens on a vocabulary of 128256 make 15.7 GiB (16.8 GB) of logits, three
-# times over.
+# longer texts and larger vocabularies: 32768 tokens and a vocabulary of 128256 make 15.7 GiB (16.8 GB) of logits,
+# three times over.
 
 # %%
 print(checkpointed_gpt2.report(n_tensors=3))
 
 # %% [markdown]
-# Each token's loss needs its own logits only, so the tokens can be taken in chunks, one chunk's logits at a time. Under
-# autograd that alone does not help, because the graph keeps the logits of all chunks. But the gradient by the logits $z$
-# of a token with label $y$ needs nothing that comes later:
+# The loss of a token needs only its own logits, so we can take the tokens in chunks, and hold the logits of one chunk
+# at a time. Under autograd that alone does not help, because the graph keeps the logits of all chunks. But the
+# gradient with respect to the logits $z$ of a token with label $y$ needs nothing that comes later:
 #
 # $$\ell = \log \sum_v e^{z_v} - z_y, \qquad \frac{\partial \ell}{\partial z_v} = p_v - [v = y],
 # \qquad p_v = \frac{e^{z_v}}{\sum_w e^{z_w}}$$
 #
-# So each chunk can add its part to the gradients by $x$ and by the weight $W$ right there, in the *forward* pass, and
-# let its logits go. What comes from above in the backward pass is one factor for all of it.
+# So each chunk can add its part to the gradients with respect to $x$ and to the weight $W$ right there, in the
+# *forward* pass, and free its logits. The incoming gradient of the backward pass is one scalar that multiplies
+# everything.
 
 # %% [markdown]
-# **Predict:** 8192 tokens of width 1024, a vocabulary of 50257, chunks of 512. How many MiB are the logits of a chunk,
-# and how many are the gradients by $x$ and $W$?
+# **Work it out:** 8192 tokens of width 1024, a vocabulary of 50257, chunks of 512. How many MiB are the logits of a
+# chunk, and how many are the gradients with respect to $x$ and $W$?
 #
 # [[exercise 05-chunked-loss]]
 #
-# Write `chunked_loss(x, weight, labels, chunk_size, ignore_index)`, which is
-# `F.cross_entropy(x @ weight.T, labels, ignore_index=ignore_index)`, loss and gradients, with the logits of `chunk_size` tokens at a time. `x` is (N, h),
-# `weight` (V, h), `labels` (N); all floats are float32. The loss is the mean over the tokens whose label is not
-# `ignore_index`, which can be any number; at least one token counts. The last chunk may be shorter. Beyond `x` and $W$,
-# which are there before, no more may be held than
+# Write `chunked_loss(x, weight, labels, chunk_size, ignore_index)`. It is `F.cross_entropy(x @ weight.T, labels,
+# ignore_index=ignore_index)`, loss and gradients, with the logits of only `chunk_size` tokens at a time. `x` is (N,
+# h), `weight` (V, h), `labels` (N); all floats are float32. The loss is the mean over the tokens whose label is not
+# `ignore_index`, which can be any number; at least one token counts. The last chunk may be shorter. A second backward
+# pass through the same graph (`retain_graph=True`) gives the same gradients. Besides `x` and $W$, which are there
+# before, hold no more than
 #
 # $$dx + 2\,dW + 4 \cdot \text{chunk} \cdot V \;\text{bytes} \;+\; 32\;\text{KiB},$$
 #
-# where $dx$ and $dW$ stand for the bytes of these tensors, and the last term has room for a chunk's maxima, sums and
+# where $dx$ and $dW$ are the bytes of these gradients, and the last term has room for a chunk's maxima, sums and
 # labels. So there is room for *one* buffer of chunk × V float32 numbers.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# An autograd Function whose `forward` computes the loss *and* the gradients, and whose `backward` multiplies. In
-# `forward`, gradients are off: nothing is kept that you do not keep. Test it with `F.cross_entropy` first, and the memory
-# afterwards.
+# Write an autograd Function whose `forward` computes the loss *and* the gradients, and whose `backward` multiplies.
+# In `forward`, gradients are off: nothing is kept that you do not keep. First compare it with `F.cross_entropy`, then
+# look at the memory.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# For each chunk the logits turn, in place, into exponentials (subtract the row's maximum first), probabilities, and
+# In each chunk the logits turn, in place, into exponentials (subtract the row's maximum first), probabilities, and
 # gradients: `-= 1` at the label, rows of ignored tokens times 0, all divided by the number of tokens that count. Then
 # `torch.mm(grad, weight, out=dx[part])` and `dw.addmm_(grad.T, x[part])`. Add up sums, divide once.
 #
@@ -1170,10 +1303,10 @@ print(checkpointed_gpt2.report(n_tensors=3))
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# In the loop: `logits = rows @ weight.T`; `logits -= logits.amax(1, keepdim=True)`; `picked = logits.gather(1, index)`;
-# `sums = logits.exp_().sum(1, keepdim=True)`; the losses are `sums.log() - picked`; `logits /= sums`;
-# `logits.scatter_add_(1, index, -torch.ones_like(picked))`. The index of an ignored label is anything valid, say 0. `del
-# logits` at the end of a turn, or the next chunk is made while the last one is still there.
+# In the loop: `logits = rows @ weight.T`; `logits -= logits.amax(1, keepdim=True)`; `picked = logits.gather(1,
+# index)`; `sums = logits.exp_().sum(1, keepdim=True)`; the losses are `sums.log() - picked`; `logits /= sums`;
+# `logits.scatter_add_(1, index, -torch.ones_like(picked))`. For an ignored label use any valid index, say 0. `del
+# logits` at the end of a turn, or the next chunk is allocated while the last one is still there.
 #
 # </details>
 
@@ -1203,7 +1336,7 @@ class ChunkedLoss(torch.autograd.Function):
             picked = logits.gather(1, index)
             sums = logits.exp_().sum(1, keepdim=True)
             loss += ((sums.log() - picked).squeeze(1) * counts[part]).sum()
-            # From here on the same memory holds probabilities, then the gradient by the logits.
+            # From here on the same memory holds probabilities, then the gradient with respect to the logits.
             logits /= sums
             logits.scatter_add_(1, index, -torch.ones_like(picked))
             logits *= counts[part].unsqueeze(1) / n_counted
@@ -1248,14 +1381,20 @@ for size, (peak, _) in in_chunks.items():
     print(f"chunks of {size:>5}  {in_bytes(peak)}")
 
 # %% [markdown]
-# Even a single chunk of all 1024 tokens takes a third of the memory, because the gradient overwrites the logits. Below
-# some size the chunks no longer matter: what is left are the gradients, twice, those from the forward pass and their
-# product with the factor from above. And no product is computed twice, so this costs nothing but the launches of
-# smaller kernels. For the prediction: a chunk of 512 takes 98 MiB (103 MB), `dx` 32 MiB and `dW` 196 MiB, where 1570
-# MiB were held three times over.
+# <details><summary>Check your sum</summary>
 #
-# With the layers checkpointed and the loss in chunks, what still grows with the number of tokens is the body of the
-# model. Measured on GPT-2 medium without its head, every layer checkpointed:
+# A chunk of 512 takes 98 MiB (103 MB), $dx$ 32 MiB and $dW$ 196 MiB, where 1570 MiB were held three times over.
+#
+# </details>
+#
+# Even a single chunk of all 1024 tokens takes a third of the memory, because the gradient overwrites the logits.
+# Below some size the chunks no longer matter: what is left are the gradients, twice, those from the forward pass and
+# their product with the incoming scalar. (Liger Kernel multiplies in place instead. That saves the second copy, and
+# makes a second backward pass wrong.) No product is computed twice, so all this costs is the launches of smaller
+# kernels.
+#
+# With the layers checkpointed and the loss in chunks, only the body of the model still grows with the number of
+# tokens. Measured on GPT-2 medium without its head, every layer checkpointed:
 
 # %%
 from transformers import GPT2Model
@@ -1278,12 +1417,14 @@ def body_peak(n_texts: int) -> int:
 
 
 per_token = (body_peak(32) - body_peak(16)) / (16 * 1024)
-print(f"{per_token / 1024:.0f} KiB a token, the layers' inputs {24 * 4 * 1024 / 1024:.0f} of them")
+print(
+    f"{per_token / 1024:.0f} KiB per token, {24 * 4 * 1024 / 1024:.0f} of them the layers' inputs"
+)
 
 # %% [markdown]
-# The inputs of the layers are $24 \cdot 4 \cdot 1024$ bytes, 96 KiB, a token; the rest is the inside of the one layer
-# that is being recomputed. A *context length* of a hundred thousand tokens takes 25 GB (23 GiB) this way, beside the
-# weights. Beyond that the sequence itself is split over cards (lab 17).
+# The inputs of the layers are $24 \cdot 4 \cdot 1024$ bytes, 96 KiB, per token; the rest is the inside of the one
+# layer that is being recomputed. A *context length* of a hundred thousand tokens takes 25 GB (23 GiB) this way, in
+# addition to the weights. Beyond that, the sequence itself is split over several cards (lab 19).
 
 # %% [markdown]
 # **In practice** PyTorch has `F.linear_cross_entropy` from version 2.13 on, and Liger Kernel and Cut Cross-Entropy
@@ -1299,8 +1440,8 @@ if hasattr(F, "linear_cross_entropy"):
 # %% [markdown]
 # ## What you measured
 #
-# Memory and price of each feature, with your functions: a chain of 48 feed-forward blocks for the first five lines, the
-# small head for the last two. A block keeps 3.5 MiB where its output takes 0.25, so $c = 14$.
+# Memory and price of each technique, with your functions: a chain of 48 feed-forward blocks for the first five lines,
+# the small head for the last two. A block keeps 3.5 MiB where its output takes 0.25, so $c = 14$.
 
 
 # %% tags=["varies"]
@@ -1340,24 +1481,30 @@ rows = {
 }
 measured_rows = {name: chain_row(run) for name, run in rows.items()}
 _, regular_flops = measured_rows["regular"]
-print(f"{'feature':28}{'peak memory':>14}{'FLOPs':>10}")
+print(f"{'technique':28}{'peak memory':>14}{'FLOPs':>10}")
 for name, (peak, flops) in measured_rows.items():
     print(f"{name:28}{in_bytes(peak):>14}{flops / regular_flops:>9.2f}x")
 for name, (peak, flops) in {"loss at once": at_once, "loss in chunks of 64": in_chunks[64]}.items():
     print(f"{name:28}{in_bytes(peak):>14}{flops / at_once[1]:>9.2f}x")
 
 # %% [markdown]
-# FLOPs are those of matrix products. Offloading and streamed weights, whose price is traffic and not FLOPs, have their
-# figures in their sections. Look first at what your memory grows with:
+# FLOPs are those of matrix products. Offloading and streamed weights pay with traffic, not with FLOPs; their figures
+# are in their sections. Ask first what your memory grows with:
 #
-# | it grows with | take | and pay |
+# | your memory grows with | use | and pay |
 # |---|---|---|
 # | the tokens times the vocabulary | the loss in chunks | nothing but smaller kernels |
-# | the depth: all that is inside the layers | a checkpoint around every layer, or around the best $k$ segments | a third more FLOPs |
-# | the same, and there is room for the products' results | a selective checkpoint | no FLOPs; some 40 % of the memory stays |
+# | the depth: everything inside the layers | a checkpoint around every layer, or around the best $k$ segments | a third more FLOPs |
+# | the same, with room for the products' results | a selective checkpoint | no FLOPs; some 40 % of the memory stays |
 # | the depth: what a checkpoint still keeps | offload it | traffic, hidden from a width of $bF/BW$ on |
 # | the parameters | stream the weights | traffic, hidden from $bF/(2BW)$ tokens on |
 # | the number of steps | find the leak | nothing |
+
+# %% [markdown]
+# And this is how well you guessed:
+
+# %%
+guesses.score()
 
 # %%
 progress("05", globals())
@@ -1380,16 +1527,16 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads them, so no check answers at once, and `progress` does not count them. A
-# few sentences each; numbers count more than words.
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not
+# count them. A few sentences each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) Why are activations kept at all? For a linear layer, ReLU, dropout, softmax and a
-# residual addition, say what each one's backward pass needs from the forward pass. For which of them is it much less
-# than the input in its own format?
+# **A.** (2 points) Why are activations kept at all? For a linear layer, ReLU, dropout, softmax and a residual
+# addition, say what the backward pass needs from the forward pass. For which of them is it much less than the input
+# in its own format?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "05-open-why-kept", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# The chain rule multiplies the incoming gradient with the derivative at the point where the forward pass was, and for
+# The chain rule multiplies the incoming gradient by the derivative at the point where the forward pass was, and for
 # anything that is not linear in its inputs this point is needed. Linear layer y = x W^T: dW = dy^T x needs the input x,
 # dx = dy W needs only the weight (so a frozen weight needs no x). ReLU: the sign of the input, one bit an element, or
 # its output. Dropout: the mask, one bit (in PyTorch one byte) an element, or the seed. Softmax: its output. Residual
@@ -1401,11 +1548,11 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) You train a 7-billion-parameter model with 32 layers of width 4096 and a
-# vocabulary of 128256 in bfloat16 on a card of 80 GB. At 4096 tokens a step it just fits, without any feature of this
-# lab; weights, gradients and optimizer states take 56 GB of it. You want 32768 tokens in one sequence. Choose from: a
-# checkpoint around every layer, a selective checkpoint, activations to the host, the loss in chunks. Which do you take
-# first, what do you expect each to leave in GB, and what does each cost?
+# **B.** (3 points) You train a 7-billion-parameter model with 32 layers of width 4096 ($c = 17$) and a vocabulary of
+# 128256 in bfloat16 on a card of 80 GB. At 4096 tokens a step it just fits, without any technique of this lab;
+# weights, gradients and optimizer states take 56 GB of it. You want 32768 tokens in one sequence. Choose from: a
+# checkpoint around every layer, a selective checkpoint, activations to the host, the loss in chunks. Which do you
+# take first, how many GB does each leave, and what does each cost?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "05-open-long-context", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1436,11 +1583,15 @@ labkit.feature_row(
 # - *CUDA semantics*, there too: streams, events and pinned memory. `torch.cuda._sanitizer` looks for missing waits on a
 #   real GPU.
 #
-# **Sources.** The texts above, and PyTorch's documentation of `torch.utils.checkpoint`,
+# ## Sources
+#
+# The texts above, and PyTorch's documentation of `torch.utils.checkpoint`,
 # `torch.autograd.graph.saved_tensors_hooks` and `F.linear_cross_entropy`. Offloading: `OffloadActivations` of
 # `torchtune`. Weights from the host: Bharadwaj Pudipeddi and others, *Training Large Neural Networks with Constant
 # Memory using a New Execution Algorithm* (2020); Samyam Rajbhandari and others, *ZeRO-Infinity* (2021). The optimal
 # plan for a given memory: Andreas Griewank and Andrea Walther, *Algorithm 799: revolve* (ACM Transactions on
 # Mathematical Software 26, 2000). Reversible networks: Aidan Gomez and others, *The Reversible Residual Network*
 # (2017). Gradients of the loss in its forward pass: Pin-Lun Hsu and others, *Liger Kernel: Efficient Triton Kernels for
-# LLM Training* (2024); Erik Wijmans and others, *Cut Your Losses in Large-Vocabulary Language Models* (2024).
+# LLM Training* (2024); Erik Wijmans and others, *Cut Your Losses in Large-Vocabulary Language Models* (2024). The
+# comparison of full, low-memory and checkpointed backpropagation, and the card in the basement: Sadrtdinov's seminar and
+# a deck called *Efficiency*.

@@ -11,6 +11,7 @@ from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
+from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
 from labkit.figures.kernels import launch_map, traffic_bars
 from labkit.figures.launch import killed_run
 from labkit.figures.llama_layer import llama_layer
@@ -59,6 +60,7 @@ __all__ = [
     "gantt",
     "gradient_histogram",
     "host_waits",
+    "kept_and_dropped",
     "kept_per_token",
     "kernel_bars",
     "killed_run",
@@ -90,6 +92,7 @@ __all__ = [
     "traffic_bars",
     "update_spectrum",
     "visited_tiles",
+    "who_may_reuse",
     "who_sees_what",
 ]
 

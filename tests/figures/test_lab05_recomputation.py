@@ -41,7 +41,7 @@ def tradeoff() -> Figure:
     return figures.segment_tradeoff(*(answers()[name] for name in names))
 
 
-@pytest.mark.parametrize("draw", [timelines, tradeoff])
+@pytest.mark.parametrize("draw", [timelines, tradeoff, figures.kept_and_dropped, figures.who_may_reuse])
 def test_every_text_is_on_the_page(draw) -> None:
     figure = draw()
     figure.draw_without_rendering()
