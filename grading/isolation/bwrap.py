@@ -1,8 +1,8 @@
 """The command that starts a worker in a sandbox of bubblewrap's.
 
 bubblewrap makes the sandbox's namespaces and its view of the files; what a job gives up beyond that it gives up itself,
-as in the kernel tier. Within the sandbox, ranks of one exercise and, where the tier has it so, jobs of several
-submissions are kept from one another by namespaces of their own.
+as in the kernel tier. Within the sandbox, jobs and the ranks of one are kept from one another by namespaces of their
+own.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from grading.worker.confine.plan import Plan
 from grading.worker.confine.view import DEVICE_LINKS, DEVICES
 
 PROGRAM = "bwrap"
-_ANYBODY = ("CAP_SYS_ADMIN",)
-"""The worker gives ranks, and jobs where the tier says so, namespaces of their own. No job keeps any of these."""
-_OWN_NETWORKS = ("CAP_NET_ADMIN",)
-"""Where each job has a network of its own, somebody has to switch its loopback interface on."""
+_ANYBODY = ("CAP_SYS_ADMIN", "CAP_NET_ADMIN")
+"""The worker gives jobs namespaces of their own, with a loopback interface that it switches on. No job keeps these."""
 _AS_ROOT = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_CHOWN", "CAP_SYS_PTRACE", "CAP_SETPCAP")
 """Root's worker starts jobs under users of their own, ends them and reads their memory figures; no more."""
 
@@ -34,8 +32,7 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
     as_root = os.geteuid() == 0
     args += [] if as_root else ["--unshare-user"]
     args += ["--cap-drop", "ALL"]
-    own_networks = _OWN_NETWORKS if plan.tier.own_namespaces_per_job else ()
-    for capability in (*_ANYBODY, *own_networks, *(_AS_ROOT if as_root else ())):
+    for capability in (*_ANYBODY, *(_AS_ROOT if as_root else ())):
         args += ["--cap-add", capability]
     size = str(plan.limits.disk_bytes)
     args += ["--proc", "/proc", *_devices()]
@@ -53,7 +50,7 @@ def command(plan: Plan, worker: list[str], environment: dict[str, str]) -> list[
     for place in plan.places:
         if place.how == "cover":
             args += ["--remount-ro", place.path]
-    # Not what is mounted in them. What is writable there is each job's own, or emptied after it.
+    # Not what is mounted in them. What is writable there is each job's own.
     args += ["--remount-ro", "/dev", "--remount-ro", "/", "--clearenv"]
     for name, value in environment.items():
         args += ["--setenv", name, value]

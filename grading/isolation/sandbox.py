@@ -22,7 +22,7 @@ from grading.isolation.plan import plan_of
 from grading.isolation.tiers import NONE, worker_command
 from grading.isolation.users import job_user, users_of_ranks
 from grading.isolation.worker_tree import make_worker_tree, python_command
-from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan, is_apart
+from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
 from grading.worker.confine.tier import Tier
 from grading.worker.procfs import children, descendants
 from grading.worker.protocol.control import (
@@ -187,7 +187,7 @@ class Sandbox:
         if self.tier.in_bubblewrap:
             # Inside of the sandbox it has another number.
             pid = next((pid for worker in self._ours for pid in children(worker) if pid not in self._ours), 0)
-        self._waiting = frozenset({pid} if is_apart(self.tier, grants) else ())
+        self._waiting = frozenset({pid} if self.tier.isolates else ())
         self._leader, self._n_places = pid, n
         return ours
 

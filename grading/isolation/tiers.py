@@ -13,10 +13,10 @@ from grading.worker.confine.tier import Tier
 AUTO = "auto"
 """What is asked for by one who leaves the choice to us."""
 NONE = Tier("none")
-LAYERED = Tier("layered", in_bubblewrap=True, own_namespaces_per_job=True)
+LAYERED = Tier("layered", in_bubblewrap=True)
 """One sandbox for each worker, and in it for each job all that the kernel tier does."""
 BWRAP = Tier("bwrap", in_bubblewrap=True, sandbox_per_submission=True)
-KERNEL = Tier("kernel", enters_namespaces=True, own_namespaces_per_job=True)
+KERNEL = Tier("kernel", enters_namespaces=True)
 ISOLATING = (LAYERED, BWRAP, KERNEL)
 """In the order in which "auto" tries them: those whose outer wall is a program that many rely on, then our own."""
 TIERS = tuple(tier.name for tier in ISOLATING)

@@ -39,6 +39,4 @@ def over_limit(over: str, grants: tuple[str, ...]) -> Trouble:
     limits = with_grants(PLAIN, grants)
     if over == "cpu":
         return Trouble("cpu", "it used up its CPU time")
-    if over == "files":
-        return Trouble("memory", f"it made more than {limits.n_files:,} files")
     return Trouble("memory", f"its processes together used more than {limits.memory_bytes / GiB:g} GiB of memory")

@@ -24,7 +24,7 @@ from pathlib import Path
 from grading.worker import large_pages
 from grading.worker.confine import system
 from grading.worker.confine.namespaces import JobNamespaces, enter_namespaces
-from grading.worker.confine.plan import MOST_RANKS, Plan, is_apart, with_grants
+from grading.worker.confine.plan import MOST_RANKS, Plan, with_grants
 from grading.worker.confine.surrender import set_limits, surrender
 from grading.worker.procfs import LOOK_S, Memory, children, cpu_s, descendants, memory_of, pause_s, together_bytes
 from grading.worker.protocol.control import (
@@ -109,11 +109,10 @@ class _Server:
         self._plan = plan
         self._namespaces = JobNamespaces(plan)
         self._leader: int | None = None
-        self._is_apart = False
         self._cpu_s, self._cpu_until_s = 0.0, math.inf
         self._users: list[int | None] = [None]
         self._over: str | None = None
-        self._memory_bytes, self._n_files = plan.limits.memory_bytes, plan.limits.n_files
+        self._memory_bytes = plan.limits.memory_bytes
         self._inherited = Memory()
         self._look_again_at = 0.0
 
@@ -144,16 +143,18 @@ class _Server:
         began = time.monotonic()
         if began < self._look_again_at:
             return
-        held_bytes = together_bytes(descendants(os.getpid()), self._inherited, self._memory_bytes)
+        held_bytes = together_bytes(descendants(os.getpid()), self._inherited, self._memory_bytes, self._networks())
         if held_bytes > self._memory_bytes:
             self._over = "memory"
-        elif self._plan.tier.jobs_share_space and max(map(_n_files, ("/tmp", "/dev/shm"))) > self._n_files:
-            # The worker's temporary space has no such limit of its own.
-            self._over = "files"
-        if self._over:
             self._end()
         now = time.monotonic()
         self._look_again_at = now + pause_s(now - began, self._memory_bytes - held_bytes)
+
+    def _networks(self) -> list[int]:
+        """A process in each network that is the job's own."""
+        if not self._plan.tier.isolates:
+            return []
+        return [self._leader] if len(self._users) == 1 else children(self._leader)
 
     def _obey(self) -> bool:
         """Carry out the next command; False when there will be none."""
@@ -173,7 +174,7 @@ class _Server:
     def _seal(self, seal: Seal, rank: int) -> str | None:
         """Seal the running job or one of its ranks; what went wrong, or None."""
         server = os.getpid()
-        ours = {self._leader} if self._is_apart else set()
+        ours = {self._leader} if self._plan.tier.isolates else set()
 
         def processes() -> list[int]:
             me = os.getpid()
@@ -219,13 +220,12 @@ class _Server:
         self._over = None
         self._cpu_s, self._cpu_until_s = 0.0, math.inf
         self._users = [place.uid for place in command.places]
-        self._memory_bytes, self._n_files = limits.memory_bytes, limits.n_files
+        self._memory_bytes = limits.memory_bytes
         descriptors = (*channels, self._control.fileno())
-        self._is_apart = len(jobs) == 1 and is_apart(self._plan.tier, grants)
-        if self._is_apart:
-            pid = self._namespaces.fork(grants, descriptors, jobs[0])
-        elif len(jobs) == 1 or not self._plan.tier.isolates:
+        if not self._plan.tier.isolates:
             pid = fork_plainly(jobs, descriptors)
+        elif len(jobs) == 1:
+            pid = self._namespaces.fork(grants, descriptors, jobs[0])
         else:
             pid = self._namespaces.fork_ranks(grants, descriptors, jobs)
         for channel_fd in channels:
@@ -244,6 +244,8 @@ class _Server:
             try:
                 os.closerange(3, channel_fd)
                 os.closerange(channel_fd + 1, _MANY)
+                # The last session that it can begin: all that it starts shares the processors in it.
+                os.setsid()
                 _settle_into(place)
                 set_limits(limits)
                 if self._plan.tier.isolates:
@@ -285,8 +287,6 @@ class _Server:
             if pid == self._leader:
                 self._leader = None
                 self._clear()
-                if self._plan.tier.jobs_share_space:
-                    self._as_user(lambda: [empty(folder) for folder in ("/tmp", "/dev/shm")])
                 used_s = max(usage.ru_utime + usage.ru_stime, self._cpu_s)
                 if used_s > self._cpu_until_s:
                     # The kernel has ended it, or was about to.
@@ -331,24 +331,6 @@ def fork_plainly(jobs: Sequence[Callable[[], None]], descriptors: Sequence[int])
         traceback.print_exc()
     finally:
         os._exit(0)
-
-
-def _n_files(folder: str) -> int:
-    found = os.statvfs(folder)
-    return found.f_files - found.f_ffree
-
-
-def empty(folder: str) -> None:
-    """Remove what this user has in a folder, as far as it may."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            with contextlib.suppress(OSError):
-                if entry.is_dir(follow_symlinks=False):
-                    os.chmod(entry.path, 0o700)
-                    empty(entry.path)
-                    os.rmdir(entry.path)
-                else:
-                    os.unlink(entry.path)
 
 
 def _settle_into(place: JobPlace) -> None:

@@ -24,7 +24,6 @@ from grading.worker.wire.frames import Channel
 
 def run_job(channel_fd: int, folder: str) -> None:
     """Take a job from the channel, run it in `folder`, and send how each step went."""
-    os.setsid()
     _quiet()
     os.environ.update(HOME=folder, TMPDIR=folder, MPLCONFIGDIR=folder)
     # A module that a cell writes can be imported, and stands in for no other.

@@ -1,14 +1,17 @@
 """What a job's processes take together, asked of /proc by somebody who is not one of them.
 
 A limit per process would not stop a job that makes many, so the memory of all is added up. What processes share counts
-once, and shared memory counts whether or not it is in anybody's record at the moment.
+once, and shared memory counts whether or not it is in anybody's record at the moment. So do page tables, and what may
+wait in sockets, which the kernel keeps for a job though no process of it has them open any more.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
+import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +20,9 @@ LOOK_S = 0.05
 _FILLED_BYTES_PER_S = 2 * 2**30
 """About the most that one processor can fill of new memory, most of which time goes into the kernel's empty pages."""
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-_MEMORY = ("RssAnon", "RssShmem", "VmData", "VmStk", "VmSize")
+_MEMORY = ("RssAnon", "RssShmem", "VmData", "VmStk", "VmSize", "VmPTE")
+_SOCKET_TIMES = 1.5
+"""The most that waits in a Unix socket, in sizes of its buffer: the last piece may be half of it."""
 
 
 @contextlib.contextmanager
@@ -54,13 +59,14 @@ class Memory:
     """Figures of one process, in bytes; all 0 when it is gone.
 
     resident: its own and shared memory that is no file's. data: private writable addresses. stack: those that grow
-    downwards. addresses: all of them.
+    downwards. addresses: all of them. tables: the kernel's, of which page is where.
     """
 
     resident_bytes: int = 0
     data_bytes: int = 0
     stack_bytes: int = 0
     addresses_bytes: int = 0
+    tables_bytes: int = 0
 
 
 def memory_of(pid: int) -> Memory:
@@ -72,7 +78,21 @@ def memory_of(pid: int) -> Memory:
             if name in _MEMORY:
                 found[name] = int(rest.split()[0]) * 1024
     resident_bytes = found.get("RssAnon", 0) + found.get("RssShmem", 0)
-    return Memory(resident_bytes, found.get("VmData", 0), found.get("VmStk", 0), found.get("VmSize", 0))
+    return Memory(resident_bytes, *(found.get(name, 0) for name in ("VmData", "VmStk", "VmSize", "VmPTE")))
+
+
+def sockets_bytes(pid: int) -> int:
+    """The most that can wait in the Unix sockets of this process's network, whoever has them open, if anybody has."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/net/protocols") as file:
+        n_sockets = sum(int(line.split()[2]) for line in file if line.startswith("UNIX"))
+        return int(n_sockets * _SOCKET_TIMES * _buffer_bytes())
+    return 0
+
+
+@functools.cache
+def _buffer_bytes() -> int:
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
 
 
 def shared_mappings(pids: Iterable[int]) -> dict[tuple[str, str], int]:
@@ -98,21 +118,23 @@ def cpu_s(pid: int, with_children: bool = True) -> float:
     return sum(map(int, fields[11 : 15 if with_children else 13])) / _CLOCK_TICKS
 
 
-def together_bytes(pids: Iterable[int], inherited: Memory, most_bytes: int) -> int:
+def together_bytes(pids: Iterable[int], inherited: Memory, most_bytes: int, networks: Iterable[int] = ()) -> int:
     """What these processes hold together. Exact, and slower, only where a first look says that it may be too much.
 
-    inherited: what each began with, as a fork of this process. most_bytes: what would be too much. While it is looked
-    at exactly they stand still, or they would take more the longer it lasts.
+    inherited: what each began with, as a fork of this process. most_bytes: what would be too much. networks: a process
+    in each network that is theirs alone. While it is looked at exactly they stand still, or they would take more the
+    longer it lasts.
     """
     pids = list(pids)
     figures = [memory_of(pid) for pid in pids]
     unshared_bytes = inherited.addresses_bytes - inherited.data_bytes
     mapped_bytes = sum(max(m.addresses_bytes - m.data_bytes - unshared_bytes, 0) for m in figures)
-    estimate = sum(m.resident_bytes for m in figures) + mapped_bytes
+    kernels_bytes = sum(m.tables_bytes for m in figures) + sum(map(sockets_bytes, networks))
+    estimate = sum(m.resident_bytes for m in figures) + mapped_bytes + kernels_bytes
     if estimate <= most_bytes:
         return estimate
     with _standing_still(pids):
-        return sum(map(_proportional_bytes, pids)) + sum(shared_mappings(pids).values())
+        return sum(map(_proportional_bytes, pids)) + sum(shared_mappings(pids).values()) + kernels_bytes
 
 
 def pause_s(took_s: float, room_bytes: int) -> float:
@@ -136,9 +158,11 @@ def _standing_still(pids: list[int]) -> Iterator[None]:
 
 def _proportional_bytes(pid: int) -> int:
     """Private memory, and its share of what is common to several processes and is no file's."""
-    found = 0
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
-        for line in file:
-            if line.startswith("Pss_Anon:"):
-                found = int(line.split()[1]) * 1024
-    return found
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss_Anon:")), 0)
+    except PermissionError:
+        # It hides its share: all of it, then.
+        return memory_of(pid).resident_bytes
+    except OSError:
+        return 0

@@ -234,6 +234,62 @@ def test_what_many_processes_take_together_is_capped(server: Sandbox) -> None:
         assert server.kill_job().over == "memory"
 
 
+@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM"])
+def test_what_waits_in_sockets_counts(server: Sandbox, kind: str) -> None:
+    """Nobody accepts it, and who sent it has closed: no process has it open."""
+    fill = f"""
+import socket, time
+kept = []
+for _ in range(240):
+    kept.append(socket.socket(socket.AF_UNIX, socket.{kind}))
+    kept[-1].bind("")
+    if "{kind}" == "SOCK_STREAM": kept[-1].listen(100)
+    for _ in range(100):
+        sender = socket.socket(socket.AF_UNIX, socket.{kind})
+        sender.setblocking(False)
+        try:
+            if "{kind}" == "SOCK_STREAM": sender.connect(kept[-1].getsockname())
+            while "{kind}" == "SOCK_STREAM": sender.send(bytes(50_000))
+            sender.sendto(bytes(150_000), kept[-1].getsockname())
+        except OSError: pass
+        sender.close()
+time.sleep(60)
+"""
+    with cell(server, fill) as channel, pytest.raises(Closed):
+        channel.receive(time.monotonic() + WITHIN_S)
+    assert server.kill_job().over == "memory"
+
+
+def test_a_job_is_shown_processes_and_no_figures_of_the_machine(do: Do) -> None:
+    """By these, and by the time of a device that all may write to, one job could tell another something."""
+    assert do("import os, json; print(json.dumps([n for n in os.listdir('/proc') if not n.isdigit()]))") == [
+        "self",
+        "thread-self",
+    ]
+    mark = "import os, json\ntold = []\nfor name in ('null', 'full', 'random', 'urandom'):\n"
+    mark += "    open(f'/dev/{name}', 'rb').close()\n    try: os.utime(f'/dev/{name}')\n"
+    mark += "    except OSError as error: told.append(error.strerror)\nopen('/dev/null', 'w').write('x')\n"
+    assert do(f"{mark}print(json.dumps(told))") == ["Read-only file system"] * 4
+    assert do("import os; print(os.sysconf('SC_NPROCESSORS_ONLN'))") == os.sysconf("SC_NPROCESSORS_ONLN")
+
+
+def test_workers_and_managers_work(do: Do) -> None:
+    """They talk over sockets, listen and hold sessions, in ways of their own that the filter has to let pass."""
+    source = """
+import json, multiprocessing, subprocess, torch
+from torch.utils.data import DataLoader, TensorDataset
+batches = DataLoader(TensorDataset(torch.arange(8.0)), batch_size=2, num_workers=2)
+told = [sum(x.sum().item() for x, in batches)]
+context = multiprocessing.get_context("fork")
+with context.Manager() as manager, context.Pool(2) as pool:
+    shared = manager.dict(a=1)
+    told += [pool.map(abs, [-1, -2]), dict(shared)]
+done = subprocess.run(["echo", "here"], start_new_session=True, capture_output=True, text=True)
+print(json.dumps([*told, done.stdout]))
+"""
+    assert do(source) == [28.0, [1, 2], {"a": 1}, "here\n"]
+
+
 def test_memory_that_is_no_processs_cannot_be_had(do: Do) -> None:
     assert do("import mmap; mmap.mmap(-1, 2**26)").startswith("PermissionError")
     zero = "import mmap, os; mmap.mmap(os.open('/dev/zero', os.O_RDWR), 2**26)"
@@ -259,12 +315,7 @@ def test_a_sealed_job_starts_and_writes_nothing_more(server: Sandbox) -> None:
 
 def test_temporary_space_holds_so_many_files(server: Sandbox) -> None:
     make = "import time\nfor n in range(100_000): open(f'{n}', 'w').close()\ntime.sleep(60)"
-    if not server.tier.jobs_share_space:
-        assert run_cell(server, make).startswith("OSError: [Errno 28]")
-        return
-    with cell(server, make) as channel, pytest.raises(Closed):
-        channel.receive(time.monotonic() + WITHIN_S)
-    assert server.kill_job().over == "files"
+    assert run_cell(server, make).startswith("OSError: [Errno 28]")
 
 
 # --- the probe, and the choice

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
 import signal
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -47,10 +50,48 @@ def test_who_is_looked_at_exactly_stands_still_so_long(child: int, monkeypatch) 
 
     monkeypatch.setattr(procfs, "_proportional_bytes", looked)
     # The 64 MiB are its own; what it has from this process counts by its share.
-    most_bytes = memory_of(child).resident_bytes + sum(shared_mappings([child]).values())
+    most_bytes = (
+        memory_of(child).resident_bytes + memory_of(child).tables_bytes + sum(shared_mappings([child]).values())
+    )
     assert 64 * MiB <= together_bytes([child], Memory(), 0) <= most_bytes
     _, status = os.waitpid(child, os.WCONTINUED)
     assert os.WIFCONTINUED(status)
+
+
+def test_who_hides_its_share_is_charged_with_all_of_it(child: int, monkeypatch) -> None:
+    def refused(path: str) -> object:
+        if path.endswith("smaps_rollup"):
+            raise PermissionError
+        return open(path)
+
+    monkeypatch.setattr(procfs, "open", refused, raising=False)
+    assert together_bytes([child], Memory(), 0) >= memory_of(child).resident_bytes
+
+
+def test_what_waits_in_sockets_counts_though_they_are_closed(child: int) -> None:
+    before_bytes = together_bytes([child], Memory(), 16 * GiB, [os.getpid()])
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("")
+        listener.listen(50)
+        waiting_bytes = 0
+        for _ in range(50):
+            with socket.socket(socket.AF_UNIX) as sender, contextlib.suppress(BlockingIOError):
+                sender.setblocking(False)
+                sender.connect(listener.getsockname())
+                while True:
+                    waiting_bytes += sender.send(bytes(65536))
+        grown_bytes = together_bytes([child], Memory(), 16 * GiB, [os.getpid()]) - before_bytes
+    assert waiting_bytes > 5 * MiB and grown_bytes > waiting_bytes
+
+
+def test_page_tables_count() -> None:
+    with mmap.mmap(-1, GiB, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ) as zeros:
+        before = memory_of(os.getpid())
+        assert not any(zeros[:: mmap.PAGESIZE])
+        after = memory_of(os.getpid())
+    # Nothing is resident, and eight bytes a page say so.
+    assert after.resident_bytes - before.resident_bytes < 64 * MiB
+    assert after.tables_bytes - before.tables_bytes >= GiB // mmap.PAGESIZE * 8
 
 
 def test_who_is_gone_is_no_trouble() -> None:

@@ -1,5 +1,5 @@
-"""Namespaces: a set for the forking process where the tier has it enter them, a fresh one for every job where its jobs
-have their own, and always one for a rank and for a job that was granted more temporary space.
+"""Namespaces: a set for the forking process where the tier has it enter them, and a fresh one for every job and every
+rank.
 
 The first process of a job is ours and does nothing but wait: when the job ends, or is ended, it goes, and the kernel
 takes everything that still runs in its process namespace with it, whatever it is.
@@ -93,7 +93,7 @@ class JobNamespaces:
         new = system.CLONE_NEWPID | system.CLONE_NEWNS | system.CLONE_NEWIPC | system.CLONE_NEWNET
         if system.clone(new) == 0:
             try:
-                self._furnish(grants, own_network=True)
+                self._furnish(grants)
                 job()
             except BaseException:
                 traceback.print_exc()
@@ -102,10 +102,8 @@ class JobNamespaces:
 
     def _first(self, grants: Sequence[str], descriptors: Sequence[int], job: Callable[[], None]) -> int:
         system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
-        # Where all of the worker's jobs are one submission's, the worker's network will do.
-        own_network = self._plan.tier.own_namespaces_per_job
-        system.unshare(system.CLONE_NEWNS | system.CLONE_NEWIPC | (system.CLONE_NEWNET if own_network else 0))
-        self._furnish(grants, own_network)
+        system.unshare(system.CLONE_NEWNS | system.CLONE_NEWIPC | system.CLONE_NEWNET)
+        self._furnish(grants)
         pid = os.fork()
         if pid == 0:
             try:
@@ -120,9 +118,9 @@ class JobNamespaces:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
 
-    def _furnish(self, grants: Sequence[str], own_network: bool) -> None:
+    def _furnish(self, grants: Sequence[str]) -> None:
         give_private_space(with_grants(self._plan.limits, tuple(grants)), self._plan.places)
-        if own_network and "loopback" in grants:
+        if "loopback" in grants:
             _bring_loopback_up()
 
 

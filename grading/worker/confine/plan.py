@@ -6,7 +6,6 @@ Made by the supervisor, obeyed by the forking process; it holds no secret.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -69,21 +68,13 @@ def with_grants(limits: Limits, grants: tuple[str, ...]) -> Limits:
     return Limits(**more)
 
 
-def is_apart(tier: Tier, grants: Sequence[str]) -> bool:
-    """Whether a job of one process has namespaces of its own, below a process of ours that waits for it.
-
-    Otherwise the sandbox's will do, unless the job was granted more temporary space than the sandbox has.
-    """
-    return tier.own_namespaces_per_job or (tier.isolates and not _ROOMY.isdisjoint(grants))
-
-
 @dataclass(frozen=True)
 class Plan:
     """preload: modules to have loaded before the first job. places: in the order in which they are laid out.
 
     As JSON, shortened:
 
-        {"tier": {"name": "layered", "in_bubblewrap": true, "own_namespaces_per_job": true, ...},
+        {"tier": {"name": "layered", "in_bubblewrap": true, "enters_namespaces": false, ...},
          "preload": ["torch", "grading.worker.job"],
          "places": [{"how": "bind", "path": "/usr", "source": null}, ...],
          "limits": {"memory_bytes": 4294967296, "file_bytes": 33554432, "n_tasks": 64, ...}}

@@ -1,4 +1,5 @@
-"""A seccomp filter: system calls that no honest answer makes and that a kernel has had its holes in are refused.
+"""A seccomp filter: system calls that no honest answer makes and that a kernel has had its holes in are refused, and
+those by which a job could tell another something, or keep memory that nobody counts.
 
 Everything that is not named here is allowed, because the namespaces, the user and Landlock already bound what the
 ordinary calls can reach. Sockets are for the own machine only: Unix ones, and the internet's where loopback is granted.
@@ -9,19 +10,17 @@ from __future__ import annotations
 import ctypes
 import errno
 import struct
+from collections.abc import Sequence
 
 from grading.worker.confine import system
+from grading.worker.confine.plan import NO_FILES
 
 _MODE_FILTER = 2
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_AT_NUMBER, _AT_ARCH, _AT_ARG0, _AT_ARG1, _AT_ARG2, _AT_ARG3 = 0, 4, 16, 24, 32, 40
+_AT_NUMBER, _AT_ARCH, _AT_ARGUMENTS = 0, 4, 16
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
-_NAMESPACES = 0x7E020080
-"""Every CLONE_NEW* flag of clone(2)."""
-_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
-_NETLINK_ROUTE = 0
 
 # fmt: off
 # Name: number on x86_64, on aarch64 (None where that has no such call).
@@ -40,8 +39,9 @@ REFUSED = {
     "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180), "mq_unlink": (241, 181),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-    # memory that no limit counts
-    "memfd_secret": (447, 447),
+    # memory that no limit counts: pages, rules, filters
+    "memfd_secret": (447, 447), "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446), "seccomp": (317, 277),
     # the kernel's larger machines
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "fanotify_init": (300, 262),
     "io_setup": (206, 0), "io_submit": (209, 2), "vmsplice": (278, 75),
@@ -54,41 +54,61 @@ REFUSED = {
     "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None), "uselib": (134, None),
     "lookup_dcookie": (212, 18),
 }
-# Refused to ranks: by these one can tell what another does with a file that both may only read.
-REFUSED_TO_RANKS = {
+# Refused as if the kernel had none: callers fall back to a call that is allowed, or do without.
+ABSENT = {
+    "clone3": (435, 435), "memfd_create": (319, 279),
+    # who else has, watches or has read a file that all may only read; and what drops it from the kernel's cache
     "flock": (73, 32), "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
-    "mincore": (27, 232), "preadv2": (327, 286), "cachestat": (451, 451),
+    "mincore": (27, 232), "preadv2": (327, 286), "cachestat": (451, 451), "fadvise64": (221, 223),
+    "readahead": (187, 213),
+    # what the whole machine does: how many processes and how much memory there are, what others have yet to write
+    "sysinfo": (99, 179), "sync": (162, 81), "syncfs": (306, 267),
 }
-# Refused as if the kernel had none: callers fall back to a call that is allowed or to a file.
-ABSENT = {"clone3": (435, 435), "memfd_create": (319, 279)}
+# Refused to a job whose memory is watched: what is in a socket's queue is no process's. Its channel is one already.
+REFUSED_WHERE_WATCHED = {"socket": (41, 198), "socketpair": (53, 199)}
+# Not carried out, though the caller is told that it was. The kernel shares processors out by session: a job has one.
+IN_NAME_ONLY = {"setsid": (112, 157)}
+# Decided by what they are called with.
+BY_ARGUMENTS = {
+    "clone": (56, 220), "fcntl": (72, 25), "madvise": (28, 233), "prctl": (157, 167), "mmap": (9, 222),
+    "setsockopt": (54, 208), "socket": (41, 198),
+}
 # fmt: on
-_CLONE = {"x86_64": 56, "aarch64": 220}
-_SOCKET = {"x86_64": 41, "aarch64": 198}
-_SETSOCKOPT = {"x86_64": 54, "aarch64": 208}
-_MMAP = {"x86_64": 9, "aarch64": 222}
-_FCNTL = {"x86_64": 72, "aarch64": 25}
+_NAMESPACES = 0x7E020080
+"""Every CLONE_NEW* flag of clone(2)."""
 _LOCKS_AND_WATCHES = (5, 6, 7, 36, 37, 38, 1024, 1025, 1026)
 """F_GETLK, F_SETLK, F_SETLKW, the same for F_OFD_, F_SETLEASE, F_GETLEASE, F_NOTIFY."""
-_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
+_SETPIPE_SZ = 1031
+_MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x01, 0x20, 0x40000
+_ADVICE = (12, 20, 21)
+"""MADV_MERGEABLE, MADV_COLD, MADV_PAGEOUT: pages shared with other programs, and pages of files pushed out."""
+_SETTINGS = (4, 22, 62, 67)
+"""PR_SET_DUMPABLE, by which a process hides its memory; PR_SET_SECCOMP; PR_SCHED_CORE, by which it keeps a core's other
+half idle; PR_SET_MEMORY_MERGE."""
 _SOL_SOCKET = 1
 _BUFFER_SIZES = (7, 8, 32, 33)
 """SO_SNDBUF, SO_RCVBUF and their FORCE variants: the kernel's memory, which no limit of a process counts."""
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
+_NETLINK_ROUTE = 0
+
+_Test = tuple[int, int, str, str]
+"""Code, value, and where it leads if so and if not: "allow", "refuse" or "" for the next."""
 
 
 class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
-def restrict(loopback: bool, is_rank: bool = False) -> None:
+def restrict(grants: Sequence[str] = ()) -> None:
     """Install the filter for this process and its children. Raises OSError; no_new_privs must have been set."""
-    code = program(system.machine(), loopback, is_rank)
+    code = program(system.machine(), grants)
     buffer = ctypes.create_string_buffer(code)
     filter_ = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
     zero = ctypes.c_ulong(0)
     system.call("prctl", system.PR_SET_SECCOMP, ctypes.c_ulong(_MODE_FILTER), ctypes.byref(filter_), zero, zero)
 
 
-def program(machine: str, loopback: bool, is_rank: bool = False) -> bytes:
+def program(machine: str, grants: Sequence[str] = ()) -> bytes:
     """The filter for a machine as BPF instructions. Raises OSError for one that it was not written for."""
     if machine not in _ARCH:
         raise OSError(errno.ENOSYS, f"seccomp: no table of system calls for {machine}")
@@ -101,59 +121,70 @@ def program(machine: str, loopback: bool, is_rank: bool = False) -> bytes:
         _instruction(_JUMP_ABOVE, _X32, 0, 1),
         _instruction(_RETURN, _KILL),
     ]
-    refused = REFUSED | (REFUSED_TO_RANKS if is_rank else {})
-    for table, number in ((refused, errno.EPERM), (ABSENT, errno.ENOSYS)):
+    refused = REFUSED | (REFUSED_WHERE_WATCHED if NO_FILES in grants else {})
+    # torchrun ends its ranks session by session.
+    in_name_only = {} if "subprocess" in grants else IN_NAME_ONLY
+    for table, answer in ((refused, errno.EPERM), (ABSENT, errno.ENOSYS), (in_name_only, 0)):
         for numbers in table.values():
             if numbers[column] is not None:
-                code += [_instruction(_JUMP_EQUAL, numbers[column], 0, 1), _instruction(_RETURN, _ERRNO | number)]
-    code += [
-        _instruction(_JUMP_EQUAL, _CLONE[machine], 0, 3),
-        _instruction(_LOAD, _AT_ARG0),
-        _instruction(_JUMP_ANY_BIT, _NAMESPACES, 0, 1),
-        _instruction(_RETURN, _ERRNO | errno.EPERM),
-        _instruction(_LOAD, _AT_NUMBER),
-    ]
-    if is_rank:
-        checks = len(_LOCKS_AND_WATCHES)
-        code += [_instruction(_JUMP_EQUAL, _FCNTL[machine], 0, checks + 3), _instruction(_LOAD, _AT_ARG1)]
-        code += [_instruction(_JUMP_EQUAL, each, checks - at, 0) for at, each in enumerate(_LOCKS_AND_WATCHES)]
-        code += [_instruction(_RETURN, _ALLOW), _instruction(_RETURN, _ERRNO | errno.EPERM)]
-    # Shared memory without a file keeps its pages when nobody has them mapped, and no limit counts those.
-    code += [
-        _instruction(_JUMP_EQUAL, _MMAP[machine], 0, 5),
-        _instruction(_LOAD, _AT_ARG3),
-        _instruction(_JUMP_ANY_BIT, _MAP_ANONYMOUS, 0, 2),
-        _instruction(_JUMP_ANY_BIT, _MAP_SHARED, 0, 1),
-        _instruction(_RETURN, _ERRNO | errno.EPERM),
-        _instruction(_LOAD, _AT_NUMBER),
-    ]
-    checks = len(_BUFFER_SIZES)
-    code += [
-        _instruction(_JUMP_EQUAL, _SETSOCKOPT[machine], 0, checks + 5),
-        _instruction(_LOAD, _AT_ARG1),
-        _instruction(_JUMP_EQUAL, _SOL_SOCKET, 0, checks + 1),
-        _instruction(_LOAD, _AT_ARG2),
-    ]
-    code += [_instruction(_JUMP_EQUAL, option, checks - index, 0) for index, option in enumerate(_BUFFER_SIZES)]
-    code += [
-        _instruction(_RETURN, _ALLOW),
-        _instruction(_RETURN, _ERRNO | errno.EPERM),
-    ]
-    families = (_AF_UNIX, _AF_INET, _AF_INET6) if loopback else (_AF_UNIX,)
-    # What interfaces there are is asked through a socket too: gloo does, before it binds to the loopback one.
-    asking = [
-        _instruction(_JUMP_EQUAL, _AF_NETLINK, 0, 2),
-        _instruction(_LOAD, _AT_ARG2),
-        _instruction(_JUMP_EQUAL, _NETLINK_ROUTE, 1, 0),
-    ]
-    asking = asking if loopback else []
-    n_left = len(families) + len(asking)
-    code += [_instruction(_JUMP_EQUAL, _SOCKET[machine], 0, n_left + 2), _instruction(_LOAD, _AT_ARG0)]
-    for index, family in enumerate(families):
-        code.append(_instruction(_JUMP_EQUAL, family, n_left - index, 0))
-    code += asking
-    code += [_instruction(_RETURN, _ERRNO | errno.EACCES), _instruction(_RETURN, _ALLOW)]
+                code += [_instruction(_JUMP_EQUAL, numbers[column], 0, 1), _instruction(_RETURN, _ERRNO | answer)]
+    for name, (tests, answer) in _by_arguments("loopback" in grants).items():
+        code += _decided(BY_ARGUMENTS[name][column], tests, answer)
+    code.append(_instruction(_RETURN, _ALLOW))
     return b"".join(code)
+
+
+def _by_arguments(loopback: bool) -> dict[str, tuple[list[_Test], int]]:
+    """What is asked of the arguments of a call, and the error where they are refused; what leads nowhere is allowed."""
+    unix = (_JUMP_EQUAL, _AF_UNIX, "allow", "" if loopback else "refuse")
+    # What interfaces there are is asked through a socket too: gloo does, before it binds to the loopback one.
+    internet = [
+        (_JUMP_EQUAL, _AF_INET, "allow", ""),
+        (_JUMP_EQUAL, _AF_INET6, "allow", ""),
+        (_JUMP_EQUAL, _AF_NETLINK, "", "refuse"),
+        _argument(2),
+        (_JUMP_EQUAL, _NETLINK_ROUTE, "allow", "refuse"),
+    ]
+    return {
+        "clone": ([_argument(0), (_JUMP_ANY_BIT, _NAMESPACES, "refuse", "allow")], errno.EPERM),
+        "fcntl": ([_argument(1), *_one_of((*_LOCKS_AND_WATCHES, _SETPIPE_SZ))], errno.EPERM),
+        "madvise": ([_argument(2), *_one_of(_ADVICE)], errno.EINVAL),
+        "prctl": ([_argument(0), *_one_of(_SETTINGS)], errno.EPERM),
+        # Shared memory without a file keeps its pages when nobody has them mapped, and no limit counts those, nor
+        # pages out of the machine's store of large ones.
+        "mmap": (
+            [
+                _argument(3),
+                (_JUMP_ANY_BIT, _MAP_HUGETLB, "refuse", ""),
+                (_JUMP_ANY_BIT, _MAP_ANONYMOUS, "", "allow"),
+                (_JUMP_ANY_BIT, _MAP_SHARED, "refuse", "allow"),
+            ],
+            errno.EPERM,
+        ),
+        "setsockopt": (
+            [_argument(1), (_JUMP_EQUAL, _SOL_SOCKET, "", "allow"), _argument(2), *_one_of(_BUFFER_SIZES)],
+            errno.EPERM,
+        ),
+        "socket": ([_argument(0), unix, *(internet if loopback else [])], errno.EACCES),
+    }
+
+
+def _argument(index: int) -> _Test:
+    """Load the lower half of an argument."""
+    return _LOAD, _AT_ARGUMENTS + 8 * index, "", ""
+
+
+def _one_of(values: Sequence[int]) -> list[_Test]:
+    return [(_JUMP_EQUAL, value, "refuse", "") for value in values]
+
+
+def _decided(number: int, tests: Sequence[_Test], answer: int) -> list[bytes]:
+    """Instructions that decide a call by these tests, and skip over themselves where it is another call."""
+    code = [_instruction(_JUMP_EQUAL, number, 0, len(tests) + 2)]
+    for at, (kind, value, if_so, if_not) in enumerate(tests, 1):
+        skipped = {"": 0, "allow": len(tests) - at, "refuse": len(tests) - at + 1}
+        code.append(_instruction(kind, value, skipped[if_so], skipped[if_not]))
+    return [*code, _instruction(_RETURN, _ALLOW), _instruction(_RETURN, _ERRNO | answer)]
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -14,10 +14,9 @@ class Tier:
 
     in_bubblewrap: the worker is started in a sandbox that bubblewrap makes. enters_namespaces: the worker moves itself
     into namespaces with a view of the files that it lays out. sandbox_per_submission: a worker is ended after one
-    submission. own_namespaces_per_job: each job has processes, temporary space, IPC and a network of its own; else only
-    ranks have, and of space and processes jobs with room for files.
+    submission. Where either of the first two is, each job has processes, temporary space, IPC and a network of its own.
 
-    >>> Tier("kernel", enters_namespaces=True, own_namespaces_per_job=True).isolates
+    >>> Tier("kernel", enters_namespaces=True).isolates
     True
     """
 
@@ -25,14 +24,8 @@ class Tier:
     in_bubblewrap: bool = False
     enters_namespaces: bool = False
     sandbox_per_submission: bool = False
-    own_namespaces_per_job: bool = False
 
     @property
     def isolates(self) -> bool:
         """Whether jobs are kept from the machine at all."""
         return self.in_bubblewrap or self.enters_namespaces
-
-    @property
-    def jobs_share_space(self) -> bool:
-        """Whether a worker's jobs have one temporary space, which the worker has to empty."""
-        return self.isolates and not self.own_namespaces_per_job

@@ -71,7 +71,10 @@ def _lay(root: str, place: Place) -> None:
 
 
 def give_private_space(limits: Limits, places: Sequence[Place]) -> None:
-    """In a job's own mount namespace: its /tmp, /dev/shm and /proc. Planned places that lie in there are kept."""
+    """In a job's own mount namespace: its /tmp, /dev/shm and /proc, and devices that are nobody's to mark.
+
+    Planned places that lie in there are kept.
+    """
     safe = system.MS_NOSUID | system.MS_NODEV
     size = f"mode=1777,size={limits.disk_bytes},nr_inodes={limits.n_files}"
     inside = [place.path for place in places if place.path.startswith("/tmp/")]
@@ -82,4 +85,9 @@ def give_private_space(limits: Limits, places: Sequence[Place]) -> None:
         system.mount(f"/proc/self/fd/{descriptor}", path, flags=system.MS_BIND)
         os.close(descriptor)
     system.mount("none", "/dev/shm", "tmpfs", safe | system.MS_NOEXEC, size)
-    system.mount("proc", "/proc", "proc", safe | system.MS_NOEXEC | system.MS_RDONLY)
+    for name in (*DEVICES, "zero"):
+        if os.path.exists(f"/dev/{name}"):
+            # It can still be written to, but whoever can write to it could set its time, which others read.
+            system.restrict_mounts(f"/dev/{name}", system.MS_RDONLY | system.MS_NOSUID)
+    # Of processes alone: the rest is figures of the whole machine, by which jobs could tell what others do.
+    system.mount("proc", "/proc", "proc", safe | system.MS_NOEXEC | system.MS_RDONLY, "subset=pid")

@@ -103,7 +103,7 @@ class JobSealed(Frame):
 class JobEnded(Frame):
     """Nothing of the job is left: `JobEnded("memory", 3.25)`.
 
-    over: the limit for which it was ended, "memory", "files" or, of a sealed job of one process, "cpu". cpu_s: its CPU
+    over: the limit for which it was ended, "memory" or, of a sealed job of one process, "cpu". cpu_s: its CPU
     time.
     """
 
