@@ -24,7 +24,7 @@ from grading.isolation.users import job_user, users_of_ranks
 from grading.isolation.worker_tree import make_worker_tree, python_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
 from grading.worker.confine.tier import Tier
-from grading.worker.procfs import children, descendants
+from grading.worker.procfs import children, descendants, waited_s
 from grading.worker.protocol.control import (
     EVENTS,
     JobEnded,
@@ -80,6 +80,10 @@ class Sandbox:
         self._job_folder: Path | None = None
         self._ready, self._running = False, False
         self._leader, self._n_places = 0, 1
+        self.waited_s = 0.0
+        """How long all jobs so far stood in line for a processor, where they might have run."""
+        self._waited_s: dict[int, float] = {}
+        """The same of the running job's processes."""
         self._ours: frozenset[int] = frozenset()
         """A sandbox's own processes."""
         self._waiting: frozenset[int] = frozenset()
@@ -195,6 +199,9 @@ class Sandbox:
         """End the running job and everything it started, and remove its folder."""
         ended = JobEnded()
         if self._running:
+            self.look_at_waiting()
+            self.waited_s += sum(self._waited_s.values())
+            self._waited_s = {}
             with contextlib.suppress(OSError):
                 self._control.send(to_datagram(Kill()))
             ended = self._expect(JobEnded, KILL_S)
@@ -214,6 +221,10 @@ class Sandbox:
         firsts = children(self._leader)
         # One that is gone would give the others its place.
         return [firsts[rank], *descendants(firsts[rank])] if len(firsts) == self._n_places else []
+
+    def look_at_waiting(self) -> None:
+        """Add up how long the running job's processes waited for a processor, while they are there to be asked."""
+        self._waited_s |= {pid: waited_s(pid) for pid in descendants(self._process.pid) if pid not in self._ours}
 
     def seal_job(self, seal: Seal, rank: int = 0) -> str | None:
         """From here on the job, or this rank of it, starts no process or thread, and has no more than `seal` leaves it.

@@ -104,7 +104,16 @@ class _LabRun:
         self._log.append(
             "run began", lab=self._lab, isolation=self._isolation, workers=workers, submissions=len(students)
         )
-        stream = JobStream(workers, cluster, self._isolation, tier, self._on_result, self._on_tick, self._stop.is_set)
+        stream = JobStream(
+            workers,
+            cluster,
+            self._isolation,
+            tier,
+            self._on_result,
+            self._on_tick,
+            self._stop.is_set,
+            owes_to_others=lambda result: SubmissionResult.from_json(result).owes_to_others,
+        )
         ended = "interrupted"
         try:
             run_all(stream, self._to_run(students))

@@ -1,7 +1,7 @@
 """Run jobs on an executor with a bounded number in flight, so that a class of any size takes the same memory.
 
-A job that met trouble among others is tried again alone: it need not be at fault. Results are handed on as they come;
-nothing is stored here.
+A job that met trouble among others is tried again alone: it need not be at fault. So is one that ran into a limit while
+others may have kept the machine busy. Results are handed on as they come; nothing is stored here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class JobStream:
 
     on_result: called once for each job, with its result or with what went wrong each time.
 
-    on_tick is called a few times a second; while `stopped` says so, nothing new is begun.
+    on_tick is called a few times a second; while `stopped` says so, nothing new is begun. owes_to_others: whether a
+    result may be what it is because others ran at the same time.
     """
 
     workers: int
@@ -44,6 +45,12 @@ class JobStream:
     on_result: OnResult
     on_tick: Callable[[], None]
     stopped: Callable[[], bool]
+    owes_to_others: Callable[[dict], bool] = lambda result: False
+
+    @property
+    def has_company(self) -> bool:
+        """Whether jobs run beside one another."""
+        return self.workers > 1 or self.cluster is not None
 
     @property
     def window(self) -> int:
@@ -89,7 +96,11 @@ def _run_until_trouble(stream: JobStream, executor: Executor, submissions: Itera
         for future in wait(flights, TICK_S, FIRST_COMPLETED).done:
             prepared, error = flights.pop(future), future.exception()
             if error is None:
-                stream.on_result(prepared, future.result())
+                result = future.result()
+                if stream.has_company and stream.owes_to_others(result):
+                    troubled.append(prepared)
+                else:
+                    stream.on_result(prepared, result)
             elif isinstance(error, TookTooLong):
                 stream.on_result(prepared, error)
             else:

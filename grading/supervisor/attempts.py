@@ -181,6 +181,8 @@ class _Attempt:
             runs.append(frame.as_observation(inputs.case, inputs.tree, lend))
             self._transcript.launch_logs.setdefault(exercise_id, []).append(frame.launch_log)
             if runs[-1].trouble and runs[-1].trouble.kind in NO_MORE_CASES:
+                # The process that was too slow goes with its exercise.
+                self._session.look_at_waiting()
                 break
             if lend:
                 readings.append(witness.reading(frame.measured.get("peak_bytes", 0.0), inputs.inputs_bytes))

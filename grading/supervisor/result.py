@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, field
 from labkit.check.verdict import Verdict
 from labkit.spec import Outcome
 
+WAITED_S = 1.0
+"""On a machine that it has to itself, a submission of one process stands in line for some hundredths of a second."""
+
 
 @dataclass(frozen=True)
 class CellResult:
@@ -51,7 +54,8 @@ class ExerciseResult:
 class SubmissionResult:
     """Everything about one graded submission; keys are cell ids for cells and tests, exercise ids for exercises.
 
-    isolation is the tier it ran under; usage is what the run took as seen from outside (wall_s, cpu_s, ...).
+    isolation is the tier it ran under; usage is what the run took as seen from outside: wall_s, cpu_s, and waited_s,
+    for which its processes, all added up, stood in line for a processor.
     """
 
     key: str
@@ -62,6 +66,14 @@ class SubmissionResult:
     notes: tuple[str, ...]
     isolation: str = "none"
     usage: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def owes_to_others(self) -> bool:
+        """Whether something came to nothing at a limit while others may have had the processors that it needed."""
+        is_short = any(cell.skipped for cell in self.cells.values()) or any(
+            item.outcome in ("limit", "suspected") for item in self.exercises.values()
+        )
+        return is_short and self.usage.get("waited_s", 0.0) >= WAITED_S
 
     def to_json(self) -> dict:
         return asdict(self)

@@ -48,10 +48,11 @@ class _Round:
 
 def grade_job(sandbox: Sandbox, job: Job) -> SubmissionResult:
     """Run and judge a job. Raises InfrastructureFault when the trouble is ours: then there is no result."""
-    began = time.monotonic()
+    began, waited_s = time.monotonic(), sandbox.waited_s
     public = _public_round(sandbox, job)
     hidden = _hidden_round(sandbox, job, public)
-    return _decide(sandbox, job, public, hidden, time.monotonic() - began)
+    usage = {"wall_s": time.monotonic() - began, "waited_s": sandbox.waited_s - waited_s}
+    return _decide(sandbox, job, public, hidden, usage)
 
 
 def _public_round(sandbox: Sandbox, job: Job) -> _Round:
@@ -111,11 +112,11 @@ def _hidden_round(sandbox: Sandbox, job: Job, public: _Round) -> _Round:
     return this
 
 
-def _decide(sandbox: Sandbox, job: Job, public: _Round, hidden: _Round, wall_s: float) -> SubmissionResult:
+def _decide(sandbox: Sandbox, job: Job, public: _Round, hidden: _Round, usage: Mapping[str, float]) -> SubmissionResult:
     """Both rounds as one result, with what a person has to look at."""
     results = {name: ExerciseResult(verdict, hidden.verdicts.get(name)) for name, verdict in public.verdicts.items()}
     cpu_s = sum(this.transcript.cpu_s + this.cpu_s for this in (public, hidden))
-    usage = {"wall_s": round(wall_s, 3), "cpu_s": round(cpu_s, 3)}
+    usage = {name: round(figure, 3) for name, figure in {**usage, "cpu_s": cpu_s}.items()}
     notes = (*job.notes, *hidden.notes, *disguises(job, results), *doubts(results))
     cells, tier = public.transcript.cells, sandbox.tier.name
     return SubmissionResult(job.key, job.lab, job.student, results, cells, notes, tier, usage)

@@ -106,6 +106,10 @@ class Session:
         channel.post(Probe(meter, n), deadline)
         return probe_readings(meter, n, channel.expect(Probed, deadline).measured)
 
+    def look_at_waiting(self) -> None:
+        """Note how long the job's processes have waited for a processor so far."""
+        self._sandbox.look_at_waiting()
+
     def end(self) -> JobEnded:
         """End the job and all that it started. Raises InfrastructureFault."""
         for channel in self.channels:

@@ -118,6 +118,16 @@ def cpu_s(pid: int, with_children: bool = True) -> float:
     return sum(map(int, fields[11 : 15 if with_children else 13])) / _CLOCK_TICKS
 
 
+def waited_s(pid: int) -> float:
+    """How long the threads of a process could have run and stood in line for a processor; 0 when it is gone."""
+    found_ns = 0
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                found_ns += int(file.read().split()[1])
+    return found_ns / 1e9
+
+
 def together_bytes(pids: Iterable[int], inherited: Memory, most_bytes: int, networks: Iterable[int] = ()) -> int:
     """What these processes hold together. Exact, and slower, only where a first look says that it may be too much.
 

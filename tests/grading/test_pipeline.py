@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,6 +38,8 @@ from grading.pipeline.stream import JobStream, run_all
 from grading.results import read_result
 from grading.submissions import prepare
 from grading.supervisor.own_time import TookTooLong
+from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
+from labkit.check.verdict import Verdict
 from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -130,6 +133,51 @@ def test_what_took_the_supervisor_too_long_is_not_tried_again(monkeypatch) -> No
     assert sorted(seen.told) == list(range(20))
     assert (tries[3], tries[5]) == (2, 1)
     assert {ungraded_by("a", seen.told[job]).outcome for job in (3, 5)} == {"suspected"}
+
+
+def test_what_others_may_have_slowed_down_runs_again_alone_before_it_counts(monkeypatch) -> None:
+    tries, running, beside = Counter(), Counter(), []
+
+    def run(job: int) -> dict:
+        tries[job] += 1
+        running[job] = 1
+        if tries[job] == 2:
+            beside.append(running.total() - 1)
+        running[job] = 0
+        # The fifth is in time once it has the machine to itself, the seventh never is.
+        return {"n": job, "late": job == 7 or (job == 5 and tries[job] == 1)}
+
+    seen = Recorder(monkeypatch, run)
+    late = replace(seen.stream, owes_to_others=lambda result: result["late"])
+    run_all(late, seen.feed(20))
+    assert seen.told == {n: {"n": n, "late": n == 7} for n in range(20)}
+    assert tries == {n: 2 if n in (5, 7) else 1 for n in range(20)} and beside == [0, 0]
+    # Nobody ran beside it in the first place.
+    tries.clear()
+    seen.told.clear()
+    run_all(replace(late, workers=1), seen.feed(9))
+    assert set(tries.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "skipped", "waited_s", "again"),
+    [
+        ("limit", False, 3.0, True),
+        ("suspected", False, 3.0, True),
+        # A cell that an answer needs.
+        ("failed", True, 3.0, True),
+        ("failed", False, 3.0, False),
+        ("passed", False, 3.0, False),
+        # It slept or computed: nobody was in its way.
+        ("limit", False, 0.2, False),
+    ],
+)
+def test_who_may_owe_a_result_to_others(outcome: str, skipped: bool, waited_s: float, again: bool) -> None:
+    found = ExerciseResult(Verdict("00-warm-up", outcome, 0.0, "", (), None), None)
+    cells = {"a": CellResult(not skipped, None, "", skipped=skipped)}
+    usage = {"wall_s": 20.0, "waited_s": waited_s, "cpu_s": 9.0}
+    result = SubmissionResult("key", "00", "ada", {"00-warm-up": found}, cells, (), usage=usage)
+    assert result.owes_to_others == again
 
 
 def test_an_executor_that_breaks_while_it_is_idle_costs_nobody_a_try(monkeypatch) -> None:

@@ -7,12 +7,13 @@ import mmap
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from grading.worker import procfs
-from grading.worker.procfs import LOOK_S, Memory, memory_of, pause_s, shared_mappings, together_bytes
+from grading.worker.procfs import LOOK_S, Memory, memory_of, pause_s, shared_mappings, together_bytes, waited_s
 from labkit.spec import GiB, MiB
 
 
@@ -82,6 +83,26 @@ def test_what_waits_in_sockets_counts_though_they_are_closed(child: int) -> None
                     waiting_bytes += sender.send(bytes(65536))
         grown_bytes = together_bytes([child], Memory(), 16 * GiB, [os.getpid()]) - before_bytes
     assert waiting_bytes > 5 * MiB and grown_bytes > waiting_bytes
+
+
+def test_who_stands_in_line_for_a_processor_is_seen_to_wait() -> None:
+    here = {min(os.sched_getaffinity(0))}
+    pids = []
+    for _ in range(3):
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            os.sched_setaffinity(0, here)
+            while True:
+                pass
+    try:
+        # As long as it takes, on a machine however busy.
+        while min(map(waited_s, pids)) < 0.05:
+            time.sleep(0.01)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    assert waited_s(pids[0]) == 0.0
 
 
 def test_page_tables_count() -> None:
