@@ -54,8 +54,8 @@ class ExerciseResult:
 class SubmissionResult:
     """Everything about one graded submission; keys are cell ids for cells and tests, exercise ids for exercises.
 
-    isolation is the tier it ran under; usage is what the run took as seen from outside: wall_s, cpu_s, and waited_s,
-    for which its processes, all added up, stood in line for a processor.
+    isolation is the tier it ran under; usage is what the run took as seen from outside: wall_s, cpu_s, and, where the
+    kernel counts it, waited_s: how long its processes and the supervisor, all added up, stood in line for a processor.
     """
 
     key: str
@@ -73,7 +73,8 @@ class SubmissionResult:
         is_short = any(cell.skipped for cell in self.cells.values()) or any(
             item.outcome in ("limit", "suspected") for item in self.exercises.values()
         )
-        return is_short and self.usage.get("waited_s", 0.0) >= WAITED_S
+        # Where the kernel does not count it, nobody can say that it did not wait.
+        return is_short and self.usage.get("waited_s", WAITED_S) >= WAITED_S
 
     def to_json(self) -> dict:
         return asdict(self)

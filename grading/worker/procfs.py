@@ -20,6 +20,8 @@ LOOK_S = 0.05
 _FILLED_BYTES_PER_S = 2 * 2**30
 """About the most that one processor can fill of new memory, most of which time goes into the kernel's empty pages."""
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+COUNTS_WAITING = os.path.exists("/proc/self/schedstat")
+"""Whether this kernel was built to say how long a process waited for a processor."""
 _MEMORY = ("RssAnon", "RssShmem", "VmData", "VmStk", "VmSize", "VmPTE")
 _SOCKET_TIMES = 1.5
 """The most that waits in a Unix socket, in sizes of its buffer: the last piece may be half of it."""

@@ -170,12 +170,14 @@ def test_what_others_may_have_slowed_down_runs_again_alone_before_it_counts(monk
         ("passed", False, 3.0, False),
         # It slept or computed: nobody was in its way.
         ("limit", False, 0.2, False),
+        # The kernel does not say.
+        ("limit", False, None, True),
     ],
 )
-def test_who_may_owe_a_result_to_others(outcome: str, skipped: bool, waited_s: float, again: bool) -> None:
+def test_who_may_owe_a_result_to_others(outcome: str, skipped: bool, waited_s: float | None, again: bool) -> None:
     found = ExerciseResult(Verdict("00-warm-up", outcome, 0.0, "", (), None), None)
     cells = {"a": CellResult(not skipped, None, "", skipped=skipped)}
-    usage = {"wall_s": 20.0, "waited_s": waited_s, "cpu_s": 9.0}
+    usage = {"wall_s": 20.0, "cpu_s": 9.0} | ({} if waited_s is None else {"waited_s": waited_s})
     result = SubmissionResult("key", "00", "ada", {"00-warm-up": found}, cells, (), usage=usage)
     assert result.owes_to_others == again
 

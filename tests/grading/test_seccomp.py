@@ -118,10 +118,10 @@ def test_memory_that_no_limit_counts_is_refused(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", _ARCH)
-def test_a_descriptor_can_be_copied_and_set_but_not_locked_watched_or_given_a_larger_pipe(machine: str) -> None:
+def test_a_descriptor_can_be_copied_and_set_but_not_locked_watched_marked_or_given_a_larger_pipe(machine: str) -> None:
     refused = [command for command in range(1100) if verdict(machine, "fcntl", 3, command) != ALLOW]
-    locks, leases_and_notices, pipe_size = [5, 6, 7, 36, 37, 38], [1024, 1025, 1026], [1031]
-    assert refused == [*locks, *leases_and_notices, *pipe_size]
+    locks, leases_and_notices, pipe_size, hints = [5, 6, 7, 36, 37, 38], [1024, 1025, 1026], [1031], range(1035, 1039)
+    assert refused == [*locks, *leases_and_notices, *pipe_size, *hints]
 
 
 @pytest.mark.parametrize("machine", _ARCH)

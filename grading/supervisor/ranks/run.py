@@ -89,6 +89,10 @@ class _Ranks:
         try:
             self._run_cells(n_cells)
             limit_s = self._ready()
+        except TimeoutError:
+            trouble = Trouble("wall", "the cells before it took too long in its ranks")
+            self._found.runs.append(first.without_run(trouble))
+            return
         except Exception as error:
             # Whatever a cell did to its process: it went well the first time, or it would not be here again.
             trouble = Trouble("cell", f"a cell before it did not end well in a rank of its own ({_words(error)})")
@@ -187,6 +191,4 @@ def _observation(inputs: CaseInputs, router: Router, frames: Sequence[Observed])
 
 
 def _words(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "it took too long"
     return "its process ended" if isinstance(error, Closed) else clean(str(error), 100)

@@ -78,6 +78,8 @@ _NAMESPACES = 0x7E020080
 """Every CLONE_NEW* flag of clone(2)."""
 _LOCKS_AND_WATCHES = (5, 6, 7, 36, 37, 38, 1024, 1025, 1026)
 """F_GETLK, F_SETLK, F_SETLKW, the same for F_OFD_, F_SETLEASE, F_GETLEASE, F_NOTIFY."""
+_HINTS = (1035, 1036, 1037, 1038)
+"""F_GET_RW_HINT, F_SET_RW_HINT and the same for F_..._FILE_...: a note that the kernel keeps with a file for all."""
 _SETPIPE_SZ = 1031
 _MAP_SHARED, _MAP_ANONYMOUS, _MAP_HUGETLB = 0x01, 0x20, 0x40000
 _ADVICE = (12, 20, 21)
@@ -147,7 +149,7 @@ def _by_arguments(loopback: bool) -> dict[str, tuple[list[_Test], int]]:
     ]
     return {
         "clone": ([_argument(0), (_JUMP_ANY_BIT, _NAMESPACES, "refuse", "allow")], errno.EPERM),
-        "fcntl": ([_argument(1), *_one_of((*_LOCKS_AND_WATCHES, _SETPIPE_SZ))], errno.EPERM),
+        "fcntl": ([_argument(1), *_one_of((*_LOCKS_AND_WATCHES, _SETPIPE_SZ, *_HINTS))], errno.EPERM),
         "madvise": ([_argument(2), *_one_of(_ADVICE)], errno.EINVAL),
         "prctl": ([_argument(0), *_one_of(_SETTINGS)], errno.EPERM),
         # Shared memory without a file keeps its pages when nobody has them mapped, and no limit counts those, nor
