@@ -1,23 +1,23 @@
 # %% [markdown]
 # # Lab 03: Mixed precision
 #
-# Half the bits should mean half the memory and twice the speed. So somebody calls `model.half()`, trains with the same
-# AdamW as before, and reads `nan` after the first step. **The gradients of that step were all finite. What broke?**
+# Half the bits should mean half the memory and twice the speed. So you call `model.half()`, train with the same AdamW as
+# before, and read `nan` after the first step. **The gradients of that step were all finite. What broke?**
 #
 # There are three places where 16 bits are not enough: gradients that vanish, updates that vanish, and sums that lose
-# digits. You will find them, and write the machinery that every training framework puts around them: the loss scale,
-# the step that uses it, and the rules by which autocast picks a dtype for each operation. At the end you can say when
-# mixed precision *costs* memory.
+# digits. In this lab you find them and write what every training framework builds around them: the loss scale, the step
+# that uses it, and the rules by which autocast picks a dtype for each operation. At the end you can say when mixed
+# precision *costs* memory.
 #
 # [[time]]
 #
-# You need the limits of fp16 and bf16 from lab 02 and the bytes of a training step from lab 01.
+# You need the limits of fp16 and bf16 from lab 02 and the bytes of a training step from lab 01. The last section,
+# differences that are not bugs, is optional reading.
 
 # %% nbgrader={"grade": false, "grade_id": "03-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import functools
 import itertools
 import math
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
@@ -27,79 +27,61 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import check, progress, track_memory
+from labkit import Predictions, check, progress, track_memory
 from labkit.exercises.lab03.autocast_dtypes import BLOCKS
 from labkit.exercises.lab03.autocast_ops import Op
-from labkit.material.lab03 import measured_on_cpu
+from labkit.material import lab03
+
+guesses = Predictions("03")
+
+# %% [markdown]
+# The model of this lab is a small residual network that learns which of 512 symbols follows which. `lab03.Model()` has
+# four blocks, each a layer norm and an MLP, and `model(x, y)` is the mean cross-entropy. It is small enough to train in
+# seconds, and it fails in 16 bits for the same reasons as a large one.
 
 # %%
 torch.set_num_threads(1)  # for tensors as small as these, more threads only wait for each other
 
-N_SYMBOLS = 512
-FOLLOWS = torch.randperm(N_SYMBOLS, generator=torch.Generator().manual_seed(0))
 
-
-class Block(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.down(F.gelu(self.up(self.norm(x))))
-
-
-class Model(nn.Module):
-    """Learns which symbol follows which. model(x, y) is the mean cross-entropy."""
-
-    def __init__(self, width: int = 64, n_blocks: int = 4) -> None:
-        super().__init__()
-        self.table = nn.Embedding(N_SYMBOLS, width)
-        self.blocks = nn.Sequential(*(Block(width) for _ in range(n_blocks)))
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, N_SYMBOLS, bias=False)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(self.head(self.norm(self.blocks(self.table(x)))), y)
-
-
-# %%
-def train(dtype: torch.dtype, n_steps: int = 61, eps: float = 1e-8) -> list[float]:
+def train(dtype: torch.dtype, eps: float = 1e-8) -> tuple[list[float], torch.optim.Optimizer]:
+    """61 steps with everything in one dtype: the losses, and the optimizer afterwards."""
     torch.manual_seed(0)
-    model = Model().to(dtype)
+    model = lab03.Model().to(dtype)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, eps=eps)
     losses = []
-    for _ in range(n_steps):
-        x = torch.randint(N_SYMBOLS, (512,))
-        loss = model(x, FOLLOWS[x])
+    for _ in range(61):
+        loss = model(*lab03.batch())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return losses
+    return losses, optimizer
 
 
-plain = {}
-print("loss at step          " + "".join(f"{step:>8}" for step in range(0, 61, 10)))
-for dtype in (torch.float32, torch.bfloat16, torch.float16):
-    plain[dtype] = train(dtype)
-    print(f"{dtype!s:22}" + "".join(f"{loss:>8.3f}" for loss in plain[dtype][::10]))
-print(f"fp16, loss at step 1: {plain[torch.float16][1]}")
+plain = {
+    "fp32": train(torch.float32)[0],
+    "pure bf16": train(torch.bfloat16)[0],
+    "pure fp16": train(torch.float16)[0],
+}
+runs = {}  # for the trainings in mixed precision
+lab03.print_losses(plain)
+print(f"pure fp16, loss at step 1: {plain['pure fp16'][1]}")
 
 # %% [markdown]
-# Two failures in three lines. In fp16 the loss is NaN after one step. In bf16 training works and falls behind: at the
-# end its loss is about twice that of fp32.
+# There are two failures in three lines. In fp16 the loss is NaN after one step. In bf16 training works but falls behind:
+# at the end its loss is about twice that of fp32.
 #
-# The first has a short answer. AdamW divides by $\sqrt{v} + \epsilon$ with $\epsilon = 10^{-8}$, and the smallest fp16
-# number is $6 \cdot 10^{-8}$: $\epsilon$ becomes 0. So does $v$, which is $0.001\,g^2$ in the first step, for every
-# gradient $g$ below 0.005. What is left is a division by zero, and $g / 0$ is infinite, while $0 / 0$ is NaN. The
-# second you know from lab 02: updates smaller than half a step of bf16 are lost.
+# The first has a short answer. AdamW divides by $\sqrt{v} + \epsilon$ with $\epsilon = 10^{-8}$. The smallest positive
+# number of fp16 is $6 \cdot 10^{-8}$, so $\epsilon$ becomes 0. After the first step $v$ is $0.001\,g^2$, which becomes 0
+# as well for every gradient $g$ below 0.005. What is left is a division by zero: $g / 0$ is infinite, and $0 / 0$ is NaN.
+#
+# The second you know from lab 02: an update smaller than half the gap between two bf16 numbers is lost.
 
 # %%
 torch.manual_seed(0)
-model = Model().half()
+model = lab03.Model().half()
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-x = torch.randint(N_SYMBOLS, (512,))
-model(x, FOLLOWS[x]).backward()
+model(*lab03.batch()).backward()
 print("all gradients finite:", all(bool(p.grad.isfinite().all()) for p in model.parameters()))
 optimizer.step()
 weights = torch.cat([p.detach().flatten() for p in model.parameters()])
@@ -107,118 +89,97 @@ shares = (weights.isinf(), weights.isnan(), weights.isfinite())
 infinite, nan, finite = (f"{100 * share.float().mean():.0f} %" for share in shares)
 print(f"weights after the step: {infinite} infinite, {nan} NaN, {finite} finite")
 print("epsilon in fp16:", torch.tensor(1e-8).half().item())
-print(f"pure fp16 with eps = 1e-4: loss {train(torch.float16, eps=1e-4)[-1]:.3f}")
 
 # %% [markdown]
-# A larger epsilon repairs this toy by changing the optimizer: here it even learns faster, elsewhere the learning rate
-# would have to be tuned anew. The cure that lasts is **mixed** precision (Micikevicius and others, 2017): weights and
-# optimizer states stay in fp32, matrix products run in 16 bits, and each remaining operation gets the dtype that it can
-# bear. For this you need gradients that do not vanish (sections 1 and 2), a step that puts the pieces in order and
-# updates fp32 weights (section 3), and a dtype for every operation, so that sums keep their digits (section 4).
-
-# %% [markdown]
-# ## 1. Gradients too small for fp16
-#
-# fp16 has 5 exponent bits: normal numbers from $2^{-14}$ up to 65504, subnormal ones down to $2^{-24}$. Gradients are
-# small because the loss is a mean over all tokens, and they shrink further as the model gets better. Let us look at what
-# mixed precision computes in 16 bits, early and late in training: the gradients of the linear layers' results and of
-# their weights. A weight's gradient is a sum over all rows of the batch, so it is larger.
-#
-# The histogram counts by powers of two: a gradient $g$ with $2^k \le |g| < 2^{k+1}$ is in the bin $k$. Zeros are left
-# out; they lose nothing.
-
+# A popular remedy is a larger epsilon, one that fp16 can hold. It removes the NaN. But does it still train the same
+# model with the same optimizer? To tell, we need a control: fp32 with the larger epsilon.
 
 # %%
-def histogram(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Exponents from the smallest to the largest, and how many values have each."""
-    # frexp's fraction lies in [0.5, 1), hence the 1.
-    exponent = torch.frexp(values[values != 0]).exponent.long() - 1
-    lowest = exponent.min().item()
-    return torch.arange(lowest, exponent.max().item() + 1), torch.bincount(exponent - lowest)
+for name, dtype in (("fp32", torch.float32), ("pure fp16", torch.float16)):
+    losses, optimizer = train(dtype, eps=1e-4)
+    second_moments = torch.cat([s["exp_avg_sq"].flatten() for s in optimizer.state.values()])
+    share = (second_moments == 0).float().mean()
+    print(
+        f"{name:10} with eps = 1e-4: last loss {losses[-1]:.3f}, v is 0 for {share:.1%} of the weights"
+    )
 
+# %% [markdown]
+# In fp32 the larger epsilon changes little: the last loss is 0.141 instead of 0.116. In fp16 it is 0.002, and that is not
+# good news. For 90 % of the weights $v$ is still 0, so AdamW divides their momentum by $\epsilon$ alone. They are trained
+# by plain momentum with a learning rate of $0.003 / 10^{-4} = 30$. On this toy that happens to be fast. On your model
+# nobody has tuned it.
+#
+# The lasting cure is **mixed precision** (Micikevicius and others, 2017). Weights and optimizer states stay in fp32,
+# matrix products run in 16 bits, and each other operation runs in the lowest precision that it tolerates. This takes
+# three things: gradients that do not vanish, a step that puts the pieces in order and updates fp32 weights, and a dtype
+# for every operation, so that sums keep their digits. They are the next sections.
 
-def linear_gradients(model: Model, x: Tensor) -> Tensor:
-    """The gradients of the linear layers' results and weights, all in one row, in float32."""
-    found = []
-    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
+# %% [markdown]
+# ## Keep small gradients from vanishing
+#
+# fp16 has 5 exponent bits: normal numbers from $2^{-14}$ up to 65504, and subnormal ones down to $2^{-24}$. Gradients are
+# small because the loss is a mean over all tokens, and they shrink as the model gets better. Let us look at the
+# gradients that mixed precision computes in 16 bits, those of the linear layers' results and of their weights, early and
+# late in training.
+#
+# We count them by powers of two: a gradient $g$ with $2^k \le |g| < 2^{k+1}$ is in bin $k$. Gradients that are exactly 0
+# are left out, because they lose nothing.
 
-    def note(layer: nn.Module, into: tuple, out_of: tuple) -> None:
-        found.append(out_of[0].flatten())
-
-    hooks = [layer.register_full_backward_hook(note) for layer in layers]
-    model(x, FOLLOWS[x]).backward()
-    for hook in hooks:
-        hook.remove()
-    found += [p.grad.flatten() for layer in layers for p in layer.parameters()]
-    return torch.cat(found)
-
-
-def first_overflow(model: Model, x: Tensor) -> float:
-    """The smallest power of two that makes a gradient infinite when it scales a real fp16 step."""
-    for scale in (2.0**power for power in range(16, 64)):
-        model.zero_grad()
-        with torch.autocast("cpu", dtype=torch.float16):
-            loss = model(x, FOLLOWS[x])
-        (scale * loss).backward()
-        if not all(p.grad.isfinite().all() for p in model.parameters()):
-            return scale
-    return math.inf
-
-
-torch.manual_seed(0)
-model, gradients, too_large = Model(), {}, {}
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-for step in range(121):
-    x = torch.randint(N_SYMBOLS, (512,))
-    if step in (0, 120):
-        too_large[step] = first_overflow(model, x)
-    optimizer.zero_grad()
-    if step in (0, 120):
-        gradients[step] = linear_gradients(model, x)
-    else:
-        model(x, FOLLOWS[x]).backward()
-    optimizer.step()
-for step, values in gradients.items():
-    exponents, counts = histogram(values)
+# %%
+gradients, too_large = lab03.gradients_in_training(steps=(0, 120))
+histograms = {step: lab03.histogram(values) for step, values in gradients.items()}
+for step, (exponents, counts) in histograms.items():
     print(
         f"step {step:>3}: {counts.sum():,} gradients, sizes from 2^{exponents[0]} to 2^{exponents[-1] + 1}"
     )
 
+# %% tags=["figure"]
+labkit.figures.gradient_histogram(*histograms[120], at_start=histograms[0])
+
 # %% [markdown]
 # If the loss is multiplied by $S$ before `backward`, the chain rule multiplies *every* gradient by $S$: the histogram
-# moves to the right by $\log_2 S$ and keeps its shape. Afterwards the gradients are divided by $S$ in fp32, and nothing
-# is changed but the rounding on the way. So $S$ should be large, but not so large that anything passes 65504, because a
+# moves to the right by $\log_2 S$ and keeps its shape. Afterwards the gradients are divided by $S$ in fp32, so nothing
+# changes except the rounding on the way. $S$ should be large, but not so large that anything exceeds 65504, because a
 # single infinity spoils the whole step.
 #
-# **Predict:** from which exponent downwards is everything in a bin lost: −14, −24, or something else? What is the
-# largest exponent that is safe, when a bin may be full up to its upper end?
-#
+# **Predict:** without a scale, which is the highest bin $k$ of which everything becomes 0 in fp16?
+
+# %% nbgrader={"grade": false, "grade_id": "03-predict-bin", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("highest bin that is lost", None, exact=True)
+
+# %% [markdown]
+# **Predict:** which share of the gradients of step 120 does fp16 turn into 0, in percent?
+
+# %% nbgrader={"grade": false, "grade_id": "03-predict-lost", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("gradients lost at step 120", None, unit="%")
+
+# %% [markdown]
 # [[exercise 03-underflow]]
 #
 # Write two functions. `fraction_to_zero(exponents, counts, scale)` is the fraction of the gradients that become 0 in
 # fp16 after multiplication by `scale`, a power of two. Treat each gradient as lying inside its bin, not exactly on its
 # lower end. `largest_safe_scale(exponents, counts)` is the largest power of two, as a float, with which no gradient of
-# the histogram can become infinite. Bins may be empty, at the ends too.
+# the histogram can become infinite. Bins may be empty, including the first and the last.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Rounding goes to the nearest number. What are the two fp16 numbers nearest to $0.7 \cdot 2^{-24}$, and which of them
-# is closer? And to $0.3 \cdot 2^{-24}$?
+# Rounding goes to the nearest number. Which two fp16 numbers are nearest to $0.7 \cdot 2^{-24}$, and which of them is
+# closer? And for $0.3 \cdot 2^{-24}$?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
 # A scale of $2^s$ moves bin $k$ to $k + s$. Everything below half of the smallest subnormal, $2^{-25}$, becomes zero.
-# At the other end fp16 stops at 65504, which is just below $2^{16}$: the bin from $2^{15}$ to $2^{16}$ holds numbers
-# that fit and numbers that do not, so a careful scale leaves it empty.
+# At the other end fp16 stops at 65504, which is just below $2^{16}$. The bin from $2^{15}$ to $2^{16}$ holds numbers
+# that fit and numbers that do not, so a safe scale leaves it empty.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `lost = exponents + math.log2(scale) < -25`, then the sum of `counts[lost]` by the sum of `counts`. For the scale,
-# take the largest exponent among bins with `counts > 0` and move it to 14.
+# `lost = exponents + math.log2(scale) < -25`, then the sum of `counts[lost]` divided by the sum of `counts`. For the
+# scale, take the largest exponent among the bins with `counts > 0` and move it to 14.
 #
 # </details>
 
@@ -249,74 +210,86 @@ def largest_safe_scale(
 check("03-underflow", fraction_to_zero, largest_safe_scale)
 
 # %%
-for step, values in gradients.items():
-    exponents, counts = histogram(values)
+for step, (exponents, counts) in histograms.items():
     scale = largest_safe_scale(exponents, counts)
+    values = gradients[step][gradients[step] != 0]
     print(
-        f"step {step:>3}, by your function: {fraction_to_zero(exponents, counts, 1.0):.2%} lost,",
+        f"step {step:>3}, your function: {fraction_to_zero(exponents, counts, 1.0):.2%} lost,",
         end=" ",
     )
     print(f"with scale 2^{math.log2(scale):.0f}: {fraction_to_zero(exponents, counts, scale):.3%}")
-    kept = values[values != 0]
-    print(f"          by casting them all: {(kept.half() == 0).float().mean():.2%} lost,", end=" ")
-    print(f"scaled: {((kept * scale).half() == 0).float().mean():.3%}")
-    print(f"          a real fp16 step overflows from 2^{math.log2(too_large[step]):.0f} on")
+    print(f"          casting them all: {(values.half() == 0).float().mean():.2%} lost,", end=" ")
+    print(f"scaled: {((values * scale).half() == 0).float().mean():.3%}")
+    print(f"          a real fp16 step overflows from scale 2^{math.log2(too_large[step]):.0f} on")
+one = torch.ones(1, dtype=torch.int64)
+lost_bins = [k for k in range(-40, 17) if fraction_to_zero(k * one, one, 1.0) == 1]
+guesses.settle("highest bin that is lost", max(lost_bins, default=None))
+guesses.settle("gradients lost at step 120", 100 * fraction_to_zero(*histograms[120], 1.0))
 
 # %% tags=["figure"]
-exponents, counts = histogram(gradients[120])
 labkit.figures.gradient_histogram(
-    exponents,
-    counts,
-    fraction_to_zero,
-    largest_safe_scale(exponents, counts),
-    at_start=histogram(gradients[0]),
+    *histograms[120], fraction_to_zero, largest_safe_scale, at_start=histograms[0]
 )
 
 # %% [markdown]
-# Everything below $2^{-25}$ is lost, so the bins up to −26; the bin −25 still rounds up to $2^{-24}$. And a bin that
-# may be full is safe up to the exponent 14. At the start (black outline) hardly anything is lost. 120 steps later more
-# than a fifth of the gradients is, because the model is right about most symbols and the gradients of what is right are
-# tiny. Look at the orange bars as well: subnormal numbers survive, with fewer bits the further left they are. After
-# scaling nearly everything is in the grey range of full precision.
+# <details><summary>Check your predictions</summary>
 #
-# A real fp16 step overflows with four times your scale. Twice your scale would have fitted, by luck: in the bin from
-# $2^{15}$ to $2^{16}$ it depends on where in the bin the largest gradient lies.
+# Bin −26, which ends at $2^{-25}$, half of the smallest subnormal. Bin −25 still rounds up to $2^{-24}$. At step 120
+# more than a fifth of the gradients is lost.
 #
-# **In practice** bf16 needs none of this: it has the exponents of fp32. It pays for them with 3 bits of mantissa, which
-# makes every rounding 8 times coarser than in fp16. You will measure that in section 6.
+# </details>
+#
+# At the start (black outline) hardly anything is lost. 120 steps later the model is right about most symbols, and the
+# gradients of what it already predicts correctly are tiny. Look at the orange bars as well: subnormal numbers survive,
+# but the smaller they are, the fewer bits they keep. After scaling nearly everything is in the grey range of full
+# precision.
+#
+# The real step overflows at four times your scale. Twice your scale would have fitted, but only by luck: whether a
+# gradient between $2^{15}$ and $2^{16}$ fits depends on where in the bin it lies.
+#
+# **In practice** bf16 needs none of this, because it has the exponents of fp32. It pays with 3 bits of mantissa, so each
+# rounding is 8 times coarser than in fp16.
 
 # %% [markdown]
-# ## 2. A scale that finds itself
+# ## Let the scale find itself
 #
-# The histogram has moved in 120 steps, and it will keep moving. Nobody wants to look at it at every step, so the scale
-# is found by trial. Start too high. Whenever a gradient overflows, throw the step away and halve the scale; after many
-# clean steps in a row, double it. The scale then stays just below the point where something breaks.
-#
+# The histogram moved in 120 steps, and it will keep moving. Nobody wants to look at it in every step, so the scale is
+# found by trial. Start too high. Whenever a gradient overflows, skip the step and halve the scale; after many clean
+# steps in a row, double it. The scale then stays just below the point where something overflows. This is how PyTorch's
+# own scaler behaves on made-up gradients:
+
+# %% tags=["figure"]
+labkit.figures.loss_scale_trace(torch.amp.GradScaler)
+
+# %% [markdown]
 # | | what happens |
 # |---|---|
 # | `scale(loss)` | returns the loss times the scale |
 # | `unscale_(optimizer)` | divides the gradients of the optimizer's parameters in place, and notes whether all of them are finite |
 # | `step(optimizer)` | unscales unless `unscale_` was called in this step; then calls `optimizer.step()`, but only if all gradients are finite |
-# | `update()` | after a skipped step: scale × `backoff_factor`. After `growth_interval` clean steps in a row: scale × `growth_factor`, and the count begins again |
+# | `update()` | after a skipped step: scale × `backoff_factor`. After `growth_interval` clean steps in a row: scale × `growth_factor`, and the count starts again |
 #
-# A skipped step must not happen at all. With gradients set to zero, momentum would still move the weights, and AdamW
-# would decay them, shrink its moments and count a step.
+# In a skipped step `optimizer.step()` must not run at all. Setting the gradients to zero is not enough: momentum would
+# still move the weights, and AdamW would decay them, shrink its moments and count a step.
 #
-# **Predict:** fp16, a largest gradient of 0.5 and an initial scale of $2^{24}$. How many steps are thrown away at the
-# start?
+# **Predict:** the largest gradient is 0.5, in every step, and the initial scale is $2^{24}$. How many steps are skipped
+# at the start?
+
+# %% nbgrader={"grade": false, "grade_id": "03-predict-skipped", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("steps skipped at the start", None, exact=True)
 
 # %% [markdown]
 # [[exercise 03-loss-scaler]]
 #
-# Write `LossScaler`, with the methods of the table and `get_scale()`, which returns a Python float. The names and the
-# meaning are those of `torch.amp.GradScaler`, and the check compares with it step by step: the scale, the weights, and
-# the optimizer's state. In some steps a parameter has no gradient (`p.grad is None`), and an optimizer may have several
+# Write `LossScaler` with the methods of the table and `get_scale()`, which returns a Python float. Names and meaning are
+# those of `torch.amp.GradScaler`, and the check compares with it step by step: the scale, the weights, and the
+# optimizer's state. In some steps a parameter has no gradient (`p.grad is None`), and an optimizer may have several
 # groups of parameters. Every step ends with one call of `update`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Three things have to be remembered from call to call: the scale, how many clean steps there have been in a row, and
-# what `unscale_` found in this step. When is each of them set back?
+# Three things must be remembered between calls: the scale, the number of clean steps in a row, and what `unscale_` found
+# in this step. When is each of them reset?
 #
 # </details>
 #
@@ -409,43 +382,73 @@ check("03-loss-scaler", LossScaler)
 # %% tags=["figure"]
 labkit.figures.loss_scale_trace(LossScaler)
 
-# %% [markdown]
-# Each grey dot is the largest scale that this step could have borne. The scale falls from $2^{24}$ within a few steps.
-# (With a largest gradient of 0.5 it would have been eight: $0.5 \cdot 2^{17} = 65536$ is still too much, $2^{16}$ is
-# not.) Then it knocks against the ceiling every now and then, and each knock costs one step. At step 180 a burst of
-# large gradients, three steps long, pushes it down three times in a row, and it climbs back. Your line lies on the
-# dotted one.
-#
-# **In practice** this is `torch.amp.GradScaler(device)`, with an initial scale of $2^{16}$ and a growth interval of
-# 2000. It keeps the scale on the GPU, and the CPU waits only once in a step, to learn whether to skip it. A few skipped
-# steps at the start of an fp16 run are normal. A scale that keeps falling, below 1, says that NaN comes from somewhere
-# else.
+# %%
+n_skipped = lab03.n_skipped(LossScaler(init_scale=2.0**24), gradient=0.5)
+guesses.settle("steps skipped at the start", n_skipped)
 
 # %% [markdown]
-# ## 3. One step in mixed precision
+# <details><summary>Check your prediction</summary>
 #
-# Now the order of things. The forward pass and the loss run under autocast, which computes matrix products in `dtype`
-# and leaves the fp32 weights alone: they *are* the master weights. Everything after that is outside.
+# Eight. The scale has to come down to $2^{16}$, because $0.5 \cdot 2^{17} = 65536$ is still too large for fp16, and
+# $0.5 \cdot 2^{16}$ is not.
 #
-# Gradient clipping is where most home-made steps go wrong. `clip_grad_norm_` compares the norm of all gradients with
-# `max_norm`, say 1. Scaled gradients have a norm that is thousands of times larger.
+# </details>
 #
-# **Predict:** max_norm = 1, a true norm of 0.8, a scale of 4096. If you clip before unscaling, how large is the
-# gradient that reaches the optimizer, and would you see it in the loss curve?
+# Each grey dot is the largest scale at which that step would not have overflowed. Your line should lie on the dotted
+# one. It hits the ceiling every now and then, and each hit costs one step. At step 180 a burst of large gradients, three
+# steps long, pushes it down three times in a row, and it climbs back. If the check fails, look here for the first step
+# in which the two lines part.
+#
+# **In practice** this is `torch.amp.GradScaler(device)`, with an initial scale of $2^{16}$ and a growth interval of
+# 2000. It keeps the scale on the GPU, and the CPU waits only once per step, to learn whether to skip it. A few skipped
+# steps at the start of an fp16 run are normal. If the scale keeps falling, below 1, then NaN comes from somewhere else.
+
+# %% [markdown]
+# ## Put one step in order
+#
+# The forward pass and the loss run under autocast, which computes matrix products in 16 bits and leaves the fp32 weights
+# alone. They *are* the **master weights**, the ones that the optimizer updates. Everything after the loss is outside.
+
+# %% tags=["figure"]
+labkit.figures.amp_step()
+
+# %% [markdown]
+# One part of the step is missing from the figure: gradient clipping, where most home-made steps go wrong.
+# `clip_grad_norm_` compares the norm of all gradients with `max_norm`, say 1. Scaled gradients have a norm that is
+# thousands of times larger.
+#
+# **Predict:** `max_norm` is 1, the true norm of the gradients is 0.8, the scale is 4096. If you clip *before* unscaling,
+# which norm reaches the optimizer?
+
+# %% nbgrader={"grade": false, "grade_id": "03-predict-norm", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("norm after clipping too early", None)
+
+# %%
+parameter = nn.Parameter(torch.zeros(()))
+parameter.grad = torch.tensor(0.8 * 4096)
+nn.utils.clip_grad_norm_([parameter], 1.0)
+guesses.settle("norm after clipping too early", parameter.grad / 4096)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 1 / 4096 = 0.00024. The scaled norm is 3277, so clipping shortens it to 1, and unscaling divides that by 4096. The right
+# order leaves 0.8.
+#
+# </details>
 
 # %% [markdown]
 # [[exercise 03-train-step]]
 #
-# Write `train_step(model, x, y, optimizer, scaler, max_norm, dtype)`. `model(x, y)` is the loss, `scaler` a
-# `torch.amp.GradScaler`, which is switched off in bf16 runs (then its methods do nothing but call `optimizer.step()`).
-# Return the loss, unscaled. The check accepts it detached or not; detach it, because a loss that is kept with its graph
-# keeps all activations alive. The check compares with a step in plain fp32; on some batches fp16 overflows, and these
-# must leave the weights as they are.
+# Write `train_step(model, x, y, optimizer, scaler, max_norm, dtype)`. `model(x, y)` is the loss, and `scaler` is a
+# `torch.amp.GradScaler`. In bf16 runs it is switched off, and then its methods do nothing except call
+# `optimizer.step()`. Return the loss, unscaled; the check accepts it detached or not. The check compares with a step in
+# plain fp32. On some batches fp16 overflows, and these must leave the weights as they are.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # Write down which of these six belong inside autocast: zero_grad, forward, loss, backward, clip, step. Backward runs
-# each operation in the dtype of its forward; it needs no help.
+# each operation in the dtype of its forward, so it needs no help.
 #
 # </details>
 #
@@ -497,67 +500,65 @@ check("03-train-step", train_step)
 def train_mixed(scaler, dtype: torch.dtype) -> list[float]:
     """The losses of 61 steps."""
     torch.manual_seed(0)
-    model = Model()
+    model = lab03.Model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    losses = []
-    for _ in range(61):
-        x = torch.randint(N_SYMBOLS, (512,))
-        losses.append(float(train_step(model, x, FOLLOWS[x], optimizer, scaler, 1.0, dtype)))
-    return losses
+    return [
+        float(train_step(model, *lab03.batch(), optimizer, scaler, 1.0, dtype)) for _ in range(61)
+    ]
 
 
-runs = {
-    "fp16, your scaler": train_mixed(LossScaler(), torch.float16),
-    "fp16, GradScaler": train_mixed(torch.amp.GradScaler("cpu"), torch.float16),
-    "fp16, no scale": train_mixed(torch.amp.GradScaler("cpu", enabled=False), torch.float16),
-    "bf16, no scale": train_mixed(torch.amp.GradScaler("cpu", enabled=False), torch.bfloat16),
-}
-print("loss at step           " + "".join(f"{step:>8}" for step in range(0, 61, 10)))
-for name, losses in {"fp32": plain[torch.float32], **runs}.items():
-    print(f"{name:23}" + "".join(f"{loss:>8.3f}" for loss in losses[::10]))
+runs["fp16, GradScaler"] = train_mixed(torch.amp.GradScaler("cpu"), torch.float16)
+runs["fp16, no scale"] = train_mixed(torch.amp.GradScaler("cpu", enabled=False), torch.float16)
+runs["bf16, no scale"] = train_mixed(torch.amp.GradScaler("cpu", enabled=False), torch.bfloat16)
+runs["fp16, your scaler"] = train_mixed(LossScaler(), torch.float16)
+lab03.print_losses({"fp32": plain["fp32"], **runs})
 
 # %% [markdown]
-# Your step with your scaler and with PyTorch's give the same losses, to the last digit shown: they multiply and divide
-# by the same powers of two. All runs end where fp32 does. That is the work of the master weights and of AdamW's states,
-# which are fp32 again: no update is lost, and $\epsilon$ is not 0.
+# Your step gives the same losses with your scaler and with PyTorch's, to the last digit shown, because both multiply and
+# divide by the same powers of two. All runs end where fp32 does. That is the work of the master weights and of AdamW's
+# states, which are fp32 again: no update is lost, and $\epsilon$ is not 0.
 #
-# And what has the loss scale done? Without one the loss is the same, because AdamW hides the difference in these 61
-# steps. So look at the gradients themselves, over a longer training.
+# **Detach what you log.** After `backward` the saved activations are freed, and a loss that is kept is a single number
+# with a few graph nodes. A loss that never goes through `backward`, as in validation, keeps all of them alive: compute it
+# under `torch.no_grad()`.
+#
+# And the loss scale? In this table it changes nothing. The losses of these 61 steps do not show that small gradients are
+# missing, because the large ones decide. Now make *all* gradients small. A large model averages its loss over
+# millions of tokens, cut into micro-batches: each micro-batch's loss is divided by their number before `backward`. Our
+# batch has $2^9$ symbols. As one of $2^{16}$ micro-batches it would be part of a batch of $2^{25}$, 34 million.
+#
+# **Predict:** with the loss divided by $2^{16}$, how does fp16 without a loss scale train?
 
+# %% nbgrader={"grade": false, "grade_id": "03-predict-unscaled", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("fp16 without a scale", None, among=("like fp32", "more slowly", "not at all"))
 
 # %%
-def gradient(model: Model, x: Tensor, dtype: torch.dtype, scale: float = 1.0) -> Tensor:
-    """The gradient of all parameters in one row, unscaled."""
-    model.zero_grad()
-    with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-        loss = model(x, FOLLOWS[x])
-    (scale * loss).backward()
-    return torch.cat([p.grad.flatten() for p in model.parameters()]) / scale
-
-
-ways = {
-    "fp16, no scale": (torch.float16, 1.0),
-    "fp16, scale 2^16": (torch.float16, 2.0**16),
-    "bf16, no scale": (torch.bfloat16, 1.0),
+parts = {
+    "fp32": lab03.train_divided(2**16, torch.float32, scaled=False),
+    "fp16, no scale": lab03.train_divided(2**16, torch.float16, scaled=False),
+    "fp16, GradScaler": lab03.train_divided(2**16, torch.float16, scaled=True),
+    "bf16, no scale": lab03.train_divided(2**16, torch.bfloat16, scaled=False),
 }
-torch.manual_seed(0)
-model = Model()
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-print("relative error of the gradient " + "".join(f"{name:>18}" for name in ways))
-for step in range(401):
-    x = torch.randint(N_SYMBOLS, (512,))
-    found = [gradient(model, x, *way) for way in ways.values()] if step in (0, 120, 400) else []
-    exact = gradient(model, x, torch.float32)
-    optimizer.step()
-    if found:
-        errors = [((one - exact).norm() / exact.norm()).item() for one in found]
-        print(f"step {step:>3}{'':23}" + "".join(f"{error:>18.2%}" for error in errors))
+lab03.print_losses(parts)
+last = parts["fp16, no scale"][-1]
+outcome = (
+    "not at all" if last > 5 else "more slowly" if last > 2 * parts["fp32"][-1] else "like fp32"
+)
+guesses.settle("fp16 without a scale", outcome)
 
 # %% [markdown]
-# At step 400 the gradients are 13 % wrong without a scale and 0.3 % wrong with one. bf16 loses next to nothing to
-# underflow; its 2 % is rounding. How long a training can bear 13 % is a matter of luck, and the scale costs nothing.
+# <details><summary>Check your prediction</summary>
 #
-# Now the bug of the prediction. The scale is $2^{16}$ here.
+# Not at all. Every gradient of a linear layer is rounded to zero. The loss stays at about 6.4, a little above $\ln 512 =
+# 6.24$, the loss of a guess.
+#
+# </details>
+#
+# With the scale, fp16 follows fp32, and so does bf16 without any. (fp32 itself is slower than in the table before, since
+# $\epsilon$ is no longer small beside such gradients.) At a division by $2^{14}$ fp16 without a scale still learns, but
+# its loss after 121 steps is 0.55, where fp32 has 0.029.
+#
+# Now the bug of the earlier prediction: clip, then unscale. The scale is $2^{16}$ here.
 
 
 # %%
@@ -576,25 +577,23 @@ class UnscalesLate(torch.amp.GradScaler):
 true_norms = []
 bug = train_mixed(UnscalesLate("cpu"), torch.float16)
 print(f"true norms of the gradients: {min(true_norms):.2f} to {max(true_norms):.2f}")
-print("loss at step           " + "".join(f"{step:>8}" for step in range(0, 61, 10)))
-for name, losses in {"fp32": plain[torch.float32], "fp16, clipped too early": bug}.items():
-    print(f"{name:23}" + "".join(f"{loss:>8.3f}" for loss in losses[::10]))
+lab03.print_losses({"fp32": plain["fp32"], "fp16, clipped too early": bug})
 
 # %% [markdown]
-# The true norms never reach `max_norm` = 1: a right step clips nothing. This one leaves a norm of $2^{-16}$, and in the
-# prediction it would have been 1 / 4096 = 0.00024 in place of 0.8. SGD would hardly move. AdamW divides by the size of
-# the gradient and does move: the curve falls smoothly and ends at 0.168 in place of 0.116. Without the fp32 row beside
-# it you would not notice.
+# The true norms never reach `max_norm` = 1, so a right step clips nothing. This one leaves a norm of $2^{-16}$. SGD would
+# hardly move. AdamW divides by the size of the gradient and does move: the curve falls smoothly and ends at 0.168 instead
+# of 0.116. Without the fp32 row beside it you would not notice.
 
 # %% [markdown]
 # [[stop]]
 
 # %% [markdown]
-# ## 4. A dtype for every operation
+# ## Give every operation its dtype
 #
-# How does autocast know what an operation can bear? It does not; it has lists. A matrix product rounds its inputs to 16
-# bits and adds in fp32 inside the tensor core, so it is cast down. Softmax, norms and sums add many terms or
-# exponentiate, so they are cast up. The rest takes what comes. On a GPU, for the operations of this lab:
+# How does autocast know which precision an operation tolerates? It does not; it has lists. A matrix product rounds its
+# inputs to 16 bits and adds in fp32 inside the tensor core, so it is cast down. Softmax, norms and sums exponentiate or
+# add many terms, so they are cast up. All other operations run in the dtype of their inputs. On a GPU, for the operations
+# of this lab:
 #
 # | list | operations | result |
 # |---|---|---|
@@ -602,10 +601,13 @@ for name, losses in {"fp32": plain[torch.float32], "fp16, clipped too early": bu
 # | float32 | `softmax`, `log_softmax`, `cross_entropy`, `mse_loss`, `layer_norm`, `group_norm`, `sum`, `cumsum`, `norm`, `exp`, `log`, `pow`, `rsqrt`, `softplus` | float32 |
 # | none | `add`, `mul`, `cat`, `where`, `relu`, `gelu`, `silu`, `sigmoid`, `tanh`, `sqrt`, `mean`, `amax`, `dropout`, `transpose`, `embedding`, `add_`, `float` | as without autocast |
 #
-# Casts are free of surprises except for these. A float64 tensor is never cast, whatever the list. Without a list,
-# inputs of different dtypes are promoted as usual (`torch.promote_types`). An in-place operation such as `add_` cannot
-# change the dtype of what it writes into. `float` is a cast of the model's own, which always returns float32. And the
-# result of a float32 operation *stays* float32 until the next matrix product.
+# There are five special cases:
+#
+# - A float64 tensor is never cast, whatever the list.
+# - Without a list, inputs of different dtypes are promoted as usual (`torch.promote_types`).
+# - An in-place operation such as `add_` cannot change the dtype of the tensor that it writes into.
+# - `float` is a cast written in the model itself, and always returns float32.
+# - The result of a float32 operation *stays* float32 until the next matrix product.
 
 # %%
 for op in BLOCKS["llama"]:
@@ -614,13 +616,17 @@ for op in BLOCKS["llama"]:
 # %% [markdown]
 # **Predict:** this is a Llama block's RMSNorm and MLP. Let `x` be bfloat16, as it comes out of a matrix product, and all
 # weights float32. How many of its 12 results are 16 bits wide?
-#
+
+# %% nbgrader={"grade": false, "grade_id": "03-predict-results", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("results of 16 bits", None, exact=True)
+
+# %% [markdown]
 # [[exercise 03-autocast-dtypes]]
 #
 # Write `autocast_dtypes(ops, given, low)`. Each op has a `result` (a name), a `function` and `inputs` (names of earlier
 # results or of given tensors). `given` maps the names of the given tensors to dtypes, among them int64 for indices.
-# Return the dtype of every result by its name. The check runs the blocks, public ones and others, on *fake CUDA
-# tensors*: PyTorch's real rules, without a GPU.
+# `low` is the low dtype, float16 or bfloat16. Return the dtype of every result by its name. The check runs the blocks,
+# public ones and others, on *fake CUDA tensors*: PyTorch's real rules, without a GPU.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -631,8 +637,9 @@ for op in BLOCKS["llama"]:
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# First the explicit ones: `float` is float32, `add_` keeps its first input's dtype. Then promote all *floating* inputs
-# to their widest. If that is float64, it stays. Otherwise the list decides, and without a list it is the widest.
+# First the two that no list decides: `float` is float32, `add_` keeps its first input's dtype. Then promote all
+# *floating* inputs to their widest. If that is float64, it stays. Otherwise the list decides, and without a list it is
+# the widest.
 #
 # </details>
 #
@@ -677,54 +684,61 @@ def autocast_dtypes(
 # %% nbgrader={"grade": true, "grade_id": "03-autocast-dtypes-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 check("03-autocast-dtypes", autocast_dtypes)
 
+# %%
+given = {name: torch.float32 for op in BLOCKS["llama"] for name in op.inputs}
+dtypes = autocast_dtypes(BLOCKS["llama"], {**given, "x": torch.bfloat16}, torch.bfloat16)
+guesses.settle("results of 16 bits", sum(dtype.itemsize == 2 for dtype in dtypes.values()))
+
 # %% [markdown]
-# Seven of the twelve: `gate`, `up`, `act`, `product`, `down`, `y` and `y_kept`. The whole RMSNorm is float32 although
-# `x` is not: `pow` and `rsqrt` return float32, and promotion does the rest. `y` is the sum of two bf16 tensors, and
-# `add` is on no list; with `x` in float32 it would be float32.
+# <details><summary>Check your prediction</summary>
 #
-# The lists depend on the device: PyTorch keeps a separate one for the CPU, and it is shorter. The next cell *runs* a
-# GPT block on this machine's CPU under autocast and puts what it got beside your prediction for a GPU. Lines in red
-# differ.
+# Seven: `gate`, `up`, `act`, `product`, `down`, `y` and `y_kept`. The whole RMSNorm is float32 although `x` is not: `pow`
+# and `rsqrt` return float32, and promotion does the rest. `y` is the sum of two bf16 tensors, and `add` is on no list;
+# with `x` in float32 it would be float32.
+#
+# </details>
+#
+# The lists depend on the device: PyTorch keeps a separate, shorter one for the CPU. The next cell *runs* a GPT block on
+# this machine's CPU under autocast and puts what it got beside your result for a GPU. Lines in red differ.
 
 # %% tags=["figure"]
-ops = BLOCKS["gpt"]
-names = {name for op in ops for name in op.inputs} - {op.result for op in ops}
+block = BLOCKS["gpt"]
+names = {name for op in block for name in op.inputs} - {op.result for op in block}
 given = {name: torch.float32 for name in sorted(names)} | {"x": torch.bfloat16}
 labkit.figures.dtype_map(
-    ops,
+    block,
     given,
-    {
-        "GPU, by your rules": autocast_dtypes(ops, given, torch.bfloat16),
-        "this CPU, measured": measured_on_cpu(ops, given, torch.bfloat16),
-    },
+    torch.bfloat16,
+    {"GPU, by your rules": autocast_dtypes, "this CPU, measured": lab03.measured_on_cpu},
 )
 
 # %%
-ops = BLOCKS["head"]
 given = {"index": torch.int64, "w_table": torch.float32, "w_out": torch.float32}
-on_gpu = autocast_dtypes(ops, given, torch.bfloat16)
-on_cpu = measured_on_cpu(ops, given, torch.bfloat16)
-for op in ops:
+on_gpu = autocast_dtypes(BLOCKS["head"], given, torch.bfloat16)
+on_cpu = lab03.measured_on_cpu(BLOCKS["head"], given, torch.bfloat16)
+for op in BLOCKS["head"]:
     if on_gpu[op.result] != on_cpu[op.result]:
         print(f"{op.function:12} GPU {on_gpu[op.result]}   CPU {on_cpu[op.result]}")
 
 # %% [markdown]
 # On the CPU softmax, log-softmax, layer norm, sums and norms stay in bf16; only losses such as `cross_entropy` go to
-# fp32. A training that is stable on a GPU is not tested by running it on a CPU. Three habits follow from the GPU's
-# list. Where a sum matters, do not write it as a `mean`, which is on no list and returns 16 bits. Where a piece of a
-# model needs fp32, wrap it in `torch.autocast(device, enabled=False)` and call `.float()` on what goes in. And on a GPU
-# `binary_cross_entropy` raises an error under autocast, because its backward pass overflows in fp16 (the CPU runs it in
-# fp32); use the version with logits.
+# fp32. So a run on a CPU does not test whether training is stable on a GPU. Three habits follow from the GPU's list:
+#
+# - Where a sum matters, do not write it as a `mean`, which is on no list and returns 16 bits.
+# - Where a piece of a model needs fp32, wrap it in `torch.autocast(device, enabled=False)` and call `.float()` on its
+#   inputs.
+# - Use `binary_cross_entropy_with_logits`. On a GPU `binary_cross_entropy` raises an error under autocast, because its
+#   backward pass overflows in fp16.
 
 # %% [markdown]
-# ## 5. When mixed precision saves memory
+# ## Know when mixed precision saves memory
 #
 # Does mixed precision save memory? Hugging Face's guide to training on a single GPU says "maybe". Let us count.
 #
 # Autocast leaves the fp32 weights where they are and makes a 16-bit copy of each. It keeps the copy until the autocast
-# block ends, so that a weight that is used twice is cast once. In training, autograd keeps the copies of all layers but
-# the first until backward, which needs them for the gradients of the layers' inputs. What autocast saves is the
-# *activations*: what a linear layer returns has 2 bytes an element in place of 4.
+# block ends, so that a weight that is used twice is cast once. In training, autograd also keeps the copies of all layers
+# but the first until the backward pass, which needs them for the gradients with respect to the layers' inputs. What
+# autocast saves is the *activations*: the result of a linear layer takes 2 bytes per element instead of 4.
 #
 # Take linear layers without bias, from width to width, with a GELU between any two of them:
 #
@@ -734,17 +748,36 @@ for op in ops:
 #   pass needs: the input of every linear layer, in the dtype in which the layer computes, and the input of every GELU.
 #   For the first layer under autocast that is a 16-bit copy of the fp32 input.
 #
-# **Predict:** bytes per parameter in inference with a single row, in fp32 and under autocast. And in training?
+# The figure shows the tensors of two layers under autocast, in the colour of their dtype. Which of them are alive at the
+# end, in inference and in training?
+
+# %% tags=["figure"]
+labkit.figures.amp_layers()
+
+# %% [markdown]
+# **Predict:** how many bytes per parameter are alive in inference under autocast, with a single row?
+
+# %% nbgrader={"grade": false, "grade_id": "03-predict-inference", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("inference under autocast", None, unit="bytes per parameter")
+
+# %% [markdown]
+# **Predict:** and in training with AdamW, under autocast?
+
+# %% nbgrader={"grade": false, "grade_id": "03-predict-training", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("training under autocast", None, unit="bytes per parameter")
 
 # %% [markdown]
 # [[exercise 03-amp-memory]]
 #
-# Write `bytes_after_forward(widths, n_rows, training=..., autocast=...)`: bytes alive at the end of the forward pass,
-# before the autocast block is left. Then `break_even_rows(widths)`: the smallest number of rows with which autocast
-# leaves *fewer* bytes alive in training. `widths` has the input's width $d_0$ first, then what each linear layer
-# returns: the hidden widths, with the sum $H$, and at the end $d_L$. In the check $2H + d_L > d_0$, so that such a
-# number exists. The check measures both on hidden models. AdamW's counters of steps, 4 bytes for each weight matrix,
-# may be left out.
+# Write two functions.
+#
+# - `bytes_after_forward(widths, n_rows, training=..., autocast=...)`: the bytes that are alive at the end of the forward
+#   pass, before the autocast block is left. `widths` has the input's width $d_0$ first, then the width of each linear
+#   layer's result: the hidden widths, whose sum is $H$, and at the end $d_L$.
+# - `break_even_rows(widths)`: the smallest number of rows with which autocast leaves *fewer* bytes alive in training. In
+#   the check $2H + d_L > d_0$, so that such a number exists.
+#
+# The check measures both on hidden models. You may leave out AdamW's step counters, 4 bytes for each weight matrix.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -764,8 +797,8 @@ for op in ops:
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # With $P$ parameters and $n$ rows: in training $16P + 4n(d_0 + 2H + d_L)$ in fp32 and $18P + 6nd_0 + 2n(2H + d_L)$ under
-# autocast. They meet where $2P$ equals what the rows save: at this number the two are equal, and fewer begins one row
-# later. In inference leave out $12P$, $H$, and the copy of the input.
+# autocast. The two are equal where $2P$ equals what the rows save, and autocast takes less from the next row on. In
+# inference leave out $12P$, $H$, and the copy of the input.
 #
 # </details>
 
@@ -828,15 +861,12 @@ def bytes_measured(widths: Sequence[int], n_rows: int, training: bool, autocast:
 
 widths = (256, 512, 512, 256)
 n_parameters = sum(a * b for a, b in itertools.pairwise(widths))
-print("bytes per parameter         1 row: yours, measured   4096 rows: yours, measured")
 for training, autocast in itertools.product((False, True), (False, True)):
-    name = f"{'training' if training else 'inference'}, {'autocast' if autocast else 'float32'}"
-    print(f"{name:28}", end="")
-    for n_rows in (1, 4096):
-        yours = bytes_after_forward(widths, n_rows, training=training, autocast=autocast)
-        found = bytes_measured(widths, n_rows, training, autocast)
-        print(f"{yours / n_parameters:>12.2f}{found / n_parameters:>10.2f}", end="     ")
-    print()
+    name = f"{'training' if training else 'inference'}, {'autocast' if autocast else 'fp32'}"
+    found = [bytes_measured(widths, n, training, autocast) / n_parameters for n in (1, 4096)]
+    print(f"{name:20} {found[0]:6.2f} bytes per parameter with 1 row, {found[1]:6.2f} with 4096")
+    if autocast:
+        guesses.settle(f"{'training' if training else 'inference'} under autocast", found[0])
 
 # %% tags=["figure"]
 rows = (1, 150, 300, 450)
@@ -851,13 +881,19 @@ labkit.figures.amp_memory(
 )
 
 # %% [markdown]
-# With one row autocast holds 6 bytes a parameter against 4 in inference, and 18 against 16 in training: ❌. With many
-# rows the activations win: ✅. That is the "maybe". Where the lines cross depends on $P$ and on the widths: a small
-# model on large batches gains, a large model on a few tokens loses.
+# <details><summary>Check your predictions</summary>
 #
-# Two remarks for real models. On a GPU softmax and layer norm return float32 under autocast, which the next layer casts
-# down once more, so a transformer saves less than this stack. And at one row the way out is not autocast at all: for
-# inference load the weights in bf16 (`dtype=torch.bfloat16`), at 2 bytes a parameter.
+# 6 in inference, against 4 in fp32, and 18 in training, against 16: the 16-bit copies come on top of the fp32 weights.
+#
+# </details>
+#
+# So autocast costs memory with one row and saves memory with many, because then the activations outweigh the copies. That
+# is the "maybe". Where the lines cross depends on $P$ and on the widths: a small model on large batches gains, a large
+# model on a few tokens loses.
+#
+# Two remarks for real models. On a GPU softmax and layer norm return float32 under autocast, and the next layer casts
+# their results down, so a transformer saves less than this stack. And for inference on a few tokens autocast is the wrong
+# tool: load the weights in bf16 (`dtype=torch.bfloat16`), at 2 bytes per parameter.
 
 # %%
 n_parameters = 8.03e9
@@ -866,175 +902,42 @@ for name, width in (("fp32", 4), ("autocast over fp32", 6), ("bf16 weights", 2))
     print(f"Llama-3-8B, inference, {name:20}{n_bytes / 1e9:>6.1f} GB {n_bytes / 2**30:>6.1f} GiB")
 
 # %% [markdown]
-# ## 6. Differences that are not bugs
-#
-# **A KV cache.** A bug report: generating with a key-value cache gives other logits than running the whole text at
-# once. In exact arithmetic the two are the same. The reporter found differences of up to 0.125 in bf16 and 0.0195 in
-# fp16, and took this for a bug in one of the two.
-#
-# **Predict:** neither is broken. bf16 has 7 mantissa bits and fp16 has 10. By which factor should the two differences
-# differ? The cell needs `transformers`. The weights are random; those of the head are multiplied by 10, so that the
-# logits reach 13, a size that trained models have as well.
-
-# %%
-from transformers import LlamaConfig, LlamaForCausalLM
-
-
-@torch.no_grad()
-def cache_error(dtype: torch.dtype) -> tuple[float, float]:
-    """Largest difference of the logits with and without a cache, and the largest logit."""
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 512}
-    model = LlamaForCausalLM(LlamaConfig(**sizes, num_hidden_layers=4, num_attention_heads=4))
-    model.lm_head.weight.mul_(10)
-    model = model.to(dtype).eval()
-    tokens = torch.randint(512, (4, 48))
-    at_once = model(tokens, use_cache=False).logits
-    cache, one_by_one = None, []
-    for column in tokens.unbind(1):
-        output = model(column[:, None], past_key_values=cache, use_cache=True)
-        cache = output.past_key_values
-        one_by_one.append(output.logits)
-    error = (torch.cat(one_by_one, dim=1).double() - at_once.double()).abs().max().item()
-    return error, at_once.abs().max().item()
-
-
-errors = {}
-for dtype in (torch.float32, torch.float16, torch.bfloat16):
-    errors[dtype], largest = cache_error(dtype)
-    gap = torch.finfo(dtype).eps * 2.0 ** math.floor(math.log2(largest))
-    print(
-        f"{dtype!s:16} largest difference {errors[dtype]:.2g}, logits up to {largest:.1f},"
-        f" where the gap is {gap:.2g}"
-    )
-ratio = errors[torch.bfloat16] / errors[torch.float16]
-print(f"bf16 by fp16: {ratio:.1f}; in the report: {0.125 / 0.0195:.1f}")
-
-# %% [markdown]
-# The order of the sums differs: a matrix product over 48 rows is cut into other blocks than one over a single row (lab
-# 02). That shows as rounding, and in 16 bits the largest difference is one to a few gaps between neighbouring numbers.
-# A gap of bf16 is 8 times one of fp16, and both ratios are as near to 8 as two maxima can be expected to be. This is
-# not a bug; but where the two best tokens are closer than 0.1, generation may take another turn.
-#
-# Weights meet the same gaps when a checkpoint that was stored in one format is loaded in the other.
-
-# %%
-weights = 0.02 * torch.randn(1_000_000, generator=torch.Generator().manual_seed(0))
-for stored, loaded in ((torch.float16, torch.bfloat16), (torch.bfloat16, torch.float16)):
-    before = weights.to(stored).double()
-    after = weights.to(stored).to(loaded).double()
-    error, changed = (after - before).norm() / before.norm(), (after != before).double().mean()
-    print(f"{stored} to {loaded}: {changed:.2%} of the weights change, relative error {error:.1e}")
-
-# %% [markdown]
-# **TF32.** On NVIDIA GPUs from Ampere on there is a third way to shorten a product: fp32 inputs are rounded to 10
-# mantissa bits inside the tensor core, and their products are added in fp32. No dtype changes, so nothing in your
-# program shows it.
-
-
-# %%
-def to_tf32(x: Tensor) -> Tensor:
-    """float32 values with 10 mantissa bits, rounded to nearest even (lab 02)."""
-    pattern = x.view(torch.int32).long() & 0xFFFFFFFF
-    return ((pattern + 0xFFF + (pattern >> 13 & 1)) >> 13 << 13).int().view(torch.float32)
-
-
-generator = torch.Generator().manual_seed(0)
-a, b = torch.randn(2, 512, 512, generator=generator)
-exact = a.double() @ b.double()
-rounding = {
-    "fp32": lambda x: x,
-    "tf32": to_tf32,
-    "fp16": lambda x: x.half().float(),
-    "bf16": lambda x: x.bfloat16().float(),
-}
-for name, rounded in rounding.items():
-    error = (rounded(a) @ rounded(b) - exact).norm() / exact.norm()
-    print(f"inputs in {name}: relative error of the product {error:.1e}")
-print("matrix products may use TF32:", torch.backends.cuda.matmul.allow_tf32)
-print("convolutions may use TF32:   ", torch.backends.cudnn.allow_tf32)
-
-# %% [markdown]
-# tf32 has the precision of fp16 and the range of bf16. The two switches have different defaults: convolutions use TF32
-# unless told otherwise, matrix products do not. `torch.set_float32_matmul_precision("high")` allows it for products and
-# is the first thing to try when an fp32 training is slow on a GPU. Switch both off when you compare a GPU with a CPU in
-# fp32, or a difference of $10^{-3}$ will cost you an afternoon.
-#
-# **Determinism.** The same step can give other bits on the same GPU: sums by atomic additions end in any order, and
-# cuDNN times several algorithms and keeps the fastest of the day. For a run that repeats bit by bit you need all of
-# these:
-
-# %%
-torch.manual_seed(0)  # and the seeds of random, numpy and the data loader's workers
-torch.backends.cudnn.benchmark = False  # no choice of algorithms by timing
-torch.use_deterministic_algorithms(True)  # an error where an operation has no deterministic way
-# and, before the program starts, in the environment: CUBLAS_WORKSPACE_CONFIG=:4096:8
-
-print("torch.empty(3) is now", torch.empty(3).tolist())
-try:
-    torch.zeros(4).put_(torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))
-except RuntimeError as error:
-    print(str(error).split(",")[0])
-torch.use_deterministic_algorithms(False)
-
-# %% [markdown]
-# Uninitialized memory is filled with NaN, so that a use of it cannot go unnoticed, and operations whose result depends
-# on an order raise an error. All of this costs speed. Use it to find a bug, and switch it off again.
-
-# %% [markdown]
 # ## What you measured
 #
-# Each line is a training of the same model for 61 steps. The bytes are computed: a step's weights, gradients, AdamW
-# states and copies. The loss is measured.
+# Each line is a training of the same model for 61 steps; trainings that you have not run are left out. The bytes are
+# computed: weights, gradients, AdamW's states and cast copies. The loss is measured.
 
 # %%
-print(f"{'recipe':28}{'last loss':>10}{'bytes/parameter':>17}")
-for name, dtype, n_bytes in (
-    ("fp32", torch.float32, 16),
-    ("pure bf16", torch.bfloat16, 8),
-    ("pure fp16", torch.float16, 8),
-):
-    print(f"{name:28}{plain[dtype][-1]:>10.3f}{n_bytes:>17}")
-for name, losses in runs.items():
-    print(f"{'autocast ' + name:28}{losses[-1]:>10.3f}{18:>17}")
+print(f"{'recipe':28}{'last loss':>10}{'bytes per parameter':>22}")
+recipes = [(name, losses, 16 if name == "fp32" else 8) for name, losses in plain.items()]
+recipes += [(f"autocast {name}", losses, 18) for name, losses in runs.items()]
+for name, losses, n_bytes in recipes:
+    print(f"{name:28}{losses[-1]:>10.3f}{n_bytes:>22}")
 
 # %% [markdown]
-# Is it twice as fast? Autocast can speed up products only; the optimizer takes as long as before, and the casts come on
-# top. The next cell times this model and one that is four times as wide.
-
+# Is it twice as fast? Autocast can speed up only the products. The optimizer takes as long as before, and the casts come
+# on top. The next cell times this model and one that is four times as wide.
 
 # %% tags=["figure"]
-def best_ms(width: int, dtype: torch.dtype, autocast: bool) -> float:
-    """The shortest of five steps, in milliseconds of CPU time."""
-    model, x = Model(width).to(dtype), torch.randint(N_SYMBOLS, (512,))
-    optimizer, times_ms = torch.optim.AdamW(model.parameters()), []
-    for _ in range(5):
-        start_s = time.process_time()
-        optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-            loss = model(x, FOLLOWS[x])
-        loss.backward()
-        optimizer.step()
-        times_ms.append(1e3 * (time.process_time() - start_s))
-    return min(times_ms)
-
-
-recipes = {
+timed = {
     "fp32": (torch.float32, False),
     "autocast to bf16": (torch.float32, True),
     "pure bf16": (torch.bfloat16, False),
 }
 labkit.figures.mixed_precision.step_times(
     {
-        width: {name: best_ms(width, *recipe) for name, recipe in recipes.items()}
+        width: {name: lab03.best_ms(width, *recipe) for name, recipe in timed.items()}
         for width in (64, 256)
     }
 )
 
 # %% [markdown]
-# A CPU with 16-bit matrix units gains on the wide model. One without them is slower under autocast than in fp32: it
-# casts every weight in every step and wins nothing for it. Do not conclude anything for a GPU: an A100 multiplies
+# A CPU with 16-bit matrix units gains on the wide model. A CPU without them is slower under autocast than in fp32: it
+# casts every weight in every step and gets nothing in return. Do not conclude anything for a GPU: an A100 multiplies
 # matrices at 19.5 TFLOP/s in fp32, 156 in TF32 and 312 in fp16 or bf16.
+
+# %%
+guesses.score()
 
 # %%
 progress("03", globals())
@@ -1064,7 +967,7 @@ labkit.feature_row(
 # (3 points, read by a person; 150 to 250 words) A team runs the released checkpoints of one family of language models
 # in fp16 and in bf16, for inference only. For most families the two are alike. For this family bf16 is clearly worse on
 # a benchmark, although fp16 never overflows. Why might that be, and what would you check first? Use numbers from this
-# lab, and say what each outcome of your check would mean.
+# lab, and say what each outcome of your check would mean. The optional section below measures two more.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "03-open-bf16", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1086,15 +989,112 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
+# ## Differences that are not bugs (optional reading)
+#
+# No exercise needs this section. It has four short stories about two runs that should agree and do not: with and without
+# a KV cache, a checkpoint loaded in another format, a GPU against a CPU, and the same step twice.
+#
+# **A KV cache.** A bug report: generating with a key-value cache gives other logits than running the whole text at
+# once. In exact arithmetic the two are the same. The reporter found differences of up to 0.125 in bf16 and 0.0195 in
+# fp16, and concluded that one of the two was broken. Neither is. bf16 has 7 mantissa bits and fp16 has 10, so a gap
+# between neighbouring bf16 numbers is 8 times as wide.
+#
+# The cell needs `transformers`. The weights are random; those of the head are multiplied by 10, so that the logits reach
+# 13, a size that trained models have as well.
+
+# %%
+errors = {}
+for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    errors[dtype], largest = lab03.cache_error(dtype)
+    gap = torch.finfo(dtype).eps * 2.0 ** math.floor(math.log2(largest))
+    print(
+        f"{dtype!s:16} largest difference {errors[dtype]:.2g}, logits up to {largest:.1f},"
+        f" where the gap is {gap:.2g}"
+    )
+ratio = errors[torch.bfloat16] / errors[torch.float16]
+print(f"bf16 divided by fp16: {ratio:.1f}; in the report: {0.125 / 0.0195:.1f}")
+
+# %% [markdown]
+# The order of the sums differs: a matrix product over 48 rows is cut into other blocks than one over a single row (lab
+# 02). That shows as rounding, and in 16 bits the largest difference is one to a few gaps. Both ratios are as close to 8
+# as you can expect of two maxima. This is not a bug. But where the two best tokens are closer than 0.1, the generated
+# text may change.
+#
+# **A checkpoint** meets the same gaps when it was stored in one format and is loaded in the other:
+
+# %%
+weights = 0.02 * torch.randn(1_000_000, generator=torch.Generator().manual_seed(0))
+for stored, loaded in ((torch.float16, torch.bfloat16), (torch.bfloat16, torch.float16)):
+    before = weights.to(stored).double()
+    after = weights.to(stored).to(loaded).double()
+    error, changed = (after - before).norm() / before.norm(), (after != before).double().mean()
+    print(f"{stored} to {loaded}: {changed:.2%} of the weights change, relative error {error:.1e}")
+
+# %% [markdown]
+# **TF32.** On NVIDIA GPUs from Ampere on there is a third way to shorten a product: the tensor core rounds fp32 inputs to
+# 10 mantissa bits and adds their products in fp32. No dtype changes, so nothing in your program shows it.
+
+
+# %%
+def to_tf32(x: Tensor) -> Tensor:
+    """float32 values with 10 mantissa bits, rounded to nearest even (lab 02)."""
+    pattern = x.view(torch.int32).long() & 0xFFFFFFFF
+    return ((pattern + 0xFFF + (pattern >> 13 & 1)) >> 13 << 13).int().view(torch.float32)
+
+
+generator = torch.Generator().manual_seed(0)
+a, b = torch.randn(2, 512, 512, generator=generator)
+exact = a.double() @ b.double()
+rounding = {
+    "fp32": lambda x: x,
+    "tf32": to_tf32,
+    "fp16": lambda x: x.half().float(),
+    "bf16": lambda x: x.bfloat16().float(),
+}
+for name, rounded in rounding.items():
+    error = (rounded(a) @ rounded(b) - exact).norm() / exact.norm()
+    print(f"inputs in {name}: relative error of the product {error:.1e}")
+print("matrix products may use TF32:", torch.backends.cuda.matmul.allow_tf32)
+print("convolutions may use TF32:   ", torch.backends.cudnn.allow_tf32)
+
+# %% [markdown]
+# TF32 has the precision of fp16 and the range of bf16. The two switches have different defaults: convolutions use TF32
+# unless told otherwise, matrix products do not. `torch.set_float32_matmul_precision("high")` allows it for products and
+# is the first thing to try when fp32 training is slow on a GPU. Switch both off when you compare a GPU with a CPU in
+# fp32, or a difference of $10^{-3}$ will cost you an afternoon.
+#
+# **Determinism.** The same step can give other bits on the same GPU: sums by atomic additions end in any order, and
+# cuDNN times several algorithms and keeps the one that was fastest this time. For a run that repeats bit by bit you need
+# all of these:
+
+# %%
+torch.manual_seed(0)  # and the seeds of random, numpy and the data loader's workers
+torch.backends.cudnn.benchmark = False  # no choice of algorithms by timing
+torch.use_deterministic_algorithms(True)  # an error where an operation has no deterministic way
+# and, before the program starts, in the environment: CUBLAS_WORKSPACE_CONFIG=:4096:8
+
+print("torch.empty(3) is now", torch.empty(3).tolist())
+try:
+    torch.zeros(4).put_(torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))
+except RuntimeError as error:
+    print(str(error).split(",")[0])
+torch.use_deterministic_algorithms(False)
+
+# %% [markdown]
+# Uninitialized memory is filled with NaN, so that you notice when it is used, and operations whose result depends on an
+# order raise an error. All of this costs speed. Use it to find a bug, then switch it off again.
+
+# %% [markdown]
 # ## Where to read on
 #
 # - Paulius Micikevicius and others, *Mixed Precision Training* (ICLR 2018, arXiv 1710.03740): master weights, loss
-#   scaling and the histogram that section 1 redraws.
+#   scaling, and the histogram of gradients that this lab redraws.
 # - PyTorch documentation, *Automatic Mixed Precision package*: the complete lists for CUDA, XPU and CPU; *Automatic
 #   Mixed Precision examples*: gradient accumulation, penalties, several models.
 # - Dhiraj Kalamkar and others, *A Study of BFLOAT16 for Deep Learning Training* (arXiv 1905.12322).
 #
 # **Sources.** The texts above. Dynamic loss scaling as in NVIDIA, *Train With Mixed Precision* (user's guide), and
-# `torch.amp.GradScaler`. "Maybe" for memory: Hugging Face, *Methods and tools for efficient training on a single GPU*.
-# The differences of 0.125 and 0.0195: a discussion in the issues of `transformers` (number 25420). TF32 and its
-# switches, determinism: PyTorch documentation, *CUDA semantics* and *Reproducibility*.
+# `torch.amp.GradScaler`. "Maybe" for memory: Hugging Face, *Methods and tools for efficient training on a single GPU*,
+# and the table of features in the deck called Efficiency. The differences of 0.125 and 0.0195: a discussion in the issues
+# of `transformers` (number 25420). TF32 and its switches, determinism: PyTorch documentation, *CUDA semantics* and
+# *Reproducibility*.

@@ -4,6 +4,7 @@ from inspect import isfunction
 
 from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_bytes, update_spectrum
 from labkit.figures.allocator import allocator_trace, segment_map
+from labkit.figures.amp_flow import amp_layers, amp_step
 from labkit.figures.attention import bytes_against_length, visited_tiles
 from labkit.figures.blank import or_a_note
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
@@ -36,7 +37,9 @@ __all__ = [
     "Plan",
     "adaptation_losses",
     "allocator_trace",
+    "amp_layers",
     "amp_memory",
+    "amp_step",
     "attention_map",
     "backpropagation_memory",
     "between_nodes",

@@ -16,6 +16,7 @@ from labkit.exercises.lab03.loss_scaler import HalfPrecisionLoss
 from labkit.figures.canvas import DPI, OTHER, SHADE, TRUTH, YOURS, LabFigure, new_figure
 
 FractionToZero = Callable[[torch.Tensor, torch.Tensor, float], float]
+Dtypes = Callable[[Sequence[Op], Mapping[str, torch.dtype], torch.dtype], Mapping[str, torch.dtype]]
 SUBNORMAL = "#e08a00"
 # Okabe and Ito's colours, light enough for black letters.
 DTYPE_COLOURS = {
@@ -29,42 +30,38 @@ DTYPE_COLOURS = {
 def gradient_histogram(
     exponents: torch.Tensor,
     counts: torch.Tensor,
-    fraction_to_zero: FractionToZero,
-    scale: float,
+    fraction_to_zero: FractionToZero | None = None,
+    largest_safe_scale: Callable[[torch.Tensor, torch.Tensor], float] | None = None,
     at_start: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> Figure:
-    """Gradients by their size, unscaled above and times `scale` below, over the range of fp16.
+    """Gradients by their size over the range of fp16: unscaled above, and below times the student's scale.
 
     at_start: exponents and counts from the start of the training, an outline in the upper panel.
 
     exponents, counts: counts[i] gradients have a log2 between exponents[i] and exponents[i] + 1. Bins that
-    `fraction_to_zero(exponents, counts, scale)` calls lost are drawn as such, whatever fp16 does.
+    `fraction_to_zero(exponents, counts, scale)` calls lost are drawn as such, whatever fp16 does. Without the two
+    functions, before they are written: the upper panel alone, with nothing said of what is lost.
     """
-    figure = LabFigure(figsize=(8.0, 5.2), dpi=DPI, layout="constrained", facecolor="white")
+    scale = largest_safe_scale(exponents, counts) if largest_safe_scale else 1.0
+    factors = (1.0, scale) if largest_safe_scale else (1.0,)
+    figure = LabFigure(figsize=(8.0, 0.6 + 2.3 * len(factors)), dpi=DPI, layout="constrained", facecolor="white")
     low = min(int(exponents.min()), -26)
     high = max(int(exponents.max()) + max(round(math.log2(scale)), 0), 16) + 1
-    for axes, factor in zip(figure.subplots(2, 1, sharex=True), (1.0, scale), strict=True):
+    panels = figure.subplots(len(factors), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, factor in zip(panels, factors, strict=True):
         shift = round(math.log2(factor))
-        one = torch.ones(1, dtype=torch.int64)
-        lost = torch.tensor([fraction_to_zero(bin_[None], one, factor) > 0.5 for bin_ in exponents])
         shares = 100 * counts / counts.sum()
         moved = exponents + shift
-        for where, colour, name in (
-            (lost, OTHER, "rounded to zero"),
-            (~lost & (moved < -14), SUBNORMAL, "subnormal: fewer bits"),
-            (~lost & (moved >= -14) & (moved < 16), YOURS, "normal"),
-            (~lost & (moved >= 16), "black", "infinite"),
-        ):
-            if name == "infinite" and not where.any():
-                continue
+        for where, colour, name in _parts(exponents, moved, fraction_to_zero, factor):
             axes.bar((moved[where] + 0.5).tolist(), shares[where].tolist(), width=0.9, color=colour, label=name)
         axes.axvspan(-14, 16, color=SHADE, zorder=0)
-        axes.axvspan(-25, -14, color="#fdf3e0", zorder=0)
+        axes.axvspan(-24, -14, color="#fdf3e0", zorder=0)
         axes.set_xlim(low, high)
         axes.set_ylabel("% of the gradients")
-        fraction = fraction_to_zero(exponents, counts, factor)
         name = "not scaled" if shift == 0 else f"times $2^{{{shift}}}$"
-        axes.set_title(f"{name}: {_percent(fraction)} lost", fontsize=10, loc="left")
+        if fraction_to_zero:
+            name += f": {_percent(fraction_to_zero(exponents, counts, factor))} lost"
+        axes.set_title(name, fontsize=10, loc="left")
         _plain(axes)
     axes.set_xlabel("$\\log_2$ of the size of a gradient")
     top = figure.axes[0]
@@ -74,20 +71,39 @@ def gradient_histogram(
     ceiling = 1.18 * top.get_ylim()[1]
     top.set_ylim(0, ceiling)
     top.text(1, 0.97 * ceiling, "normal numbers of fp16", ha="center", va="top", fontsize=9, color=TRUTH)
-    top.text(-19.5, 0.97 * ceiling, "subnormal", ha="center", va="top", fontsize=9, color=TRUTH)
+    top.text(-19, 0.97 * ceiling, "subnormal", ha="center", va="top", fontsize=9, color=TRUTH)
     figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     return figure
+
+
+def _parts(
+    exponents: torch.Tensor, moved: torch.Tensor, fraction_to_zero: FractionToZero | None, factor: float
+) -> list[tuple[torch.Tensor, str, str]]:
+    """(which bins, colour, name) by what becomes of a gradient in fp16; `moved`: the exponents after scaling."""
+    if fraction_to_zero is None:
+        return [(moved == moved, YOURS, "late in training")]
+    one = torch.ones(1, dtype=torch.int64)
+    lost = torch.tensor([fraction_to_zero(bin_[None], one, factor) > 0.5 for bin_ in exponents])
+    parts = [
+        (lost, OTHER, "rounded to zero"),
+        (~lost & (moved < -14), SUBNORMAL, "subnormal: fewer bits"),
+        (~lost & (moved >= -14) & (moved < 16), YOURS, "normal"),
+    ]
+    infinite = ~lost & (moved >= 16)
+    return [*parts, (infinite, "black", "infinite")] if infinite.any() else parts
 
 
 def loss_scale_trace(make_scaler: Callable[..., Any], n_steps: int = 300, growth_interval: int = 20) -> Figure:
     """The scale over a made-up training whose gradients grow and have a burst, beside GradScaler's.
 
-    make_scaler: called with init_scale and growth_interval; what it returns has GradScaler's methods.
+    make_scaler: called with init_scale and growth_interval; what it returns has GradScaler's methods. GradScaler
+    itself is drawn alone.
     """
     settings = {"init_scale": 2.0**24, "growth_interval": growth_interval}
     grads = _made_up_gradients(n_steps)
-    yours = _scales(make_scaler(**settings), grads)
     pytorch = _scales(torch.amp.GradScaler("cpu", **settings), grads)
+    alone = make_scaler is torch.amp.GradScaler
+    yours = pytorch if alone else _scales(make_scaler(**settings), grads)
     figure, axes = new_figure(8.0, 3.8)
     steps = range(n_steps)
     limits = (65504 / grads.abs().amax(1)).tolist()
@@ -100,7 +116,8 @@ def loss_scale_trace(make_scaler: Callable[..., Any], n_steps: int = 300, growth
         zorder=1,
     )
     axes.step(steps, pytorch[:-1], where="post", color=TRUTH, linestyle=":", linewidth=2.4, label="GradScaler")
-    axes.step(steps, yours[:-1], where="post", color=YOURS, linewidth=1.6, label="yours")
+    if not alone:
+        axes.step(steps, yours[:-1], where="post", color=YOURS, linewidth=1.6, label="yours")
     skipped = [step for step in steps if yours[step + 1] < yours[step]]
     bottom = 2.0 ** (math.floor(math.log2(min(limits))) - 2)
     axes.scatter(skipped, [bottom] * len(skipped), marker="x", s=26, color=OTHER, label="skipped", zorder=3)
@@ -126,12 +143,13 @@ def loss_scale_trace(make_scaler: Callable[..., Any], n_steps: int = 300, growth
 
 
 def dtype_map(
-    ops: Sequence[Op], given: Mapping[str, torch.dtype], columns: Mapping[str, Mapping[str, torch.dtype]]
+    ops: Sequence[Op], given: Mapping[str, torch.dtype], low: torch.dtype, columns: Mapping[str, Dtypes]
 ) -> Figure:
     """The block op by op, and the dtype of every result in each of the columns; where they differ, the op is red.
 
-    columns: the head of a column -> the dtypes by the result's name.
+    columns: the head of a column -> the function that gives the dtypes by the result's name.
     """
+    found = {name: dtypes_of(ops, given, low) for name, dtypes_of in columns.items()}
     n_rows = len(ops)
     figure, axes = new_figure(8.0, 0.6 + 0.27 * (n_rows + 1))
     axes.set_axis_off()
@@ -140,7 +158,7 @@ def dtype_map(
         axes.text(left + width * (column + 0.5), 0.5, name, ha="center", va="center", fontsize=9, color=TRUTH)
     for index, op in enumerate(ops):
         y = -index - 0.5
-        dtypes = [column.get(op.result) for column in columns.values()]
+        dtypes = [column.get(op.result) for column in found.values()]
         differ = len(set(dtypes)) > 1
         text = f"{op.result} = {op.function}({', '.join(op.inputs)})"
         axes.text(0.0, y, text, va="center", fontsize=9, family="monospace", color=OTHER if differ else "black")

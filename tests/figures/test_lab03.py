@@ -13,6 +13,7 @@ from labkit.exercises.lab03.autocast_dtypes import BLOCKS
 from labkit.exercises.lab03.underflow import Magnitudes, histogram
 from labkit.figures.mixed_precision import step_times
 from labkit.material.lab03 import measured_on_cpu
+from labkit.spec import STUB_MESSAGE
 from tests.exercises.harness import answers_in, solution_of
 
 WIDTHS = (64, 128, 128, 64)
@@ -28,10 +29,17 @@ def answers(*exercise_ids: str) -> dict:
 
 def gradients(scale: float | None = None, **instead: Callable) -> Figure:
     ans = {**answers("03-underflow"), **instead}
+    if scale is not None:
+        ans["largest_safe_scale"] = lambda exponents, counts: scale
     tree = histogram(Magnitudes(-24, 4.0, -40, -8), torch.Generator().manual_seed(0))
-    exponents, counts = tree["exponents"], tree["counts"]
-    scale = scale or ans["largest_safe_scale"](exponents, counts)
-    return figures.gradient_histogram(exponents, counts, ans["fraction_to_zero"], scale)
+    return figures.gradient_histogram(
+        tree["exponents"], tree["counts"], ans["fraction_to_zero"], ans["largest_safe_scale"]
+    )
+
+
+def plain_gradients() -> Figure:
+    tree = histogram(Magnitudes(-24, 4.0, -40, -8), torch.Generator().manual_seed(0))
+    return figures.gradient_histogram(tree["exponents"], tree["counts"])
 
 
 def trace(**instead: Callable) -> Figure:
@@ -42,11 +50,8 @@ def dtypes(predicted: Mapping[str, torch.dtype] | None = None) -> Figure:
     ops = BLOCKS["llama"]
     given = {"x": torch.bfloat16, **dict.fromkeys(("w_norm", "w_gate", "w_up", "w_down"), torch.float32)}
     rules = answers("03-autocast-dtypes")["autocast_dtypes"]
-    columns = {
-        "GPU": rules(ops, given, torch.bfloat16) if predicted is None else predicted,
-        "CPU": measured_on_cpu(ops, given, torch.bfloat16),
-    }
-    return figures.dtype_map(ops, given, columns)
+    on_gpu = rules if predicted is None else lambda ops, given, low: predicted
+    return figures.dtype_map(ops, given, torch.bfloat16, {"GPU": on_gpu, "CPU": measured_on_cpu})
 
 
 def memory(**instead: Callable) -> Figure:
@@ -64,7 +69,17 @@ def texts_of(figure: Figure) -> list[str]:
     return [text.get_text() for one in axes for text in (*one.texts, one.title, one._left_title)]
 
 
-@pytest.mark.parametrize("draw", [gradients, trace, dtypes, memory, times])
+def trace_of_pytorch() -> Figure:
+    return figures.loss_scale_trace(torch.amp.GradScaler, n_steps=60)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        *(gradients, plain_gradients, trace, trace_of_pytorch, dtypes, memory, times),
+        *(figures.amp_step, figures.amp_layers),
+    ],
+)
 def test_it_has_something_on_it_and_every_text_is_on_the_page(draw: Callable[[], Figure]) -> None:
     figure = draw()
     assert figure.axes and any(axes.lines or axes.patches or axes.collections for axes in figure.axes)
@@ -95,7 +110,7 @@ def test_a_fraction_that_is_nearly_nothing_is_not_called_nothing() -> None:
 def test_the_histogram_shows_the_start_as_an_outline() -> None:
     tree = histogram(Magnitudes(-24, 4.0, -40, -8), torch.Generator().manual_seed(0))
     counts = (tree["exponents"], tree["counts"])
-    figure = figures.gradient_histogram(*counts, lambda *of: 0.0, 1.0, at_start=counts)
+    figure = figures.gradient_histogram(*counts, lambda *of: 0.0, lambda *of: 1.0, at_start=counts)
     assert "at the start" in figure.axes[0].get_legend_handles_labels()[1]
 
 
@@ -103,6 +118,24 @@ def test_the_histogram_shows_what_becomes_infinite() -> None:
     legend = gradients(scale=2.0**30).axes[1].get_legend_handles_labels()[1]
     assert "infinite" in legend
     assert "infinite" not in gradients().axes[1].get_legend_handles_labels()[1]
+
+
+def test_before_the_exercise_the_histogram_says_nothing_of_what_is_lost() -> None:
+    (axes,) = plain_gradients().axes
+    assert not any("lost" in text for text in texts_of(plain_gradients()))
+    assert axes.get_legend_handles_labels()[1] == ["late in training"]
+
+
+def test_pytorchs_scaler_is_drawn_alone() -> None:
+    lines = {line.get_label(): line.get_ydata() for line in trace_of_pytorch().axes[0].lines}
+    assert list(lines) == ["GradScaler"]
+    assert (lines["GradScaler"] == trace().axes[0].lines[0].get_ydata()).all()
+
+
+def test_a_step_and_its_layers_are_drawn_without_what_is_asked() -> None:
+    drawn = {draw: " ".join(texts_of(draw())).lower() for draw in (figures.amp_step, figures.amp_layers)}
+    assert "÷ s" in drawn[figures.amp_step] and "clip" not in drawn[figures.amp_step]
+    assert "alive" not in drawn[figures.amp_layers] and drawn[figures.amp_layers].count("16 bits") == 6
 
 
 def test_the_trace_is_the_scalers_own() -> None:
@@ -129,6 +162,20 @@ def test_the_trace_is_the_scalers_own() -> None:
     (limits, *_) = right.axes[0].collections
     assert right.axes[0].get_ylim()[0] < limits.get_offsets()[:, 1].min()
     assert set({line.get_label(): line.get_ydata() for line in wrong.axes[0].lines}["yours"]) == {2.0**24}
+
+
+def test_a_blank_answer_leaves_a_note_in_place_of_a_figure() -> None:
+    def blank(*of: object) -> object:
+        raise NotImplementedError(STUB_MESSAGE)
+
+    drawn = (
+        gradients(fraction_to_zero=blank),
+        gradients(largest_safe_scale=blank),
+        trace(LossScaler=blank),
+        figures.dtype_map(BLOCKS["llama"], {}, torch.bfloat16, {"GPU": blank}),
+        memory(bytes_after_forward=blank),
+    )
+    assert all("still blank" in " ".join(" ".join(texts_of(one)).split()) for one in drawn)
 
 
 def test_the_map_shows_the_prediction_and_says_where_it_is_missing() -> None:
