@@ -143,7 +143,7 @@ def n_skipped(scaler: Scaler, gradient: float, n_steps: int = 30) -> int:
     return n_steps_skipped
 
 
-def train_divided(n_parts: int, dtype: torch.dtype, scaled: bool, n_steps: int = 61) -> list[float]:
+def train_divided(n_parts: int, dtype: torch.dtype, scaled: bool, n_steps: int = 41) -> list[float]:
     """The losses of a training under autocast in which each batch counts as one of n_parts micro-batches.
 
     Its loss is divided by n_parts before backward, and the losses are those before the division. dtype: float32 trains

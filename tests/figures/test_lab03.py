@@ -165,7 +165,7 @@ def test_the_trace_is_the_scalers_own() -> None:
 
 
 def test_a_blank_answer_leaves_a_note_in_place_of_a_figure() -> None:
-    def blank(*of: object) -> object:
+    def blank(*of: object, **named: object) -> object:
         raise NotImplementedError(STUB_MESSAGE)
 
     drawn = (
