@@ -6,6 +6,7 @@ That every row of a solved notebook is measured is seen where notebooks run.
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import os
 from pathlib import Path
@@ -92,6 +93,10 @@ def test_each_lab_adds_one_row_after_all_its_exercises(lab: str) -> None:
     assert call.keywords and all(isinstance(part.value, ast.Lambda) for part in call.keywords)
     numbers = [one for part in call.keywords for one in ast.walk(part.value) if isinstance(one, ast.FormattedValue)]
     assert len(numbers) >= len(call.keywords), "what it says is made from measurements"
+    whole = list(ast.walk(ast.parse(text)))
+    made = {one.id for one in whole if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    made |= {one.name for one in whole if isinstance(one, ast.FunctionDef)} | {*dir(builtins)}
+    assert {one.id for one in ast.walk(call) if isinstance(one, ast.Name)} - {"f"} <= made, "it asks for what is there"
 
 
 @pytest.mark.parametrize(
