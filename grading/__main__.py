@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
         if error.errno not in DISK_TROUBLE:
             raise
         where = f" ({error.filename})" if error.filename else ""
-        say(f"grading: {error.strerror}{where}: mend that and run the same command again", is_error=True)
+        say(f"grading: {error.strerror}{where}: fix that and run the same command again", is_error=True)
         return 2
     except KeyboardInterrupt:
         say("interrupted: nothing that was finished is lost; run the same command again to go on")

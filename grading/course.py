@@ -33,7 +33,7 @@ class Course:
         """The course in `folder`. Raises UserError where none was set up."""
         root = Path(folder).resolve()
         if not (root / CONFIG).is_file():
-            raise UserError(f"{root} is no course folder", f"set one up: python -m grading course {folder}")
+            raise UserError(f"{root} is not a course folder", f"set one up: python -m grading course {folder}")
         return cls(root)
 
     @property

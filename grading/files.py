@@ -63,7 +63,7 @@ def open_plain_file(path: Path, folder: int | None = None) -> BinaryIO:
     file = open(path, "rb", opener=functools.partial(_open, folder=folder))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise Unreadable(f"{path.name} is no ordinary file: ask for the file itself")
+        raise Unreadable(f"{path.name} is not an ordinary file: ask for the file itself")
     return file
 
 

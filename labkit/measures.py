@@ -64,7 +64,7 @@ _TABLE = (
     Measure("shared_bytes", "compiled", "bytes", "max", "replay"),
     Measure("vector_width", "compiled", "bytes at once", "min", "replay"),
     Measure("matrix_instructions", "compiled", "matrix instructions", "sum", "replay"),
-    Measure("matrix_flops", "compiled", "FLOPs on matrix units", "sum", "replay"),
+    Measure("matrix_flops", "compiled", "FLOPs on tensor cores", "sum", "replay"),
     # Of launches that are written down and not run, at the size that a lab is about; the record is the answer's own.
     Measure("programs", FULL_SIZE, "programs", "min", "replay"),
     Measure("block_bytes", FULL_SIZE, "bytes", "max", "replay"),

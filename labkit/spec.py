@@ -99,7 +99,7 @@ class Exercise:
     optional: whether the lab is whole without it. Its points come on top of the lab's, as nbgrader's extra credit;
             the optional ones of a lab add up to at most EXTRA_SHARE of the others' points.
     full_size: of kernels: the size that the lab is about. An answer that passes everything else is called on tensors of
-            this size that hold no data; its launches are written down and compiled, and not run.
+            this size that hold no data; its launches are recorded and compiled, but not run.
     """
 
     id: str

@@ -91,7 +91,7 @@ def differences(
         row, entry = rows.get(who), last.get(who)
         if entry is None:
             if row.is_graded:
-                found.append((who, "the gradebook has points that the log knows nothing of"))
+                found.append((who, "the gradebook has points that are not in the log"))
         elif row is None or not row.is_graded:
             found.append((who, f"entry {entry.n} of the log gave points, and the gradebook has none"))
         else:
@@ -142,13 +142,13 @@ def file_problems(course: Course, entries: Iterable[LogEntry]) -> list[tuple[Lab
             looked_at.add((lab, digest))
             problem = _file_problem(archived_path(course, lab, digest), digest)
             if problem:
-                found.append(((lab, student), f"the submission that entry {entry.n} is of {problem}"))
+                found.append(((lab, student), f"the submission of entry {entry.n} {problem}"))
     for (lab, student), entry in last.items():
         if "result" in entry.facts:
             path = course.result(lab, str(entry.facts.get("job")))
             problem = _file_problem(path, entry.facts["result"])
             if problem:
-                found.append(((lab, student), f"the result that entry {entry.n} rests on {problem}"))
+                found.append(((lab, student), f"the result of entry {entry.n} {problem}"))
     return found
 
 

@@ -66,8 +66,9 @@ def _report(
     say(*(f"{lab}, {student}: {text}" for (lab, student), text in found))
     by_hand = Counter(who for who, row in rows.items() for _ in (*row.by_hand, *row.extra))
     if by_hand:
-        say(f"{by_hand.total()} cells of {len(by_hand)} submissions have points from a person: they are not the log's")
+        cells = f"{by_hand.total()} cells of {len(by_hand)} submissions"
+        say(f"{cells} have points given by a person, which the log does not cover")
     say("log: " + (f"{len(problems)} problems" if problems else "every entry is there, unchanged and in order"))
     wrong = {who for who, _ in found}
     agree = len(last.keys() - wrong)
-    say(f"grades: {agree} of {len(last.keys() | wrong)} are what the log says, and their files are those it names")
+    say(f"grades: {agree} of {len(last.keys() | wrong)} agree with the log, and so do their files")

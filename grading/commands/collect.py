@@ -94,7 +94,7 @@ def _show(intake: Intake, zone: str, dry_run: bool) -> None:
     if zone and n_timed:
         say(f"local times in the archive were taken as {zone} (--timezone)")
     if n_timed < len(intake.rows):
-        say(f"{len(intake.rows) - n_timed} came without a time of submission: to nbgrader they are not late")
+        say(f"{len(intake.rows) - n_timed} came without a time of submission: nbgrader counts them as in time")
     taken = "would be taken" if dry_run else "taken"
     unchanged = len(intake.rows) - intake.changed
     say(f"{intake.changed} {taken}, {unchanged} unchanged, {len(intake.refused)} refused ({intake.platform})")
@@ -106,7 +106,7 @@ def _pattern(text: str | None) -> re.Pattern | None:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise UserError(f"--pattern is no regular expression ({error})", "see Python's re") from error
+        raise UserError(f"--pattern is not a regular expression ({error})", "see Python's re") from error
     if "student" not in pattern.groupindex:
         raise UserError("--pattern has no group for the student", "write (?P<student>...) where the student's name is")
     return pattern

@@ -91,7 +91,7 @@ def _isolation() -> str:
     try:
         tier = select_tier("auto")
     except UserError as error:
-        say(f"isolation: NONE, which is no risk for the demo's own samples ({error})")
+        say(f"isolation: NONE, which is safe for the demo's own samples ({error})")
         return NONE.name
     say(f"isolation: {tier.name}")
     return tier.name

@@ -41,7 +41,7 @@ def find_submission(course: Course, lab: str, student: str) -> Prepared:
         return prepare(course, lab, lab, student)
     except Unreadable as error:
         known = ", ".join(course.students(lab)[:20]) or "nobody yet"
-        raise UserError(f"there is nothing to explain of {student}: {error}", f"handed in: {known}") from error
+        raise UserError(f"nothing to explain for {student}: {error}", f"handed in: {known}") from error
 
 
 def exercises_of(prepared: Prepared) -> list[str]:
@@ -57,7 +57,7 @@ def result_path_of(course: Course, prepared: Prepared) -> tuple[Path, str | None
         return prepared.result_path, None
     if entry.facts.get("submission") != job.attempt:
         return prepared.result_path, f"the grade that was given (entry {entry.n} of the log) is of another submission"
-    then = "the grader or the lab has changed since this was graded: what is shown is the verdict of then"
+    then = "the grader or the lab has changed since this was graded: this is the verdict from then"
     return course.result(job.lab, str(entry.facts.get("job"))), then
 
 

@@ -36,7 +36,7 @@ def checked_url(given: str) -> str:
     except DBAPIError as error:
         raise UserError(
             f"the database {_shown(url)} cannot be used ({_reason(error)})",
-            "start it or put the URL right; a password belongs in ~/.pgpass or PGPASSWORD",
+            "start it or correct the URL; a password belongs in ~/.pgpass or PGPASSWORD",
         ) from error
     return url.render_as_string(hide_password=False)
 

@@ -77,10 +77,10 @@ def patiently(do: Callable[[], T], undo: Callable[[], None] = lambda: None) -> T
             if isinstance(error, NbgraderFailed) and not is_held:
                 raise
             if not is_held:
-                remedy = "mend that and run the same command again; nothing that was graded is lost"
+                remedy = "fix that and run the same command again; nothing that was graded is lost"
                 raise UserError(f"the gradebook cannot be used ({reason})", remedy) from error
             if time.monotonic() > ends_at:
-                remedy = "end what holds it and run the same command again; nothing that was graded is lost"
+                remedy = "close that program and run the same command again; nothing that was graded is lost"
                 text = f"another program held the gradebook for {PATIENCE_S:g} s ({reason})"
                 raise UserError(text, remedy) from error
             time.sleep(PAUSE_S)

@@ -52,9 +52,7 @@ def set_up(folder: Path, course_id: str, db: str | None = None) -> Course:
     try:
         notebooks = {path.stem: build(path).solution for path in sources}
     except BadSource as error:
-        raise UserError(
-            "a lab's source is refused", f"put this right: {'; '.join(map(str, error.problems))}"
-        ) from error
+        raise UserError("a lab's source is refused", f"fix this: {'; '.join(map(str, error.problems))}") from error
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

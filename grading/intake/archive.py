@@ -75,7 +75,7 @@ def open_archive(path: Path, zone: datetime.tzinfo) -> Iterator[Arrivals]:
         except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
             raise UserError(f"{path} cannot be read ({error.strerror})", "give the zip file as downloaded") from error
         except TROUBLE as error:
-            raise UserError(f"{path} is no whole zip archive ({error})", "download it again") from error
+            raise UserError(f"{path} is not a complete zip archive ({error})", "download it again") from error
         members = archive.infolist()
         if len(members) > MAX_MEMBERS:
             text = f"{path} has {len(members):,} members, more than {MAX_MEMBERS:,}"

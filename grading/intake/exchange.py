@@ -122,7 +122,7 @@ def _plain_bytes(folder: int, name: str) -> bytes:
             # One more than allowed, which whoever reads it next refuses.
             return file.read(MAX_BYTES + 1)
     except (Unreadable, IsADirectoryError) as error:
-        raise NotCopied(f"{name} is no ordinary file") from error
+        raise NotCopied(f"{name} is not an ordinary file") from error
     except OSError as error:
         raise NotCopied(f"{name} is missing, a link, or cannot be read ({error.strerror})") from error
 

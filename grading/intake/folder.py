@@ -24,9 +24,9 @@ MAX_DEPTH = 16
 
 
 def read_folder(folder: Path) -> Arrivals:
-    """The files below a folder, at their time of change. Raises UserError where it is no folder or holds too much."""
+    """The files below a folder, at their time of change. Raises UserError where it is none or holds too much."""
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder", "give the folder that has a folder or a file for each student")
+        raise UserError(f"{folder} is not a folder", "give the folder that has a folder or a file for each student")
     folder, result = folder.resolve(), Arrivals()
     found = []
     for item in _walk(folder, result.refused):
@@ -46,7 +46,7 @@ def _look(item: os.DirEntry, path: str, result: Arrivals) -> None:
         result.refused.append(RefusedFile(path, f"it cannot be read: {error.strerror}"))
         return
     if has_unseen(path):
-        result.refused.append(RefusedFile(path, "its name has characters that are not seen: rename it"))
+        result.refused.append(RefusedFile(path, "its name has invisible characters: rename it"))
     elif stat.S_ISLNK(status.st_mode):
         result.refused.append(RefusedFile(path, "it is a link"))
     elif not stat.S_ISREG(status.st_mode):

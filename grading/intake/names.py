@@ -35,7 +35,7 @@ def is_clutter(path: str) -> bool:
 
 
 def has_unseen(name: str) -> bool:
-    """Whether it has characters that are not seen: they steer a terminal, turn the direction of writing, end a line, or
+    """Whether it has invisible characters: they steer a terminal, turn the direction of writing, end a line, or
     make one name look like another. No name needs them.
     """
     return any(not (char.isprintable() or char in JOINERS or unicodedata.category(char) == "Zs") for char in name)
@@ -46,7 +46,7 @@ def wrong_with_path(path: str) -> str | None:
     if len(path) > MAX_PATH_CHARACTERS:
         return f"its name has more than {MAX_PATH_CHARACTERS:,} characters"
     if has_unseen(path):
-        return "its name has characters that are not seen: rename it"
+        return "its name has invisible characters: rename it"
     if "\\" in path:
         return "its name has a backslash, which on some systems leads out of the folder"
     if path.startswith("/"):
@@ -65,7 +65,7 @@ def wrong_with_student(student: str) -> str | None:
     if ELSEWHERE.search(student):
         return f"nbgrader cannot take the name {student!a}"
     if has_unseen(student):
-        return f"the name {student!a} has characters that are not seen"
+        return f"the name {student!a} has invisible characters"
     if student.startswith(".") or student != student.strip():
         return f"the name {student!a} begins with a dot, or begins or ends with a space"
     if len(student.encode()) > MAX_NAME_BYTES:

@@ -131,7 +131,7 @@ def _follows(path: str, platform: str, lab: str) -> bool:
 def _moodle(path: str, lab: str) -> Sender | None:
     top, *inner = path.split("/")
     if MOODLE_MARK.search(top) and len(MOODLE_MARK.findall(path)) > 1:
-        raise Refusal("it bears the marks of two students: ask for the file under a plain name")
+        raise Refusal("it looks like the file of two students: ask for the file under a plain name")
     found = MOODLE.fullmatch(top)
     # Of a folder, all of the name is the platform's.
     if not found or bool(inner) == bool(found["file"]):

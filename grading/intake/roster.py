@@ -60,7 +60,7 @@ def read_roster(path: Path) -> Roster:
     try:
         rows = list(csv.DictReader(io.StringIO(text, newline=""), dialect=dialect))
     except csv.Error as error:
-        raise UserError(f"{path} is no CSV file ({error})", "save it as CSV with a header line") from error
+        raise UserError(f"{path} is not a CSV file ({error})", "save it as CSV with a header line") from error
     return _roster(path, rows)
 
 
@@ -72,7 +72,7 @@ def _roster(path: Path, rows: list[dict]) -> Roster:
     for line, row in enumerate(rows, start=2):
         student = (row["student"] or "").strip()
         if wrong := wrong_with_student(student):
-            raise UserError(f"{path}, row {line}: {wrong}", "put the roster right")
+            raise UserError(f"{path}, row {line}: {wrong}", "correct the roster")
         if folded(student) in students:
             raise UserError(f'{path}, row {line}: student "{student}" is there already', "give everybody one row")
         students[folded(student)] = student

@@ -39,4 +39,4 @@ def parse_time(data: bytes, name: str) -> datetime.datetime:
             return parse_utc(data.decode().strip()).replace(tzinfo=datetime.UTC)
     except Exception as error:
         # What reads it guesses at many forms, and raises whatever it trips over, decimal.InvalidOperation too.
-        raise Unreadable(f"{name} is no date: {AS_IT_SHOULD_BE} ({error})"[:200]) from error
+        raise Unreadable(f"{name} is not a date: {AS_IT_SHOULD_BE} ({error})"[:200]) from error

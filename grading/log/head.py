@@ -40,7 +40,9 @@ def parse_short(text: str) -> tuple[int, str]:
     """The number and the digits of a head that was written down. Raises UserError."""
     found = _HEAD.fullmatch(text.strip().lower())
     if not found:
-        raise UserError(f'"{text}" is no head of a log', "give it as `audit --head` printed it: 12-0123456789ab...")
+        raise UserError(
+            f'"{text}" is not the head of a log', "give it as `audit --head` printed it: 12-0123456789ab..."
+        )
     return int(found[1]), found[2]
 
 

@@ -34,7 +34,7 @@ def stop_on_interrupt(say: Callable[[str], None], close: Callable[[], None]) -> 
             # Nothing is waited for: the pool's processes end with this one, and files are whole or not there.
             os._exit(INTERRUPTED)
         stop.set()
-        say("stopping: what is in flight is finished and written first; Ctrl-C again stops at once")
+        say("stopping: running jobs are finished and saved first; Ctrl-C again stops at once")
 
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may set handlers; whoever runs this elsewhere has their own way of stopping.

@@ -262,7 +262,7 @@ class _LabRun:
             self._n_faults_in_a_row += 1
         if self._n_faults_in_a_row >= MANY:
             text = f"{MANY} submissions in a row could not be graded, the last one because of: {failed.reason}"
-            raise UserError(text, "mend that and run the same command again; what is graded is kept")
+            raise UserError(text, "fix that and run the same command again; grades so far are kept")
 
 
 def _raise_if_disk(error: Exception) -> None:

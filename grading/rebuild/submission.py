@@ -72,12 +72,12 @@ def parse_submission(data: bytes, name: str) -> Submission:
     except UnicodeDecodeError as error:
         raise Unreadable(f"{name} is not a text file: ask for the notebook itself") from error
     except json.JSONDecodeError as error:
-        text = f"{name} is not a whole notebook: it breaks off or is damaged at line {error.lineno}"
+        text = f"{name} is not a complete notebook: it breaks off or is damaged at line {error.lineno}"
         raise Unreadable(f"{text}. Ask for a new copy") from error
     except (_NotWhole, RecursionError, ValueError) as error:
         # ValueError: a number of thousands of digits.
         reason = error if isinstance(error, _NotWhole) else f"its JSON cannot be read, {type(error).__name__}"
-        raise Unreadable(f"{name} is not a whole notebook ({reason}): ask for a new copy") from error
+        raise Unreadable(f"{name} is not a complete notebook ({reason}): ask for a new copy") from error
     _refuse_too_much(name, cells)
     return Submission(cells, digest_of(data))
 

@@ -67,7 +67,7 @@ def read_roster(path: Path) -> CanvasRoster:
     try:
         content = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UserError(f"the roster {path} cannot be read ({reason})", "give the CSV that Canvas exported") from error
     first = content.split("\n", 1)[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
@@ -98,9 +98,9 @@ def as_canvas(record: ClassRecord, people: Mapping[str, Person], roster: CanvasR
             continue
         written.add(tuple(cells))
         rows.append([*cells, *(number(grade_of(found.get(student))) for found in handins)])
-    why = "the id or the name would pass for a formula or a heading, or has characters that are not shown"
+    why = "the id or the name looks like a formula or a heading, or has invisible characters"
     if roster:
-        why = "the roster has not exactly one student of that id"
+        why = "the roster does not have exactly one student with that id"
     remarks = remarks_on(record, left_out, why)
     if roster:
         new = [lab.lab for lab in labs if roster.column(lab) is None]

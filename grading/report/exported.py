@@ -61,14 +61,14 @@ def remarks_on(record: ClassRecord, left_out: Sequence[str], why: str) -> list[s
         if handin.state == GRADED and any(mark.waiting for mark in handin.marks)
     ]
     if waiting:
-        remarks.append(f"not final, because a person's points are to come: {', '.join(waiting)}")
+        remarks.append(f"not final, because a person has yet to give points: {', '.join(waiting)}")
     above = [
         f"{handin.student} ({handin.lab})"
         for handin in record.handins
         if handin.state == GRADED and handin.score is not None and handin.score > handin.max_score
     ]
     if above:
-        remarks.append(f"above the lab's points, by optional exercises: {', '.join(above)}")
+        remarks.append(f"above the lab's maximum, thanks to optional exercises: {', '.join(above)}")
     outdated = [f"{handin.student} ({handin.lab})" for handin in record.handins if handin.outdated]
     if outdated:
         remarks.append(f"of an earlier submission or grader: {', '.join(outdated)}")

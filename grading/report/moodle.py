@@ -49,12 +49,10 @@ def as_moodle(record: ClassRecord, people: Mapping[str, Person], id_field: str, 
             handin = found.get(student)
             row += [number(grade_of(handin)), quoted(_comment(handin))][: 1 + comments]
         rows.append(row)
-    what = "a mail address is not known" if id_field == "email" else "there is no id"
+    what = "the email address is unknown" if id_field == "email" else "there is no id"
     return Exported(
         as_rows(rows),
-        tuple(
-            remarks_on(record, left_out, f"{what}, or it would run as a formula or has characters that are not shown")
-        ),
+        tuple(remarks_on(record, left_out, f"{what}, or it would run as a formula or has invisible characters")),
     )
 
 

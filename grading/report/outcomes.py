@@ -36,11 +36,11 @@ OUTCOME_STYLES = {
     "failed": FAILED,
     "limit": OutcomeStyle("⊘", "limit", "failed", "stopped: too much time or memory, or the process ended"),
     "unanswered": OutcomeStyle("○", "blank", "blank", "not answered"),
-    "suspected": OutcomeStyle("?", "suspected", "alarm", "measured values do not fit together: a person should look"),
+    "suspected": OutcomeStyle("?", "suspected", "alarm", "measurements contradict each other: a person should look"),
     NEEDS_GRADING: OutcomeStyle("✎", "to grade", "waiting", "waits for a person"),
     NOT_HANDED_IN: OutcomeStyle("–", "not in", "none", "nothing was handed in"),
     NOT_GRADED: OutcomeStyle("…", "no grade", "waiting", "not graded yet"),
-    "unreadable": OutcomeStyle("!", "unreadable", "alarm", "the file is no notebook: ask for a new copy"),
+    "unreadable": OutcomeStyle("!", "unreadable", "alarm", "the file is not a notebook: ask for a new copy"),
     "infrastructure": OutcomeStyle("!", "our fault", "alarm", "the grader failed, not the student: grade again"),
 }
 

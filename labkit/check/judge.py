@@ -27,7 +27,7 @@ _GENERIC_HINTS = {
     "memory": "Look for a copy of the whole input, or for a list that keeps growing.",
     "died": "The answer ended the whole process: an exit, a crash in native code, or too much memory.",
     "cell": "Run that cell by itself: the error is in its text, or in what it needs from the cells above it.",
-    "type": "Hand over what the exercise asks for by its name alone: no quotes, and no call.",
+    "type": "Pass what the exercise asks for by its name alone: no quotes, and no call.",
     "missing": "Keep the names of the functions as they were given: the check finds your answer by them.",
 }
 
@@ -36,15 +36,15 @@ _DEADLOCK_HINT = (
     "and wait afterwards."
 )
 _COLLECTIVE_HINT = (
-    "Every rank has to call every collective and every barrier, in the same order: also a rank that has nothing to "
-    "add, or that is done earlier."
+    "Every rank has to call every collective and every barrier, in the same order, even a rank that has nothing to add "
+    "or finishes early."
 )
 _HOST_HINT = (
-    "Hand the tensor itself to the kernel, which loads the number from it. The host may go by shapes, not by values."
+    "Pass the tensor itself to the kernel, and load the number there. The host may depend on shapes, not on values."
 )
 _BLOCK_HINT = (
-    "It runs at small sizes only. At this size a block has to be a part of a row or of a sum, and a program goes over "
-    "the parts in a loop."
+    "It runs at small sizes only. At this size a block has to be a part of a row or of a sum, and each program loops "
+    "over the parts."
 )
 
 
@@ -149,7 +149,7 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
 def _full_size_fault(oracle: Oracle, observed: Observation) -> _Failure | None:
     """What is wrong with the launches at full size, of which there are no values."""
     run = run_of(oracle, observed)
-    case_row = (("case", f"{describe(run.case)}: launches are written down and compiled, and not run"),)
+    case_row = (("case", f"{describe(run.case)}: launches are recorded and compiled, but not run"),)
     if run.trouble:
         limit = _LIMITS.get(run.trouble.kind, "failed")
         rows = (*case_row, ("problem", run.trouble.text), *([("at", run.trouble.where)] if run.trouble.where else []))

@@ -18,4 +18,4 @@ def _found(probe: Probe) -> EnvFinding:
         return probe()
     except Exception as error:
         name = getattr(probe, "__name__", "this").strip("_").replace("_", " ")
-        return EnvFinding(name, "note", f"could not be found out ({type(error).__name__})")
+        return EnvFinding(name, "note", f"could not be determined ({type(error).__name__})")

@@ -74,13 +74,13 @@ def compiled(
     """What the compiler must make of every kernel, for an A100 and for an H100, where it runs.
 
     vector_width: bytes that one thread moves at once, at the least. matrix_instructions: at the least. matrix_flops: of
-    products that run on the matrix units, at the least; 2 * m * n * k for one of (m, k) by (k, n).
+    products that run on the tensor cores, at the least; 2 * m * n * k for one of (m, k) by (k, n).
     """
     budgets = [Budget("spills", spills, "Its values do not fit into registers: smaller blocks, or more warps.")]
     if vector_width is not None:
         hint = "Threads move memory in narrow pieces: let neighbouring lanes have neighbouring, aligned addresses."
         budgets.append(Budget("vector_width", vector_width, hint, at_least=True))
-    hint = "The product does not run on the matrix units: use `tl.dot`, with a type and precision they have."
+    hint = "The product does not run on the tensor cores: use `tl.dot`, with a type and precision they have."
     if matrix_instructions is not None:
         budgets.append(Budget("matrix_instructions", matrix_instructions, hint, at_least=True))
     if matrix_flops is not None:

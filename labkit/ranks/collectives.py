@@ -42,10 +42,10 @@ def op_name(op: Any, tensor: torch.Tensor, rank: int) -> str:
     """
     name = op.lower() if isinstance(op, str) else str(op).rpartition(".")[2].lower()
     if name not in OPS:
-        raise CommError(f"rank {rank} wants to reduce by {op!r}: it has to be one of {', '.join(OPS)}")
+        raise CommError(f"rank {rank} asks to reduce by {op!r}: it must be one of {', '.join(OPS)}")
     if tensor.dtype == torch.bool or (name == "avg" and not (tensor.is_floating_point() or tensor.is_complex())):
         dtype = str(tensor.dtype).removeprefix("torch.")
-        raise CommError(f"rank {rank} wants the {name} of {dtype} tensors: convert them to a dtype that has one")
+        raise CommError(f"rank {rank} asks for the {name} of {dtype} tensors: convert them to a dtype that has one")
     return name
 
 

@@ -88,7 +88,7 @@ class Comm(ABC):
     def broadcast(self, tensor: torch.Tensor, src: int, async_op: bool = False) -> Work | None:
         """Replace `tensor` on every rank by that of rank `src`."""
         self._check_tensor(tensor, "broadcast")
-        src = self._check_rank(src, f"rank {self.rank} wants a broadcast from rank {src}")
+        src = self._check_rank(src, f"rank {self.rank} asks for a broadcast from rank {src}")
         return self._meet(Offer("broadcast", (tensor,), (tensor,), src=src), async_op)
 
     def all_gather(
@@ -158,10 +158,10 @@ class Comm(ABC):
 
     def _check_message(self, tensor: object, verb: str, preposition: str, whom: int) -> int:
         if not isinstance(tensor, torch.Tensor):
-            raise CommError(f"rank {self.rank} wants to {verb} a {type(tensor).__name__}: it has to be a tensor")
-        other = self._check_rank(whom, f"rank {self.rank} wants to {verb} {preposition} rank {whom}")
+            raise CommError(f"rank {self.rank} tries to {verb} a {type(tensor).__name__}: it must be a tensor")
+        other = self._check_rank(whom, f"rank {self.rank} tries to {verb} {preposition} rank {whom}")
         if other == self.rank:
-            raise CommError(f"rank {self.rank} wants to {verb} {preposition} itself: a message needs two ranks")
+            raise CommError(f"rank {self.rank} tries to {verb} {preposition} itself: a message needs two ranks")
         return other
 
     def _check_rank(self, whom: object, wish: str) -> int:
@@ -175,14 +175,14 @@ class Comm(ABC):
     def _check_tensor(self, tensor: object, name: str) -> None:
         if not isinstance(tensor, torch.Tensor):
             raise CommError(
-                f"rank {self.rank} calls {name} with a {type(tensor).__name__}: it has to be a tensor"
+                f"rank {self.rank} calls {name} with a {type(tensor).__name__}: it must be a tensor"
                 + (", and the list comes first" if name == "all_gather" else "")
             )
 
     def _check_list(self, tensors: object, like: torch.Tensor, name: str, preposition: str) -> None:
         wish = f"rank {self.rank} calls {name} {preposition}"
         if not isinstance(tensors, list | tuple) or not all(isinstance(one, torch.Tensor) for one in tensors):
-            raise CommError(f"{wish} a {type(tensors).__name__}: it has to be a list of one tensor for each rank")
+            raise CommError(f"{wish} a {type(tensors).__name__}: it must be a list of one tensor for each rank")
         if len(tensors) != self.world_size:
             raise CommError(f"{wish} {len(tensors)} tensors: there are {self.world_size} ranks")
         for other, one in enumerate(tensors):

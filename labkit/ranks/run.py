@@ -42,9 +42,9 @@ def measure_ranks(
     if not callable(fn):
         raise TypeError(f"run_ranks calls a function with the communicator of each rank, and {fn!r} is no function")
     if not hasattr(world_size, "__index__"):
-        raise TypeError(f"world_size is {world_size!r}: it has to be a whole number")
+        raise TypeError(f"world_size is {world_size!r}: it must be a whole number")
     if backend not in BACKENDS:
-        raise ValueError(f"backend is {backend!r}: it has to be one of {', '.join(BACKENDS)}")
+        raise ValueError(f"backend is {backend!r}: it must be one of {', '.join(BACKENDS)}")
     if backend == "simulated":
         return simulate(fn, world_size, cluster)
     from labkit.ranks.real import run_real

@@ -134,7 +134,7 @@ class Races:
         if on_device:
             for late in self._freed.pop(command.stream, []):
                 if not self._ordered(late, command.stream):
-                    text = f"memory is let go while {late} still needs it: let the stream that made it wait first"
+                    text = f"memory is freed while {late} still needs it: let the stream that made it wait first"
                     self.found.append(Race("freed too early", str(late), "free", text))
 
     def _free(self, command: Command) -> None:

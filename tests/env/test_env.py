@@ -63,7 +63,7 @@ def test_a_probe_that_fails_is_a_note() -> None:
         raise PermissionError("no")
 
     assert look([working_folder]) == [
-        EnvFinding("working folder", "note", "could not be found out (PermissionError)"),
+        EnvFinding("working folder", "note", "could not be determined (PermissionError)"),
     ]
 
 

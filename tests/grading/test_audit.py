@@ -61,7 +61,7 @@ def test_an_honest_course_holds(course: Course, capsys: pytest.CaptureFixture[st
     code, said = audit(course, capsys)
     assert code == 0
     assert "log: every entry is there, unchanged and in order" in said
-    assert "grades: 3 of 3 are what the log says" in said
+    assert "grades: 3 of 3 agree with the log" in said
 
 
 def test_a_grade_is_explained(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,13 +81,13 @@ def test_a_grade_is_explained(course: Course, capsys: pytest.CaptureFixture[str]
         assert text in said
     history = [line for line in said.splitlines() if "graded, " in line]
     assert history[0].endswith("graded, 2 points") and "graded, 3 points; changed: the submission" in history[1]
-    assert "grades: 1 of 1 are" in said
+    assert "grades: 1 of 1 agree" in said
 
 
 def test_who_has_no_grade_is_explained_too(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = audit(course, capsys, "--student", "torn")
     assert code == 0 and f"{LAB}, torn: no grade in the log" in said
-    assert "ungraded; outcome unreadable, reason 00_small.ipynb is not a whole notebook" in said
+    assert "ungraded; outcome unreadable, reason 00_small.ipynb is not a complete notebook" in said
 
 
 def test_a_name_cannot_send_commands_to_the_terminal(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +95,7 @@ def test_a_name_cannot_send_commands_to_the_terminal(course: Course, capsys: pyt
     execute(course, "update submitted_assignment set student_id = '=eve\u202e,' where student_id = '=eve,'")
     code, said = audit(course, capsys)
     assert code == 1 and "\u202e" not in said
-    assert f"{LAB}, =eve?,: the gradebook has points that the log knows nothing of" in said
+    assert f"{LAB}, =eve?,: the gradebook has points that are not in the log" in said
 
 
 def test_points_changed_in_the_database_are_told(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +111,7 @@ def test_points_changed_in_the_database_are_told(course: Course, capsys: pytest.
     n = last_grades(Log(course).entries())[LAB, "ada"].n
     assert code == 1
     assert f"{LAB}, ada: 00-warm-up-check: the gradebook has 2, entry {n} of the log gave 1" in said
-    assert "grades: 2 of 3 are what the log says" in said
+    assert "grades: 2 of 3 agree with the log" in said
     assert audit(course, capsys, "--student", "bob")[0] == 0
 
 
@@ -130,7 +130,7 @@ def test_points_from_the_formgrader_are_no_fault(course: Course, capsys: pytest.
     code, said = audit(course, capsys, "--student", "ada")
     assert code == 0
     assert "  by hand     00-open 1.5" in said and "  extra       00-plain 0.5" in said
-    assert "2 cells of 1 submissions have points from a person: they are not the log's" in said
+    assert "2 cells of 1 submissions have points given by a person, which the log does not cover" in said
 
 
 def test_a_grade_out_of_nowhere_is_told(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +138,7 @@ def test_a_grade_out_of_nowhere_is_told(course: Course, capsys: pytest.CaptureFi
     execute(course, "update submitted_assignment set student_id = 'ghost' where student_id = 'ada'")
     code, said = audit(course, capsys)
     assert code == 1
-    assert f"{LAB}, ghost: the gradebook has points that the log knows nothing of" in said
+    assert f"{LAB}, ghost: the gradebook has points that are not in the log" in said
     assert "ada: entry " in said and " of the log gave points, and the gradebook has none" in said
 
 
@@ -150,8 +150,8 @@ def test_changed_and_lost_files_are_told(course: Course, capsys: pytest.CaptureF
     archived_path(course, LAB, first.facts["submission"]).unlink()
     code, said = audit(course, capsys)
     assert code == 1
-    assert f"ada: the result that entry {graded[LAB, 'ada'].n} rests on was changed after it was written" in said
-    assert f"bob: the submission that entry {first.n} is of cannot be read (No such file or directory" in said
+    assert f"ada: the result of entry {graded[LAB, 'ada'].n} was changed after it was written" in said
+    assert f"bob: the submission of entry {first.n} cannot be read (No such file or directory" in said
 
 
 def test_a_changed_log_is_told(course: Course, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +175,7 @@ def test_regrading_what_has_not_changed_adds_no_grade(course: Course, capsys: py
 
 def test_a_course_that_was_never_graded_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = audit(make_course(tmp_path / "new"), capsys)
-    assert code == 0 and "grades: 0 of 0 are what the log says" in said
+    assert code == 0 and "grades: 0 of 0 agree with the log" in said
 
 
 def test_an_unknown_lab_is_refused(course: Course, capsys: pytest.CaptureFixture[str]) -> None:

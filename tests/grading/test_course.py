@@ -92,7 +92,7 @@ def test_names_that_nbgrader_takes_for_patterns_are_refused_before_they_touch_ot
     ungraded = grade(course, LAB, course.students(LAB), workers=1)
     assert {item.outcome for item in ungraded} == {"unreadable"}
     reasons = {item.student: item.reason for item in ungraded}
-    assert reasons.pop("a\n1") == r"the name 'a\n1' has characters that are not seen: rename the folder"
+    assert reasons.pop("a\n1") == r"the name 'a\n1' has invisible characters: rename the folder"
     assert reasons.keys() == {"a[1]", "a*", "a?"}
     assert all(reason.startswith("nbgrader cannot take the name 'a") for reason in reasons.values())
     assert course.autograded(LAB, "a1").stat().st_mtime_ns == before
@@ -226,7 +226,7 @@ def test_what_cannot_be_read_is_reported_and_costs_nobody_else(course, capsys) -
     ungraded = read_ungraded(course, LAB)
     assert {name: entry["outcome"] for name, entry in ungraded.items()} == {"bob": "unreadable", "eve": "unreadable"}
     printed = capsys.readouterr().out
-    assert "bob: 00_small.ipynb is not a whole notebook" in printed
+    assert "bob: 00_small.ipynb is not a complete notebook" in printed
     assert "eve: 00_small.ipynb cannot be read: No such file or directory; the folder has: my solution.ipynb" in printed
     submit(course, "bob")
     misnamed.with_name("my solution.ipynb").rename(misnamed)
@@ -242,7 +242,7 @@ def test_an_empty_class_is_no_error(course, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["grade", "{tmp}/nothing", "00"], "is no course folder: set one up: python -m grading course"),
+        (["grade", "{tmp}/nothing", "00"], "is not a course folder: set one up: python -m grading course"),
         (["grade", "{course}", "07"], 'there is no lab "07" in this course: it has: 00_small'),
         (["course", "{course}"], "exists and is not empty: choose another folder"),
         (["release", "{course}", "x"], 'there is no lab "x"'),

@@ -139,7 +139,7 @@ def test_an_export_says_who_is_above_the_maximum(course) -> None:
         gradebook.db.commit()
         try:
             remarks = as_canvas(gather_record(course), {}).remarks
-            assert f"above the lab's points, by optional exercises: all ({LAB})" in remarks
+            assert f"above the lab's maximum, thanks to optional exercises: all ({LAB})" in remarks
         finally:
             row.manual_score = None
             gradebook.db.commit()

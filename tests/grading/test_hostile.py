@@ -103,7 +103,7 @@ def ungraded_of(course: Course, isolation: str = "auto") -> dict[str, str]:
     assert check_points(course, "aad-surrogate") == 1
     assert ungraded.pop("\udcff\udcfe") == "unreadable"
     assert ungraded.pop("aac-deep", "unreadable") == "unreadable"
-    assert "no date" in read_ungraded(course, LAB)["aah-time"]["reason"]
+    assert "not a date" in read_ungraded(course, LAB)["aah-time"]["reason"]
     return ungraded
 
 
@@ -235,7 +235,7 @@ def test_links_and_pipes_are_not_followed(course, tmp_path) -> None:
     gone.parent.mkdir(parents=True)
     gone.symlink_to(tmp_path / "nothing")
     assert grade_all(course) == dict.fromkeys(("bob", "dan", "eve", "ian", "pip"), "unreadable")
-    with pytest.raises(Unreadable, match="is no ordinary file"):
+    with pytest.raises(Unreadable, match="is not an ordinary file"):
         read_submission(pipe)
     with pytest.raises(Unreadable, match="is a link"):
         read_submission(course.submitted(LAB, "bob"))
@@ -256,7 +256,7 @@ def test_a_time_of_submission_is_read_as_carefully_as_the_notebook(course, tmp_p
         "dev": "timestamp.txt is a link or lies behind one: ask for the file itself",
         "dir": "timestamp.txt cannot be read: Is a directory",
         "lnk": "timestamp.txt is a link or lies behind one: ask for the file itself",
-        "pip": "timestamp.txt is no ordinary file: ask for the file itself",
+        "pip": "timestamp.txt is not an ordinary file: ask for the file itself",
         "zzz": "timestamp.txt has more than 200 bytes: write one like 2026-01-31 12:00:00 UTC",
     }
     assert check_points(course, "honest") == 1

@@ -74,9 +74,9 @@ def reasons(path: Path, zone: datetime.tzinfo = UTC) -> dict[str, str]:
         ("/etc/x.ipynb", "its name begins at the top of the disk"),
         ("C:/x.ipynb", "its name begins with a drive letter"),
         ("ada\\x.ipynb", "its name has a backslash, which on some systems leads out of the folder"),
-        ("ada/x\n.ipynb", "its name has characters that are not seen: rename it"),
-        ("ada/x\x9b2J.ipynb", "its name has characters that are not seen: rename it"),
-        ("ada/x\u202egnp.ipynb", "its name has characters that are not seen: rename it"),
+        ("ada/x\n.ipynb", "its name has invisible characters: rename it"),
+        ("ada/x\x9b2J.ipynb", "its name has invisible characters: rename it"),
+        ("ada/x\u202egnp.ipynb", "its name has invisible characters: rename it"),
         ("a" * 1001, "its name has more than 1,000 characters"),
         (with_mode("ada/x.ipynb", stat.S_IFLNK | 0o777), "it is a link"),
         (with_mode("ada/x.ipynb", stat.S_IFBLK | 0o666), "it is a device or a pipe"),
@@ -172,7 +172,7 @@ def test_a_damaged_member_is_refused_and_the_others_are_taken(tmp_path) -> None:
 @pytest.mark.parametrize("data", [b"", b"PK\x05\x06", b"%PDF-1.4", b"PK\x03\x04" + bytes(100)])
 def test_what_is_no_archive_is_said(tmp_path, data) -> None:
     (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(UserError, match=r"a\.zip is no whole zip archive .*: download it again"):
+    with pytest.raises(UserError, match=r"a\.zip is not a complete zip archive .*: download it again"):
         reasons(tmp_path / "a.zip")
 
 

@@ -80,7 +80,7 @@ def test_a_refusal_says_what_is_wrong_where_and_what_to_do() -> None:
     }
     path = f"Mal_lory_57{MOODLE}/Alice Doe_55{MOODLE}/{LAB}.ipynb"
     assert reasons(class_of(ON_MOODLE, {path: None})) == {
-        path: "it bears the marks of two students: ask for the file under a plain name"
+        path: "it looks like the file of two students: ask for the file under a plain name"
     }
 
 

@@ -78,7 +78,7 @@ def test_a_moodle_archive_is_taken_and_the_second_time_nothing_changes(course, t
     assert course.submitted(LAB, "Zoë Ünal").read_bytes() == book("z")
     told = capsys.readouterr().out
     assert "2 taken, 0 unchanged, 0 refused (moodle)" in told
-    assert "2 came without a time of submission: to nbgrader they are not late" in told
+    assert "2 came without a time of submission: nbgrader counts them as in time" in told
     assert "passed over 'Ada Lovelace_12_assignsubmission_onlinetext_/onlinetext.html': it is not a notebook" in told
     # Moodle writes the time of the download.
     assert not course.submitted(LAB, "Ada Lovelace").with_name("timestamp.txt").exists()
@@ -153,7 +153,7 @@ def test_nbgraders_own_layout_brings_its_timestamp(course, tmp_path, capsys) -> 
     assert collect(course, "--zip", make_zip(tmp_path / "a.zip", members), "--timezone", "Europe/Berlin") == 1
     told = capsys.readouterr().out
     assert "local times in the archive were taken as Europe/Berlin (--timezone)" in told
-    assert "timestamp.txt is no date: write one like 2026-01-31 12:00:00 UTC" in told
+    assert "timestamp.txt is not a date: write one like 2026-01-31 12:00:00 UTC" in told
     texts = {name: course.submitted(LAB, name).with_name("timestamp.txt").read_text() for name in ("ada", "bob")}
     assert texts == {"ada": "2026-01-30 10:00:00.000000 UTC", "bob": "2026-01-31 11:00:00.000000 UTC"}
 
@@ -203,7 +203,7 @@ def test_what_is_no_notebook_is_refused_and_replaces_nothing(course, tmp_path, c
     }
     assert collect(course, "--zip", make_zip(tmp_path / "2.zip", members)) == 1
     told = capsys.readouterr().out
-    assert f"refused 'ada/{LAB}.ipynb': it is not a whole notebook: it breaks off or is damaged at line" in told
+    assert f"refused 'ada/{LAB}.ipynb': it is not a complete notebook: it breaks off or is damaged at line" in told
     assert "refused 'bob/report.pdf': it is not a notebook (.ipynb), and there is no other file of this student" in told
     assert f"refused 'c/{LAB}.ipynb': it is not a text file: ask for the notebook itself" in told
     assert "refused 'x.ipynb': nobody can tell whose it is: its name does not follow the way of plain" in told
@@ -254,7 +254,7 @@ def test_a_roster_that_cannot_be_used_stops_all(course, tmp_path, capsys, text, 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("--pattern", "("), "--pattern is no regular expression"),
+        (("--pattern", "("), "--pattern is not a regular expression"),
         (("--pattern", ".*"), "--pattern has no group for the student"),
         (("--timezone", "Middle/Earth"), 'there is no time zone "Middle/Earth"'),
         (("--roster", "/nowhere.csv"), "/nowhere.csv cannot be read"),

@@ -66,7 +66,7 @@ def test_names_that_are_not_seen_are_refused(tmp_path) -> None:
         pass
     found = read_folder(tmp_path)
     assert names(found) == ["ada/x.ipynb"]
-    assert set(reasons(found).values()) == {"its name has characters that are not seen: rename it"}
+    assert set(reasons(found).values()) == {"its name has invisible characters: rename it"}
     assert len(found.refused) == 3
 
 
@@ -118,5 +118,5 @@ def test_whatever_is_in_a_timestamp_it_is_a_time_that_comes_back_or_unreadable(t
 
 @pytest.mark.parametrize("text", ["24:00202620262026202600000000000000", "\x1b[2J", "1e400"])
 def test_what_only_looks_like_a_time_is_unreadable(text) -> None:
-    with pytest.raises(Unreadable, match=r"timestamp\.txt is no date"):
+    with pytest.raises(Unreadable, match=r"timestamp\.txt is not a date"):
         parse_time(text.encode(), "timestamp.txt")

@@ -256,7 +256,7 @@ def test_a_head_on_paper_finds_a_forger_who_has_the_key(course: Course, capsys: 
 
 @pytest.mark.parametrize("text", ["", "6", "x-1", "6-0123", "6-" + "g" * 24])
 def test_what_is_no_head_is_refused(course: Course, text: str) -> None:
-    with pytest.raises(UserError, match="is no head of a log"):
+    with pytest.raises(UserError, match="is not the head of a log"):
         Log(course).problems_since(text)
 
 

@@ -319,7 +319,7 @@ def test_a_fault_that_every_submission_meets_ends_the_run_with_its_reason(course
     forget(course)
     for n in range(6, 12):
         submit(course, f"s{n}")
-    expected = f"{pipeline_lab.MANY} submissions in a row could not be graded, .*the sandbox is gone: mend that and"
+    expected = f"{pipeline_lab.MANY} submissions in a row could not be graded, .*the sandbox is gone: fix that and"
     with pytest.raises(UserError, match=expected):
         grade(course, LAB, course.students(LAB), workers=2)
     monkeypatch.undo()

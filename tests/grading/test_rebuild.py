@@ -239,13 +239,13 @@ def test_reordered_cells_run_in_the_templates_order(hand_in) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not a whole notebook"),
-        (b"{", "not a whole notebook"),
-        (b"[]", "not a whole notebook"),
-        (b'{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "not a whole notebook"),
-        (b'{"nbformat": 99}', "not a whole notebook"),
+        (b"", "not a complete notebook"),
+        (b"{", "not a complete notebook"),
+        (b"[]", "not a complete notebook"),
+        (b'{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "not a complete notebook"),
+        (b'{"nbformat": 99}', "not a complete notebook"),
         (b"\x89PNG\r\n\xff\xfe", "not a text file"),
-        (json.dumps(student_version(solved()))[:700].encode(), "not a whole notebook"),
+        (json.dumps(student_version(solved()))[:700].encode(), "not a complete notebook"),
     ],
 )
 def test_unreadable_files_are_told_with_the_reason(tmp_path, data: bytes, message: str) -> None:
@@ -313,7 +313,7 @@ def test_odd_cells_are_read_as_far_as_they_make_sense(odd: dict, read: Submitted
 def test_a_source_that_is_no_text_is_refused_by_the_number_of_its_cell(source) -> None:
     with pytest.raises(Unreadable) as caught:
         parse_submission(notebook_of(source=source), "x.ipynb")
-    reason = "x.ipynb is not a whole notebook (the source of its cell 1 is no text): ask for a new copy"
+    reason = "x.ipynb is not a complete notebook (the source of its cell 1 is no text): ask for a new copy"
     assert str(caught.value) == reason
 
 
@@ -323,7 +323,7 @@ def test_a_version_that_is_none_is_refused_without_being_quoted(version) -> None
     with pytest.raises(Unreadable) as caught:
         parse_submission(data, "x.ipynb")
     reason = (
-        "x.ipynb is not a whole notebook (it does not say that its format is of version 2 to 4): ask for a new copy"
+        "x.ipynb is not a complete notebook (it does not say that its format is of version 2 to 4): ask for a new copy"
     )
     assert str(caught.value) == reason
 
@@ -380,7 +380,7 @@ def test_what_stands_in_texts_is_no_value(text) -> None:
 def test_counting_takes_time_as_the_length_does(end) -> None:
     """Whatever the text breaks off in. An expression that looks back would take minutes for these."""
     began = time.process_time()
-    with pytest.raises(Unreadable, match="not a whole notebook"):
+    with pytest.raises(Unreadable, match="not a complete notebook"):
         parse_submission(b'"' + b",[{" * 2**20 + b'" ' + b" " * 2**24 + end, "x.ipynb")
     assert time.process_time() - began < 20
 

@@ -254,7 +254,7 @@ def test_a_locked_gradebook_is_waited_for_then_told_and_a_rerun_completes(
     holder = sqlite3.connect(course.root / "gradebook.db", isolation_level=None)
     holder.execute("begin immediate")
     monkeypatch.setattr(session, "PATIENCE_S", 0.0)
-    with pytest.raises(UserError, match=r"another program held the gradebook for 0 s .*: end what holds it and run"):
+    with pytest.raises(UserError, match=r"another program held the gradebook for 0 s .*: close that program and run"):
         grade(course, LAB, course.students(LAB), workers=1)
     assert not (course.root / "autograded").exists()
     monkeypatch.setattr(session, "PATIENCE_S", 60.0)

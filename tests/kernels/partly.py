@@ -21,7 +21,7 @@ def copy_kernel(x_ptr, out_ptr, least, BLOCK: tl.constexpr):
 
 @triton.jit
 def product_kernel(a_ptr, b_ptr, out_ptr, n_on_units, N: tl.constexpr):
-    """Programs before `n_on_units` multiply on the matrix units, the others do not."""
+    """Programs before `n_on_units` multiply on the tensor cores, the others do not."""
     here = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
     a, b = tl.load(a_ptr + here), tl.load(b_ptr + here)
     if tl.program_id(0) < n_on_units:

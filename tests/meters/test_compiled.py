@@ -139,7 +139,7 @@ def test_the_text() -> None:
         f"  shared memory  {report.shared_bytes} bytes a block of at most 232,448",
         "  loads          2 × 16 bytes",
         "  stores         2 × 16 bytes",
-        "  matrix units   not used",
+        "  tensor cores   not used",
     ]
     assert "ptx" not in repr(report)
 

@@ -57,5 +57,5 @@ def test_the_last_programs_may_be_fewer() -> None:
 
 
 def test_no_cache_is_refused() -> None:
-    with pytest.raises(ValueError, match="keeps 0 blocks is none: give it at least one"):
+    with pytest.raises(ValueError, match="keeps 0 blocks is not one: give it at least one block"):
         read_from_memory("ab", 0)

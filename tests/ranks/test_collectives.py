@@ -132,29 +132,29 @@ x = torch.zeros(3)
         (
             "all_reduce(x, 'mean')",
             "rank",
-            "rank 0 wants to reduce by 'mean': it has to be one of sum, avg, product, min, max",
+            "rank 0 asks to reduce by 'mean': it must be one of sum, avg, product, min, max",
         ),
         (
             "all_reduce(x.long(), 'avg')",
             "rank",
-            "rank 0 wants the avg of int64 tensors: convert them to a dtype that has one",
+            "rank 0 asks for the avg of int64 tensors: convert them to a dtype that has one",
         ),
-        ("all_reduce(1.0)", "rank", "rank 0 calls all_reduce with a float: it has to be a tensor"),
+        ("all_reduce(1.0)", "rank", "rank 0 calls all_reduce with a float: it must be a tensor"),
         (
             "broadcast(x, 2)",
             "rank",
-            "rank 0 wants a broadcast from rank 2, but the ranks are the whole numbers 0 to 1",
+            "rank 0 asks for a broadcast from rank 2, but the ranks are the whole numbers 0 to 1",
         ),
         (
             "all_gather(x, [x, x])",
             "rank",
-            "rank 0 calls all_gather with a list: it has to be a tensor, and the list comes first",
+            "rank 0 calls all_gather with a list: it must be a tensor, and the list comes first",
         ),
         ("all_gather([x], x)", "rank", "rank 0 calls all_gather into 1 tensors: there are 2 ranks"),
         (
             "reduce_scatter(x, x)",
             "rank",
-            "rank 0 calls reduce_scatter of a Tensor: it has to be a list of one tensor for each rank",
+            "rank 0 calls reduce_scatter of a Tensor: it must be a list of one tensor for each rank",
         ),
         (
             "reduce_scatter(x, [x, x[:2]])",

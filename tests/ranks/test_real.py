@@ -216,7 +216,7 @@ def test_mistakes_have_the_simulator_s_sentences() -> None:
             comm.send(torch.zeros(1), 2)
 
     assert (
-        told(CommError, wrong_rank, 2) == "rank 0 wants to send to rank 2, but the ranks are the whole numbers 0 to 1"
+        told(CommError, wrong_rank, 2) == "rank 0 tries to send to rank 2, but the ranks are the whole numbers 0 to 1"
     )
 
     def never_received(comm: Comm) -> None:

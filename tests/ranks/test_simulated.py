@@ -219,12 +219,12 @@ def test_a_deadlock_points_at_the_line() -> None:
 @pytest.mark.parametrize(
     ("zero", "one", "text"),
     [
-        ("send(x, 2)", "rank", "rank 0 wants to send to rank 2, but the ranks are the whole numbers 0 to 1"),
-        ("recv(x, -1)", "rank", "rank 0 wants to receive from rank -1, but the ranks are the whole numbers 0 to 1"),
-        ("send(x, 0.5)", "rank", "rank 0 wants to send to rank 0.5, but the ranks are the whole numbers 0 to 1"),
-        ("send(x, 0)", "rank", "rank 0 wants to send to itself: a message needs two ranks"),
-        ("recv(x, 0)", "rank", "rank 0 wants to receive from itself: a message needs two ranks"),
-        ("send([1.0], 1)", "rank", "rank 0 wants to send a list: it has to be a tensor"),
+        ("send(x, 2)", "rank", "rank 0 tries to send to rank 2, but the ranks are the whole numbers 0 to 1"),
+        ("recv(x, -1)", "rank", "rank 0 tries to receive from rank -1, but the ranks are the whole numbers 0 to 1"),
+        ("send(x, 0.5)", "rank", "rank 0 tries to send to rank 0.5, but the ranks are the whole numbers 0 to 1"),
+        ("send(x, 0)", "rank", "rank 0 tries to send to itself: a message needs two ranks"),
+        ("recv(x, 0)", "rank", "rank 0 tries to receive from itself: a message needs two ranks"),
+        ("send([1.0], 1)", "rank", "rank 0 tries to send a list: it must be a tensor"),
         (
             "send(x, 1)",
             "recv(x[:2], 0)",
@@ -250,11 +250,11 @@ def test_one_rank_alone() -> None:
     assert "there is only rank 0" in told(lambda comm: comm.send(torch.zeros(1), 1), 1)
     with pytest.raises(ValueError, match="at least one rank"):
         labkit.run_ranks(lambda comm: None, 0)
-    with pytest.raises(TypeError, match=r"^world_size is 2.5: it has to be a whole number$"):
+    with pytest.raises(TypeError, match=r"^world_size is 2.5: it must be a whole number$"):
         labkit.run_ranks(lambda comm: None, 2.5)
     with pytest.raises(TypeError, match=r"^run_ranks calls a function with the communicator .*, and 3 is no function$"):
         labkit.run_ranks(3, 2)
-    with pytest.raises(ValueError, match=r"backend is 'mpi': it has to be one of simulated, gloo, nccl$"):
+    with pytest.raises(ValueError, match=r"backend is 'mpi': it must be one of simulated, gloo, nccl$"):
         labkit.run_ranks(lambda comm: None, 2, backend="mpi")
 
 

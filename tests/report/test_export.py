@@ -120,4 +120,4 @@ def test_a_place_that_cannot_be_written(course: Course, tmp_path: Path, capsys: 
 
 def test_no_course(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(tmp_path)]) == 2
-    assert "no course folder" in capsys.readouterr().err
+    assert "not a course folder" in capsys.readouterr().err

@@ -106,7 +106,10 @@ def test_a_roster_gives_canvas_its_own_columns_back(tmp_path: Path) -> None:
         ["Lovelace, Ada", "11", "u-1", "ADA", 'Sec "A"', "3"],
         ["Babbage", "12", "bob", "charles", "B", "2"],
     ]
-    assert exported.remarks[0] == "left out, because the roster has not exactly one student of that id: ghost, twin"
+    assert (
+        exported.remarks[0]
+        == "left out, because the roster does not have exactly one student with that id: ghost, twin"
+    )
 
 
 def test_one_person_of_the_roster_gets_the_points_of_one_student(tmp_path: Path) -> None:
@@ -137,7 +140,7 @@ def test_a_roster_with_semicolons_and_few_columns(tmp_path: Path) -> None:
     [
         (b"", 'has no columns "ID", "SIS Login ID" and "Section"'),
         (b"name,grade\nada,1\n", 'has no columns "ID", "SIS Login ID" and "Section"'),
-        (b"\xff\xfe\x00", "it is no text in UTF-8"),
+        (b"\xff\xfe\x00", "it is not UTF-8 text"),
         (None, "No such file"),
     ],
 )

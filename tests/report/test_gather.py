@@ -89,7 +89,7 @@ def test_without_a_hint_the_problem_is_told(record: ClassRecord) -> None:
 
 def test_notes_and_reasons(record: ClassRecord) -> None:
     assert any("twice" in note for note in _handin(record, COMMA).notes)
-    assert "whole notebook" in _handin(record, "torn").reason
+    assert "complete notebook" in _handin(record, "torn").reason
     assert _handin(record, "ada").feedback.is_file()
     assert _handin(record, "afterwards").feedback is None
 

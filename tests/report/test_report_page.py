@@ -96,7 +96,7 @@ def test_what_the_instructor_reads(page: Page) -> None:
     for part in (
         "8 students, 1 lab",
         "8 handed in, 6 graded",
-        "00_warm_up: unreadable: 00_warm_up.ipynb is not a whole notebook",
+        "00_warm_up: unreadable: 00_warm_up.ipynb is not a complete notebook",
         "00-open waits for a person's points",
         "2 students are left out of the chart",
         "unsupervised",

@@ -87,7 +87,7 @@ class CompileReport:
             f"  shared memory  {shared}" + ("" if self.fits else ": TOO MUCH, the launch would fail"),
             f"  loads          {_widths(self.loads)}",
             f"  stores         {_widths(self.stores)}",
-            f"  matrix units   {matrix or 'not used'}",
+            f"  tensor cores   {matrix or 'not used'}",
         ]
         return "\n".join(lines)
 

@@ -1,7 +1,7 @@
 """What the compiler made of a kernel, weighed by what its launches did: code that never runs says nothing.
 
 A wide copy that no program comes to, or one that moves a few bytes beside a narrow one, does not make a kernel's
-accesses wide; nor does a product of matrices that is compiled and not carried out put any work on the matrix units.
+accesses wide; nor does a product of matrices that is compiled and not carried out put any work on the tensor cores.
 Registers and spills need no such care: code that never runs can only make them more.
 """
 

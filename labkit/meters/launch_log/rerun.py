@@ -69,7 +69,7 @@ class Rerunner:
         """Repeat a `LaunchLog.as_tree` on these inputs. Raises UnusableLog; what a kernel raises passes through."""
         self._lost, self._launches = [], []
         if log["left_out"]:
-            raise UnusableLog(f"it launches and moves more than can be written down: {log['left_out']:,} too many")
+            raise UnusableLog(f"it launches and moves more than can be recorded: {log['left_out']:,} too many")
         self._buffers = self._filled(log["storages"], inputs)
         self._origin = Origin([len(buffer) for buffer in self._buffers])
         do = {"launch": self._launch, "lost": self._lose, "fill": self._fill, "constants": self._constants}

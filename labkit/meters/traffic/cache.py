@@ -22,7 +22,7 @@ def read_from_memory(reads: Iterable[Hashable], n_kept: int) -> list[bool]:
     Raises ValueError for a cache that holds nothing.
     """
     if n_kept < 1:
-        raise ValueError(f"a cache that keeps {n_kept} blocks is none: give it at least one")
+        raise ValueError(f"a cache that keeps {n_kept} blocks is not one: give it at least one block")
     kept: OrderedDict[Hashable, None] = OrderedDict()
     missed = []
     for block in reads:

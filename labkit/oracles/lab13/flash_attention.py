@@ -243,7 +243,7 @@ FLASH_ATTENTION = Oracle(
         Budget(
             "matrix_flops",
             flops_on_matrix_units,
-            "float16 products do not run on the matrix units: leave q, k and v in their dtype, and cast the weights "
+            "float16 products do not run on the tensor cores: leave q, k and v in their dtype, and cast the weights "
             "to that of v before the second `tl.dot`.",
             at_least=True,
         ),

@@ -96,7 +96,7 @@ _NARROW_SOFTMAX = SOFTMAX.replace("num_warps=1", "num_warps=4")
 _BY_HAND = PRODUCT.replace(
     "tl.dot(a, b)", "tl.sum(a[:, :, None].to(tl.float32) * b[None, :, :].to(tl.float32), axis=1)"
 ).replace("N=len(a)", "N=len(a), num_warps=8")
-_NOT_ON_MATRIX_UNITS = "The product does not run on the matrix units"
+_NOT_ON_MATRIX_UNITS = "The product does not run on the tensor cores"
 _BY_TORCH = "rests on `add`, computed by PyTorch"
 
 CHEATS = (
@@ -444,7 +444,7 @@ CHEATS = (
             ),
         ),
         "failed",
-        "Hand the tensor itself to the kernel",
+        "Pass the tensor itself to the kernel",
     ),
     Cheat(
         "at full size, nothing is launched",

@@ -112,7 +112,7 @@ SILU = Exercise(
 )
 PRODUCT = Exercise(
     id="97-product",
-    title="A product of one tile, on the matrix units",
+    title="A product of one tile, on the tensor cores",
     points=1,
     minutes=1,
     difficulty=1,
