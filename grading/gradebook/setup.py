@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import nbformat
@@ -38,15 +39,16 @@ c.CourseDirectory.db_url = {db_url!r}
 """
 
 
-def set_up(folder: Path, course_id: str, db: str | None = None) -> Course:
-    """Make a course folder, whole or not at all; `db` is a PostgreSQL URL for its gradebook.
+def set_up(folder: Path, course_id: str, db: str | None = None, labs: Collection[str] | None = None) -> Course:
+    """Make a course folder, whole or not at all.
 
-    Raises UserError where the folder exists, the disk refuses or the database cannot be used.
+    db: a PostgreSQL URL for its gradebook. labs: the numbers of those that it has, by default all. Raises UserError
+    where the folder exists, the disk refuses or the database cannot be used.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists and is not empty", "choose another folder, or remove this one yourself")
     db_url = checked_url(db) if db else None
-    sources = sorted(SOLUTIONS.glob("[0-9][0-9]_*.py"))
+    sources = [path for path in sorted(SOLUTIONS.glob("[0-9][0-9]_*.py")) if labs is None or path.stem[:2] in labs]
     if not sources:
         raise UserError(f"{SOLUTIONS} has no labs", "run this from a full checkout, not from a student bundle")
     try:

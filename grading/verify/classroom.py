@@ -85,8 +85,9 @@ def open_classroom(root: Path, attacks: Sequence[Attack], listening: Places) -> 
     (root / "home" / ".ssh" / "id_ed25519").write_text(f"{canaries['a private key']}\n")
     (root / "home" / ".bashrc").write_text("# the grader's own\n")
     with contextlib.redirect_stdout(io.StringIO()):
-        course = set_up(root / "course", "attacked")
-        labs = [course.lab(number) for number in sorted({attack.lab for attack in attacks})]
+        numbers = sorted({attack.lab for attack in attacks})
+        course = set_up(root / "course", "attacked", labs=numbers)
+        labs = [course.lab(number) for number in numbers]
         for lab in labs:
             _hide_in_source(course.source(lab), canaries["the solution"])
         release(course, labs)

@@ -22,6 +22,7 @@ from grading.__main__ import main
 from grading.course import Course
 from grading.errors import UserError
 from grading.gradebook.feedback import make_feedback
+from grading.gradebook.setup import set_up
 from grading.nbgrader_api import load_config, open_api
 from grading.results import read_ungraded
 from labkit import exercises
@@ -66,6 +67,12 @@ def command(course: Course, *words: str, **options) -> subprocess.CompletedProce
     return subprocess.run(
         [sys.executable, "-m", *words], cwd=course.root, env=environment, text=True, capture_output=True, **options
     )
+
+
+def test_a_course_may_have_some_of_the_labs(tmp_path) -> None:
+    assert [lab[:2] for lab in set_up(tmp_path / "course", "some", labs=["02", "00"]).labs()] == ["00", "02"]
+    with pytest.raises(UserError, match="has no labs"):
+        set_up(tmp_path / "none", "none", labs=[])
 
 
 def test_a_class_is_graded_into_nbgraders_own_gradebook(course) -> None:

@@ -59,7 +59,7 @@ def small(tmp_path_factory) -> Course:
 
 @pytest.fixture(scope="module")
 def lab02(tmp_path_factory) -> Course:
-    course = set_up(tmp_path_factory.mktemp("lab02") / "course", "same")
+    course = set_up(tmp_path_factory.mktemp("lab02") / "course", "same", labs=["02"])
     lab = course.lab("02")
     release(course, [lab])
     answers = answers_of(course, lab)
