@@ -20,8 +20,14 @@ def in_bytes(n_bytes: float) -> str:
     return f"{n_bytes:.0f} B"
 
 
+SHARE = "of each sector"
+"""Of what GPUs move in sectors: a share, which is no count."""
+
+
 def in_unit(value: float, unit: str) -> str:
     """A figure with its unit, large byte counts also in a larger one: "49 operations", "4,096 bytes (4.0 KiB)"."""
+    if unit == SHARE:
+        return f"{value:.1%} {unit}"
     text = f"{value:,.0f} {unit}"
     larger, size = _larger(value, unit)
     return f"{text} ({value / size:,.1f} {larger})" if larger else text

@@ -13,6 +13,7 @@ from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
+from labkit.figures.kernel_sketches import fused_chain, masked_block, query_walk, tile_walk
 from labkit.figures.kernels import launch_map, traffic_bars
 from labkit.figures.launch import killed_run
 from labkit.figures.llama_layer import llama_layer
@@ -22,6 +23,7 @@ from labkit.figures.memory_lines import depth_line, kept_per_token
 from labkit.figures.mixed_precision import amp_memory, dtype_map, gradient_histogram, loss_scale_trace
 from labkit.figures.overlap import host_waits, overlap_gain
 from labkit.figures.profile_trace import device_timeline, kernel_bars
+from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
 from labkit.figures.recomputation import backpropagation_memory, segment_tradeoff
 from labkit.figures.roofline import flops_against_time, roofline
@@ -60,6 +62,7 @@ __all__ = [
     "dtype_map",
     "error_against_n",
     "flops_against_time",
+    "fused_chain",
     "gantt",
     "gradient_histogram",
     "host_waits",
@@ -71,6 +74,7 @@ __all__ = [
     "llama_layer",
     "loss_at_equal_bytes",
     "loss_scale_trace",
+    "masked_block",
     "memory_bars",
     "memory_by_category",
     "memory_sliders",
@@ -79,7 +83,9 @@ __all__ = [
     "normalization_error",
     "number_line",
     "overlap_gain",
+    "program_steps",
     "quantization_error",
+    "query_walk",
     "rms_over_scale",
     "roofline",
     "scaling_law",
@@ -89,6 +95,7 @@ __all__ = [
     "stalling_sum",
     "tile_order",
     "tile_roofline",
+    "tile_walk",
     "time_against_size",
     "timing_methods",
     "tiny_updates",

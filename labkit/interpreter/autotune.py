@@ -1,12 +1,15 @@
-"""`@triton.autotune` without a GPU: the first configuration that the pruning left is taken, and nothing is timed.
+"""`@triton.autotune` without a GPU: each configuration that the pruning left runs once, and the first is taken.
 
 Times on an interpreter say nothing about a GPU, and a choice by time would make the same notebook run differently. The
-other configurations are not tried; whoever wants to see them all run launches the kernel under `@triton.jit`.
+trials leave in memory what they leave on a GPU, so a kernel that works in place without `restore_value` is wrong here
+as well. No meter counts them.
 """
 
 from __future__ import annotations
 
 from torch.utils._python_dispatch import _disable_current_modes
+
+from labkit.interpreter.unwatched import unwatched
 
 
 def patch() -> None:
@@ -20,6 +23,14 @@ def patch() -> None:
                 f"{', '.join(conflicts)} of kernel {self.base_fn.__name__} is set by its autotuner: leave it out of "
                 f"the launch, or out of the configurations"
             )
+        current = {**meta, **config.all_kwargs()}
+        given = {**self.nargs, **current}
+        with unwatched(), _disable_current_modes():
+            if config.pre_hook:
+                config.pre_hook(given)
+            self.pre_hook(given)
+            self.fn.run(*args, **current)
+            self.post_hook(given, exception=None)
         # All alike, and min() takes the first of equals.
         return [0.0, 0.0, 0.0]
 

@@ -16,6 +16,7 @@ import torch
 
 from labkit import interpreter
 from labkit.interpreter.arguments import checked_grid
+from labkit.interpreter.unwatched import WRITTEN
 from labkit.meters.compiled.build import largest_block_bytes
 from labkit.meters.compiled.launched import ARCHS, compiled_figures
 from labkit.meters.launches import KernelLaunch, Pointer, launch_of
@@ -43,11 +44,13 @@ def without_data() -> Iterator[list[KernelLaunch]]:
     from triton.runtime import interpreter as triton_interpreter
 
     interpreted, launches = triton_interpreter.InterpretedFunction, []
+    setattr(triton_interpreter, WRITTEN, launches)
 
     def run(self, *args, grid, warmup, **kwargs):
         given = launch_of(self, args, kwargs, ())
         sizes = checked_grid(self.fn.__name__, grid)({**given.arguments, **given.options})
-        launches.append(replace(given, arguments=_pointed(given.arguments), grid=sizes))
+        written = replace(given, arguments=_pointed(given.arguments), grid=sizes)
+        getattr(triton_interpreter, WRITTEN).append(written)
 
     stock, interpreted.run = interpreted.run, run
     try:
@@ -63,6 +66,7 @@ def without_data() -> Iterator[list[KernelLaunch]]:
         raise HostReadsTensor(reads).with_traceback(error.__traceback__) from None
     finally:
         interpreted.run = stock
+        delattr(triton_interpreter, WRITTEN)
 
 
 def full_size_figures(launches: Sequence[KernelLaunch], archs: Sequence[int] = ARCHS) -> dict[str, float]:

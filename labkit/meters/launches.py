@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import torch
 
 from labkit import interpreter
+from labkit.interpreter.unwatched import LISTENERS
 from labkit.meters.launches_work import LaunchWork, follow
-
-_LISTENERS = "_labkit_listeners"
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def listening(listener: Callable[[KernelLaunch], None]) -> Iterator[None]:
     interpreter.enable()
     from triton.runtime import interpreter as triton_interpreter
 
-    listeners = getattr(triton_interpreter, _LISTENERS, None)
+    listeners = getattr(triton_interpreter, LISTENERS, None)
     if listeners is not None:
         listeners.append(listener)
         try:
@@ -65,7 +64,7 @@ def listening(listener: Callable[[KernelLaunch], None]) -> Iterator[None]:
         finally:
             listeners.remove(listener)
         return
-    setattr(triton_interpreter, _LISTENERS, [listener])
+    setattr(triton_interpreter, LISTENERS, [listener])
     interpreted, builder = triton_interpreter.InterpretedFunction, triton_interpreter.interpreter_builder
     run, set_grid_dim = interpreted.run, builder.set_grid_dim
     waiting: list[tuple[object, tuple, dict]] = []
@@ -83,7 +82,7 @@ def listening(listener: Callable[[KernelLaunch], None]) -> Iterator[None]:
         # The one place where the grid is known, also where it was given as a function.
         launch = launch_of(*waiting[-1], sizes)
         at_the_end.callback(follow(triton_interpreter, launch.work, sys._getframe(1)))
-        for one in list(getattr(triton_interpreter, _LISTENERS)):
+        for one in list(getattr(triton_interpreter, LISTENERS)):
             one(launch)
         return set_grid_dim(*sizes)
 
@@ -93,7 +92,7 @@ def listening(listener: Callable[[KernelLaunch], None]) -> Iterator[None]:
     finally:
         interpreted.run = run
         del builder.set_grid_dim
-        delattr(triton_interpreter, _LISTENERS)
+        delattr(triton_interpreter, LISTENERS)
 
 
 def launch_of(kernel, args: tuple, kwargs: dict[str, object], grid: tuple[int, ...]) -> KernelLaunch:

@@ -42,6 +42,13 @@ SAFE = (
 NO_OTHER = Hint(lambda run: run.measured["undefined"] > 0, UNDEFINED)
 """Of values that are wrong because of it."""
 
+COPIED = Hint(
+    lambda run: any(line.startswith("torch.clone") for line in run.held.get("load_bytes", ())),
+    "`.contiguous()` copies the whole matrix before the kernel reads it again. Hand the strides to the kernel instead, "
+    "and let it find each element where it is.",
+)
+"""Of bytes over the budget: an input was copied into another order."""
+
 BY_KERNELS = Budget(
     "computed_by_torch",
     0,

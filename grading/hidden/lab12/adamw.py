@@ -21,8 +21,8 @@ def step_cases(rng: random.Random) -> tuple[Step, ...]:
         }
 
     return (
-        Step(2 * rng.randrange(300, 500) + 1, **constants()),
         Step(16 * rng.randrange(30, 60), step=rng.randrange(3, 6), **constants()),
+        Step(2 * rng.randrange(300, 500) + 1, **constants()),
     )
 
 

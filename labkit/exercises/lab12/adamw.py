@@ -49,7 +49,8 @@ ADAMW = Exercise(
     minutes=20,
     difficulty=2,
     answers=(Answer("adamw_step"),),
-    public=(Step(700), Step(1024, step=4, weight_decay=0.3)),
+    # The first step second: where 1 - beta**step is 0 by mistake, it raises an error, and the other one has a value.
+    public=(Step(1024, step=4, weight_decay=0.3), Step(700)),
     inputs=step_inputs,
     drive=drive_adamw,
     run=PATIENT,

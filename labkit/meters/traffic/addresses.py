@@ -22,7 +22,7 @@ _ALL = (1 << 64) - 1
 class Argument:
     """A tensor argument. offset_bytes: of its first element in its storage; extent_bytes: to the end of its last.
 
-    held: which elements of that extent are the tensor's; None where all are. strides: in elements.
+    shape and strides: of the tensor, in elements. held: which elements of that extent are its own; None where all are.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Argument:
     extent_bytes: int
     item_bytes: int
     storage: int
+    shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     held: np.ndarray | None = None
 
@@ -63,6 +64,7 @@ class AddressBook:
             extent_bytes=span * item_bytes if tensor.numel() else 0,
             item_bytes=item_bytes,
             storage=tensor.untyped_storage().data_ptr(),
+            shape=tuple(tensor.shape),
             strides=tuple(tensor.stride()),
             held=_held(tensor, span),
         )

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from labkit.interpreter.masked import is_undefined
+from labkit.interpreter.unwatched import PROFILES
 from labkit.meters.traffic.profile import Launch, TrafficProfile
 from labkit.meters.traffic.recorder import TrafficRecorder
 
-_OPEN = "_labkit_profiles"
 _MEMORY = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "create_atomic_cas", "set_grid_idx")
 _HOOKED = (*_MEMORY, "create_dot")
 
@@ -29,13 +29,13 @@ class _Current:
 
 def open_profiles(interpreter: ModuleType) -> list[TrafficProfile]:
     """The profiles of all open blocks, the outermost first."""
-    return getattr(interpreter, _OPEN, [])
+    return getattr(interpreter, PROFILES, [])
 
 
 @contextmanager
 def metered(interpreter: ModuleType, profile: TrafficProfile) -> Iterator[None]:
     """Add every launch of the block to the profile."""
-    profiles = getattr(interpreter, _OPEN, None)
+    profiles = getattr(interpreter, PROFILES, None)
     if profiles is not None:
         profiles.append(profile)
         try:
@@ -43,7 +43,7 @@ def metered(interpreter: ModuleType, profile: TrafficProfile) -> Iterator[None]:
         finally:
             profiles.remove(profile)
         return
-    setattr(interpreter, _OPEN, [profile])
+    setattr(interpreter, PROFILES, [profile])
     current = _Current()
     builder, executor = interpreter.interpreter_builder, interpreter.GridExecutor
     stock = executor._init_args_hst, interpreter._implicit_cvt
@@ -62,14 +62,14 @@ def metered(interpreter: ModuleType, profile: TrafficProfile) -> Iterator[None]:
         executor._restore_args_dev, interpreter.ReduceOps.apply_impl = restore, reduce
         for name in _HOOKED:
             vars(builder).pop(name, None)
-        delattr(interpreter, _OPEN)
+        delattr(interpreter, PROFILES)
 
 
 def _arguments(interpreter: ModuleType, stock, current: _Current):
     def _init_args_hst(self, args_dev, kwargs):
         args, named = stock(self, args_dev, kwargs)
         launch = Launch(self.fn.__name__)
-        for profile in getattr(interpreter, _OPEN):
+        for profile in getattr(interpreter, PROFILES):
             profile.launches.append(launch)
         current.recorder = TrafficRecorder(launch)
         for name, value in (*zip(self.arg_names, args), *named.items()):

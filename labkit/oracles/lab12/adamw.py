@@ -12,6 +12,8 @@ from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
 from labkit.tree import same
 
+MOST_TRIALS = 20
+"""Configurations that an autotuner may try, and the step itself."""
 LATE = 10**6
 """A step so late that the correction of the bias is over."""
 
@@ -101,6 +103,27 @@ def corrections_swapped(run: CaseRun[Step]) -> bool:
     return moves_by(run, mean * factor, square / factor)
 
 
+def taken_again(run: CaseRun[Step]) -> bool:
+    """exp_avg is that after several steps with the same gradient."""
+    beta, old, grad = run.case.beta1, run.tree["exp_avg"].double(), run.tree["grad"].double()
+    times = [beta**n * old + (1 - beta**n) * grad for n in range(2, MOST_TRIALS)]
+    return any(torch.allclose(run.got["exp_avg"].double(), one, rtol=1e-3, atol=1e-8) for one in times)
+
+
+def stores_corrected(run: CaseRun[Step]) -> bool:
+    """A moment is stored after its correction."""
+    got = run.got["exp_avg"], run.got["exp_avg_sq"]
+    near = [torch.allclose(one, right, rtol=1e-3, atol=1e-8) for one, right in zip(got, corrected(run))]
+    return any(near) and (differs(run, "exp_avg") or differs(run, "exp_avg_sq"))
+
+
+def corrected_too_late(run: CaseRun[Step]) -> bool:
+    """By beta**(step - 1), which makes the first correction 0."""
+    if run.case.step == 1:
+        return not run.got["param"].isfinite().any()
+    return is_param(run.got, by_torch(run, step=run.case.step - 1)["param"])
+
+
 def differs(run: CaseRun[Step], name: str) -> bool:
     return not torch.allclose(run.got[name], by_torch(run)[name], rtol=1e-3, atol=1e-8)
 
@@ -128,6 +151,16 @@ ADAMW = Oracle(
             "the addresses that they were loaded from.",
         ),
         Hint(
+            taken_again,
+            "The step was taken several times. Under @triton.autotune each configuration runs the kernel, so one that "
+            'works in place needs restore_value=["param_ptr", ...] with all that it writes.',
+        ),
+        Hint(
+            stores_corrected,
+            "A moment was stored after its correction. Store beta * moment + ..., and correct it for this step's "
+            "update alone: the next step begins from the moment itself.",
+        ),
+        Hint(
             lambda run: is_param(run.got, by_torch(run, torch.optim.Adam)["param"]),
             "The decay went into the gradient, and through it into the moments: that is Adam. AdamW shrinks the "
             "parameter itself by lr * weight_decay.",
@@ -151,6 +184,16 @@ ADAMW = Oracle(
         Hint(
             lambda run: is_param(run.got, by_torch(run, step=LATE)["param"]),
             "The moments start at zero and are too small at first: divide them by 1 - beta1**step and 1 - beta2**step.",
+        ),
+        Hint(
+            corrected_too_late,
+            "The corrections are those of the step before: `step` counts from 1, so at the first step they are "
+            "1 - beta1 and 1 - beta2, not 0.",
+        ),
+        Hint(
+            lambda run: moves_by(run, corrected(run)[0], corrected(run)[1].square()),
+            "The root is missing: the update divides by sqrt(exp_avg_sq / correction2), not by exp_avg_sq / "
+            "correction2.",
         ),
         Hint(
             lambda run: is_param(run.got, by_torch(run, step=run.case.step + 1)["param"]),

@@ -44,6 +44,20 @@ DOUT_HINT = (
 )
 
 
+def laid_out_like_dout(run: CaseRun[Graded], name: str) -> bool:
+    """Whether a gradient is right in memory order and has the strides of a transposed dout."""
+    if not run.case.dout_by_columns:
+        return False
+    in_memory = run.got[name].t().contiguous().reshape(run.case.n_rows, run.case.n_cols)
+    return near(run.case, in_memory, run.expected[name])
+
+
+LAID_OUT_HINT = (
+    "torch.empty_like copies the strides of dout, and here dout is transposed. Make a gradient like the input that it "
+    "belongs to, which is contiguous."
+)
+
+
 def only_the_beginning(case: Rows, got: Tensor, expected: Tensor) -> bool:
     """The elements up to some place are right, and those behind it are not: never stored, or most of them wrong."""
     tolerance = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)

@@ -13,7 +13,15 @@ from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab12.rmsnorm import Norm
 from labkit.exercises.lab12.shapes import dout_of, dtype_of
 from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
-from labkit.oracles.lab12.close import DOUT_HINT, ends_unwritten, keeps_at_most, near, takes_dout_as_contiguous
+from labkit.oracles.lab12.close import (
+    DOUT_HINT,
+    LAID_OUT_HINT,
+    ends_unwritten,
+    keeps_at_most,
+    laid_out_like_dout,
+    near,
+    takes_dout_as_contiguous,
+)
 from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 PARTIAL = 4
@@ -68,6 +76,22 @@ def mean_of_the_block(run: CaseRun[Norm]) -> bool:
 def is_sum_for_mean(run: CaseRun[Norm]) -> bool:
     x, weight, _, _ = parts(run)
     return near(run.case, run.got["out"], x * (x.square().sum(-1, keepdim=True) + run.case.eps).rsqrt() * weight)
+
+
+def has_no_weight(run: CaseRun[Norm]) -> bool:
+    x, _, _, scale = parts(run)
+    return near(run.case, run.got["out"], x * scale)
+
+
+def factor_rounded(run: CaseRun[Norm]) -> bool:
+    """dx is what comes of a factor that was kept in float16."""
+    x, weight, dout, scale = parts(run)
+    if run.case.dtype != "float16" or not forward_is_right(run):
+        return False
+    scale = scale.half().double()
+    normal, dnormal = x * scale, dout * weight
+    dx = scale * (dnormal - normal * (dnormal * normal).mean(-1, keepdim=True))
+    return compare(dx.half(), run.got["dx"], tolerances(run)["dx"]) is None
 
 
 def has_no_root(run: CaseRun[Norm]) -> bool:
@@ -166,11 +190,13 @@ def store_bytes(run: CaseRun[Norm]) -> int:
 def moved_at_most() -> tuple[Budget, ...]:
     """Twice forward and once backward."""
     budgets = moved(load=load_bytes, store=store_bytes, atomic=lambda run: partial_bytes(run.case), launches=4)
-    hint = (
-        "More is written than the results, a number for each row, and a partial sum for every 4 rows. What a kernel "
-        "fills needs no zeros first: torch.empty."
-    )
-    return tuple(replace(one, hint=hint) if one.name == "store_bytes" else one for one in budgets)
+    hints = {
+        "load_bytes": "More is read than x and the weight in each pass, dout, and a partial sum for every 4 rows. Let "
+        "each program of the backward pass take 4 rows or more: it loads the weight once and stores one partial sum.",
+        "store_bytes": "More is written than the results, a number for each row, and a partial sum for every 4 rows. "
+        "What a kernel fills needs no zeros first: torch.empty.",
+    }
+    return tuple(replace(one, hint=hints.get(one.name, one.hint)) for one in budgets)
 
 
 RMSNORM = Oracle(
@@ -206,22 +232,29 @@ RMSNORM = Oracle(
         Hint(
             lambda run: not forward_is_right(run) and has_no_eps(run),
             "eps is missing: add it to the mean of the squares, under the root.",
-            everywhere=False,
         ),
         Hint(
             lambda run: not forward_is_right(run) and is_rms_plus_eps(run),
             "eps belongs under the root: 1 / sqrt(mean + eps), not 1 / (sqrt(mean) + eps).",
-            everywhere=False,
         ),
         Hint(
             lambda run: not forward_is_right(run) and mean_of_the_block(run),
             "The mean of the squares is too small by the same factor everywhere: divide their sum by n_cols, not by "
             "BLOCK_SIZE.",
-            everywhere=False,
         ),
         Hint(is_sum_for_mean, "The squares are added up and not averaged: divide their sum by n_cols."),
+        Hint(
+            has_no_weight,
+            "The result is not multiplied by the weight: each element of the normalised row has its own.",
+        ),
+        Hint(
+            factor_rounded,
+            "dx is off because r was rounded to float16 on its way to the backward pass. It has to be kept in float32, "
+            "one number for each row: torch.empty(n_rows, dtype=torch.float32).",
+        ),
         Hint(has_no_root, "The root is missing: the factor of a row is 1 / sqrt(mean + eps)."),
-        Hint(lambda run: takes_dout_as_contiguous(run, "dx", expected), DOUT_HINT, everywhere=False),
+        Hint(lambda run: laid_out_like_dout(run, "dx"), LAID_OUT_HINT),
+        Hint(lambda run: takes_dout_as_contiguous(run, "dx", expected), DOUT_HINT),
         Hint(
             lambda run: forward_is_right(run) and of_a_later_call(run),
             "dx is that of a later call. Keep tensors on ctx, which each call has for itself, not on the class or in a "
@@ -231,17 +264,14 @@ RMSNORM = Oracle(
             lambda run: forward_is_right(run) and through_the_factor_alone(run),
             "dx has one term too few. Every x of a row is also in the row's root mean square, and through it in all "
             "outputs of the row.",
-            everywhere=False,
         ),
         Hint(
             lambda run: forward_is_right(run) and weight_left_out(run),
             "dx lacks the weight: what comes back to the normalised row is dout times the weight.",
-            everywhere=False,
         ),
         Hint(
             lambda run: forward_is_right(run) and weight_by_x(run),
             "The weight multiplies the normalised row, so its gradient sums up dout times x / rms, not dout times x.",
-            everywhere=False,
         ),
         Hint(
             lambda run: forward_is_right(run) and sum_in_dx(run),

@@ -8,7 +8,7 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Rows
 from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
-from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
+from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import ends_unwritten, rounded_once
 from labkit.spec import CaseRun, Hint, Oracle
 
@@ -86,6 +86,7 @@ SOFTMAX = Oracle(
     full_size=at_full_size(),
     diagnose=(
         NO_OTHER,
+        COPIED,
         Hint(
             no_maximum,
             "exp overflows where the numbers are large. Subtract the row's maximum first: the factor that this brings "
@@ -94,7 +95,7 @@ SOFTMAX = Oracle(
         Hint(
             fails_far_below,
             "In a row far below 0 every exponential is 0, and 0/0 is no number. Subtract the row's own maximum, which "
-            "may be negative.",
+            "may be negative. Lanes past the end take part in it: load them with other=-float('inf').",
         ),
         Hint(
             lambda run: ends_unwritten(result(run), run.expected["out"]),

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from labkit.exercises.lab13.cross_entropy import LOW_ROW, MASKED_ROW, Tokens
 from labkit.oracles.hints import once
 from labkit.oracles.kernels import BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 from labkit.tree import same
 
 PER_TOKEN_BYTES = 64
@@ -199,11 +199,22 @@ def first_row_alone(run: CaseRun[Tokens]) -> bool:
     return scaled(run, 1, slice(0, 1)) and not any(is_right)
 
 
-def wrong_count(run: CaseRun[Tokens]) -> bool:
+def wrong_count(run: CaseRun[Tokens]) -> object:
     """Loss and gradient are right, but for one and the same factor."""
     loss = by_torch(run)[0]
     factor = float(run.got["loss"].double() / loss)
-    return 0 < factor < math.inf and abs(factor - 1) > 1e-3 and scaled(run, factor)
+    if not 0 < factor < math.inf or gradient_is_right(run):
+        # A factor near 1 does not show in a gradient of 16 bits.
+        return CANNOT_TELL if 1e-3 < abs(factor - 1) < 16 * torch.finfo(run.tree["logits"].dtype).eps else False
+    return abs(factor - 1) > 1e-3 and scaled(run, factor)
+
+
+def loss_rounded(run: CaseRun[Tokens]) -> bool:
+    """Of 16 bits, or off by what their rounding makes."""
+    short = run.tree["logits"].dtype
+    if short == torch.float32:
+        return False
+    return torch.allclose(run.got["loss"].double(), by_torch(run)[0], rtol=2 * torch.finfo(short).eps)
 
 
 def gradient_is_right(run: CaseRun[Tokens]) -> bool:
@@ -301,6 +312,11 @@ CROSS_ENTROPY = Oracle(
             lambda run: not gradient_is_right(run) and ignores_dloss(run),
             "backward ignores the gradient that comes in: multiply with it. It is 1 only where nothing follows the "
             "loss.",
+        ),
+        Hint(
+            lambda run: gradient_is_right(run) and loss_rounded(run),
+            "The loss was rounded to the dtype of the logits. Keep the loss of each row, and their sum, in float32: "
+            "torch.empty(n_tokens, dtype=torch.float32).",
         ),
         Hint(
             wrong_count,

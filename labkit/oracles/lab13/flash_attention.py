@@ -5,13 +5,39 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.flash_attention import ALIKE, Attention
 from labkit.oracles.kernels import BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.lab13.attention_mistakes import (
+    divides_by_a_part,
+    grid_axes_swapped,
+    heads_mixed_up,
+    heads_overlap,
+    in_blocks,
+    last_block_alone,
+    low_rows_alone,
+    mask_is_transposed,
+    masked_too_late,
+    misses_itself,
+    nan_where_blind,
+    near,
+    nearly,
+    never_divides,
+    not_masked,
+    overflowed,
+    rescales_too_little,
+    rounded_on_the_way,
+    rounded_to_float16,
+    scaled_by,
+    sees_its_whole_tile,
+    sees_the_next,
+    tolerances,
+    writes_into_the_next_head,
+    wrong_from,
+)
+from labkit.spec import Budget, CaseRun, Hint, Oracle
 
 PER_QUERY_BYTES = 8
 """For each query, a maximum and a sum may be kept: a backward pass would need their combination."""
@@ -21,14 +47,6 @@ def expected(run: CaseRun[Attention]) -> dict:
     """By PyTorch in float64, rounded at the end."""
     q, k, v = (run.tree[name].double() for name in "qkv")
     return {"out": F.scaled_dot_product_attention(q, k, v, is_causal=True).to(run.tree["q"].dtype)}
-
-
-def tolerances(run: CaseRun[Attention]) -> Tolerance:
-    """float32: scores near 150 are off by 1e-5 each. float16: the weights are rounded, and the result once more."""
-    if run.case.dtype == "float32":
-        return Tolerance(rtol=2e-4, atol=2e-4)
-    eps = torch.finfo(run.tree["q"].dtype).eps
-    return Tolerance(rtol=2 * eps, atol=2 * eps)
 
 
 def sums_keep_their_digits(run: CaseRun) -> str | None:
@@ -61,27 +79,16 @@ def load_bytes(run: CaseRun[Attention]) -> int:
     return case.n_bytes // case.seq * (case.seq + 2 * keys_read(case))
 
 
+def least_loaded(run: CaseRun[Attention]) -> int:
+    """The same, but of keys only those up to the last query of a block."""
+    case = run.case
+    ends = [min(end, case.seq) for end in range(case.block_m, case.seq + case.block_m, case.block_m)]
+    return case.n_bytes // case.seq * (case.seq + 2 * sum(ends))
+
+
 def store_bytes(run: CaseRun[Attention]) -> int:
     """The output once, and a few statistics of each query."""
     return run.case.n_bytes + PER_QUERY_BYTES * run.case.n_heads * run.case.seq
-
-
-# What follows is asked of wrong values alone.
-
-
-def scores(run: CaseRun[Attention], scale: float | None = None) -> Tensor:
-    """(n_heads, seq, seq) in float64, -inf above the diagonal."""
-    factor = run.case.d_head**-0.5 if scale is None else scale
-    every = run.tree["q"].double() @ run.tree["k"].double().transpose(1, 2) * factor
-    return every.masked_fill(above(run.case), -float("inf"))
-
-
-def above(case: Attention, diagonal: int = 1) -> Tensor:
-    return torch.ones(case.seq, case.seq, dtype=torch.bool).triu(diagonal)
-
-
-def attended(run: CaseRun[Attention], masked_scores: Tensor) -> Tensor:
-    return masked_scores.softmax(-1) @ run.tree["v"].double()
 
 
 def flops_on_matrix_units(run: CaseRun[Attention]) -> int:
@@ -89,133 +96,6 @@ def flops_on_matrix_units(run: CaseRun[Attention]) -> int:
     case = run.case
     n_pairs = case.seq * (case.seq + 1) // 2
     return 2 * 2 * case.n_heads * n_pairs * case.d_head if case.dtype == "float16" else 0
-
-
-def near(run: CaseRun[Attention], wrong: Tensor, rows: slice = slice(None)) -> bool:
-    """Whether the result is this (wrong) one, more or less."""
-    rtol = 2e-3 if run.case.dtype == "float32" else 1e-2
-    return torch.allclose(run.got["out"][:, rows].double(), wrong[:, rows], rtol=rtol, atol=rtol)
-
-
-def in_blocks(run: CaseRun[Attention], rescale_out: bool, rescale_total: bool) -> Tensor:
-    """The online softmax over blocks of keys, with or without making up for a maximum that rose."""
-    case = run.case
-    every, values = scores(run), run.tree["v"].double()
-    top = torch.full_like(every[..., :1], -float("inf"))
-    total, out = torch.zeros_like(top), torch.zeros_like(values)
-    for start in range(0, case.seq, case.block_n):
-        block = every[..., start : start + case.block_n]
-        new_top = torch.maximum(top, block.amax(-1, keepdim=True))
-        shrink, weights = (top - new_top).exp(), (block - new_top).exp()
-        total = total * (shrink if rescale_total else 1) + weights.sum(-1, keepdim=True)
-        out = out * (shrink if rescale_out else 1) + weights @ values[:, start : start + case.block_n]
-        top = new_top
-    return out / total
-
-
-def rescales_too_little(run: CaseRun[Attention]) -> bool:
-    ways = ((False, False), (False, True), (True, False))
-    return any(near(run, in_blocks(run, *way)) for way in ways)
-
-
-def never_divides(run: CaseRun[Attention]) -> bool:
-    every = scores(run)
-    return near(run, (every - every.amax(-1, keepdim=True)).exp() @ run.tree["v"].double())
-
-
-def divides_by_a_part(run: CaseRun[Attention]) -> bool:
-    """Each row is the right one times a factor above 1: the sum that it was divided by is too small."""
-    right = run.expected["out"].double()
-    ratio = (run.got["out"].double() * right).sum(-1) / right.square().sum(-1)
-    return near(run, ratio[..., None] * right) and bool(ratio.max() > 1.05 and ratio.min() > 0.98)
-
-
-def not_masked(run: CaseRun[Attention]) -> bool:
-    """In rows of low scores, what lies behind the last key has taken over."""
-    every = run.tree["q"].double() @ run.tree["k"].double().transpose(1, 2) * run.case.d_head**-0.5
-    return near(run, attended(run, every), slice(0, None, 2))
-
-
-def sees_the_next(run: CaseRun[Attention]) -> bool:
-    case = run.case
-    every = run.tree["q"].double() @ run.tree["k"].double().transpose(1, 2) * case.d_head**-0.5
-    # In the last row of a tile, the next key may not be loaded any more.
-    wrong = attended(run, every.masked_fill(above(case, 2), -float("inf")))
-    return near(run, wrong, slice(0, min(case.block_m, case.block_n) - 1))
-
-
-def misses_itself(run: CaseRun[Attention]) -> bool:
-    every = scores(run).masked_fill(above(run.case, 0), -float("inf"))
-    return near(run, attended(run, every), slice(1, None))
-
-
-def scaled_by(run: CaseRun[Attention], *scales: float) -> bool:
-    return any(near(run, attended(run, scores(run, scale))) for scale in scales)
-
-
-def nearly(run: CaseRun[Attention]) -> bool:
-    """Right, or off by little."""
-    right = run.expected["out"]
-    return torch.allclose(run.got["out"].double(), right.double(), rtol=0.03, atol=0.03)
-
-
-def rounded_on_the_way(run: CaseRun[Attention]) -> bool:
-    """Off by little in float32, but by more than float32 explains."""
-    right = run.expected["out"]
-    is_right = torch.allclose(run.got["out"], right, rtol=2e-4, atol=2e-4)
-    return run.case.dtype == "float32" and nearly(run) and not is_right
-
-
-def rounded_to_float16(run: CaseRun[Attention]) -> bool:
-    """Off by little, but by more than the rounding of weights and results explains."""
-    right, out, allowed = run.expected["out"].double(), run.got["out"].double(), tolerances(run)
-    is_right = torch.allclose(out, right, rtol=allowed.rtol, atol=allowed.atol)
-    return run.case.dtype == "float16" and not is_right and torch.allclose(out, right, rtol=0.1, atol=0.3)
-
-
-def wrong_rows(run: CaseRun[Attention]) -> Tensor:
-    """Which queries have a wrong result, (n_heads, seq)."""
-    right = run.expected["out"].double()
-    return ~torch.isclose(run.got["out"].double(), right, rtol=1e-2, atol=1e-2).all(-1)
-
-
-def low_rows_alone(run: CaseRun[Attention]) -> bool:
-    """Queries whose scores lie far below zero are wrong, and no others."""
-    bad = wrong_rows(run)
-    return bool(bad.any() and not bad[:, ::2].any())
-
-
-def heads_mixed_up(run: CaseRun[Attention]) -> bool:
-    """Heads behind the first hold the first one's result, what was there before, or hardly a row that is right."""
-    bad = wrong_rows(run)
-    if run.case.n_heads > 1 and not bad[0].any() and bad[1:].double().mean() > 0.5:
-        return True
-    first, later = run.got["out"][:1], run.got["out"][1:]
-    copies = torch.allclose(later, first.expand_as(later), rtol=1e-2, atol=1e-2)
-    unwritten = not first.isnan().all() and (later.isnan().all() or (later == 0).all())
-    return bool(run.case.n_heads > 1 and (copies or unwritten))
-
-
-def last_block_alone(run: CaseRun[Attention]) -> bool:
-    """Each row is that of the last block of keys of its program; NaN where it sees none of them."""
-    case = run.case
-    ends = [min((row // case.block_m + 1) * case.block_m, case.seq) for row in range(case.seq)]
-    firsts = torch.tensor([(end - 1) // case.block_n * case.block_n for end in ends])
-    before = torch.arange(case.seq)[None, :] < firsts[:, None]
-    wrong = attended(run, scores(run).masked_fill(before, -float("inf")))
-    return torch.allclose(run.got["out"].double(), wrong, rtol=1e-2, atol=1e-2, equal_nan=True)
-
-
-def wrong_from(run: CaseRun[Attention], first: int) -> bool:
-    """The queries before `first` are right in all heads, and a good part of those behind is not."""
-    bad = wrong_rows(run)
-    return bool(first < run.case.seq and not bad[:, :first].any() and bad[:, first:].double().mean() > 0.25)
-
-
-def writes_into_the_next_head(run: CaseRun[Attention]) -> bool:
-    """The last head is right but for its first queries, and the first head is right."""
-    bad = wrong_rows(run)
-    return bool(run.case.n_heads > 1 and not bad[0].any() and bad[1, 0] and not bad[1, run.case.block_m :].any())
 
 
 FLASH_ATTENTION = Oracle(
@@ -235,8 +115,14 @@ FLASH_ATTENTION = Oracle(
         Budget(
             "load_bytes",
             load_bytes,
-            "More keys and values are loaded than it takes: a program loads its queries once, and its loop ends with "
-            "the block that holds its last query.",
+            "More keys and values are loaded than blocks of block_m and block_n take: a program loads its queries "
+            "once, and its loop ends with the block that holds its last query.",
+        ),
+        Budget(
+            "load_bytes",
+            least_loaded,
+            "Blocks of block_m queries load more keys than this: take block_m and block_n as they are given.",
+            at_least=True,
         ),
         Budget("atomic_bytes", 0, "No atomics are needed: each program has its own rows of the result."),
         Budget("launches", 1, "All of it fits into one launch."),
@@ -249,9 +135,41 @@ FLASH_ATTENTION = Oracle(
         ),
         *compiled(),
     ),
-    full_size=at_full_size(),
+    full_size=(
+        *at_full_size(),
+        Budget(
+            "block_bytes",
+            lambda run: 4 * run.case.block_m * run.case.block_n,
+            "No tile of scores is as large as block_m x block_n: take block_m and block_n as they are given.",
+            at_least=True,
+        ),
+    ),
     diagnose=(
         NO_OTHER,
+        Hint(
+            sees_its_whole_tile,
+            "Every query sees all keys that its program loads. The end of the loop leaves out whole tiles; the keys "
+            "after a query have to be masked inside the tile on the diagonal, too, with -inf.",
+        ),
+        Hint(
+            mask_is_transposed,
+            "The mask is the other way round: a query sees the keys up to its own number, queries >= keys.",
+        ),
+        Hint(
+            grid_axes_swapped,
+            "Blocks of queries past the first ones are never stored: the two axes of the grid are swapped against "
+            "those of tl.program_id.",
+        ),
+        Hint(
+            heads_overlap,
+            "A head reads and writes rows of the one before it: head h begins h * seq * d_head elements behind the "
+            "first, in all four tensors.",
+        ),
+        Hint(
+            masked_too_late,
+            "Some rows whose scores are far below 0 are NaN: lanes past the last key have a score of 0 and took part "
+            "in the maximum. Mask the scores before the maximum is taken, not the weights after it.",
+        ),
         Hint(
             lambda run: bool(run.got["out"][:, 0].isnan().any() and not run.got["out"][:, 1:].isnan().any()),
             "The first row is NaN: a query sees its own key too. Mask with queries >= keys, not with >.",
@@ -273,10 +191,9 @@ FLASH_ATTENTION = Oracle(
             "become the old one.",
         ),
         Hint(
-            lambda run: bool(run.got["out"].isnan().all()),
+            overflowed,
             "All is NaN: exp overflows, as the scores are large. Subtract the row's running maximum first, and rescale "
             "with exp(old - new).",
-            everywhere=False,
         ),
         Hint(
             lambda run: low_rows_alone(run) and bool(run.got["out"].isnan().any()),
@@ -288,15 +205,14 @@ FLASH_ATTENTION = Oracle(
             "Rows whose scores are far below 0 are wrong: a masked score of 0 is larger than theirs. Mask with -inf.",
         ),
         Hint(
-            lambda run: bool(run.got["out"].isnan().any()),
-            "Rows are NaN: a block in which a row sees no key leaves its maximum at -inf, and -inf - (-inf) is no "
-            "number. Begin with block 0, or subtract 0 there.",
+            nan_where_blind,
+            "Rows are NaN that see no key of some tile: its maximum is -inf there, and -inf - (-inf) is no number. "
+            "Take the running maximum, tl.maximum(top, ...), and begin with block 0, or subtract 0 there.",
         ),
         Hint(
             writes_into_the_next_head,
             "The first rows of the second head are wrong: the program with the end of the first one writes over them. "
             "Mask the store, too.",
-            everywhere=False,
         ),
         Hint(
             lambda run: not nearly(run) and misses_itself(run),
@@ -311,8 +227,17 @@ FLASH_ATTENTION = Oracle(
             "A query sees the key right after it: the mask is off by one.",
         ),
         Hint(
-            lambda run: not nearly(run) and scaled_by(run, 1.0, 1 / run.case.d_head, run.case.d_head**0.5),
-            "The scores are scaled wrongly: multiply q k^T with 1 / sqrt(d_head), before the maximum is taken.",
+            lambda run: not nearly(run) and scaled_by(run, 1.0, run.case.d_head**0.5),
+            "The scores are scaled wrongly: multiply q k^T by 1 / sqrt(d_head), before the maximum is taken.",
+        ),
+        Hint(
+            lambda run: not nearly(run) and scaled_by(run, 1 / run.case.d_head),
+            "The scores are scaled wrongly: they were multiplied by 1 / d_head, which is 1 / sqrt(d_head) twice.",
+        ),
+        Hint(
+            lambda run: not nearly(run) and near(run, in_blocks(run, divide_each=True)),
+            "The output is divided by the sum in every step, and the next step rescales what is already divided. "
+            "Divide once, after the loop.",
         ),
         Hint(
             lambda run: not nearly(run) and rescales_too_little(run),

@@ -8,8 +8,8 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.matmul import Product, factors
 from labkit.interpreter.products import without_low_bits
-from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
+from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
 
 SLACK = 1.1
 """Times the derived bytes that may be loaded."""
@@ -39,12 +39,21 @@ def tolerances(run: CaseRun[Product]) -> Tolerance:
     return Tolerance(rtol=0, atol=float(product(a.abs(), b.abs()).max()) * 2**-9)
 
 
-def loaded_bytes(run: CaseRun[Product]) -> float:
-    """Each row of tiles of the result reads all of b, each column of tiles all of a."""
-    case = run.case
+def derived_bytes(case: Product, n_rows: int, n_cols: int) -> int:
+    """Each row of tiles of the result reads all n_cols of b, each column of tiles all n_rows of a."""
     rows_of_tiles, cols_of_tiles = -(-case.n_rows // case.tile), -(-case.n_cols // case.tile)
-    per_inner = case.n_rows * cols_of_tiles + case.n_cols * rows_of_tiles
-    return SLACK * case.n_inner * per_inner * case.itemsize
+    return case.n_inner * (n_rows * cols_of_tiles + n_cols * rows_of_tiles) * case.itemsize
+
+
+def most_loaded(run: CaseRun[Product]) -> float:
+    """With some slack, or with lanes past the edge that load other rows and columns a second time."""
+    case = run.case
+    whole_rows, whole_cols = (-(-n // case.tile) * case.tile for n in (case.n_rows, case.n_cols))
+    return max(SLACK * derived_bytes(case, case.n_rows, case.n_cols), derived_bytes(case, whole_rows, whole_cols))
+
+
+def least_loaded(run: CaseRun[Product]) -> float:
+    return derived_bytes(run.case, run.case.n_rows, run.case.n_cols)
 
 
 def stored_bytes(run: CaseRun[Product]) -> int:
@@ -77,6 +86,38 @@ def rounded_on_the_way(run: CaseRun[Product]) -> bool:
     if run.got["out"].dtype != torch.float16 or torch.allclose(out, right, rtol=2e-3, atol=2e-3):
         return False
     return torch.allclose(out, right, rtol=0.02, atol=0.5)
+
+
+def read_with(one: Tensor, strides: tuple[int, int]) -> Tensor:
+    """What lies at i * strides[0] + j * strides[1] for each (i, j) of a matrix, and 0 past its last element."""
+    n_held = sum((size - 1) * stride for size, stride in zip(one.shape, one.stride())) + 1
+    memory = one.as_strided((n_held,), (1,))
+    at = torch.arange(one.shape[0])[:, None] * strides[0] + torch.arange(one.shape[1])[None, :] * strides[1]
+    return torch.where(at < n_held, memory[at.clamp(max=n_held - 1)], 0)
+
+
+def resembles(got: Tensor, wrong: Tensor) -> bool:
+    """Whether they differ by a hundredth of their size at the most, all elements together."""
+    return bool((got.double() - wrong).norm() <= 1e-2 * wrong.norm())
+
+
+def strides_swapped(run: CaseRun[Product]) -> bool:
+    """One of the two, or both, read with the stride of rows for columns and the other way round."""
+    a, b = factors(run.case, run.tree)
+    turned_a, turned_b = (read_with(one, one.stride()[::-1]) for one in (a, b))
+    pairs = ((turned_a, b), (a, turned_b), (turned_a, turned_b))
+    return any(resembles(run.got["out"], product(x, y)) for x, y in pairs)
+
+
+def steps_of_one(run: CaseRun[Product]) -> bool:
+    """The number of a step was its offset: the windows along the inner dimension overlap."""
+    a, b = factors(run.case, run.tree)
+
+    def overlapping(step: int) -> Tensor:
+        starts = range(-(-run.case.n_inner // step))
+        return sum(product(a[:, n : n + step], b[n : n + step]) for n in starts)
+
+    return any(resembles(run.got["out"], overlapping(step)) for step in STEPS if step < run.case.n_inner)
 
 
 def strides_ignored(run: CaseRun[Product]) -> bool:
@@ -117,21 +158,23 @@ def one_step_alone(run: CaseRun[Product]) -> bool:
     """Only the last step along the inner dimension is there."""
     a, b = factors(run.case, run.tree)
     starts = {(run.case.n_inner - 1) // step * step for step in STEPS} - {0}
-    return any(is_like(run.got, product(a[:, start:], b[start:]), 5e-3) for start in starts)
+    return any(resembles(run.got["out"], product(a[:, start:], b[start:])) for start in starts)
 
 
 def first_step_again(run: CaseRun[Product]) -> bool:
     """The first step along the inner dimension in place of each one."""
     a, b = factors(run.case, run.tree)
     steps = [step for step in STEPS if step < run.case.n_inner]
-    return any(is_like(run.got, -(-run.case.n_inner // step) * product(a[:, :step], b[:step]), 5e-3) for step in steps)
+    return any(
+        resembles(run.got["out"], -(-run.case.n_inner // step) * product(a[:, :step], b[:step])) for step in steps
+    )
 
 
 def rest_left_out(run: CaseRun[Product]) -> bool:
     """Only whole steps along the inner dimension are summed."""
     a, b = factors(run.case, run.tree)
     whole = {run.case.n_inner // step * step for step in STEPS} - {run.case.n_inner}
-    return any(is_like(run.got, product(a[:, :n], b[:n]), 5e-3) for n in whole)
+    return any(resembles(run.got["out"], product(a[:, :n], b[:n])) for n in whole)
 
 
 MATMUL = Oracle(
@@ -141,12 +184,19 @@ MATMUL = Oracle(
     judge=(inputs_untouched,),
     budgets=(
         *SAFE,
-        *moved(load=loaded_bytes, store=stored_bytes, launches=1),
+        *moved(load=most_loaded, store=stored_bytes, launches=1),
+        Budget(
+            "load_bytes",
+            least_loaded,
+            "Tiles of `tile` x `tile` elements read more than this: take the tile that your function is given.",
+            at_least=True,
+        ),
         *compiled(matrix_flops=flops_on_matrix_units, spills=SPILLED_BYTES),
     ),
     full_size=at_full_size(SPILLED_BYTES),
     diagnose=(
         NO_OTHER,
+        COPIED,
         Hint(
             in_tf32,
             "The factors were rounded to tf32, which is what tl.dot does with float32 unless told otherwise: hand "
@@ -154,9 +204,8 @@ MATMUL = Oracle(
         ),
         Hint(
             rest_left_out,
-            "The last piece of the inner dimension is missing from the sums: take triton.cdiv(n_inner, BLOCK_K) steps "
-            "and mask the last one.",
-            everywhere=False,
+            "The last piece of the inner dimension is missing from the sums: let the loop end at n_inner, not at a "
+            "multiple of STEP, and mask the last step.",
         ),
         Hint(
             one_step_alone,
@@ -167,7 +216,6 @@ MATMUL = Oracle(
             first_step_again,
             "Every step multiplies the same two tiles, the first ones: the offsets along the inner dimension begin at "
             "`start`.",
-            everywhere=False,
         ),
         Hint(
             overwritten,
@@ -192,6 +240,16 @@ MATMUL = Oracle(
         Hint(
             lambda run: bool(run.got["out"].isnan().any()),
             "Elements of the result were never stored: element (i, j) of it lies at i * n_cols + j.",
+        ),
+        Hint(
+            steps_of_one,
+            "Neighbouring steps overlap: the number of a step is taken for an offset. Multiply it by STEP, or let the "
+            "loop go over range(0, n_inner, STEP).",
+        ),
+        Hint(
+            strides_swapped,
+            "A factor was read with its two strides swapped. Element (i, j) lies at i * stride(0) + j * stride(1); in "
+            "a tile of b, the offsets along the inner dimension are the rows.",
         ),
         Hint(
             strides_ignored,

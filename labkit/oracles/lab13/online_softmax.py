@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.online_softmax import Blocks
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 BLOCKS_HELD = 8
 """Blocks in float32: the last one and the next, a conversion, a difference, an exponential, and as many of the last."""
@@ -71,11 +71,13 @@ def never_rescales(run: CaseRun[Blocks]) -> bool:
     return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
 
 
-def wrong_sign(run: CaseRun[Blocks]) -> bool:
-    """Of the old sum's factor, or of both."""
+def wrong_sign(run: CaseRun[Blocks]) -> object:
+    """Of the old sum's factor, or of both; nothing is rescaled where there is a single block."""
+    if len(run.case.widths) == 1:
+        return CANNOT_TELL
     ways = (lambda gap: gap, lambda gap: -gap)
     wrong = [running_sum(run, lambda gap: torch.exp(-gap), of_block) for of_block in ways]
-    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
+    return any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
 
 
 def own_sum_not_moved(run: CaseRun[Blocks]) -> bool:
@@ -164,7 +166,6 @@ ONLINE_SOFTMAX = Oracle(
         Hint(
             wrong_sign,
             "A sum is rescaled the wrong way round: the factor is exp(its own maximum - the larger one), at most 1.",
-            everywhere=False,
         ),
         Hint(
             own_sum_not_moved,
