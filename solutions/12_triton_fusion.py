@@ -1,21 +1,21 @@
 # %% [markdown]
 # # Lab 12: Triton, and when to fuse
 #
-# RMSNorm in a Llama model does three multiplications and an addition per number. At 2 TB/s, the memory of an A100 needs
-# 34 µs to read its bfloat16 input for 4096 tokens of width 4096 and to write its output; the arithmetic takes a tenth
-# of that. Yet the module of `transformers`, run operation by operation, moves nine times as many bytes as that. **Where
-# do they go, and what does it take to move each byte once?**
+# RMSNorm in a Llama model does four floating-point operations per number. For 4096 tokens of width 4096 in bfloat16, the
+# memory of an A100 (2 TB/s) needs 34 µs to read the input and write the output; the arithmetic takes a tenth of that. Yet
+# the module of `transformers`, run operation by operation, moves many times as many bytes. **Where do they go, and what
+# does it take to move each byte once?**
 #
 # You will write kernels that do: a masked sum, softmax, RMSNorm and SwiGLU with their backward passes, dropout without
-# a stored mask, and the step of an optimizer. No GPU is needed: Triton's *interpreter* runs a kernel's Python on the
+# a stored mask, and the step of an optimizer. You need no GPU: Triton's *interpreter* runs a kernel's Python on the
 # CPU. Each kernel is checked for its values, for accesses out of bounds and races, for the bytes that it moves, and by
 # compiling it for an A100 and an H100. A kernel that passes is compiled once more at the size of a real model, 4096
-# tokens of width 4096: there it has to keep a whole GPU busy, and its blocks have to fit into registers.
+# tokens of width 4096. There it has to keep a whole GPU busy, and its blocks have to fit into registers.
 #
 # [[time]]
 #
-# You need arithmetic intensity (lab 01), autograd functions with `ctx` (lab 05), and Linux, since Triton has builds for
-# nothing else.
+# You need arithmetic intensity (lab 01), autograd functions with `ctx` (lab 05), and Linux, because there are no builds
+# of Triton for other systems.
 
 # %% nbgrader={"grade": false, "grade_id": "12-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import torch
@@ -23,14 +23,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import check, has_gpu, interpreter, progress
+from labkit import Predictions, check, has_gpu, interpreter, progress
+from labkit.material.kernel_costs import compare_steps, compare_traffic
 from labkit.meters import bench, compile_report, guard_launches, track_traffic
 from labkit.units import in_bytes
 
 torch.manual_seed(0)
+guesses = Predictions("12")
 # Kernels run in Triton's interpreter on tensors of the CPU, and compiled on those of a GPU, if there is one.
 interpreter.enable(beside_gpu=True)
-# An access behind the end of a tensor raises an error instead of ending the notebook's process.
+# An access past the end of a tensor raises an error instead of ending the notebook's process.
 guard_launches()
 
 import triton
@@ -38,7 +40,14 @@ import triton.language as tl
 
 # %% [markdown]
 # First the question, measured. `track_traffic` counts the bytes that are read from a GPU's memory (load) and written to
-# it (store): each operation reads its inputs once and writes its outputs once. The column of sectors is for kernels.
+# it (store): each operation reads its inputs once and writes its outputs once. The best possible is to read the input
+# and the weight once and to write the output once.
+
+# %% [markdown]
+# **Predict:** how many times the best possible does the module of `transformers` move, operation by operation?
+
+# %% nbgrader={"grade": false, "grade_id": "12-predict-eager-norm", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bytes of LlamaRMSNorm", None, unit="times the ideal")
 
 # %%
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
@@ -53,50 +62,61 @@ print(
     f"ideal: {in_bytes(ideal_bytes)}; moved: {in_bytes(eager_norm.total_bytes)}, "
     f"{eager_norm.total_bytes / ideal_bytes:.1f} times as much"
 )
+guesses.settle("bytes of LlamaRMSNorm", eager_norm.total_bytes / ideal_bytes)
 
 # %% [markdown]
-# Each line is one *kernel* on a GPU: a function that runs there from start to end. What one kernel hands to the next
+# <details><summary>Check your prediction</summary>
+#
+# Nine times: 36 bytes per number instead of 4. The cast to float32 moves 6, the square 8, the mean 4, the product with
+# $1/\text{rms}$ 8, the cast back 6, and the product with the weight 4.
+#
+# </details>
+#
+# Each line is one **kernel** on a GPU: a function that runs there from start to end. What one kernel hands to the next
 # makes a round trip through memory, and all but the last of these results are in float32, twice as wide as the input.
 #
 # An A100 does 9.6 float32 operations in the time that a byte takes (19.5 TFLOP/s over 2039 GB/s, lab 01). None of these
 # lines comes near that, so bytes are time.
 #
-# *Fusing* means to read the input once, keep what is in between in registers (256 KiB in each multiprocessor, beside its
-# arithmetic units), and write the result once.
+# **Fusing** means to read the input once, keep all intermediate results in registers, and write the output once.
+# Registers are 256 KiB of memory in each multiprocessor, right beside its arithmetic units.
+
+# %% tags=["figure"]
+labkit.figures.fused_chain()
 
 # %% [markdown]
 # ## First rule: don't
 #
-# A kernel of your own has to be right for every shape, dtype and stride, has no backward pass unless you write it, and
-# has to be kept alive through every new GPU. Go through this list first, and stop at the first yes.
+# A kernel of your own has to be right for every shape, dtype and stride, it has no backward pass unless you write one, and
+# it must be maintained for every new GPU. Go through this list first, and stop at the first yes.
 #
 # | ask | for example |
 # |---|---|
-# | 1. Is it slow at all? | profile (lab 09): below 5 % of the step, leave it |
+# | 1. Is it fast enough already? | profile (lab 09): below 5 % of the step, leave it |
 # | 2. Does it exist? | `F.scaled_dot_product_attention`, `F.rms_norm`, `AdamW(fused=True)`; Liger Kernel, FlashAttention |
-# | 3. Can eager PyTorch say it better? | `torch.addcmul`, in-place operations, `torch._foreach_...`, `out=` |
-# | 4. Does `torch.compile` fuse it? | usually, where it is a chain of elementwise operations and reductions |
+# | 3. Do fewer operations of PyTorch do it? | `torch.addcmul`, in-place operations, `torch._foreach_...`, `out=` |
+# | 4. Does `torch.compile` fuse it? | made for chains of elementwise operations and reductions; measure it |
 # | 5. Triton | the compiler does not find the algorithm: softmax in blocks, a loss in place (lab 13), a new layout |
 # | 6. CUDA C++ | single threads, asynchronous copies or instructions that Triton does not show |
 #
-# Most of what you write below stops at 2 or 4 in real life. It is written here because a kernel is the only way to see
-# what these libraries do, and because lab 13 begins where they end.
+# In practice most of what you write below stops at 2 or 4. You write it here because it shows what these libraries do,
+# and because lab 13 begins where they end.
 
 # %% [markdown]
-# ## Programs, blocks and pointers
+# ## Write a program for one block
 #
-# A kernel in Triton is the text of one *program*, and a launch runs it many times: `kernel[(5,)](...)` starts 5
-# programs. They differ in their number alone, which is `tl.program_id(0)`, from 0 to 4.
+# A kernel in Triton is the text of one **program**, and a launch runs it many times: `kernel[(5,)](...)` starts 5
+# programs. They differ only in their number, `tl.program_id(0)`, here from 0 to 4.
 #
-# A program works on a *block* of elements at once. `tl.arange(0, 4)` is the block 0, 1, 2, 3, and arithmetic on it is
-# elementwise. Each place in a block is a *lane*.
+# A program works on a **block** of elements at once. `tl.arange(0, 4)` is the block 0, 1, 2, 3, and arithmetic on it is
+# elementwise. Each place in a block is a **lane**.
 #
-# A kernel gets a tensor as a *pointer*, the address of its first element: no shape, no length. A pointer plus a block of
-# offsets, counted in elements, is a block of addresses, for `tl.load` to read and `tl.store` to write.
+# A kernel gets a tensor as a **pointer**, the address of its first element: no shape, no length. A pointer plus a block of
+# offsets, counted in elements, is a block of addresses, which `tl.load` reads and `tl.store` writes.
 #
 # The length of a block is a power of two that the compiler has to know: a parameter marked `tl.constexpr`.
 #
-# The kernel below stores its program's number in every lane of its block. **Predict** what is printed.
+# The kernel below stores its program's number in every lane of its block. Say what it prints before you run it.
 
 
 # %%
@@ -115,6 +135,13 @@ print(numbers)
 # Five blocks of 4 lanes are 20 elements, and program 2 has the elements 8 to 11. The interpreter runs the programs one
 # after the other, so a line `print(offs)` in the kernel shows the offsets of each.
 #
+# You can also look at what one program touches. The next figure draws it, and it draws your own kernels just as well:
+# **if a check fails, call `program_steps` on your function and look**.
+
+# %% tags=["figure"]
+labkit.figures.program_steps(lambda: number_kernel[(5,)](numbers, BLOCK_SIZE=4), program=2)
+
+# %% [markdown]
 # What does a sixth program do?
 
 # %%
@@ -124,31 +151,33 @@ except IndexError as error:
     print(error)
 
 # %% [markdown]
-# It has no elements left, and writes behind the end of the vector. Here that is an error; on a GPU these are another
-# tensor's numbers, and nobody says a word.
+# It has no elements left and writes past the end of the vector. Here that is an error. On a GPU these addresses hold
+# another tensor's numbers, and you get no message at all.
 #
 # The same happens wherever a vector's length $n$ is not a multiple of the block's length $B$:
-# $\lceil n/B \rceil$ programs, or `triton.cdiv(n, B)`, have more lanes than there are elements.
-#
-# So a load and a store take a *mask*, a block of booleans that says which lanes touch memory: `mask=offs < n`. What a
-# masked lane of a load holds is undefined, unless `other=` says what. Here it holds NaN, or the largest integer, so that a
-# sum over such lanes is wrong in the interpreter too.
+# $\lceil n/B \rceil$ programs, or `triton.cdiv(n, B)`, have more lanes than there are elements. So a load and a store take
+# a **mask**, a block of booleans that says which lanes touch memory: `mask=offs < n`.
+
+# %% tags=["figure"]
+labkit.figures.masked_block(n=10, block=4, program=2)
 
 # %% [markdown]
-# **Predict:** how many programs does a vector of 1000 elements take in blocks of 256, and how many lanes of the last
-# one are masked? In blocks of 1024?
-#
+# The last of three programs on a vector of 10 elements: two of its four lanes are masked. What a masked lane of a load
+# holds is undefined, unless `other=` says what. In this course's interpreter it holds NaN, or the largest integer, so
+# that a sum over such lanes is wrong here too and not only on a GPU.
+
+# %% [markdown]
 # [[exercise 12-add]]
 #
 # Write `add(x, y)`, the sum of two contiguous vectors of the same length and dtype, as a kernel under `@triton.jit` and
 # the function that launches it. Each input is read once and the output is written once, in a single launch. In a vector
-# of 4096 elements a thread should move at least two elements at once: a GPU runs a program by 4 *warps* of 32 threads,
-# and deals the lanes of a block out to them. A vector of millions of elements takes many programs, since each of the 108
-# multiprocessors of an A100 needs one.
+# of 4096 elements a thread should move at least two elements at once: a GPU runs a program with 4 **warps** of 32 threads,
+# and distributes the lanes of a block among them. A vector of millions of elements takes many programs, since each of
+# the 108 multiprocessors of an A100 needs at least one.
 #
-# The check counts bytes and lanes out of bounds, and compiles the kernel. It also counts **sectors**: memory is read and
-# written in sectors of 32 bytes, so a program that touches every eighth float32 uses an eighth of what it moves. Nothing
-# but the kernel may compute.
+# The check counts bytes and lanes out of bounds, and compiles the kernel. It also counts **sectors**: a GPU reads and
+# writes memory in sectors of 32 bytes, so a program that touches every eighth float32 uses an eighth of what it moves.
+# Only the kernel may compute.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -159,7 +188,7 @@ except IndexError as error:
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# `tl.load(x_ptr + offs, mask=offs < n)` is a block of x. The launch hands tensors over as they are, `n` as a number, and
+# `tl.load(x_ptr + offs, mask=offs < n)` is a block of x. The launch passes tensors as they are, `n` as a number, and
 # the block's length by its name, `BLOCK_SIZE=`. With 1024 lanes, each of the 128 threads has 8.
 #
 # </details>
@@ -203,14 +232,29 @@ n = 2600
 labkit.figures.launch_map(lambda: add(torch.ones(n), torch.ones(n)), n)
 
 # %% [markdown]
-# Your own launch on 2600 elements: one row for each program, from its first lane to its last. The masked lanes do no
-# harm and cost next to nothing; without the mask they would be writes into somebody else's memory.
+# Your own launch on 2600 elements: one row for each program, from its first lane to its last. Masked lanes cost next to
+# nothing; without the mask they would be writes into other tensors.
 #
-# For the prediction: 1000 elements take four blocks of 256 or one of 1024. Both have 1024 lanes, so the last program
-# masks 24 of its own.
+# **Question:** how many programs does a vector of 1000 elements take in blocks of 256, and in one of 1024? How many lanes
+# are masked?
 #
-# A kernel that the interpreter runs has to compile, too. This is what the compiler makes of one with blocks of 1024 and
-# of 128 elements for an A100 (`sm_80`) and an H100 (`sm_90`). *Spilled* is what did not fit into a thread's registers.
+# <details><summary>Answer</summary>
+#
+# Four programs, or one. Both have 1024 lanes, so the last program masks 24 of its own in either case.
+#
+# </details>
+
+# %% [markdown]
+# A kernel that the interpreter runs has to compile, too. The next cell shows what the compiler makes of one with blocks
+# of 1024 and of 128 elements, for an A100 (`sm_80`) and an H100 (`sm_90`). **Spilled** bytes are what did not fit into a
+# thread's registers and went to memory instead.
+
+# %% [markdown]
+# **Predict:** with `n=4096` and a block of 1024, each load of a thread has 16 bytes. How many bytes does it have with
+# `n=4095`?
+
+# %% nbgrader={"grade": false, "grade_id": "12-predict-width", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bytes a load with n=4095", None, unit="bytes", exact=True)
 
 
 # %%
@@ -230,24 +274,30 @@ for arch in (80, 90):
             f"sm_{arch}, block of {block_size:4}: {report.registers} registers a thread, "
             f"{report.spill_bytes} bytes spilled, {report.load_width_bytes} bytes a load"
         )
+report = compile_report(scale_kernel, x_ptr=x, out_ptr=x, n=4095, BLOCK_SIZE=1024, arch=80)
+guesses.settle("bytes a load with n=4095", report.load_width_bytes)
 
 # %% [markdown]
-# With 8 elements for each thread, a load has 16 bytes, which is the most that a GPU can do. With one element a thread it
-# has 4 bytes, and the same data take four times as many instructions.
+# <details><summary>Check your prediction</summary>
 #
-# Try `n=4095`. Of `n`, the compiler knows only whether 16 divides it. Where it does not, four neighbouring lanes need
-# not be masked together, and loads are back at 4 bytes.
+# 4 bytes. Of `n`, the compiler knows only whether it is a multiple of 16. If it is not, four neighbouring lanes may not
+# share the same mask, so each is loaded by itself.
+#
+# </details>
+#
+# With 8 elements for each thread, a load has 16 bytes, which is the most that a GPU can do. With one element for each
+# thread it has 4 bytes, and the same data take four times as many instructions.
 
 # %% [markdown]
-# ## Softmax in one pass
+# ## Keep a row in registers: softmax in one pass
 #
-# With a reduction in it, the order of reading matters. Written as operations, softmax finds the maximum of each row,
-# subtracts it, exponentiates, sums up and divides: every step goes over the whole matrix. A row of a few thousand
-# numbers fits into the registers of one program, and a program that has its row needs memory only twice.
+# With a reduction, the order of reading matters. Written as operations, softmax finds the maximum of each row, subtracts
+# it, exponentiates, sums up and divides, and every step goes over the whole matrix. But a row of a few thousand numbers
+# fits into the registers of one program, and a program that holds its row touches memory only twice.
 #
 # $$\text{softmax}(x)_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j$$
 #
-# For any $m$ this is the same number; with $m = \max x$ no exponent is above 0, so nothing overflows. In float32, `exp`
+# The result is the same for any $m$; with $m = \max x$ no exponent is above 0, so nothing overflows. In float32, `exp`
 # overflows from 89 on, in float16 from 12 on.
 #
 # A kernel that gets a matrix as a pointer has to be told where a row begins. `x.stride(0)` is the distance from one row
@@ -259,28 +309,33 @@ narrow = wide[:, :3]
 print(narrow.shape, narrow.stride(), "row 1 begins with", int(narrow[1, 0]))
 
 # %% [markdown]
-# `narrow` has 3 columns, and its row 1 begins 4 elements behind its row 0: a slice is a view into the memory of `wide`.
+# `narrow` has 3 columns, and its row 1 begins 4 elements after its row 0: a slice is a view into the memory of `wide`.
 
 # %% [markdown]
-# **Predict:** a matrix of $S$ bytes. How many bytes do the five operations above move, and how many does one pass?
-#
+# **Predict:** how many matrices of x's size do the five operations above move, loads and stores together? (One pass moves
+# two.)
+
+# %% nbgrader={"grade": false, "grade_id": "12-predict-softmax", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("softmax by operations", None, unit="matrices")
+
+# %% [markdown]
 # [[exercise 12-softmax]]
 #
 # Write `softmax(x)` over the rows of a matrix `x` of shape (n_rows, n_cols), in float32 or float16. A row has at most
 # 4096 elements and fits into a block. Within a row, elements are neighbours; the rows may lie further apart than
 # `n_cols`, as in a slice. The result is contiguous and of x's dtype, computed in float32. One launch, every element
-# read once and written once. Some elements are $-\infty$, never a whole row.
+# read once and written once, so no `.contiguous()`. Some elements are $-\infty$, never a whole row.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# One program for each row. The block is a power of two, so it is mostly longer than the row. Which value must the lanes
-# behind the row's end have so that they change neither the maximum nor the sum?
+# One program for each row. The block's length is a power of two, so it is usually longer than the row. Which value must
+# the lanes past the row's end have so that they change neither the maximum nor the sum?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# `tl.load(..., mask=mask, other=-float("inf"))` gives the lanes behind the end a value whose exponential is 0. Row $r$
+# `tl.load(..., mask=mask, other=-float("inf"))` gives the lanes past the end a value whose exponential is 0. Row $r$
 # begins at `x_ptr + r * stride`, with `x.stride(0)`; the output has a stride of its own. `tl.max(block, axis=0)` and
 # `tl.sum(block, axis=0)` reduce a block to a number.
 #
@@ -322,6 +377,13 @@ def softmax(x: Tensor) -> Tensor:
 # %% nbgrader={"grade": true, "grade_id": "12-softmax-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 check("12-softmax", softmax)
 
+# %% tags=["figure"]
+labkit.figures.program_steps(lambda: softmax(torch.randn(6, 24)[:, :20]), program=2)
+
+# %% [markdown]
+# What your program for row 2 touches in a matrix of 6 rows of 20 elements, cut out of one with 24 columns. In the list
+# below the grids, offsets count the elements from the first one of x, so row 2 begins at 48.
+
 
 # %%
 def softmax_by_operations(x: Tensor) -> Tensor:
@@ -330,68 +392,83 @@ def softmax_by_operations(x: Tensor) -> Tensor:
 
 
 matrix = torch.randn(32, 1000)
-traffic = {}
-for name, call in {
-    "operation by operation": softmax_by_operations,
-    "torch.softmax": lambda x: torch.softmax(x, dim=1),
-    "your kernel": softmax,
-}.items():
-    with track_traffic() as traffic[name]:
-        call(matrix)
+traffic = compare_traffic(
+    {
+        "operation by operation": lambda: softmax_by_operations(matrix),
+        "torch.softmax": lambda: torch.softmax(matrix, dim=1),
+        "your kernel": lambda: softmax(matrix),
+    }
+)
+moved_by_operations = traffic["operation by operation"].total_bytes
+guesses.settle("softmax by operations", moved_by_operations / matrix.nbytes)
 
 # %% tags=["figure"]
 labkit.figures.traffic_bars(traffic, 2 * matrix.nbytes)
 
 # %% [markdown]
-# The chain moves eight matrices, and beside them a number for each row and reduction. One pass moves two, and so does
-# `torch.softmax`, which has been one kernel for many years: question 2 of the list above. Where the bars of two programs
-# differ by four, so will their times on a GPU, as long as both use the full rate of the memory.
+# <details><summary>Check your prediction</summary>
 #
-# With fewer and longer rows a block no longer fits into registers, and the row has to come in pieces. How to do that
-# without reading it three times is the first idea of lab 13.
+# Eight, and in addition one number per row and reduction: maximum and sum read one matrix each, the difference, the
+# exponential and the quotient read and write one each.
+#
+# </details>
+#
+# `torch.softmax` has been one kernel for many years: question 2 of the list above. Where the bars of two programs differ
+# by a factor of four, their times on a GPU do, too, as long as both use the full rate of the memory.
+#
+# A much longer row no longer fits into registers and has to come in pieces. How to do that without reading it three
+# times is the first idea of lab 13.
 
 # %% [markdown]
 # [[stop]]
 
 # %% [markdown]
-# ## A kernel with a backward pass
+# ## Write the backward pass of a kernel
 #
-# A kernel is a hole in autograd: PyTorch cannot look inside. `torch.autograd.Function` closes it with a `backward` of
-# your own, and what to keep for that is yours to choose. Each tensor that it could use may be kept, computed again, or
+# PyTorch cannot look inside a kernel, so it cannot differentiate one. `torch.autograd.Function` lets you write the
+# `backward` yourself, and you choose what to keep for it: each tensor that it uses can be kept or computed again, and some
 # turn out not to be needed.
 #
 # For RMSNorm, with a row $x$ of $n$ elements and the weight $w$:
 #
 # $$r = \frac{1}{\sqrt{\frac1n \sum_j x_j^2 + \varepsilon}}, \qquad \hat x = r\,x, \qquad y = w \odot \hat x$$
 #
-# With $g = w \odot \partial L / \partial y$, the gradient of the row and that of the weight are
+# With $g = w \odot \partial L / \partial y$, the gradients with respect to the row and the weight are
 #
 # $$\frac{\partial L}{\partial x} = r\left(g - \hat x \cdot \frac1n \sum_j g_j \hat x_j\right), \qquad
 # \frac{\partial L}{\partial w} = \sum_{\text{rows}} \frac{\partial L}{\partial y} \odot \hat x$$
 #
-# The second term of $\partial L / \partial x$ is there because each $x_i$ is also in $r$, and through it in every output
-# of its row.
+# $\partial L / \partial x$ has a second term because each $x_i$ is also in $r$, and through it in every output of its row.
 
 # %% [markdown]
-# **Predict:** the backward pass needs $\hat x$, $w$ and $r$. In bfloat16 and with rows of 4096, how many bytes a row
-# does a kernel keep that saves $x$ and $r$, and how many more is it if it saves $\hat x$ beside $x$?
-#
+# **Predict:** forward and backward together, how many times the ideal does the module of `transformers` move in float32?
+# The ideal is five matrices: x in and y out, then x and $\partial L / \partial y$ in and $\partial L / \partial x$ out.
+
+# %% nbgrader={"grade": false, "grade_id": "12-predict-norm-step", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("LlamaRMSNorm with gradients", None, unit="times the ideal")
+
+# %% [markdown]
 # [[exercise 12-rmsnorm]]
 #
 # Write `rmsnorm(x, weight, eps)` for contiguous `x` of shape (n_rows, n_cols) and `weight` of shape (n_cols,) with the
-# same dtype, float32 or float16, in such a way that gradients flow to both. A row fits into a block. Compute in float32.
+# same dtype, float32 or float16, so that gradients flow to both. A row fits into a block. Compute in float32.
 #
-# Keep x and 4 bytes a row. Forward is one launch, backward at most two; both passes read each matrix once. The gradient
-# that comes into `backward` may have any strides (after `.sum()`, one number expanded); `dout.contiguous()` copies it.
+# Keep x and one float32 per row. Forward is one launch, backward at most two; both passes read each matrix once. The
+# gradient that comes into `backward` may have any strides (after `.sum()`, it is one number expanded);
+# `dout.contiguous()` copies it.
 #
-# The rows share the weight's gradient, and two programs must not write the same element. So let each program of the
-# backward pass take 4 rows or more, and write a partial sum of its own, once (no `torch.zeros` first). PyTorch may add
-# these up: what kernels stored, `.sum(0)` and `.to` may touch.
+# All rows contribute to the weight's gradient, and two programs must not write the same element. So let each program of
+# the backward pass take 4 rows or more, and write a partial sum of its own, once. A kernel fills this matrix completely,
+# so it needs no zeros first. PyTorch may add the partial sums: what kernels stored may go through `.sum(0)` and `.to`.
+# (Atomic additions to a single row of zeros are accepted as well. Their order changes from run to run, and with it the
+# last bits.)
+#
+# The check runs forward twice, with another input in between, and backward once: its report counts these launches.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Write the forward pass first: softmax's kernel with another formula in the middle, and one float32 a row stored beside
-# the result. Lanes behind the end of a row have to add 0 to the sums.
+# Write the forward pass first: softmax's kernel with another formula in the middle, and one float32 per row stored beside
+# the result. Lanes past the end of a row have to add 0 to the sums.
 #
 # </details>
 #
@@ -507,75 +584,90 @@ def rmsnorm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 check("12-rmsnorm", rmsnorm)
 
 # %% [markdown]
-# For the prediction: x, which is alive anyway, and 4 bytes; the normalised row would be 8192 bytes more, 2048 times as
-# much. Now forward and backward beside the module from the beginning of the lab.
+# Now forward and backward beside the module from the beginning of the lab.
 
 
 # %%
-def norm_step(call) -> tuple:
-    """(traffic, output) of a forward and a backward pass."""
-    x = tokens.float().requires_grad_()
-    weight = torch.full((512,), 1.5, requires_grad=True)
-    dout = torch.ones_like(x)
-    with track_traffic() as moved:
-        out = call(x, weight)
-        torch.autograd.grad(out, (x, weight), dout)
-    return moved, out
-
-
 def llama_rmsnorm(x: Tensor, weight: Tensor) -> Tensor:
     return torch.func.functional_call(LlamaRMSNorm(512, eps=1e-6), {"weight": weight}, x)
 
 
-traffic_of_norm, outputs = {}, {}
-for name, call in {
-    "LlamaRMSNorm": llama_rmsnorm,
-    "your kernels": lambda x, weight: rmsnorm(x, weight, 1e-6),
-}.items():
-    traffic_of_norm[name], outputs[name] = norm_step(call)
-difference = (outputs["your kernels"] - outputs["LlamaRMSNorm"]).abs().max()
-print(f"largest difference to LlamaRMSNorm: {difference:.1e}")
+norm_costs = compare_steps(
+    {
+        "LlamaRMSNorm": llama_rmsnorm,
+        "your kernels": lambda x, weight: rmsnorm(x, weight, 1e-6),
+    },
+    inputs=(tokens.float(), torch.full((512,), 1.5)),
+)
+traffic_of_norm = {name: cost.traffic for name, cost in norm_costs.items()}
+if "your kernels" in norm_costs:
+    difference = (norm_costs["your kernels"].out - norm_costs["LlamaRMSNorm"].out).abs().max()
+    print(f"largest difference from LlamaRMSNorm: {difference:.1e}")
+ideal_bytes = 5 * 4 * tokens.numel()
+guesses.settle(
+    "LlamaRMSNorm with gradients", traffic_of_norm["LlamaRMSNorm"].total_bytes / ideal_bytes
+)
 
 # %% tags=["figure"]
 labkit.figures.traffic_bars(traffic_of_norm, 5 * 4 * tokens.numel())
 
 # %% [markdown]
-# The ideal is two reads and a write for the gradients and one of each for the forward pass, five matrices. Yours loads
-# the weight once for each row of the forward pass: together one more matrix, 0.2 of the ideal, which counts here and
-# which a GPU serves from its cache. The rest above 1.2 is the partial sums, written and read once, and the weight, once
-# for each program of the backward pass.
+# <details><summary>Check your prediction</summary>
 #
-# A library does it in the same way: Liger Kernel's RMSNorm keeps x and the same 4 bytes a row, gives each multiprocessor
+# Six times. The backward pass of each operation reads what was kept and the incoming gradient, and writes another
+# gradient as wide as x.
+#
+# </details>
+#
+# Your kernels read the weight once for each row of the forward pass: together that is one more matrix, 0.2 of the ideal,
+# which counts here but which a GPU serves from its cache. The rest above 1.2 is the partial sums, written and read
+# once, and the weight, read once by each program of the backward pass.
+#
+# **Question:** your kernel keeps x, which is alive anyway, and 4 bytes per row. How many more would it keep in bfloat16,
+# with rows of 4096, if it kept $\hat x$ as well?
+#
+# <details><summary>Answer</summary>
+#
+# 8192 bytes per row, 2048 times as much as $r$. And $\hat x = r\,x$ takes one multiplication to compute again.
+#
+# </details>
+#
+# Libraries do the same: Liger Kernel's RMSNorm keeps x and the same 4 bytes per row, gives each multiprocessor
 # one program in the backward pass, and lets PyTorch add the partial sums. `F.rms_norm` is one kernel on a GPU in recent
 # versions of PyTorch, and the same chain as the module's on a CPU.
 
 # %% [markdown]
-# ## What not to keep
+# ## Choose what not to keep
 #
 # In a Llama model, the feed-forward layer is $W_\text{down}\,(\text{silu}(W_\text{gate}\,x) \odot W_\text{up}\,x)$ with
-# $\text{silu}(a) = a\,\sigma(a)$, where $\sigma$ is the sigmoid. Its inner width is about 3.5 times the model's, so these
-# are the largest activations of the layer. Operation by operation, PyTorch keeps three of them for what stands in the
-# parentheses: both inputs, and silu of the first, which the product needs.
+# $\text{silu}(a) = a\,\sigma(a)$, where $\sigma$ is the sigmoid. Its inner width is 3.5 times the model's in Llama-3-8B,
+# so these are the largest activations of the layer. Operation by operation, PyTorch keeps three of them for the
+# expression in parentheses: both inputs, and the silu of the first, because the product's backward pass needs it.
 #
-# To compute the third one again costs one `exp` and a few operations an element. An A100 does about 20 operations in the
+# Computing the third one again costs one `exp` and a few operations per element. An A100 does about 20 operations in the
 # time in which it loads one bfloat16 number. With $s = \sigma(a)$ for gate $a$, up $b$ and the incoming gradient $g$:
 #
 # $$\text{out} = a\,s\,b, \qquad \frac{\partial L}{\partial a} = g\,b\,\bigl(s + a\,s\,(1 - s)\bigr), \qquad
 # \frac{\partial L}{\partial b} = g\,a\,s$$
 
 # %% [markdown]
-# **Predict:** counted in matrices, how much do the forward and the backward pass move in the best case? And how much do
-# PyTorch's two operations with their backward passes move?
-#
+# **Predict:** in the best case, the forward and the backward pass together move eight matrices: three and five. How many
+# do PyTorch's two operations and their backward passes move?
+
+# %% nbgrader={"grade": false, "grade_id": "12-predict-swiglu", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("SwiGLU by operations", None, unit="matrices")
+
+# %% [markdown]
 # [[exercise 12-swiglu]]
 #
 # Write `swiglu(gate, up)`, that is `silu(gate) * up`, for two contiguous tensors of the same shape and dtype, float32
-# or float16, with gradients for both. One launch forward and one backward. Keep the two inputs and nothing else; compute
-# in float32. The gradient that comes in may have any strides, here and in the next exercise.
+# or float16, with gradients for both. One launch forward and one backward. Keep the two inputs and nothing else. Compute
+# in float32 and round once, at the store. The incoming gradient may have any strides, here and in the next exercise. The
+# check runs forward twice, with other inputs in between, so its report counts three launches.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Nothing here knows of rows: it is the vector sum with another formula. Look at the last formula above for what the
+# Rows play no role here: it is the vector sum with another formula. Look at the last formula above for what the
 # backward pass loads, and count the stores.
 #
 # </details>
@@ -583,7 +675,7 @@ labkit.figures.traffic_bars(traffic_of_norm, 5 * 4 * tokens.numel())
 # <details><summary>Hint 2: the idea</summary>
 #
 # A forward kernel with two loads and a store, a backward kernel with three loads and two stores, both over blocks of
-# `gate.numel()` elements. The incoming gradient may be of any layout: `dout.contiguous()` costs nothing where it is
+# `gate.numel()` elements. The incoming gradient may be of any layout: `dout.contiguous()` costs nothing if it is
 # contiguous already.
 #
 # </details>
@@ -662,64 +754,59 @@ def swiglu(gate: Tensor, up: Tensor) -> Tensor:
 # %% nbgrader={"grade": true, "grade_id": "12-swiglu-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 check("12-swiglu", swiglu)
 
-
 # %%
-def swiglu_step(call) -> tuple:
-    """(traffic, bytes that autograd keeps) of a forward and a backward pass."""
-    gate, up = (torch.randn(64, 512, requires_grad=True) for _ in range(2))
-    dout, kept = torch.ones_like(gate), {}
-
-    def keep(saved: Tensor) -> Tensor:
-        kept[saved.untyped_storage().data_ptr()] = saved.nbytes
-        return saved
-
-    with (
-        track_traffic() as moved,
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved),
-    ):
-        out = call(gate, up)
-        torch.autograd.grad(out, (gate, up), dout)
-    return moved, sum(kept.values())
-
-
-traffic_of_swiglu = {}
-for name, call in {
-    "operation by operation": lambda gate, up: F.silu(gate) * up,
-    "your kernels": swiglu,
-}.items():
-    traffic_of_swiglu[name], kept_bytes = swiglu_step(call)
-    print(f"{name:24} keeps {in_bytes(kept_bytes)}")
+swiglu_costs = compare_steps(
+    {"operation by operation": lambda gate, up: F.silu(gate) * up, "your kernels": swiglu},
+    inputs=(torch.randn(64, 512), torch.randn(64, 512)),
+)
+for name, cost in swiglu_costs.items():
+    print(f"{name:24} keeps {in_bytes(cost.kept_bytes)}")
+traffic_of_swiglu = {name: cost.traffic for name, cost in swiglu_costs.items()}
+moved_by_operations = traffic_of_swiglu["operation by operation"].total_bytes
+guesses.settle("SwiGLU by operations", moved_by_operations / (4 * 64 * 512))
 
 # %% tags=["figure"]
 labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 
 # %% [markdown]
-# Eight matrices: three forward, five backward. PyTorch's operations move 14: five forward, and three for each of the
+# <details><summary>Check your prediction</summary>
+#
+# Fourteen: five forward (silu reads one and writes one, the product reads two and writes one), and three for each of the
 # three kernels of the backward pass.
 #
-# What PyTorch keeps beyond yours is a third of the largest activations in a transformer layer. With $h = 4096$, an inner
-# width of 14336 and 32 layers in bfloat16, it is 0.9 MB for each token.
+# </details>
+#
+# What PyTorch keeps beyond yours is a third of the largest activations in a transformer layer. With an inner width of
+# 14336 and 32 layers in bfloat16, it is 0.9 MB for each token.
 
 # %% [markdown]
 # [[stop]]
 
 # %% [markdown]
-# ## Random numbers that nobody stores
+# ## Draw random numbers again instead of storing them
 #
-# The general form of a fused kernel is $z = h(f(x), g(y))$: two streams come in, everything between happens in
-# registers, one stream goes out. A transformer layer has this everywhere, as an activation, dropout and a residual sum:
+# The general form of a fused kernel is $z = h(f(x), g(y))$: two streams come in, everything in between happens in
+# registers, one stream goes out. A transformer layer has this in many places, as an activation, dropout and a residual
+# sum:
 #
 # $$z = y + \frac{m \odot \text{gelu}(x + b)}{1 - p}, \qquad m_i = 1 \text{ with probability } 1 - p, \text{ else } 0$$
 #
-# On a GPU, PyTorch's dropout writes the mask $m$ to memory, one byte an element, and reads it in the backward pass. A
-# kernel does not have to. Triton's `tl.rand(seed, offset)` is a *counter-based* generator (Philox): it has no state that moves on,
-# and returns a number from 0 to 1 that depends on its two arguments alone. Whoever knows the seed can have the mask
-# again, element by element and in any order.
+# On a GPU, PyTorch's dropout writes the mask $m$ to memory, one byte per element, and reads it in the backward pass. A
+# kernel does not have to. Triton's `tl.rand(seed, offset)` is a **counter-based** generator (Philox): it has no state
+# that changes from call to call, and returns a number from 0 to 1 that depends only on its two arguments. If you know the
+# seed you can compute the mask again, element by element and in any order.
 
 # %% [markdown]
-# **Predict:** the best case moves six float32 numbers an element in both passes together. What does the mask's byte add
-# to that, written once and read once? And what part is it of what is kept, beside the argument of the GELU in float32?
+# **Question:** the best case moves six float32 numbers per element in both passes together. By how much does the mask's
+# byte increase that, if it is written once and read once?
 #
+# <details><summary>Answer</summary>
+#
+# By a twelfth: 2 bytes on top of 24. It also takes a fifth of what is kept: 1 of 5 bytes, beside the argument of the GELU.
+#
+# </details>
+
+# %% [markdown]
 # [[exercise 12-bias-gelu-dropout]]
 #
 # Write `bias_gelu_dropout(x, bias, y, p, seed)`, that is z as above, for contiguous float32 tensors: `x` and `y` of
@@ -727,13 +814,14 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 # $\Phi(a) = \frac12\bigl(1 + \text{erf}(a/\sqrt2)\bigr)$ and the derivative $\Phi(a) + a\,e^{-a^2/2}/\sqrt{2\pi}$.
 # Gradients flow to x, bias and y.
 #
-# One launch forward and one backward, each input read once, nothing kept but the inputs and the two numbers. Which
-# random numbers you take is yours, as long as every element has its own and the seed decides. The gradient of the bias
-# is the sum of that of x over the rows; PyTorch may do this sum.
+# One launch forward and one backward, each input read once, nothing kept but the inputs and the two numbers. You choose
+# the random numbers, as long as every element has its own, the seed decides, and masks of neighbouring seeds have nothing
+# to do with each other. The gradient of the bias is the sum of that of x over the rows; PyTorch may do this sum. The
+# check runs forward with three seeds and backward once.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# An element needs a number that no other element has, and that both passes can compute. It has one already.
+# An element needs a number that no other element has, and that both passes can compute. It already has one.
 #
 # </details>
 #
@@ -825,92 +913,104 @@ def bias_gelu_dropout(x: Tensor, bias: Tensor, y: Tensor, p: float, seed: int) -
 # %% nbgrader={"grade": true, "grade_id": "12-bias-gelu-dropout-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
 check("12-bias-gelu-dropout", bias_gelu_dropout)
 
-
 # %%
-def dropout_step(call) -> tuple:
-    """(traffic, bytes kept beside the inputs) of a forward and a backward pass."""
-    torch.manual_seed(0)
-    inputs = [torch.randn(shape, requires_grad=True) for shape in ((64, 512), (512,), (64, 512))]
-    known = {one.data_ptr() for one in inputs}
-    dout, kept = torch.ones(64, 512), {}
-
-    def keep(saved: Tensor) -> Tensor:
-        if saved.data_ptr() not in known:
-            kept[saved.data_ptr()] = saved.nbytes
-        return saved
-
-    with (
-        track_traffic() as moved,
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved),
-    ):
-        out = call(*inputs)
-        torch.autograd.grad(out, inputs, dout)
-    return moved, sum(kept.values())
-
-
-traffic_of_dropout = {}
-for name, call in {
-    "operation by operation": lambda x, bias, y: y + F.dropout(F.gelu(x + bias), 0.1),
-    "your kernels": lambda x, bias, y: bias_gelu_dropout(x, bias, y, 0.1, 0),
-}.items():
-    traffic_of_dropout[name], kept_bytes = dropout_step(call)
-    print(f"{name:24} keeps {in_bytes(kept_bytes)} beside its inputs")
+dropout_costs = compare_steps(
+    {
+        "operation by operation": lambda x, bias, y: y + F.dropout(F.gelu(x + bias), 0.1),
+        "your kernels": lambda x, bias, y: bias_gelu_dropout(x, bias, y, 0.1, 0),
+    },
+    inputs=(torch.randn(64, 512), torch.randn(512), torch.randn(64, 512)),
+    count_inputs=False,
+)
+for name, cost in dropout_costs.items():
+    print(f"{name:24} keeps {in_bytes(cost.kept_bytes)} beside its inputs")
+traffic_of_dropout = {name: cost.traffic for name, cost in dropout_costs.items()}
 
 # %% tags=["figure"]
 labkit.figures.traffic_bars(traffic_of_dropout, 6 * 4 * 64 * 512)
 
 # %% [markdown]
-# The ideal is six matrices: x and y in, z out; x and dz in, dx out. The gradient of y is dz as it is. Yours also reads
-# the bias for each element, which a cache serves on a GPU, and dx once more for the sum.
+# The ideal is six matrices: x and y in, z out; x and $\partial L / \partial z$ in, $\partial L / \partial x$ out. The
+# gradient of y is that of z, unchanged. Your kernels also read the bias for each element, which a cache serves on a GPU,
+# and dx once more for the sum.
 #
-# For the prediction: 2 bytes beside 24, so a twelfth; and of 5 bytes that are kept, a fifth. The 256 KiB above are more,
-# since on a CPU PyTorch keeps the mask in float32: 128 KiB for it, and 128 KiB for the argument of the GELU.
+# The operations keep 256 KiB here, not a fifth more than yours, because on a CPU PyTorch keeps the mask in float32: 128
+# KiB for it, and 128 KiB for the argument of the GELU.
 #
-# `torch.compile` draws in its kernel, too, and computes the argument again. It does keep the mask, one byte an element.
-#
-# Two things to know in practice. Philox takes about a hundred integer operations and makes four numbers, of which
-# `tl.rand` throws three away; `tl.rand4x` gives all four. And a training loop draws a fresh seed for each call from
-# PyTorch's generator, or every step drops the same elements.
+# Two more things matter in practice. Philox takes about a hundred integer operations and makes four numbers, of which
+# `tl.rand` uses one; `tl.rand4x` returns all four. And a training loop draws a fresh seed for each call from PyTorch's
+# generator. With a fixed seed every step would drop the same elements.
 
 # %% [markdown]
-# ## An optimizer's step
+# ## Repair a kernel: an optimizer's step
 #
-# After the backward pass, AdamW goes over every parameter with its gradient $g$ and two moments. Nothing is multiplied
-# with a matrix, so it is all memory: for a model of 8 billion parameters in float32, one read of one such tensor is 32 GB.
+# After the backward pass, AdamW goes over every parameter $\theta$ with its gradient $g$ and two moments. There is no
+# matrix product in it, so it only moves memory: for a model of 8 billion parameters in float32, reading one such tensor
+# once means 32 GB.
 #
 # $$\theta \leftarrow (1 - \eta\lambda)\,\theta, \quad m \leftarrow \beta_1 m + (1-\beta_1)\,g, \quad
 # v \leftarrow \beta_2 v + (1-\beta_2)\,g^2, \quad
 # \theta \leftarrow \theta - \eta\,\frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \varepsilon}$$
 #
-# Step $t$ counts from 1. Everything on the right is there once the four tensors have been read.
+# Step $t$ counts from 1. Once the four tensors have been read, everything on the right is known.
 
 # %% [markdown]
-# **Predict:** how many bytes a parameter must a step move in float32? How many milliseconds is that for a billion
-# parameters at 2 TB/s?
-#
+# **Predict:** how many times the ideal does `torch.optim.AdamW(foreach=False)` move, operation by operation?
+
+# %% nbgrader={"grade": false, "grade_id": "12-predict-adamw", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("AdamW by operations", None, unit="times the ideal")
+
+# %% [markdown]
 # [[exercise 12-adamw]]
 #
 # Write `adamw_step(param, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_decay)`, which takes the step
 # in place. The four tensors are contiguous float32 vectors of the same length; `step` is an int, the others are floats.
-# One launch: four reads and three writes an element. The gradient stays as it is.
+# One launch: four reads and three writes per element. The gradient stays as it is.
+#
+# You need not start from nothing. A colleague has written the kernel below. It compiles, and its loss falls. It has four
+# mistakes: find them in the code before you let the check find them.
+#
+# ```python
+# @triton.jit
+# def adamw_kernel(param_ptr, grad_ptr, exp_avg_ptr, exp_avg_sq_ptr, n, lr, beta1, beta2, eps,
+#                  weight_decay, correction1, correction2, BLOCK_SIZE: tl.constexpr):
+#     offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+#     mask = offs < n
+#     param = tl.load(param_ptr + offs, mask=mask)
+#     grad = tl.load(grad_ptr + offs, mask=mask)
+#     exp_avg = tl.load(exp_avg_ptr + offs, mask=mask)
+#     exp_avg_sq = tl.load(exp_avg_sq_ptr + offs, mask=mask)
+#     exp_avg = (beta1 * exp_avg + (1 - beta1) * grad) / correction1
+#     exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
+#     grad = grad + weight_decay * param
+#     param = param - lr * exp_avg / tl.sqrt(exp_avg_sq / correction2 + eps)
+#     tl.store(param_ptr + offs, param, mask=mask)
+#     tl.store(exp_avg_ptr + offs, exp_avg, mask=mask)
+#     tl.store(exp_avg_sq_ptr + offs, exp_avg_sq, mask=mask)
+#
+# # in adamw_step, where the corrections are 1 - beta1**step and 1 - beta2**step:
+# adamw_kernel[(param.numel() // 512,)](..., BLOCK_SIZE=512)
+# ```
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# A kernel may store where it has loaded. No other program touches these elements, so the order does not matter.
+# Compare the code with the formulas line by line. What does the *next* step read? What does the last block of a tensor
+# with 700 elements get?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# The two corrections are the same for all elements: compute them once in Python, in double precision, and hand them over
-# as numbers. In the kernel, the formulas above line by line.
+# Look at what is stored in `exp_avg`, at what the weight decay changes, at where $\varepsilon$ is added, and at how the
+# number of programs is rounded. A kernel may store where it has loaded: no other program touches these elements.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `correction1, correction2 = 1 - beta1**step, 1 - beta2**step` in the launcher. In the kernel, `denominator =
-# tl.sqrt(exp_avg_sq) / tl.sqrt(correction2) + eps`, and the parameter loses `lr / correction1 * exp_avg / denominator`.
+# Store the moments before their correction. Decay the parameter itself, by `1 - lr * weight_decay`, before the update.
+# `denominator = tl.sqrt(exp_avg_sq) / tl.sqrt(correction2) + eps`, and the parameter loses `lr / correction1 * exp_avg /
+# denominator`. The grid is `(triton.cdiv(n, 512),)`.
 #
 # </details>
 
@@ -978,42 +1078,50 @@ check("12-adamw", adamw_step)
 
 
 # %%
-def optimizer_traffic(**options):
+def step_of_pytorch(**options):
     param = nn.Parameter(torch.randn(8192))
     optimizer = torch.optim.AdamW([param], **options)
     param.grad = torch.randn(8192)
-    # The first step makes the moments.
-    optimizer.step()
-    with track_traffic() as moved:
-        optimizer.step()
-    return moved
+    optimizer.step()  # makes the moments
+    return optimizer.step
 
 
-traffic_of_adamw = {"AdamW(foreach=False)": optimizer_traffic(foreach=False)}
-traffic_of_adamw["AdamW(fused=True)"] = optimizer_traffic(fused=True)
 state = [torch.randn(8192).abs() for _ in range(4)]
-with track_traffic() as traffic_of_adamw["your kernel"]:
-    adamw_step(*state, 2, 1e-3, 0.9, 0.999, 1e-8, 0.01)
+traffic_of_adamw = compare_traffic(
+    {
+        "AdamW(foreach=False)": step_of_pytorch(foreach=False),
+        "AdamW(fused=True)": step_of_pytorch(fused=True),
+        "your kernel": lambda: adamw_step(*state, 2, 1e-3, 0.9, 0.999, 1e-8, 0.01),
+    }
+)
+moved_by_operations = traffic_of_adamw["AdamW(foreach=False)"].total_bytes
+guesses.settle("AdamW by operations", moved_by_operations / (7 * 4 * 8192))
 
 # %% tags=["figure"]
 labkit.figures.traffic_bars(traffic_of_adamw, 7 * 4 * 8192)
 
 # %% [markdown]
-# 28 bytes a parameter, so 14 ms for a billion of them at 2 TB/s; nearly three times as much operation by operation.
-# `AdamW(fused=True)` is question 2 of the list: it exists. By its signature it may also write the gradient (to undo a loss
-# scale), which the meter counts. Besides, it takes all tensors of a model in a few launches, which for a thousand small
+# <details><summary>Check your prediction</summary>
+#
+# Nearly three times. The ideal is 28 bytes per parameter, four reads and three writes of 4 bytes: 14 ms for a billion
+# parameters at 2 TB/s.
+#
+# </details>
+#
+# `AdamW(fused=True)` is question 2 of the list: it exists. Its signature lets it write the gradient too (to undo a loss
+# scale), and the meter counts that. It also takes all tensors of a model in a few launches, which for a thousand small
 # tensors matters more than the bytes.
 
 # %% [markdown]
-# ## What is still missing to speed
+# ## What remains for speed
 #
-# Bytes are what a memory-bound kernel can be judged by without a GPU. Two more things are decided on the card.
+# Without a GPU, bytes are the measure of a memory-bound kernel. Two more things are decided on the card.
 #
 # **Autotuning.** The best block and number of warps depend on the GPU and on the size. `@triton.autotune(configs=[
 # triton.Config({"BLOCK_SIZE": 512}, num_warps=4), ...], key=["n"])` above `@triton.jit` times each configuration once
-# for each new `n` and keeps the fastest. The first call is therefore slow, and a kernel that writes in place is run
-# several times, unless `restore_value=["param_ptr"]` says what to put back. In the interpreter nothing is timed and the
-# first configuration is taken.
+# for each new `n` and keeps the fastest. The first call is therefore slow. And it runs the kernel several times, so a
+# kernel that works in place takes several steps instead of one unless `restore_value=["param_ptr", ...]` names all that
+# it writes. The interpreter times nothing: it runs each configuration once, as a GPU would, and keeps the first.
 #
 # **libdevice.** `tl.exp`, `tl.sqrt` and `tl.erf` are Triton's own. `triton.language.extra.libdevice` has NVIDIA's whole
 # library, `tanh`, `log1p`, `erfinv` or `pow`, each in a precise and some in a fast version. A memory-bound kernel waits
@@ -1030,9 +1138,9 @@ else:
     print("No GPU here, so nothing is timed: bytes against the ideal are the measure.")
 
 # %% [markdown]
-# ## Summary
+# ## What you measured
 #
-# Your own measurements: bytes against the ideal, and how many kernels a GPU would launch.
+# Bytes as multiples of the ideal, and how many kernels a GPU would launch.
 
 
 # %%
@@ -1042,16 +1150,18 @@ def summary_row(name: str, moved, ideal: float) -> None:
 
 
 print(f"{'':44}{'kernels':>8}{'bytes':>10}")
-summary_row("softmax, operation by operation", traffic["operation by operation"], 2 * matrix.nbytes)
-summary_row("softmax, yours", traffic["your kernel"], 2 * matrix.nbytes)
-for name, moved in traffic_of_norm.items():
-    summary_row(f"RMSNorm with gradients, {name}", moved, 5 * 4 * tokens.numel())
-for name, moved in traffic_of_swiglu.items():
-    summary_row(f"SwiGLU with gradients, {name}", moved, 8 * 4 * 64 * 512)
-for name, moved in traffic_of_dropout.items():
-    summary_row(f"bias, GELU, dropout, {name}", moved, 6 * 4 * 64 * 512)
-for name, moved in traffic_of_adamw.items():
-    summary_row(f"step of AdamW, {name}", moved, 7 * 4 * 8192)
+for title, found, ideal in (
+    ("softmax", traffic, 2 * matrix.nbytes),
+    ("RMSNorm with gradients", traffic_of_norm, 5 * 4 * tokens.numel()),
+    ("SwiGLU with gradients", traffic_of_swiglu, 8 * 4 * 64 * 512),
+    ("bias, GELU, dropout", traffic_of_dropout, 6 * 4 * 64 * 512),
+    ("step of AdamW", traffic_of_adamw, 7 * 4 * 8192),
+):
+    for name, moved in found.items():
+        summary_row(f"{title}, {name}", moved, ideal)
+
+# %%
+guesses.score()
 
 # %%
 progress("12", globals())
@@ -1075,9 +1185,9 @@ labkit.feature_row(
 # Two questions, 2 + 2 points. A person reads them, so no check answers at once, and `progress` does not count them. A
 # few sentences each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) Fusing the activation into the matrix product before it saves a write and a read of
-# the product's result. Why does nobody fuse a whole transformer layer into one kernel? Name two things that set a limit,
-# and say for one of them at which size it does.
+# **A.** (2 points, read by a person) If the activation is fused into the matrix product before it, one write and one
+# read of the product's result are saved. Why does nobody fuse a whole transformer layer into one kernel? Name two things
+# that set a limit, and say for one of them at which size it does.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "12-open-one-kernel", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1088,8 +1198,7 @@ labkit.feature_row(
 # Dependence between programs: a matrix product needs whole rows, which many programs compute; they can wait for one
 # another only at the end of a launch (or through atomics on global memory). So a kernel ends where every output needs
 # all inputs.
-# Also right: what is computed again by each program that needs it grows; products are compute-bound, so that there is
-# little to gain; a kernel for each shape and dtype has to be kept alive.
+# Also right: what is computed again by each program that needs it grows; products are compute-bound, so there is little to gain; a kernel for each shape and dtype must be maintained.
 #
 # Marks: 1/2 for each of two limits; 1 for a number with its unit (a factor of 2 is fine).
 # ### END SOLUTION
@@ -1124,4 +1233,4 @@ labkit.feature_row(
 # Kung and David Cox, *Triton: An Intermediate Language and Compiler for Tiled Neural Network Computations* (2019).
 # RMSNorm: Biao Zhang and Rico Sennrich (2019). GLU variants: Noam Shazeer (2020). Philox: John Salmon and others,
 # *Parallel Random Numbers: As Easy as 1, 2, 3* (2011). AdamW: Ilya Loshchilov and Frank Hutter (2019). Pin-Lun Hsu and
-# others, *Liger Kernel: Efficient Triton Kernels for LLM Training* (2024).
+# others, *Liger Kernel: Efficient Triton Kernels for LLM Training* (2024). Rates: NVIDIA's data sheet of the A100 (80 GB).

@@ -1,13 +1,13 @@
 # %% [markdown]
-# # Lab 13: tiles, and algorithms that need one pass
+# # Lab 13: Tiles, and algorithms that need one pass
 #
-# Multiplying two matrices of 4096 × 4096 in float16 takes 137 GFLOP, 0.44 ms on the matrix units of an A100. Give
-# each element of the result to a program of its own, which reads a row and a column, and the programs ask the memory
-# for 275 GB: 135 ms at 2,039 GB/s. Yet both matrices and the result together have 0.1 GB. **Who reads everything
-# thousands of times, and how does cuBLAS get by without?**
+# Multiplying two matrices of 4096 × 4096 in float16 takes 137 GFLOP, 0.44 ms on the tensor cores of an A100. Let a program
+# of its own compute each element of the result, from a row and a column that it reads, and the programs ask the memory
+# for 275 GB: 135 ms at 2,039 GB/s. Yet both matrices and the result together have only 0.1 GB. **Who reads everything
+# thousands of times, and how does cuBLAS avoid it?**
 #
-# And attention, for a sequence of 64 Ki tokens, makes a matrix of 8 GiB for each head in float16, which nobody needs
-# after the softmax. Here you will write a matrix product in tiles, an order of tiles that makes use of the cache, a
+# And attention over a sequence of 64 Ki tokens makes a matrix of 8 GiB for each head in float16, which nobody needs
+# after the softmax. In this lab you write a matrix product in tiles, an order of tiles that makes use of the cache, a
 # softmax that sees its row piece by piece, a loss that writes its gradient over the logits, and from all of these
 # flash attention.
 #
@@ -17,28 +17,39 @@
 
 # %% nbgrader={"grade": false, "grade_id": "13-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import check, has_gpu, interpreter, progress
+from labkit import Predictions, check, has_gpu, interpreter, progress
+from labkit.material.kernel_costs import compare_traffic, is_written
 from labkit.meters import bench, guard_launches, measure_compiled, track_memory, track_traffic
 from labkit.meters.traffic.cache import product_read_bytes
 from labkit.units import in_bytes
 
 torch.manual_seed(0)
+guesses = Predictions("13")
 # Kernels run in Triton's interpreter on tensors of the CPU, and compiled on those of a GPU, if there is one.
 interpreter.enable(beside_gpu=True)
-# An access behind the end of a tensor raises an error instead of ending the notebook's process.
+# An access past the end of a tensor raises an error instead of ending the notebook's process.
 guard_launches()
 
 import triton
 import triton.language as tl
 
 # %% [markdown]
-# First the question, measured, with matrices small enough for the interpreter.
+# First the question, measured, with matrices small enough for the interpreter: A has 24 × 64 elements and B has 64 × 24,
+# both in float32, and each of the 576 elements of the result has its own program.
+
+# %% [markdown]
+# **Predict:** how many times the ideal do these programs move? The ideal is to read A and B once and to write the result
+# once.
+
+# %% nbgrader={"grade": false, "grade_id": "13-predict-elements", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("a program for each element", None, unit="times the ideal")
 
 
 # %%
@@ -56,36 +67,54 @@ with track_traffic() as traffic_of_elements["each factor once"]:
 with track_traffic() as traffic_of_elements["a program for each element"]:
     element_kernel[(24, 24)](a, b, c, 24, 64)
 ideal_bytes = a.nbytes + b.nbytes + c.nbytes
+moved = traffic_of_elements["a program for each element"].total_bytes
+guesses.settle("a program for each element", moved / ideal_bytes)
 
 # %% tags=["figure"]
 labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 
 # %% [markdown]
-# The rows of A are read once for each of 24 columns, the columns of B once for each of 24 rows. The factor grows with
-# the matrix: at 4096 it is 4096 for the loads. An algorithm that reuses what it has loaded moves the same numbers to
-# the same arithmetic with a small part of the bytes.
+# <details><summary>Check your prediction</summary>
+#
+# About 20 times. A is read once for each of the 24 columns of the result, B once for each of its 24 rows. Only the result
+# is written once.
+#
+# </details>
+#
+# The factor grows with the matrix: at 4096 it is 4096 for the loads. An algorithm that reuses what it has loaded gives
+# the arithmetic units the same numbers with a small part of the bytes.
 
 # %% [markdown]
-# ## One tile of the result for each program
+# ## Compute one tile of the result in each program
 #
 # An element of $C = AB$ needs a row of $A$ and a column of $B$. A tile of $T \times T$ elements needs $T$ rows and
-# $T$ columns, and uses each number that it has loaded $T$ times. For $A$ of $M \times K$ and $B$ of $K \times N$
+# $T$ columns, and uses each number that it has loaded $T$ times. So for $A$ of $M \times K$ and $B$ of $K \times N$
 # numbers of $s$ bytes, each row of tiles reads all of $B$ and each column of tiles all of $A$:
 #
 # $$\text{bytes} = s \left( M K \left\lceil \frac{N}{T} \right\rceil + K N \left\lceil \frac{M}{T} \right\rceil + M N \right)$$
 #
 # A row of $A$ is too long for a program's registers, so the program walks along $K$ in steps: load a tile of $A$ and
-# a tile of $B$, multiply them, add to the sum, go on. Only the sum stays.
-#
-# `tl.dot(a, b, acc)` multiplies two tiles on the *matrix units* (tensor cores). They take float16 factors exactly and
-# sum in float32. Of float32 factors they read only the first 10 of 23 bits of the mantissa (tf32, lab 02), and
-# `tl.dot` does so **unless told otherwise**: `input_precision="ieee"` asks for all bits, and gets them without matrix
-# units.
+# a tile of $B$, multiply them, add the product to the sum, go on. Only the sum stays.
+
+# %% tags=["figure"]
+labkit.figures.tile_walk()
 
 # %% [markdown]
-# **Predict:** 4096 × 4096 float16 matrices. How many GB does the formula say for $T = 1$, $T = 64$ and $T = 128$? At
-# 2 TB/s, which of them takes less time than the 0.44 ms of arithmetic?
-#
+# `tl.dot(a, b, acc)` multiplies two tiles on the **tensor cores** and adds `acc`. They take float16 factors exactly and
+# sum in float32. Of float32 factors they read only the first 10 of 23 bits of the mantissa (tf32, lab 02), and
+# `tl.dot` does this **unless told otherwise**. `input_precision="ieee"` asks for all bits, which the tensor cores of an
+# A100 cannot give: such products run on the ordinary units.
+
+# %% [markdown]
+# **Predict:** two 4096 × 4096 matrices in float16. What is the smallest of these tiles for which the bytes of the formula,
+# at 2,039 GB/s, take less time than the 0.44 ms of arithmetic?
+
+# %% nbgrader={"grade": false, "grade_id": "13-predict-tile", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take(
+    "smallest tile that is fast enough", None, among=("T = 1", "T = 64", "T = 128", "none")
+)
+
+# %% [markdown]
 # [[exercise 13-matmul]]
 #
 # Write `matmul(a, b, precision, tile)` for `a` (M, K) and `b` (K, N), both float32 or both float16, with any strides.
@@ -93,10 +122,10 @@ labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 # on). No size has to be a multiple of anything. Sum in float32 and round once, at the store; `precision` is what
 # `tl.dot` is to be told: `"ieee"` or `"tf32"`.
 #
-# The check counts bytes (at most 1.1 × the formula) and lanes out of bounds, and compiles the kernel for an A100 and
-# an H100: it has to use their matrix units, except for float32 with `"ieee"`, and to spill at most 32 bytes a thread.
-# A kernel that passes is compiled again for 4096 × 4096 × 4096, where its tiles have to fit into registers and shared
-# memory: a step along $K$ has a fixed length.
+# The check counts bytes: at most 1.1 × the formula, or its value for sizes rounded up to whole tiles. It counts lanes out
+# of bounds, and compiles the kernel for an A100 and an H100: it has to use their tensor cores, except for float32 with
+# `"ieee"`, and to spill at most 32 bytes per thread. A kernel that passes is compiled again for 4096 × 4096 × 4096,
+# where its tiles have to fit into registers and shared memory, so a step along $K$ needs a fixed length.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -107,8 +136,8 @@ labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Three vectors do it all: `offs_m` and `offs_n`, which tile of C this is, and `k`, which step of the inner dimension.
-# Every load is masked in both of its dimensions, and what lies outside is 0, so that the sum does not see it. The
+# Three vectors are enough: `offs_m` and `offs_n` say which tile of C this is, and `k` which step of the inner dimension.
+# Every load is masked in both of its dimensions, and what lies outside is 0, so that it does not change the sum. The
 # last step along K is often only partly there: it needs its mask, too.
 #
 # </details>
@@ -180,15 +209,30 @@ def matmul(a: Tensor, b: Tensor, precision: str = "ieee", tile: int = 64) -> Ten
 # %% nbgrader={"grade": true, "grade_id": "13-matmul-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 check("13-matmul", matmul)
 
+# %% [markdown]
+# The next figure draws what program (1, 1) of your launch loads and stores, later steps darker, for $A$ of 40 × 70 and
+# $B$ of 70 × 24 in tiles of 16. It also draws a kernel that does not pass: **if the check fails, look here**.
+
+# %% tags=["figure"]
+labkit.figures.program_steps(
+    lambda: matmul(torch.randn(40, 70), torch.randn(70, 24), "ieee", 16), program=(1, 1)
+)
+
 # %%
 a, b = torch.randn(256, 128).half(), torch.randn(128, 256).half()
-traffic_of_tiles = {}
-for tile in (16, 32, 64, 128):
-    with track_traffic() as traffic_of_tiles[tile]:
-        product = matmul(a, b, "ieee", tile)
-print(
-    f"largest difference from torch.matmul: {(product.float() - a.float() @ b.float()).abs().max():.2g}"
-)
+calls = {tile: partial(matmul, a, b, "ieee", tile) for tile in (16, 32, 64, 128)}
+traffic_of_tiles = compare_traffic(calls)
+if traffic_of_tiles:
+    off = (matmul(a, b, "ieee", 64).float() - a.float() @ b.float()).abs().max()
+    print(f"largest difference from torch.matmul: {off:.2g}")
+
+n, fast_enough = 4096, "none"
+for tile in (128, 64, 1):
+    n_bytes = 2 * (2 * n * n * n // tile + n * n)
+    print(f"T = {tile:3}: {n_bytes / 1e9:6.1f} GB by the formula, {1e3 * n_bytes / 2039e9:6.2f} ms")
+    if n_bytes / 2039e9 < 2 * n**3 / 312e12:
+        fast_enough = f"T = {tile}"
+guesses.settle("smallest tile that is fast enough", fast_enough)
 
 # %% tags=["figure"]
 labkit.figures.tile_roofline(
@@ -196,12 +240,18 @@ labkit.figures.tile_roofline(
 )
 
 # %% [markdown]
-# The sums are rounded once: 0.016 is half a unit in the last place of a float16 between 32 and 64.
+# <details><summary>Check your prediction</summary>
 #
-# Your own launches, placed by the bytes that were counted, under the roof of an A100. Doubling the tile nearly
-# doubles the FLOPs for each byte: for long sums it is $T/2$ in float16. So for 4096 × 4096 the formula says 275 GB
-# for $T = 1$, 4.3 GB for 64 and 2.2 GB for 128, and even that takes 1.1 ms. None reaches the bend at 153 FLOP/B, and
-# still cuBLAS comes to 80 % of the roof. What is missing is the cache: the next section.
+# None. The formula says 275 GB for $T = 1$, 4.3 GB for 64 and 2.2 GB for 128, and even that takes 1.1 ms. Doubling the
+# tile halves the bytes and doubles the FLOPs per byte, to about $T/2$ in float16.
+#
+# </details>
+#
+# The figure places your own launches under the roof of an A100, by the bytes that were counted. None of them reaches the
+# bend at 153 FLOP/B, and still cuBLAS comes to 80 % of the roof. What is missing is the cache: the next section.
+#
+# The largest difference from `torch.matmul`, 0.016, is half a unit in the last place of a float16 between 32 and 64: the
+# sums are rounded only once.
 #
 # Why not larger tiles? This is what the compiler makes of your kernel, the worse of an A100 and an H100.
 
@@ -214,27 +264,27 @@ def compiled_product(dtype: torch.dtype, precision: str, tile: int) -> dict[str,
     return figures
 
 
-for dtype, precision, tile in (
+kinds = (
     (torch.float16, "ieee", 64),
     (torch.float16, "ieee", 128),
     (torch.float32, "tf32", 64),
     (torch.float32, "ieee", 64),
-):
+)
+for dtype, precision, tile in kinds if traffic_of_tiles else ():
     made = compiled_product(dtype, precision, tile)
     print(
         f"{dtype!s:14} {precision}, tile {tile:3}: {made['registers']:3} registers a thread, "
-        f"{made['spills']} bytes spilled, matrix units: {made['matrix_instructions'] > 0}"
+        f"{made['spills']} bytes spilled, tensor cores: {made['matrix_instructions'] > 0}"
     )
 
 # %% [markdown]
-# A tile of 128 × 128 sums takes 128 registers of each of 128 threads for the sums alone; 255 is the most that a
-# thread can have. More warps share a tile of this size (`num_warps=8`), which is what libraries do. And for float32
-# with `"ieee"` there is no matrix instruction at all: exact float32 products run on the ordinary units, 19.5 instead
-# of 156 TFLOP/s on an A100. Choose it where the bits are needed, not by accident; nor choose tf32 by accident, which
-# is what `tl.dot` does.
+# For a tile of 128 × 128, the sums alone take 128 registers of each of 128 threads, and 255 is the most that a
+# thread can have. Libraries let more warps share a tile of this size (`num_warps=8`). And for float32 with `"ieee"` there
+# is no tensor-core instruction at all: exact float32 products run at 19.5 instead of 156 TFLOP/s on an A100. Choose
+# `"ieee"` where you need the bits, and know that without a word `tl.dot` chooses tf32.
 
 # %% tags=["varies"]
-if has_gpu():
+if has_gpu() and traffic_of_tiles:
     n = 4096
     x = torch.randn(n, n, device="cuda", dtype=torch.float16)
     for name, call in {
@@ -249,24 +299,28 @@ else:
 # [[stop]]
 
 # %% [markdown]
-# ## Which tile next?
+# ## Choose which tile comes next
 #
 # The formula counts as if each program read all that it needs from memory. On an A100, 108 programs or more run at
 # the same time, and what one of them reads is in the cache of 40 MB when its neighbours ask for it a moment later. So
-# what counts is how many *different* strips of A and B the programs of a moment need. The result is the same in any
-# order of the tiles, and a program knows only its number: the map from the number to a tile is a free choice.
+# what counts is how many *different* strips of A and B the running programs need. The result is the same in any
+# order of the tiles, and a program knows only its number, so you may map numbers to tiles as you like.
 #
 # Programs start in the order of their numbers. Row by row, 16 programs of a result with 16 columns of tiles need 1
 # strip of A and 16 of B. As a square of 4 × 4 tiles they need 4 + 4.
 #
-# So let `group` rows of tiles belong together, and go through a group column after column: with `group = 2`, the
-# programs 0, 1, 2, 3 take the tiles (0, 0), (1, 0), (0, 1), (1, 1), up to the end of both rows. Then the next two
-# rows.
+# So let `group` rows of tiles belong together, and go through a group column after column. With `group = 2`, the
+# programs 0, 1, 2, 3 take the tiles (0, 0), (1, 0), (0, 1), (1, 1), and so on to the end of both rows. Then come the next
+# two rows.
 
 # %% [markdown]
-# **Predict:** one program at a time, and a cache that holds the strips of A of a group and two more: how many strips
-# of B are read for $R$ rows of tiles and $S$ columns, row by row and in groups of $g$ rows?
-#
+# **Predict:** a product of 8192 × 8192 matrices in tiles of 128 on an A100, in groups of 8 rows of tiles. How many times
+# fewer bytes does it read from memory than row by row?
+
+# %% nbgrader={"grade": false, "grade_id": "13-predict-order", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("row by row / in groups", None, unit="times")
+
+# %% [markdown]
 # [[exercise 13-grouped-order]]
 #
 # Write `tile_of(pid, n_tiles_m, n_tiles_n, group)`, the tile of program `pid` as a pair `(row of tiles, column of
@@ -275,7 +329,7 @@ else:
 # (`//`, `%`, `min`) and no list of tiles.
 #
 # The check goes through all programs: each tile once. Then it plays their reads through a model of a cache that
-# throws out what was not read for longest, for chips of several sizes. Any order is right that reads as little from
+# evicts what has not been read for longest, for chips of several sizes. Any order is right that reads as little from
 # memory as groups of rows do, or up to 10 % more.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -318,13 +372,22 @@ check("13-grouped-order", tile_of)
 labkit.figures.tile_order(tile_of, 14, 16, group=4, at_once=16)
 
 # %% [markdown]
-# Coloured: what 16 programs compute at the same moment, and the strips of A and B that they need for it. Both compute
-# 16 tiles. Look at the lengths of the strips: the square has the least edge for its area.
-# With one program at a time it is the same: row by row, all $S$ strips of B are read for each of the $R$ rows, in
-# groups of $g$ rows $\lceil R/g \rceil S$ of them.
+# Coloured: what 16 programs compute at the same moment, and the strips of A and B that they need for it. Both orders
+# compute 16 tiles. Look at the lengths of the strips: of all rectangles with the same area, a square has the shortest
+# edges.
 #
-# The same as bytes. 8192 × 8192 matrices in float16 have 64 × 64 tiles of 128 × 128, and an A100 runs 108 programs at
-# once. The model takes steps of 1024 along the inner dimension, so that it is quick: 8 steps, blocks of 256 KiB.
+# **Question:** now one program runs at a time, and the cache holds the strips of A of a group and two more. How many
+# strips of B are read for $R$ rows and $S$ columns of tiles, row by row and in groups of $g$ rows?
+#
+# <details><summary>Answer</summary>
+#
+# Row by row, all $S$ strips for each of the $R$ rows: $R S$. In groups, all $S$ strips once for each group: $\lceil R/g
+# \rceil S$.
+#
+# </details>
+#
+# Now the same in bytes. 8192 × 8192 matrices in float16 have 64 × 64 tiles of 128 × 128, and an A100 runs 108 programs at
+# once. The model takes steps of 1024 along the inner dimension to be quick: 8 steps, blocks of 256 KiB.
 
 # %%
 a100_product = {"n_steps": 8, "at_once": 108, "block_bytes": 128 * 1024 * 2}
@@ -333,28 +396,37 @@ a100_product = {"n_steps": 8, "at_once": 108, "block_bytes": 128 * 1024 * 2}
 labkit.figures.cache_curve(tile_of, 64, 64, group=8, cache_bytes=40e6, **a100_product)
 
 # %%
+orders = {"row by row": lambda pid, m, n, group: divmod(pid, n)}
+if is_written(lambda: tile_of(0, 2, 2, 1)):
+    orders["your order"] = tile_of
 read_bytes = {"no cache (the formula)": 2 * 8192**3 * 2 // 128}
-for name, order in {
-    "row by row": lambda pid, m, n, group: divmod(pid, n),
-    "your order": tile_of,
-}.items():
+for name, order in orders.items():
     tiles = [order(pid, 64, 64, 8) for pid in range(64 * 64)]
     # 40 MB of cache are 152 blocks.
     read_bytes[name] = product_read_bytes(tiles, n_kept=152, **a100_product)
 for name, n_bytes in read_bytes.items():
     print(f"{name}: {in_bytes(n_bytes)} from memory, {1e3 * n_bytes / 2039e9:.2f} ms at 2039 GB/s")
 print(f"arithmetic: {1e3 * 2 * 8192**3 / 312e12:.2f} ms at 312 TFLOP/s")
+in_groups = read_bytes.get("your order")
+guesses.settle("row by row / in groups", in_groups and read_bytes["row by row"] / in_groups)
 
 # %% [markdown]
-# Once the cache holds the blocks of one step, its size hardly matters for a long while (until it takes all of B):
-# what matters is how many different strips the running programs ask for. That is the answer to the question at the
-# top: tiles divide the bytes by their size, and the cache serves the neighbours. Row by row already takes less time
-# than the arithmetic here. The order still matters: memory and arithmetic overlap only in part, the bytes cost energy,
-# the programs of a real chip are not in step, and a chip with more FLOP/s per byte (an H100 has nearly twice that of an
-# A100) or a smaller cache comes to the limit. With your order the memory needs a quarter of the time.
+# <details><summary>Check your prediction</summary>
 #
-# In a kernel the same lines stand at its top, with `tl.program_id(0)` for `pid`, and the grid has a single axis.
-# Triton takes `//`, `%` and `min` as they are, so here is your function in one, unchanged.
+# Nearly three times. Row by row, 108 running programs cover 2 rows and all 64 columns of tiles, 66 strips; in groups of 8
+# they cover 8 rows and 14 columns, 22 strips.
+#
+# </details>
+#
+# Once the cache holds the blocks of one step, its size hardly matters for a long while (until it holds all of B). What
+# matters is how many different strips the running programs ask for. That answers the question at the top: tiles divide
+# the bytes by their size, and the cache serves the neighbours. Here even row by row takes less time than the arithmetic.
+# The order still matters, for four reasons: memory and arithmetic overlap only in part, the bytes cost energy, the
+# programs of a real chip are not in step, and a chip with more FLOP/s per byte (an H100 has nearly twice that of an
+# A100) or a smaller cache reaches the limit earlier.
+#
+# In a kernel the same lines stand at the top, with `tl.program_id(0)` for `pid`, and the grid has a single axis.
+# Triton takes `//`, `%` and `min` as they are, so your function works in a kernel, unchanged.
 
 
 # %%
@@ -368,46 +440,55 @@ def order_kernel(out_ptr, n_tiles_m, n_tiles_n, group):
     tl.store(out_ptr + row * n_tiles_n + col, pid)
 
 
-order = torch.full((5, 6), -1)
-order_kernel[(30,)](order, 5, 6, 2)
-print(order)
+if "your order" in orders:
+    order = torch.full((5, 6), -1)
+    order_kernel[(30,)](order, 5, 6, 2)
+    print(order)
 
 # %% [markdown]
-# Each number is the program that takes this tile. On a GPU, put the three lines at the top of a copy of your `matmul`
-# kernel, launch it with one axis, and time both for 8192 × 8192: the gain is less than in the model, since programs
-# are not in step and row by row is not as bad as it could be, but it is there.
+# Each number is the program that takes this tile. If you have a GPU, put the three lines at the top of a copy of your
+# `matmul` kernel, launch it with one axis, and time both for 8192 × 8192. Expect a smaller gain than in the model.
 
 # %% [markdown]
-# ## A softmax that never sees its row
+# ## Take a softmax without ever holding its row
 #
 # The softmax of lab 12 has its whole row in registers. For longer rows it would read them three times: for the
 # maximum, for the sum, for the result. And attention, at the end of this lab, cannot wait for a row of scores to be
-# complete, since storing that row is what it wants to avoid. Can the maximum and the sum come out of one pass?
+# complete, because it wants to avoid storing that row. Can the maximum and the sum come out of one pass?
 #
-# The sum depends on the maximum, which is known only at the end. But a sum below another maximum differs by a factor:
+# The sum depends on the maximum, which is known only at the end. But changing the maximum only rescales the sum:
 #
 # $$\sum_j e^{x_j - m'} = e^{m - m'} \sum_j e^{x_j - m}$$
 #
-# So keep a maximum $m$ and a sum $\ell = \sum_j e^{x_j - m}$ of what was seen so far. When a block brings a larger
-# maximum, the old sum is multiplied with $e^{m_\text{old} - m_\text{new}}$, and the block's own exponentials, taken
-# below the new one, are added. Two parts of a row that were seen by different programs are put together in the same
-# way.
+# So keep a maximum $m$ and a sum $\ell = \sum_j e^{x_j - m}$ of what you have seen so far. When a block brings a larger
+# maximum, multiply the old sum by $e^{m_\text{old} - m_\text{new}}$, then add the block's own exponentials, which are
+# taken with the new maximum. Two parts of a row that different programs have seen are merged in the same way.
 #
-# With nothing seen yet, $m = -\infty$ and $\ell = 0$. That is also the state after a block of $-\infty$ only, as in a
-# masked part of the scores, and it is where it becomes delicate: $-\infty - (-\infty)$ is NaN.
+# Before the first block, $m = -\infty$ and $\ell = 0$. That is also the state after a block that holds only $-\infty$, as
+# in a masked part of the scores, and there you have to be careful: $-\infty - (-\infty)$ is NaN.
 
 # %% [markdown]
-# **Predict:** the blocks of a row are [1, 2], [5, 0] and [3, 3]. What are $m$ and $\ell$ after each, to one decimal?
+# **Question:** the blocks of a row are [1, 2], [5, 0] and [3, 3]. What are $m$ and $\ell$ after each, to one decimal? Work
+# it out before you write code; a cell after the exercise prints what your function says.
 #
+# <details><summary>Answer</summary>
+#
+# $m = 2$, $\ell = e^{-1} + 1 = 1.4$. Then $m = 5$, $\ell = 1.4\,e^{-3} + 1 + e^{-5} = 1.1$. Then $m = 5$,
+# $\ell = 1.1 + 2e^{-2} = 1.3$.
+#
+# </details>
+
+# %% [markdown]
 # [[exercise 13-online-softmax]]
 #
 # Write `softmax_stats(blocks)`. `blocks` is an iterator over tensors (n_rows, some columns), all float32 or all
-# float16, which can be gone through once. It returns the pair `(top, total)` of float32 tensors (n_rows,): the
-# maximum of each row, and its sum of exponentials below that. Keep no block and change none: the memory of a few is all
-# there is.
+# float16, which you can go through only once. It returns the pair `(top, total)` of float32 tensors (n_rows,): the
+# maximum of each row, and its sum of exponentials relative to that. Keep no block and change none: there is memory only
+# for a few.
 #
 # Then write `merge_stats(first, second)`, which takes two such pairs, of two parts of the same rows, and returns the
-# pair for both parts together. In both, a row that consists of $-\infty$ alone has `top` $-\infty$ and `total` 0.
+# pair for both parts together. In both functions, a row that consists of $-\infty$ alone has `top` $-\infty$ and `total`
+# 0.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -464,7 +545,8 @@ check("13-online-softmax", softmax_stats, merge_stats)
 
 # %%
 blocks = [torch.tensor([pair]) for pair in ([1.0, 2.0], [5.0, 0.0], [3.0, 3.0])]
-for n in range(1, 4):
+has_stats = is_written(lambda: softmax_stats(iter(blocks)))
+for n in range(1, 4) if has_stats else ():
     top, total = softmax_stats(iter(blocks[:n]))
     print(f"after {n} blocks: m = {top.item():.1f}, l = {total.item():.1f}")
 
@@ -473,19 +555,19 @@ row = torch.randn(400) + torch.cat([torch.linspace(-4, 4, 200), torch.linspace(4
 labkit.figures.softmax_on_its_way(softmax_stats, row, 25)
 
 # %% [markdown]
-# As long as the maximum grows, the sum is scaled down again and again; from where it stays, the sum only grows. The
-# crosses add up each block's own sum and forget that these were taken below different maxima.
+# As long as the maximum grows, the sum is scaled down again and again; once the maximum stays, the sum only grows. The
+# crosses add up each block's own sum and ignore that these were taken with different maxima.
 #
-# PyTorch has the two numbers in one: `torch.logsumexp` is $m + \ln \ell$. A flash attention stores just this number
-# for each row, for the backward pass. And it merges: `torch.logaddexp` puts together what two parts gave, as
-# `merge_stats` does. When several GPUs hold parts of one long sequence, this is how their attentions are joined.
+# PyTorch has both numbers in one: `torch.logsumexp` is $m + \ln \ell$. Flash attention stores just this number
+# for each row, for the backward pass. And `torch.logaddexp` merges two of them, as `merge_stats` does. If several
+# GPUs hold parts of one long sequence, this is how their attentions are joined.
 
 # %%
 x = 3 * torch.randn(4, 1000)
-top, total = softmax_stats(iter(x.split(128, dim=1)))
-print(
-    f"largest difference from torch.logsumexp: {(top + total.log() - torch.logsumexp(x, 1)).abs().max():.1e}"
-)
+if has_stats:
+    top, total = softmax_stats(iter(x.split(128, dim=1)))
+    off = (top + total.log() - torch.logsumexp(x, 1)).abs().max()
+    print(f"largest difference from torch.logsumexp: {off:.1e}")
 
 long_row_traffic = {}
 with track_traffic() as long_row_traffic["three passes"]:
@@ -499,15 +581,20 @@ for name, one in long_row_traffic.items():
 
 # %% [markdown]
 # For a row that does not fit into registers, statistics in one pass save one of three reads. Attention saves more: it
-# multiplies the exponentials with the values while it has them, rescales that sum like $\ell$, and never writes the
+# multiplies the exponentials by the values while it has them, rescales that sum like $\ell$, and never writes the
 # row at all.
 
 # %% [markdown]
-# ## The loss in the memory of its logits
+# ## Write the loss's gradient over its logits
 #
 # Llama 3 has a vocabulary of 128,256 tokens. For a batch of 8192 tokens the logits are 2.1 GB in bfloat16, and 4.2
-# GB in float32, in which the loss is computed: more than the activations of several layers, for one number. This is
-# what PyTorch needs for it, measured.
+# GB in float32, in which the loss is computed: more than the activations of several layers, for one number.
+
+# %% [markdown]
+# **Predict:** how high is the peak of memory of `F.cross_entropy` with its backward pass, as a multiple of the logits?
+
+# %% nbgrader={"grade": false, "grade_id": "13-predict-loss-peak", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("peak of F.cross_entropy", None, unit="times the logits")
 
 
 # %%
@@ -519,25 +606,39 @@ def loss_peak(call) -> float:
     return profile.peak_bytes / logits.nbytes
 
 
-print(f"peak of F.cross_entropy: {loss_peak(F.cross_entropy):.2f} times the logits")
+peak = loss_peak(F.cross_entropy)
+print(f"peak of F.cross_entropy: {peak:.2f} times the logits")
+guesses.settle("peak of F.cross_entropy", peak)
 
 # %% [markdown]
-# Four matrices are alive at once: the logits, their logarithmic softmax, kept for the backward pass, the gradient of
-# that, and the gradient of the logits. Lab 05 cut the tokens into chunks. A kernel can do better, because the loss
-# is where the forward pass ends: the gradient of the logits $x$ of a token needs nothing that comes later.
+# <details><summary>Check your prediction</summary>
+#
+# Four matrices are alive at once: the logits, their logarithmic softmax, which is kept for the backward pass, the
+# gradient of that, and the gradient of the logits.
+#
+# </details>
+#
+# Lab 05 cut the tokens into chunks. A kernel can do better, because the loss is where the forward pass ends: the gradient
+# of the logits $x$ of a token needs nothing that comes later.
 #
 # $$\ell = \log \sum_j e^{x_j} - x_t, \qquad \frac{\partial \ell}{\partial x_j} = p_j - [j = t], \qquad
 # p_j = \frac{e^{x_j - m}}{\sum_i e^{x_i - m}}$$
 #
 # Here $t$ is the target and $m$ the row's maximum. So compute the gradient at once, in the forward pass, and write
-# it over the logits, which nobody needs any more. `backward` only has to multiply with the gradient that comes in,
+# it over the logits, which are not needed any more. `backward` only has to multiply by the incoming gradient,
 # and that is 1 wherever `loss.backward()` is called on the loss itself.
-
-# %% [markdown]
-# **Predict:** the forward pass has to know the maximum and the sum of a row before it can write the first gradient,
+#
+# **Question:** the forward pass has to know the maximum and the sum of a row before it can write the first gradient,
 # and a row does not fit into registers. How often does it read each logit, and how often does it write it? The
 # operations of PyTorch move eight matrices of this size.
 #
+# <details><summary>Answer</summary>
+#
+# It reads each logit twice, once for the statistics and once for the gradient, and writes it once: three matrices.
+#
+# </details>
+
+# %% [markdown]
 # [[exercise 13-cross-entropy]]
 #
 # Write `cross_entropy(logits, targets, ignore_index)`: the mean loss as one float32 number, for contiguous `logits`
@@ -547,12 +648,11 @@ print(f"peak of F.cross_entropy: {loss_peak(F.cross_entropy):.2f} times the logi
 #
 # After the forward pass the gradient of the logits, divided by the number of tokens that count, lies in their
 # memory, and there is no other matrix of this size. Forward reads the logits at most twice and writes them once.
-# Backward reads and writes them once; where the gradient that comes in is 1, not at all. At most three launches in
-# all.
+# Backward reads and writes them once; if the incoming gradient is 1, not at all. At most three launches in all.
 #
-# How many tokens count is the kernels' to find out: `.item()`, or an `if` on a tensor's value, would stop the host
-# until the GPU is done (lab 09). PyTorch may add up what kernels stored. The check compiles your kernels for 8192
-# tokens and a vocabulary of 128,256 as well: there a row as a single block is larger than all registers of a
+# The kernels have to find out how many tokens count: `.item()`, or an `if` on a tensor's value, would stop the host
+# until the GPU is done (lab 09). PyTorch may add up what kernels stored. The check also compiles your kernels for 8192
+# tokens and a vocabulary of 128,256. There a row as a single block is larger than all registers of a
 # multiprocessor, so blocks need a fixed length.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -679,31 +779,37 @@ def cross_entropy(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> 
 # %% nbgrader={"grade": true, "grade_id": "13-cross-entropy-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 check("13-cross-entropy", cross_entropy)
 
+
 # %%
-print(f"peak of your cross_entropy: {loss_peak(cross_entropy):.2f} times the logits")
+def loss_and_gradient(call) -> Tensor:
+    logits = torch.randn(16, 8192, requires_grad=True)
+    return torch.autograd.grad(call(logits, torch.arange(16)), logits)[0]
+
+
+calls = {"F.cross_entropy": F.cross_entropy, "yours": cross_entropy}
+traffic_of_loss = compare_traffic(
+    {name: partial(loss_and_gradient, call) for name, call in calls.items()}
+)
+if "yours" in traffic_of_loss:
+    print(f"peak of your cross_entropy: {loss_peak(cross_entropy):.2f} times the logits")
 
 # %% tags=["figure"]
-traffic_of_loss, targets = {}, torch.arange(16)
-for name, call in {"F.cross_entropy": F.cross_entropy, "yours": cross_entropy}.items():
-    logits = torch.randn(16, 8192, requires_grad=True)
-    with track_traffic() as traffic_of_loss[name]:
-        torch.autograd.grad(call(logits, targets), logits)
-labkit.figures.traffic_bars(traffic_of_loss, 3 * logits.nbytes)
+labkit.figures.traffic_bars(traffic_of_loss, 3 * 4 * 16 * 8192)
 
 # %% [markdown]
-# Two reads and one write are three matrices, and that is all: the stores are the gradient alone, as no probability was
-# ever written. (The figure also counts small kernels of PyTorch.) Of the memory, three quarters are gone.
+# Two reads and one write are three matrices, and that is all: no probability is ever written. (The figure also counts
+# small kernels of PyTorch.) Three quarters of the memory are gone.
 #
 # The price is that the logits are gone. Take the accuracy or a sample from them *before* the loss. A second backward
 # pass over the same graph would scale a gradient that is scaled already. And the operation before the loss must not
 # need its own result: a linear layer needs its input and weight, but an activation such as `torch.tanh` keeps its
-# output. It would now compute with a gradient in its place, without any error, because autograd does not see what
-# kernels write.
+# output. It would then compute with a gradient in place of its output, without any error, because autograd does not see
+# what kernels write.
 
 # %% [markdown]
 # In practice this is question 2 of lab 12's list: it exists. Liger Kernel's `LigerCrossEntropyLoss` writes the
-# gradient over the logits as you do. Its `LigerFusedLinearCrossEntropyLoss` goes one step further and takes the
-# output layer in, chunk by chunk, so that not even the logits are whole at any time; newer versions of PyTorch have
+# gradient over the logits as you do. Its `LigerFusedLinearCrossEntropyLoss` also takes in the output layer, chunk by
+# chunk, so that not even the logits exist as a whole at any time; newer versions of PyTorch have
 # `F.linear_cross_entropy` for the same purpose. `torch.compile` fuses the operations of the loss as well, but it
 # does not invent the gradient in place.
 
@@ -711,12 +817,19 @@ labkit.figures.traffic_bars(traffic_of_loss, 3 * logits.nbytes)
 # [[stop]]
 
 # %% [markdown]
-# ## Attention without its scores
+# ## Compute attention without storing its scores
 #
 # With 32 heads of size 128 and 8192 tokens, the scores of one layer are $32 \cdot 8192^2$ numbers: 4.3 GB in
 # float16. The result that they are computed for has 67 MB, a sixty-fourth of that. Most of the memory and of the
-# bytes of eager attention is a matrix that is born in one kernel and dies in the next. **Can the result be had
+# bytes of eager attention go into a matrix that one kernel writes and the next ones read. **Can you get the result
 # without it?**
+
+# %% [markdown]
+# **Predict:** causal attention of one head of size 64 over 512 tokens in float32. How many times the bytes of q, k, v and
+# the result does it move, operation by operation?
+
+# %% nbgrader={"grade": false, "grade_id": "13-predict-eager", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("eager attention, 512 tokens", None, unit="times the ideal")
 
 
 # %%
@@ -733,34 +846,55 @@ with track_traffic() as eager_512:
 print(eager_512)
 ideal_bytes = 4 * q.nbytes
 print(f"{eager_512.total_bytes / ideal_bytes:.0f} times the bytes of q, k, v and the result")
+guesses.settle("eager attention, 512 tokens", eager_512.total_bytes / ideal_bytes)
 
 # %% [markdown]
-# With the softmax in one pass it can. A program takes a block of $B_M$ queries and goes over the keys in blocks of
-# $B_N$. Of each tile of scores $S = Q K^\top / \sqrt d$ it needs a maximum, a sum, and the product with the values,
-# and all three can be carried on from tile to tile. For every query it holds a maximum $m$, a sum $\ell$ and a row
+# <details><summary>Check your prediction</summary>
+#
+# 19 times. One matrix of scores is twice as large as q, k, v and the result together, and it is read or written seven
+# times: by the product, the scale, the mask, the softmax and the second product. The mask itself is made on top.
+#
+# </details>
+#
+# With the softmax in one pass it can be avoided. A program takes a block of $B_M$ queries and goes over the keys in blocks
+# of $B_N$. Of each tile of scores $S = Q K^\top / \sqrt d$ it needs a maximum, a sum, and the product with the values,
+# and it can carry all three on from tile to tile. For every query it holds a maximum $m$, a sum $\ell$ and a row
 # of the output $o$, and for each tile
 #
 # $$m' = \max(m, \max_j S_j), \quad P_j = e^{S_j - m'}, \quad
 # \ell \leftarrow \ell\, e^{m - m'} + \sum_j P_j, \quad o \leftarrow o\, e^{m - m'} + \sum_j P_j V_j .$$
 #
 # At the end the result is $o / \ell$. The rescaling by $e^{m - m'}$ is the one of the online softmax: numbers that
-# were summed up under the old maximum are too large by just this factor. A tile of 64 × 64 scores in float32 is 16
+# were added with the old maximum are too large by just this factor. A tile of 64 × 64 scores in float32 is 16
 # KiB and never leaves the multiprocessor.
 
+# %% tags=["figure"]
+labkit.figures.query_walk()
+
 # %% [markdown]
-# **Predict:** a query sees only keys up to its own. For 8 blocks of queries and 8 of keys, how many of the 64 tiles
+# One program of a causal attention, for the block of queries Q3. It has done the tile of K0 and works on that of K1. Its
+# loop ends at the tile on the diagonal, and only there are some of the keys masked.
+#
+# **Question:** a query sees only keys up to its own. For 8 blocks of queries and 8 of keys, how many of the 64 tiles
 # have to be computed? And how does the number of loads of a key change if blocks of queries become twice as high?
 #
+# <details><summary>Answer</summary>
+#
+# 1 + 2 + … + 8 = 36 tiles. Each key is loaded once by each block of queries that sees it, so half as often.
+#
+# </details>
+
+# %% [markdown]
 # [[exercise 13-flash-attention]]
 #
 # Write `attention(q, k, v, block_m, block_n)`: causal attention for contiguous tensors of shape (n_heads, seq,
 # d_head) in float32 or float16, with a head size of 16, 32 or 64 and any length. The result has q's shape and dtype.
 # One launch, with a program for each block of `block_m` queries of each head, which goes over the keys in blocks of
-# `block_n`; both are powers of two from 16 on.
+# `block_n`; both are powers of two from 16 on, and the check looks at both.
 #
 # Queries are loaded once and the result is written once; nothing as large as seq × seq is. A program does not load
-# keys of blocks in which no query of its own sees anything. Float32 products are exact, `input_precision="ieee"`,
-# and float16 ones run on the matrix units; maximum, sum and output are held in float32. Scores are multiplied with
+# keys of blocks in which none of its queries sees anything. Float32 products are exact, `input_precision="ieee"`,
+# and float16 ones run on the tensor cores; maximum, sum and output are held in float32. Scores are multiplied by
 # $1 / \sqrt{d_\text{head}}$.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -772,9 +906,9 @@ print(f"{eager_512.total_bytes / ideal_bytes:.0f} times the bytes of q, k, v and
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# `rows[:, None] * D_HEAD + dims[None, :]` are the offsets of a tile; the mask of the loads is on its rows alone.
+# `rows[:, None] * D_HEAD + dims[None, :]` are the offsets of a tile; the loads are masked by rows alone.
 # After `tl.dot(q, tl.trans(k), input_precision="ieee")` comes the scale, then `tl.where(rows[:, None] >= cols[None,
-# :], scores, -float("inf"))`. The loop ends at `tl.minimum((block + 1) * BLOCK_M, seq)`: behind that, all is masked.
+# :], scores, -float("inf"))`. The loop ends at `tl.minimum((block + 1) * BLOCK_M, seq)`: past that, all is masked.
 #
 # </details>
 #
@@ -847,91 +981,102 @@ labkit.figures.visited_tiles(lambda q, k, v: attention(q, k, v, 32, 16), 250, 32
 
 # %% [markdown]
 # The tiles that your own launch computes, read off its loads. Blue ones hold a score that counts; a red one would be
-# work for nothing. Of 8 × 8 square tiles, 1 + 2 + … + 8 = 36 are computed. Along the dashed diagonal tiles are cut
-# in two, and only there is the mask needed, which is why fast kernels have one loop without it and a second one
-# for the diagonal.
+# unnecessary work. Along the dashed diagonal tiles are cut in two, and only there is the mask needed. That is why fast
+# kernels have one loop without a mask and a second one for the diagonal.
+#
+# And this is what one program of yours touches, for 75 queries in blocks of 32 and keys in blocks of 16:
+
+# %% tags=["figure"]
+labkit.figures.program_steps(
+    lambda: attention(*(torch.randn(1, 75, 16) for _ in range(3)), 32, 16), program=(1, 0)
+)
 
 # %%
 lengths = (64, 128, 256, 512)
-moved_by_attention = {"eager": [], "yours, tiles of 64 × 64": [], "each tensor once": []}
+names = ("eager", "yours, tiles of 64 × 64", "each tensor once")
+moved_by_attention = {name: [] for name in names}
 for seq in lengths:
-    q, k, v = (torch.randn(1, seq, 64) for _ in range(3))
-    for name, call in zip(
-        moved_by_attention, (eager_attention, lambda q, k, v: attention(q, k, v, 64, 64))
-    ):
-        with track_traffic() as moved:
-            call(q, k, v)
+    qkv = [torch.randn(1, seq, 64) for _ in range(3)]
+    calls = (eager_attention, partial(attention, block_m=64, block_n=64))
+    found = compare_traffic({name: partial(call, *qkv) for name, call in zip(names, calls)})
+    for name, moved in found.items():
         moved_by_attention[name].append(moved.total_bytes)
-    moved_by_attention["each tensor once"].append(4 * q.nbytes)
+    moved_by_attention[names[2]].append(4 * qkv[0].nbytes)
+has_attention = bool(moved_by_attention[names[1]])
+if not has_attention:
+    del moved_by_attention[names[1]]
 
 # %% tags=["figure"]
 labkit.figures.bytes_against_length(lengths, moved_by_attention)
 
 # %% [markdown]
-# Both lines bend up to the slope of $s^2$, but yours lies far below: of $s^2$ scores nothing moves, only the keys
-# and values come again for each block of queries, $s / B_M$ times and half of that with causality. So a higher block
-# saves bytes, until the output's $B_M \cdot d$ numbers no longer fit into the registers. What several programs read
-# lies in the second-level cache, besides.
+# Both lines bend up to the slope of $s^2$, but yours lies far below. Not one of the $s^2$ scores moves; only the keys
+# and values are loaded again for each block of queries, $s / B_M$ times and half of that with causality. So a higher block
+# saves bytes, until the output's $B_M \cdot d$ numbers no longer fit into the registers. And what several programs read
+# comes from the cache after the first time.
 #
-# Memory is where it shows most.
+# The difference is largest in memory.
 
 # %%
 q, k, v = (torch.randn(1, 512, 64) for _ in range(3))
-for name, call in {
-    "eager": eager_attention,
-    "yours": lambda q, k, v: attention(q, k, v, 64, 64),
-}.items():
+calls = {"eager": eager_attention}
+if has_attention:
+    calls["yours"] = lambda q, k, v: attention(q, k, v, 64, 64)
+for name, call in calls.items():
     with track_memory(batch=[q, k, v]) as profile:
         call(q, k, v)
     print(f"{name}: peak {in_bytes(profile.peak_bytes)}, of it inputs {in_bytes(3 * q.nbytes)}")
 
 # %% [markdown]
-# Beside its inputs yours holds the result alone. The scores of eager attention grow with the square of the length: at
-# 8192 tokens the 4.3 GB from above, where yours has 16 KiB for each program that runs. Now the compiler's view: does
-# the product run on the matrix units?
+# Beside its inputs your function holds only the result. The scores of eager attention grow with the square of the length:
+# at 8192 tokens they are the 4.3 GB from above, where yours has 16 KiB for each program that runs. Now the compiler's
+# view: does the product run on the tensor cores?
 
 # %%
 # The check's shapes, whose kernels are compiled already.
-for x, tile in ((torch.zeros(1, 75, 32), (32, 16)), (torch.zeros(1, 93, 64).half(), (16, 32))):
+cases = ((torch.zeros(1, 75, 32), (32, 16)), (torch.zeros(1, 93, 64).half(), (16, 32)))
+for x, tile in cases if has_attention else ():
     made = {}
     with measure_compiled(made):
         attention(x, x, x, *tile)
     print(
-        f"{x.dtype!s:14} {made['matrix_instructions']:3} matrix instructions, "
+        f"{x.dtype!s:14} {made['matrix_instructions']:3} tensor-core instructions, "
         f"{made['registers']:3} registers a thread, {made['spills']} bytes spilled"
     )
 
 # %% [markdown]
-# An A100 has no matrix instruction for exact float32, so these products run on the ordinary units, sixteen times
+# An A100 has no tensor-core instruction for exact float32, so these products run on the ordinary units, sixteen times
 # slower than float16 (lab 01). This is one reason why attention is trained in float16 or bfloat16; the memory of its
 # activations is another.
 
 # %% [markdown]
 # ## How the backward pass recomputes
 #
-# The gradients need the weights $P$ again, and nobody kept them. FlashAttention keeps one float32 for each query
-# instead, $L = m + \log \ell$, and with it a tile of $P = e^{S - L}$ is computed again from queries and keys, right
+# The gradients need the weights $P$ again, and they were not kept. FlashAttention keeps one float32 for each query
+# instead, $L = m + \log \ell$. With it, a tile of $P = e^{S - L}$ is computed again from queries and keys, right
 # where it is needed. With $D = \sum_j O_j\, dO_j$ for each query,
 #
 # $$dV = P^\top dO, \qquad dS = P \odot (dO\, V^\top - D), \qquad dQ = dS\, K / \sqrt d, \qquad dK = dS^\top Q / \sqrt d .$$
 #
-# These are five products where the forward pass has two, one of the five only for recomputing $S$. It is
-# checkpointing (lab 05) in its best case: 25 % more operations in the backward pass, and it is still faster, as it
-# moves so much less.
+# These are five products where the forward pass has two, and one of the five only recomputes $S$. It is
+# checkpointing (lab 05) at its best: 25 % more operations in the backward pass, and it is still faster, because it
+# moves so many fewer bytes.
 
 # %% [markdown]
 # ## First rule: don't write it
 #
-# `F.scaled_dot_product_attention` is this algorithm with its backward pass, in several versions that PyTorch chooses
-# from. Take it, and look whether you get the fast one.
+# `F.scaled_dot_product_attention` is this algorithm with its backward pass, in several versions from which PyTorch
+# chooses. Use it, and check that you get the fast one.
 
 # %%
 q, k, v = (torch.randn(2, 200, 64) for _ in range(3))
 theirs = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-print(f"largest difference: {(attention(q, k, v, 32, 32) - theirs).abs().max().item():.1e}")
+if has_attention:
+    off = (attention(q, k, v, 32, 32) - theirs).abs().max().item()
+    print(f"largest difference: {off:.1e}")
 
 # %% [markdown]
-# | where | what it is | take it when |
+# | where | what it is | use it when |
 # |---|---|---|
 # | `F.scaled_dot_product_attention(..., is_causal=True)` | FlashAttention, cuDNN's or a memory-efficient kernel | always first |
 # | `with torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION):` | that one, or an error and warnings that say why not | to find out what you get |
@@ -939,13 +1084,13 @@ print(f"largest difference: {(attention(q, k, v, 32, 32) - theirs).abs().max().i
 # | package `flash-attn` | the authors' kernels | sequences of different lengths without padding, new GPUs early |
 # | your own kernel | this lab | a mechanism that none of these has |
 #
-# The most frequent way to lose the fast one is to pass the causal mask as a tensor: FlashAttention's kernel does not
-# take any, so you get a slower one. Pass `is_causal=True` instead. It also wants float16 or bfloat16 and a head size
-# of at most 256. Where no fused version fits, PyTorch takes the plain one with all its scores, and nothing tells you
-# but the memory.
+# The most frequent way to lose the fast one is to pass the causal mask as a tensor. FlashAttention's kernel does not
+# take masks, so you get a slower one; pass `is_causal=True` instead. It also needs float16 or bfloat16 and a head size
+# of at most 256. If no fused version fits, PyTorch takes the plain one with all its scores, without a warning: only the
+# memory shows it.
 
 # %% tags=["varies"]
-if has_gpu():
+if has_gpu() and has_attention:
     q, k, v = (torch.randn(32, 4096, 64, device="cuda", dtype=torch.float16) for _ in range(3))
     later = torch.ones(4096, 4096, dtype=torch.bool, device="cuda").triu(1)
     for name, call in {
@@ -958,31 +1103,36 @@ else:
     print("No GPU here, so nothing is timed: bytes are the measure.")
 
 # %% [markdown]
-# ## Summary
+# ## What you measured
 #
-# Your own measurements. Each row is one idea of this lab, before and after.
+# Each row is one idea of this lab, before and after.
 
 
 # %%
-def summary_row(name: str, before: float, after: float) -> None:
-    print(f"{name:56}{before / 2**20:12,.2f}{after / 2**20:12,.2f}{before / after:8.1f} x")
+def summary_row(name: str, found) -> None:
+    """A line for the first and the last of these bytes; none where an exercise in between is not solved."""
+    if len(found) > 1:
+        before, after = found[0], found[-1]
+        print(f"{name:56}{before / 2**20:12,.2f}{after / 2**20:12,.2f}{before / after:8.1f} x")
 
 
 print(f"{'moved, MiB':56}{'before':>12}{'after':>12}{'less':>10}")
 summary_row(
     "256 x 128 x 256 product, tile 16, tile 128",
-    traffic_of_tiles[16].total_bytes,
-    traffic_of_tiles[128].total_bytes,
+    [one.total_bytes for one in traffic_of_tiles.values()],
 )
-summary_row("8192 x 8192 x 8192 product, row by row, your order", *list(read_bytes.values())[1:])
+summary_row("8192 x 8192 x 8192 product, row by row, your order", list(read_bytes.values())[1:])
 summary_row(
     "loss and gradient, F.cross_entropy, yours",
-    *(one.total_bytes for one in traffic_of_loss.values()),
+    [one.total_bytes for one in traffic_of_loss.values()],
 )
 summary_row(
     f"attention over {lengths[-1]} tokens, eager, yours",
-    *(moved[-1] for moved in list(moved_by_attention.values())[:2]),
+    [moved_by_attention[name][-1] for name in names[:2] if name in moved_by_attention],
 )
+
+# %%
+guesses.score()
 
 # %%
 progress("13", globals())
@@ -1053,8 +1203,7 @@ labkit.feature_row(
 # - Triton's own tutorials: *Matrix Multiplication* (with the order of tiles) and *Fused Attention* (with its backward
 #   pass).
 # - Simon Boehm, *How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance* (2022): tiles inside of tiles.
-# - Tri Dao, *FlashAttention-2* (2023) and Jay Shah and others, *FlashAttention-3* (2024): what was still missing to
-#   speed.
+# - Tri Dao, *FlashAttention-2* (2023) and Jay Shah and others, *FlashAttention-3* (2024): what remained for speed.
 # - Hao Liu, Matei Zaharia and Pieter Abbeel, *Ring Attention with Blockwise Transformers* (2023): question B.
 #
 # **Sources.** The texts above and PyTorch's documentation. Online softmax: Maxim Milakov and Natalia Gimelshein,

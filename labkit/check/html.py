@@ -56,7 +56,9 @@ def as_html(verdict: Verdict) -> str:
     tint = _TINTS.get(verdict.outcome, _FAILED_TINT)
     rows = [*verdict.rows]
     problems = {text for label, text in verdict.rows if label == "problem"}
-    used = [of_limit(*budget) for budget in verdict.budgets if over_budget(budget[0], budget[3]) not in problems]
+    # Of what may not be at all, nothing is said, as in the text.
+    spent = [budget for budget in verdict.budgets if budget[2]]
+    used = [of_limit(*budget) for budget in spent if over_budget(budget[0], budget[3]) not in problems]
     if used:
         rows.append(("used", "; ".join(used)))
     parts = [

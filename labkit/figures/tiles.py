@@ -31,7 +31,7 @@ def tile_roofline(traffic: Mapping[int, TrafficProfile], flops: float, peak_flop
     """
     intensities = {tile: flops / one.total_bytes for tile, one in traffic.items()}
     bend = peak_flops / bandwidth
-    low, high = min(*intensities.values(), bend) / 6, max(*intensities.values(), bend) * 2
+    low, high = min([*intensities.values(), bend]) / 6, max([*intensities.values(), bend]) * 2
     figure, axes = new_figure(8.0, 3.8)
     roof = [rate / 1e12 for rate in (low * bandwidth, peak_flops, peak_flops)]
     axes.plot([low, bend, high], roof, color=TRUTH, linewidth=2)
