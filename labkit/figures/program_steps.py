@@ -88,7 +88,7 @@ def _tensor(axes: Axes, name: str, steps: Sequence[Access]) -> None:
     axes.grid(visible=False)
     axes.tick_params(labelsize=7)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     if n_rows == 1:
         axes.set_yticks([])
 

@@ -410,6 +410,25 @@ def autotuning_takes_the_first_configuration():
     assert tuned_kernel.best_config.kwargs == {"BLOCK_SIZE": 64}
 
 
+@triton.jit
+def add_one_kernel(x_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(x_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) + 1, mask=offs < n)
+
+
+@check
+def autotuning_in_place_leaves_its_trials_behind_unless_they_are_restored():
+    for restored, expected in (([], 3.0), (["x_ptr"], 1.0)):
+        sizes = [triton.Config({"BLOCK_SIZE": size}) for size in (64, 16)]
+        tuned = triton.autotune(sizes, key=["n"], restore_value=restored)(add_one_kernel)
+        x = torch.zeros(100)
+        tuned[lambda meta: (triton.cdiv(100, meta["BLOCK_SIZE"]),)](x, 100)
+        assert torch.equal(x, torch.full((100,), expected)), (restored, x[0])
+        # Tuned by now.
+        tuned[lambda meta: (triton.cdiv(100, meta["BLOCK_SIZE"]),)](x, 100)
+        assert torch.equal(x, torch.full((100,), expected + 1))
+
+
 @check
 def kernels_may_capture_variables():
     factor = tl.constexpr(3)

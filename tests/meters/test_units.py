@@ -33,6 +33,7 @@ def test_bytes(n_bytes: float, text: str) -> None:
         (4096, "bytes", "4,096 bytes (4.0 KiB)"),
         (3 * MiB, "bytes", "3,145,728 bytes (3.0 MiB)"),
         (5000, "operations", "5,000 operations"),
+        (4 / 32, "of each sector", "12.5% of each sector"),
     ],
 )
 def test_a_figure_with_its_unit(value: float, unit: str, text: str) -> None:

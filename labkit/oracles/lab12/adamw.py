@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from labkit.exercises.lab12.adamw import Step
+from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
 from labkit.tree import same
 
 MOST_TRIALS = 20
@@ -47,6 +48,12 @@ def grad_untouched(run: CaseRun) -> str | None:
 
 
 grad_untouched.hint = "The step only reads the gradient; whoever made it may still need it."
+
+
+def in_students_names(run: Observation) -> str:
+    case = run.case
+    named = {name: getattr(case, name) for name in ("step", "lr", "beta1", "beta2", "eps", "weight_decay")}
+    return as_call("adamw_step", *(run.tree[name] for name in ("param", "grad", "exp_avg", "exp_avg_sq")), **named)
 
 
 def is_param(got: dict, expected: Tensor) -> bool:
@@ -144,6 +151,7 @@ ADAMW = Oracle(
         *compiled(),
     ),
     full_size=at_full_size(),
+    call=in_students_names,
     diagnose=(
         Hint(
             lambda run: left_alone(run, "param", "exp_avg", "exp_avg_sq"),

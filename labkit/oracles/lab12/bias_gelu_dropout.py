@@ -14,8 +14,9 @@ from torch.nn import functional as F
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.bias_gelu_dropout import Dropped
 from labkit.exercises.lab12.shapes import dout_of
+from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
-from labkit.oracles.lab12.close import DOUT_HINT, in_memory_order, keeps_at_most
+from labkit.oracles.lab12.close import DOUT_HINT, dout_in_words, in_memory_order, keeps_at_most
 from labkit.spec import CaseRun, Hint, Oracle
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
@@ -283,6 +284,10 @@ BIAS_GELU_DROPOUT = Oracle(
         *compiled(),
     ),
     full_size=at_full_size(),
+    call=lambda run: (
+        as_call("bias_gelu_dropout", *(run.tree[name] for name in ("x", "bias", "y")), p=run.case.p, seed=run.case.seed)
+        + dout_in_words(run.case)
+    ),
     diagnose=(
         Hint(drops_y_too, "y is added after the dropout, so that it is never dropped."),
         Hint(unscaled, "What is kept has to be divided by 1 - p, so that the mean stays what it was."),

@@ -58,6 +58,11 @@ LAID_OUT_HINT = (
 )
 
 
+def dout_in_words(case: Graded) -> str:
+    """What to add to a call of a case whose incoming gradient is out of the ordinary."""
+    return ", then backward with a transposed dout" if case.dout_by_columns else ""
+
+
 def only_the_beginning(case: Rows, got: Tensor, expected: Tensor) -> bool:
     """The elements up to some place are right, and those behind it are not: never stored, or most of them wrong."""
     tolerance = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)

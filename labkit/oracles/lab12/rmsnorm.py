@@ -12,10 +12,12 @@ from torch.nn import functional as F
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab12.rmsnorm import Norm
 from labkit.exercises.lab12.shapes import dout_of, dtype_of
+from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import (
     DOUT_HINT,
     LAID_OUT_HINT,
+    dout_in_words,
     ends_unwritten,
     keeps_at_most,
     laid_out_like_dout,
@@ -217,6 +219,9 @@ RMSNORM = Oracle(
         *compiled(),
     ),
     full_size=at_full_size(),
+    call=lambda run: (
+        as_call("rmsnorm", *(run.tree[name] for name in ("x", "weight")), eps=run.case.eps) + dout_in_words(run.case)
+    ),
     diagnose=(
         NO_OTHER,
         Hint(

@@ -8,14 +8,21 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Rows
 from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
+from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import ends_unwritten, rounded_once
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 
 def expected(run: CaseRun[Rows]) -> dict:
     x = run.tree["x"][:, : run.case.n_cols]
     return {"out": torch.softmax(x.float(), -1).to(x.dtype), "contiguous": True}
+
+
+def in_students_names(run: Observation) -> str:
+    gap = run.case.gap
+    rows = f", where x has strides {run.tree['x'].stride()}" if gap else ""
+    return as_call("softmax", run.tree["x"][:, : run.case.n_cols]) + rows
 
 
 def result(run: CaseRun[Rows]) -> Tensor:
@@ -84,6 +91,7 @@ SOFTMAX = Oracle(
         *compiled(vector_width=lambda run: 8 if run.case.n_cols % 1024 == 0 else 0),
     ),
     full_size=at_full_size(),
+    call=in_students_names,
     diagnose=(
         NO_OTHER,
         COPIED,

@@ -11,11 +11,13 @@ from torch.nn import functional as F
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab12.shapes import Graded, dout_of, dtype_of
 from labkit.exercises.lab12.swiglu import LARGE
+from labkit.oracles.calls import as_call
 from labkit.oracles.hints import once
 from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import (
     DOUT_HINT,
     LAID_OUT_HINT,
+    dout_in_words,
     keeps_at_most,
     laid_out_like_dout,
     near,
@@ -156,6 +158,7 @@ SWIGLU = Oracle(
         *compiled(),
     ),
     full_size=at_full_size(),
+    call=lambda run: as_call("swiglu", *(run.tree[name] for name in ("gate", "up"))) + dout_in_words(run.case),
     diagnose=(
         Hint(nearly, ROUNDED),
         Hint(lambda run: laid_out_like_dout(run, "dup"), LAID_OUT_HINT),

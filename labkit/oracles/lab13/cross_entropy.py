@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labkit.exercises.lab13.cross_entropy import LOW_ROW, MASKED_ROW, Tokens
+from labkit.oracles.calls import as_call
 from labkit.oracles.hints import once
 from labkit.oracles.kernels import BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 from labkit.tree import same
 
 PER_TOKEN_BYTES = 64
@@ -44,6 +45,11 @@ def tolerances(run: CaseRun[Tokens]) -> dict[str, Tolerance]:
     """A loss is a difference of numbers near 300 in float32; a gradient may be rounded to the dtype twice."""
     eps = torch.finfo(run.tree["logits"].dtype).eps
     return {"loss": Tolerance(rtol=1e-5, atol=2e-4), "dlogits": Tolerance(rtol=max(2.02 * eps, 2e-4), atol=1e-7)}
+
+
+def in_students_names(run: Observation) -> str:
+    call = as_call("cross_entropy", run.tree["logits"], run.tree["targets"], ignore_index=run.case.ignore_index)
+    return call + (f", then backward with dloss = {run.case.dloss}" if run.case.dloss != 1 else "")
 
 
 def gradient_is_in_place(run: CaseRun) -> str | None:
@@ -264,6 +270,7 @@ CROSS_ENTROPY = Oracle(
         *compiled(),
     ),
     full_size=at_full_size(),
+    call=in_students_names,
     diagnose=(
         NO_OTHER,
         Hint(

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.flash_attention import ALIKE, Attention
+from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
 from labkit.oracles.lab13.attention_mistakes import (
     divides_by_a_part,
@@ -143,6 +144,9 @@ FLASH_ATTENTION = Oracle(
             "No tile of scores is as large as block_m x block_n: take block_m and block_n as they are given.",
             at_least=True,
         ),
+    ),
+    call=lambda run: as_call(
+        "attention", *(run.tree[name] for name in "qkv"), block_m=run.case.block_m, block_n=run.case.block_n
     ),
     diagnose=(
         NO_OTHER,

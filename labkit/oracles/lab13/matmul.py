@@ -8,8 +8,9 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab13.matmul import Product, factors
 from labkit.interpreter.products import without_low_bits
+from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 SLACK = 1.1
 """Times the derived bytes that may be loaded."""
@@ -66,6 +67,12 @@ def flops_on_matrix_units(run: CaseRun[Product]) -> int:
     case = run.case
     on_them = case.dtype == "float16" or case.precision == "tf32"
     return 2 * case.n_rows * case.n_cols * case.n_inner if on_them else 0
+
+
+def in_students_names(run: Observation) -> str:
+    a, b = factors(run.case, run.tree)
+    call = as_call("matmul", a, b, precision=run.case.precision, tile=run.case.tile)
+    return f"{call}, with strides {a.stride()} and {b.stride()}"
 
 
 def is_like(got: dict, wrong: Tensor, close: float = 1e-4) -> bool:
@@ -194,6 +201,7 @@ MATMUL = Oracle(
         *compiled(matrix_flops=flops_on_matrix_units, spills=SPILLED_BYTES),
     ),
     full_size=at_full_size(SPILLED_BYTES),
+    call=in_students_names,
     diagnose=(
         NO_OTHER,
         COPIED,
