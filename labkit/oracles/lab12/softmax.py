@@ -130,7 +130,7 @@ SOFTMAX = Oracle(
         ),
         Hint(
             sums_too_small,
-            "The rows sum up to less than 1: lanes behind the end of the row take part in the sum. Load them as "
+            "The rows sum up to less than 1: lanes past the end of the row take part in the sum. Load them as "
             "-float('inf'), whose exp is 0.",
         ),
         Hint(

@@ -192,7 +192,7 @@ SWIGLU = Oracle(
             "The derivative of x * sigmoid(x) has two terms, by the product rule: s + x * s * (1 - s) with "
             "s = sigmoid(x).",
         ),
-        Hint(gate_without_up, "dgate lacks the factor up: the activation was multiplied with it."),
-        Hint(up_without_activation, "dup is dout times what up was multiplied with in the forward pass: silu(gate)."),
+        Hint(gate_without_up, "dgate lacks the factor up: the activation was multiplied by it."),
+        Hint(up_without_activation, "dup is dout times what up was multiplied by in the forward pass: silu(gate)."),
     ),
 )

@@ -248,7 +248,7 @@ def low_rows_alone(run: CaseRun[Attention]) -> bool:
 
 
 def heads_mixed_up(run: CaseRun[Attention]) -> bool:
-    """Heads behind the first hold the first one's result, what was there before, or hardly a row that is right."""
+    """Heads past the first hold the first one's result, what was there before, or hardly a row that is right."""
     bad = wrong_rows(run)
     if run.case.n_heads > 1 and not bad[0].any() and bad[1:].double().mean() > 0.5:
         return True

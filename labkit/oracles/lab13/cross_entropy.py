@@ -120,7 +120,7 @@ def is_nan_in(got: dict, row: int) -> bool:
 
 
 def ignored_keep_logits(run: CaseRun[Tokens]) -> bool:
-    """The rows that do not count hold what they held, perhaps multiplied with something."""
+    """The rows that do not count hold what they held, perhaps multiplied by something."""
     rows = ~counted(run)
     ratio = run.got["dlogits"][rows].double() / run.tree["logits"][rows].double()
     return bool((ratio != 0).all() and torch.allclose(ratio, ratio[0, 0], rtol=0.02))
@@ -280,7 +280,7 @@ CROSS_ENTROPY = Oracle(
         ),
         Hint(
             writes_behind_the_row,
-            "A program writes behind the end of its row, over the logits of the next one: mask the stores, too.",
+            "A program writes past the end of its row, over the logits of the next one: mask the stores, too.",
         ),
         Hint(
             lambda run: is_nan_in(run.got, MASKED_ROW),
@@ -293,7 +293,7 @@ CROSS_ENTROPY = Oracle(
         ),
         Hint(
             first_row_alone,
-            "Only the first row is right: row r begins r * vocab elements behind the start of the logits.",
+            "Only the first row is right: row r begins r * vocab elements past the start of the logits.",
         ),
         Hint(
             ignored_keep_logits,
@@ -317,8 +317,7 @@ CROSS_ENTROPY = Oracle(
         ),
         Hint(
             lambda run: not gradient_is_right(run) and ignores_dloss(run),
-            "backward ignores the gradient that comes in: multiply with it. It is 1 only where nothing follows the "
-            "loss.",
+            "backward ignores the gradient that comes in: multiply by it. It is 1 only where nothing follows the loss.",
         ),
         Hint(
             lambda run: gradient_is_right(run) and loss_rounded(run),
@@ -328,11 +327,11 @@ CROSS_ENTROPY = Oracle(
         Hint(
             wrong_count,
             "The tokens that count are miscounted: count the targets other than ignore_index, in all blocks of them, "
-            "without the lanes behind the last one.",
+            "without the lanes past the last one.",
         ),
         Hint(
             scaled_in_part,
-            "A part of the gradient is not multiplied with the one that comes in: round the number of programs up, "
+            "A part of the gradient is not multiplied by the one that comes in: round the number of programs up, "
             "triton.cdiv(n, BLOCK_SIZE).",
         ),
         Hint(
@@ -350,8 +349,8 @@ CROSS_ENTROPY = Oracle(
         ),
         Hint(
             lambda run: not gradient_is_right(run) and sums_are_wrong(run),
-            "The probabilities of a row do not sum up to 1. When the maximum rises, multiply the sum with "
-            "exp(old - new), and let lanes behind the end be -inf.",
+            "The probabilities of a row do not sum up to 1. When the maximum rises, multiply the sum by "
+            "exp(old - new), and let lanes past the end be -inf.",
         ),
         Hint(
             lambda run: gradient_is_right(run) and bool(run.got["loss"].isnan()),

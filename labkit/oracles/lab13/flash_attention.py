@@ -166,7 +166,7 @@ FLASH_ATTENTION = Oracle(
         ),
         Hint(
             heads_overlap,
-            "A head reads and writes rows of the one before it: head h begins h * seq * d_head elements behind the "
+            "A head reads and writes rows of the one before it: head h begins h * seq * d_head elements past the "
             "first, in all four tensors.",
         ),
         Hint(
@@ -181,12 +181,12 @@ FLASH_ATTENTION = Oracle(
         Hint(
             # Before the NaN below: what is never written may hold anything.
             lambda run: wrong_from(run, run.case.seq // run.case.block_m * run.case.block_m),
-            "The queries behind the last whole block are wrong, and no others. Round the number of programs up: "
+            "The queries past the last whole block are wrong, and no others. Round the number of programs up: "
             "triton.cdiv(seq, block_m).",
         ),
         Hint(
             heads_mixed_up,
-            "Heads behind the first are not computed: head h begins h * seq * d_head elements behind the first, in all "
+            "Heads past the first are not computed: head h begins h * seq * d_head elements past the first, in all "
             "four tensors.",
         ),
         Hint(
@@ -197,7 +197,7 @@ FLASH_ATTENTION = Oracle(
         Hint(
             overflowed,
             "All is NaN: exp overflows, as the scores are large. Subtract the row's running maximum first, and rescale "
-            "with exp(old - new).",
+            "by exp(old - new).",
         ),
         Hint(
             lambda run: low_rows_alone(run) and bool(run.got["out"].isnan().any()),
@@ -246,7 +246,7 @@ FLASH_ATTENTION = Oracle(
         Hint(
             lambda run: not nearly(run) and rescales_too_little(run),
             "When the maximum of a row rises, what was summed up before is too large: multiply both the sum and the "
-            "output with exp(old - new).",
+            "output by exp(old - new).",
         ),
         Hint(
             lambda run: not nearly(run) and never_divides(run),

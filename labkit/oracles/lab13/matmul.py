@@ -128,7 +128,7 @@ def steps_of_one(run: CaseRun[Product]) -> bool:
 
 
 def strides_ignored(run: CaseRun[Product]) -> bool:
-    """One of the two read as if its rows lay one behind the other."""
+    """One of the two read as if its rows lay one right after the other."""
     a, b = factors(run.case, run.tree)
     flat_a = run.tree["a"].reshape(-1)[: a.numel()].view(a.shape)
     flat_b = run.tree["b"].reshape(-1)[: b.numel()].view(b.shape)
@@ -138,7 +138,7 @@ def strides_ignored(run: CaseRun[Product]) -> bool:
 
 
 def overwritten(run: CaseRun[Product]) -> bool:
-    """Only where lanes behind the end of the row above would write, something is wrong."""
+    """Only where lanes past the end of the row above would write, something is wrong."""
     wrong = ~torch.isclose(run.got["out"].double(), run.expected["out"].double(), rtol=1e-2, atol=1e-2)
     n_behind = -run.case.n_cols % run.case.tile
     return bool(wrong.any()) and not wrong[0].any() and not wrong[:, n_behind:].any()
@@ -227,7 +227,7 @@ MATMUL = Oracle(
         ),
         Hint(
             overwritten,
-            "Only the beginnings of rows are wrong: lanes behind the end of the row above wrote there. Mask the store "
+            "Only the beginnings of rows are wrong: lanes past the end of the row above wrote there. Mask the store "
             "in both of its dimensions.",
         ),
         Hint(
@@ -261,7 +261,7 @@ MATMUL = Oracle(
         ),
         Hint(
             strides_ignored,
-            "A factor was read as if its rows lay one behind the other. Element (i, j) lies at i * stride(0) + "
+            "A factor was read as if its rows lay one right after the other. Element (i, j) lies at i * stride(0) + "
             "j * stride(1): hand both strides to the kernel.",
         ),
     ),

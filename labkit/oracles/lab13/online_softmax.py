@@ -54,7 +54,7 @@ def finite_rows(tree: dict) -> Tensor:
 def running_sum(run: CaseRun[Blocks], factor: Callable[[Tensor], Tensor], of_block: Callable = torch.zeros_like):
     """The total if, at every block, the old sum is multiplied by `factor(old top - new top)`.
 
-    of_block: of (block's top - new top), the exponent of what the block's own sum is multiplied with.
+    of_block: of (block's top - new top), the exponent of what the block's own sum is multiplied by.
     """
     top, total = torch.full((run.case.n_rows,), -torch.inf, dtype=torch.float64), torch.zeros(run.case.n_rows).double()
     for block_top, block_total in by_block(run):

@@ -1,4 +1,4 @@
-# hint: head h begins h * seq * d_head elements behind the first
+# hint: head h begins h * seq * d_head elements past the first
 @triton.jit
 def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, seq, scale, D_HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     block, head = tl.program_id(0), tl.program_id(1)
