@@ -967,7 +967,7 @@ guesses.take("AdamW by operations", None, unit="times the ideal")
 # in place. The four tensors are contiguous float32 vectors of the same length; `step` is an int, the others are floats.
 # One launch: four reads and three writes per element. The gradient stays as it is.
 #
-# You need not start from nothing. A colleague has written the kernel below. It compiles, and its loss falls. It has four
+# You need not start from nothing. A colleague has written the kernel below. It compiles and it runs, but it has four
 # mistakes: find them in the code before you let the check find them.
 #
 # ```python
