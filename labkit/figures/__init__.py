@@ -2,6 +2,7 @@
 
 from inspect import isfunction
 
+from labkit.figures.adapter_shapes import low_rank_update, prompt_or_prefix
 from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_bytes, update_spectrum
 from labkit.figures.allocator import allocator_trace, segment_map
 from labkit.figures.amp_flow import amp_layers, amp_step
@@ -74,6 +75,7 @@ __all__ = [
     "llama_layer",
     "loss_at_equal_bytes",
     "loss_scale_trace",
+    "low_rank_update",
     "masked_block",
     "memory_bars",
     "memory_by_category",
@@ -84,6 +86,7 @@ __all__ = [
     "number_line",
     "overlap_gain",
     "program_steps",
+    "prompt_or_prefix",
     "quantization_error",
     "query_walk",
     "rms_over_scale",

@@ -15,13 +15,13 @@ MOST = 0.6
 LINES = (("#D55E00", "-"), ("#0072B2", "-"), ("#009E73", "--"), ("#CC79A7", "-."))
 
 
-def attention_map(attentions: Sequence[torch.Tensor], n_prompt: int, text: int = 0) -> Figure:
-    """Attention of one text, layer by layer: a row for each position that asks, a column for each that is seen.
+def attention_map(attentions: Sequence[torch.Tensor], n_prompt: int) -> Figure:
+    """Mean attention of a batch, layer by layer: a row for each position that asks, a column for each that is seen.
 
-    attentions: (batch, heads, queries, keys) of every layer, as in a model's output; the mean over heads is drawn.
+    attentions: (batch, heads, queries, keys) of every layer, as in a model's output; texts and heads are averaged.
     With fewer queries than keys the prompt asks nothing, and only the rows of the text are there.
     """
-    maps = [layer[text].detach().float().mean(0).cpu() for layer in attentions]
+    maps = [layer.detach().float().mean((0, 1)).cpu() for layer in attentions]
     n_queries, n_keys = maps[0].shape
     n_text = n_keys - n_prompt
     height_in = 1.5 + 2.4 * n_queries / n_keys

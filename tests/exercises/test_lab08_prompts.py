@@ -111,7 +111,7 @@ def test_a_prefix_and_checkpointing_do_not_go_together() -> None:
         model(torch.zeros(1, 5, dtype=torch.long), past_key_values=cache, attention_mask=torch.ones(1, 8))
 
 
-def test_attention_map_shows_the_answers_own_attention() -> None:
+def test_attention_map_shows_the_mean_of_the_answers_own_attention() -> None:
     answers = answers_in("08-prefix-tuning", solution_of("08-prefix-tuning"))
     case = Prefix(n_prompt=3)
     tree = make_inputs(PREFIX_TUNING, case, 0)
@@ -124,7 +124,7 @@ def test_attention_map_shows_the_answers_own_attention() -> None:
     figure = figures.attention_map(attentions, n_prompt=3)
     shown = figure.axes[0].images[0].get_array()
     assert shown.shape == (case.length, case.length + 3)
-    torch.testing.assert_close(torch.tensor(shown.tolist()), attentions[0][0].mean(0).detach())
+    torch.testing.assert_close(torch.tensor(shown.tolist()), attentions[0].mean((0, 1)).detach())
 
 
 def test_adaptation_losses_shows_the_losses_that_it_is_given() -> None:

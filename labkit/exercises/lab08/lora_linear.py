@@ -28,6 +28,7 @@ OBSERVED = (
     "unmerged_weight",
     "unmerged",
     "later_weight",
+    "moved_weight",
     "neighbour_weight",
     "trainable_after",
     "initial_A",
@@ -177,6 +178,11 @@ def _merge_and_back(
     layer.merge()
     layer.unmerge()
     out["later_weight"] = weight()
+    layer.base.weight.copy_(out["unmerged_weight"])
+    layer.merge()
+    layer.base.weight.add_(1)
+    layer.unmerge()
+    out["moved_weight"] = weight()
     layer.base.weight.copy_(out["unmerged_weight"])
 
 

@@ -23,7 +23,7 @@ from labkit.exercises.lab08.prompt_tuning import (
 )
 from labkit.spec import Answer, Exercise
 
-OBSERVED = ("parameters", "prefix", "cache", "logits", "loss", "grads", "again")
+OBSERVED = ("parameters", "prefix", "cache", "labels", "logits", "loss", "grads", "again")
 READ = ("input_ids", "attention_mask", "labels")
 
 
@@ -82,22 +82,24 @@ def gradients(encoder: torch.nn.Module) -> dict[str, torch.Tensor | None]:
 
 
 class Misshapen(Exception):
-    """The model was given a cache of a wrong shape, at which it would stop somewhere inside."""
+    """The model was given a cache or labels of a wrong shape, at which it would stop somewhere inside."""
 
 
-class CacheShape:
-    """The shape of the keys that the model is given for its first layer; the right one as long as none was seen."""
+class GivenShapes:
+    """The shapes of the first layer's keys and of the labels that the model is given; the right ones until it is."""
 
-    def __init__(self, model: torch.nn.Module, right: list[int]) -> None:
-        self.shape = self._right = right
+    def __init__(self, model: torch.nn.Module, case: Prefix) -> None:
+        self._right = {"cache": cache_shape(case), "labels": [case.batch, case.length]}
+        self.found = dict(self._right)
         model.register_forward_pre_hook(self._look, with_kwargs=True)
 
     def _look(self, model: torch.nn.Module, args: tuple, kwargs: dict) -> None:
         layers = getattr(kwargs.get("past_key_values"), "layers", ())
         keys = getattr(layers[0], "keys", None) if len(layers) else None
-        if isinstance(keys, torch.Tensor):
-            self.shape = list(keys.shape)
-        if self.shape != self._right:
+        for name, given in (("cache", keys), ("labels", kwargs.get("labels"))):
+            if isinstance(given, torch.Tensor):
+                self.found[name] = list(given.shape)
+        if self.found != self._right:
             raise Misshapen
 
 
@@ -120,16 +122,16 @@ def drive_prefix(ans, case: Prefix, tree: dict, stage) -> dict:
     if not isinstance(prefix, torch.Tensor) or prefix.shape != (case.n_prompt, case.n_layers * 2 * case.kv_width):
         return got | {"prefix": prefix}
     model = model_of(case, tree["weights"], stage.device).requires_grad_(False)
-    cache = CacheShape(model, cache_shape(case))
+    shapes = GivenShapes(model, case)
     texts = [tree[name] for name in READ]
     try:
         got |= backpropagated(ans.with_prefix(model, prefix, *texts))
         again = ans.with_prefix(model, -prefix.detach(), *texts)
     except Misshapen:
-        return got | {"prefix": prefix, "cache": cache.shape}
+        return got | {"prefix": prefix, **shapes.found}
     return got | {
         "prefix": prefix,
-        "cache": cache.shape,
+        **shapes.found,
         "logits": at_text(got["logits"], tree["attention_mask"]),
         "grads": gradients(encoder),
         "again": at_text(getattr(again, "logits", again), tree["attention_mask"]),

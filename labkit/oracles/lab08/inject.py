@@ -80,6 +80,10 @@ INJECT = Oracle(
     expect=true_adapted,
     tolerance=tolerance,
     judge=(inputs_untouched,),
+    call=lambda run: (
+        f"inject(a {run.case.family} model of {run.case.n_layers} layers, targets={run.case.targets!r}, wrap)"
+    ),
+    axis="models, targets at any depth, and states that do not fit",
     diagnose=(
         Hint(
             lambda run: len(run.got["wrapped"]) == 0,

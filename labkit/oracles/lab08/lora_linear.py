@@ -14,7 +14,7 @@ from torch import nn
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.lora_linear import N_ROWS, OBSERVED, Layer, linear_of
 from labkit.oracles.lab08.dropped import drops_the_updates_input, drops_together, kept_at, mask_of
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 """float32 sums of some hundred terms, in any order, that come to size 1; a mistake is off by more than 1 %."""
@@ -80,6 +80,7 @@ def expect(run: CaseRun[Layer]) -> dict[str, object]:
             "unmerged_weight": tree["weight"],
             "unmerged": y.detach(),
             "later_weight": 2 * tree["weight"],
+            "moved_weight": tree["weight"] + 1,
             "neighbour_weight": merged,
             "trainable_after": trainable,
         }
@@ -108,7 +109,9 @@ def forward_bytes(run: CaseRun[Layer]) -> float:
 
 
 def near(got: torch.Tensor, wanted: torch.Tensor) -> bool:
-    return got.shape == wanted.shape and torch.allclose(got.double(), wanted.double(), atol=1e-3, rtol=1e-3)
+    """As close as the coarser of the two dtypes allows."""
+    close = CLOSE_IN_BFLOAT16 if torch.bfloat16 in (got.dtype, wanted.dtype) else Tolerance(1e-3, 1e-3)
+    return got.shape == wanted.shape and torch.allclose(got.double(), wanted.double(), atol=close.atol, rtol=close.rtol)
 
 
 def _weight_with(run: CaseRun[Layer], factor: float) -> torch.Tensor:
@@ -118,6 +121,17 @@ def _weight_with(run: CaseRun[Layer], factor: float) -> torch.Tensor:
 def _y_with(run: CaseRun[Layer], factor: float, biases: float = 1) -> torch.Tensor:
     bias = None if run.tree["bias"] is None else biases * run.tree["bias"]
     return nn.functional.linear(run.tree["x"], _weight_with(run, factor), bias)
+
+
+def _without_scale(run: CaseRun[Layer]) -> object:
+    """The update counts once. With alpha // rank it does as well where that is 1."""
+    unscaled = near(run.got["y"], _y_with(run, 1.0))
+    return CANNOT_TELL if unscaled and (run.case.scale == 1 or run.case.alpha // run.case.rank == 1) else unscaled
+
+
+def _scaled_by_alpha(run: CaseRun[Layer]) -> object:
+    by_alpha = near(run.got["y"], _y_with(run, run.case.alpha))
+    return CANNOT_TELL if by_alpha and run.case.rank == 1 else by_alpha
 
 
 def _right(run: CaseRun[Layer], y: torch.Tensor) -> bool:
@@ -145,6 +159,32 @@ LORA_LINEAR = Oracle(
     expect=expect,
     tolerance=tolerance,
     judge=(starts_random, drops_the_updates_input, inputs_untouched),
+    call=lambda run: (
+        f"LoRALinear(nn.Linear({run.case.n_in}, {run.case.n_out}, bias={run.case.bias}), rank={run.case.rank}, "
+        f"alpha={run.case.alpha:g}, dropout={run.case.dropout:g}), in {run.case.dtype}"
+    ),
+    places={
+        "initial": "output of a new layer",
+        "initial_A": "lora_A of a new layer",
+        "initial_B": "lora_B of a new layer",
+        "y": "output",
+        "grads.x": "gradient of x",
+        "grads.lora_A": "gradient of lora_A",
+        "grads.lora_B": "gradient of lora_B",
+        "merged_weight": "base.weight after merge()",
+        "merged": "output after merge()",
+        "merged_grad": "gradient of x after merge()",
+        "merged_twice": "base.weight after a second merge()",
+        "unmerged_weight": "base.weight after unmerge()",
+        "unmerged": "output after unmerge()",
+        "later_weight": "base.weight after other weights were loaded, merged and unmerged",
+        "moved_weight": "base.weight where it was changed between merge() and unmerge()",
+        "neighbour_weight": "base.weight of a second layer after its merge()",
+        "trainable": "names and shapes of what trains",
+        "trainable_after": "names and shapes of what trains after merge() and unmerge()",
+        "keeps_base": "answer to whether self.base is the layer that was given",
+    },
+    axis="shapes, ranks, alphas, dropout and dtypes",
     budgets=(
         Budget(
             "peak_bytes",
@@ -193,16 +233,12 @@ LORA_LINEAR = Oracle(
             "The base's bias is missing or counts twice. self.base(x) has it in it: add the update to that.",
         ),
         Hint(
-            lambda run: (
-                run.case.scale != 1 and run.case.alpha // run.case.rank != 1 and near(run.got["y"], _y_with(run, 1.0))
-            ),
+            _without_scale,
             "The forward pass forgets the scale: the update is alpha / rank times B A x.",
-            everywhere=False,
         ),
         Hint(
-            lambda run: run.case.rank > 1 and near(run.got["y"], _y_with(run, run.case.alpha)),
+            _scaled_by_alpha,
             "The update is scaled by alpha alone; the scale is alpha / rank.",
-            everywhere=False,
         ),
         Hint(
             lambda run: run.case.alpha >= run.case.rank and near(run.got["y"], _y_with(run, 0)),
@@ -212,7 +248,6 @@ LORA_LINEAR = Oracle(
             _scaled_otherwise,
             "The update is scaled by another number than alpha / rank. Divide alpha by rank itself, with / and without "
             "a root, and multiply by the result once.",
-            everywhere=False,
         ),
         Hint(
             lambda run: run.case.dropout and not _right(run, run.got["y"]),
@@ -301,6 +336,14 @@ LORA_LINEAR = Oracle(
             ),
             "unmerge() brings back a weight from before merge() was called: others may have been loaded since. Take "
             "off what merge() added.",
+        ),
+        Hint(
+            lambda run: (
+                near(run.got["later_weight"], 2 * run.tree["weight"])
+                and near(run.got["moved_weight"], run.tree["weight"])
+            ),
+            "unmerge() copies back a weight that merge() had put aside. That is a second full weight in memory, and "
+            "undoes whatever changed the weight in between: subtract alpha / rank times B A.",
         ),
         Hint(
             lambda run: run.case.dropout and (mask_of(run) - 1).abs().max() < 0.01,

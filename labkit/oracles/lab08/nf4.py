@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.nf4 import BLOCK, SECOND_BLOCK, Weights, another
+from labkit.oracles.calls import as_call
 from labkit.oracles.lab08.nf4_read import CODEBOOK, Read, bits_per_weight, blocks_of, nearest, read
 from labkit.oracles.lab08.small_task import loss_after_training
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 MOST_BITS = {True: 4.15, False: 4.52}
 """Bits kept for a weight with quantized scales and with float32 scales, from MANY weights on."""
 LEAST_BITS = 4 + 8 / BLOCK
 """Bits for a weight below which codes and scales cannot both be there, whether the scales are quantized or not."""
 MANY = 2**16
+SMALLEST_NORMAL_FLOAT16 = 2.0**-14
 WORSE = 1.02
 
 
@@ -106,6 +109,11 @@ def reads(holds):
     return lambda run: holds(read(run))
 
 
+def without_double(holds: Callable[[Read], bool]) -> Callable[[CaseRun[Weights]], object]:
+    """As `reads`, of scales that are kept as they are: 8-bit ones are off by a step in any case."""
+    return lambda run: CANNOT_TELL if run.case.double else holds(read(run))
+
+
 def _scales_of_another(run: CaseRun[Weights]) -> bool:
     """The largest weights came back with the scales of the weight that was quantized in between."""
     found, other = (read(replace(run, tree={"w": w})) for w in (run.tree["w"], another(run.tree["w"])))
@@ -146,8 +154,11 @@ def _evenly_spaced(values: torch.Tensor) -> bool:
 
 
 def _half_precision_scales(found: Read) -> bool:
-    off = (found.used - found.scale).abs()
-    return not found.case.double and bool((off > found.scale_allowed()).any() and (off <= 2.1e-3 * found.scale).all())
+    """Off by 8 or 11 bits of precision; scales too small for a normal float16 may be off by any factor."""
+    off, normal = (found.used - found.scale).abs(), found.scale >= SMALLEST_NORMAL_FLOAT16
+    return not found.case.double and bool(
+        (off > found.scale_allowed()).any() and (off <= 4.2e-3 * found.scale)[normal].all()
+    )
 
 
 def _rounded_down(found: Read) -> bool:
@@ -221,6 +232,8 @@ NF4 = Oracle(
         trains_as_well,
         inputs_untouched,
     ),
+    call=lambda run: as_call("quantize_nf4", run.tree["w"], double=run.case.double),
+    axis="shapes, odd numbers of weights, blocks of zeros or tiny weights, outliers",
     diagnose=(
         Hint(
             lambda run: _evenly_spaced(run.got["codebook"]),
@@ -288,10 +301,9 @@ NF4 = Oracle(
             "weights need their own.",
         ),
         Hint(
-            reads(_largest_not_magnitude),
+            without_double(_largest_not_magnitude),
             "The scale of a block is not its largest magnitude: in blocks whose largest weight is negative, take "
             ".abs() before .amax().",
-            everywhere=False,
         ),
         Hint(
             reads(_only_the_last_weights),
@@ -309,9 +321,8 @@ NF4 = Oracle(
             "codes, not with the codes.",
         ),
         Hint(
-            lambda run: not run.case.double and _other_blocks(read(run)),
+            without_double(_other_blocks),
             f"The blocks are not of {BLOCK} weights in a row, in the order of w.flatten().",
-            everywhere=False,
         ),
         Hint(
             reads(
@@ -331,7 +342,6 @@ NF4 = Oracle(
         Hint(
             reads(_half_precision_scales),
             "The scales were rounded to 16 bits. Without double they are float32.",
-            everywhere=False,
         ),
         Hint(
             reads(_quantized_for_nothing),

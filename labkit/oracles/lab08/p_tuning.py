@@ -8,9 +8,10 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.p_tuning import PTuning, train
+from labkit.oracles.calls import as_call
 from labkit.oracles.hints import looks_like
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 Weights = dict[str, torch.Tensor]
 
@@ -48,10 +49,10 @@ def expected(run: CaseRun[PTuning]) -> dict:
     }
 
 
-def made_by(encode: Callable[[PTuning, Weights], torch.Tensor], kind: str) -> Callable[[CaseRun[PTuning]], bool]:
-    """A hint's condition: the wrong prompt of a network of this kind is made in this way."""
+def made_by(encode: Callable[[PTuning, Weights], torch.Tensor], kind: str) -> Callable[[CaseRun[PTuning]], object]:
+    """A hint's condition: the wrong prompt of a network of this kind is made so; the other kind cannot tell."""
     is_made_so = looks_like("prompt", lambda run: encode(run.case, run.tree["encoder"]), close)
-    return lambda run: run.case.kind == kind and is_made_so(run)
+    return lambda run: is_made_so(run) if run.case.kind == kind else CANNOT_TELL
 
 
 def linear(x: torch.Tensor, w: Weights, index: int) -> torch.Tensor:
@@ -90,6 +91,18 @@ P_TUNING = Oracle(
     id="08-p-tuning",
     expect=expected,
     judge=(inputs_untouched,),
+    call=lambda run: as_call("PromptEncoder", run.case.n_prompt, run.case.hidden, run.case.width, run.case.kind),
+    places={
+        "prompt": "prompt",
+        "parameters": "names and shapes of the parameters",
+        "trained": "list of what the optimizer gets",
+        "trained_prompt": "prompt after two steps",
+        "losses": "losses of two steps",
+        "frozen": "answer to whether the model is frozen",
+        "live": "answer to whether the encoder still trains",
+        "model_kept": "answer to whether the model's weights stayed as they were",
+    },
+    axis="kinds, widths and numbers of positions",
     tolerance=CLOSE,
     diagnose=(
         Hint(
@@ -147,10 +160,10 @@ P_TUNING = Oracle(
             lambda run: close(run.got["prompt"], run.tree["encoder"]["embedding.weight"]),
             "The table itself came back: the network behind it was built, but never used.",
         ),
-        Hint(made_by(mlp(between=lambda x: x), "MLP"), BETWEEN, everywhere=False),
-        Hint(made_by(mlp(between=torch.tanh), "MLP"), BETWEEN, everywhere=False),
-        Hint(made_by(mlp(between=torch.nn.functional.gelu), "MLP"), BETWEEN, everywhere=False),
-        Hint(made_by(mlp(after=torch.relu), "MLP"), BETWEEN, everywhere=False),
+        Hint(made_by(mlp(between=lambda x: x), "MLP"), BETWEEN),
+        Hint(made_by(mlp(between=torch.tanh), "MLP"), BETWEEN),
+        Hint(made_by(mlp(between=torch.nn.functional.gelu), "MLP"), BETWEEN),
+        Hint(made_by(mlp(after=torch.relu), "MLP"), BETWEEN),
         Hint(
             made_by(alone, "LSTM"),
             "The LSTM took every position for a sequence of its own, so none knows of the others: set batch_first=True "

@@ -11,7 +11,7 @@ from labkit.exercises.lab08.prefix_tuning import Prefix, cache_shape
 from labkit.exercises.lab08.prompt_tuning import at_text, model_of
 from labkit.oracles.hints import looks_like
 from labkit.oracles.lab08.prompt_tuning import CLOSE, close, in_peft, quiet, run_in_peft
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 
 def true_prefix(run: CaseRun[Prefix]) -> torch.Tensor:
@@ -33,6 +33,7 @@ def expected(run: CaseRun[Prefix]) -> dict:
         "parameters": {name: list(item.shape) for name, item in sorted(run.tree["encoder"].items())},
         "prefix": encoder(torch.arange(case.n_prompt)).detach(),
         "cache": cache_shape(case),
+        "labels": [case.batch, case.length],
         **run_in_peft(model, run.tree),
         "grads": {name: parameter.grad for name, parameter in sorted(encoder.named_parameters())},
         "again": logits_with(run, layers=negated),
@@ -133,6 +134,18 @@ def shape_of(name: str, shape: Callable[[Prefix], list[int]]) -> Callable[[CaseR
     )
 
 
+def as_wide_as(width: Callable[[Prefix], int]) -> Callable[[CaseRun[Prefix]], object]:
+    """A hint's condition: the prefix has this wrong width, as the table or as what the network's last layer makes."""
+
+    def when(run: CaseRun[Prefix]) -> object:
+        name = "embedding.weight" if run.case.bottleneck is None else "transform.2.bias"
+        got, wrong = run.got["parameters"][name][-1], width(run.case)
+        right = run.tree["encoder"][name].shape[-1]
+        return CANNOT_TELL if got == wrong == right else got == wrong
+
+    return when
+
+
 def prefix_is(encode: Callable[[dict[str, torch.Tensor]], torch.Tensor]) -> Callable[[CaseRun[Prefix]], bool]:
     """A hint's condition: with a bottleneck, the wrong prefix is made in this way."""
     return lambda run: run.case.bottleneck is not None and close(run.got["prefix"], encode(run.tree["encoder"]))
@@ -146,6 +159,14 @@ def through(between: Callable[[torch.Tensor], torch.Tensor], after=lambda out: o
         return after(inner @ w["transform.2.weight"].T + w["transform.2.bias"])
 
     return encode
+
+
+def heads_and_positions_swapped(run: CaseRun[Prefix]) -> object:
+    """Seen from the shape, unless there are as many heads as positions."""
+    swapped_shape = [run.case.batch, run.case.n_prompt, run.case.n_kv_heads, run.case.head_dim]
+    if swapped_shape == cache_shape(run.case):
+        return CANNOT_TELL
+    return run.got["cache"] == swapped_shape
 
 
 EVERY_LAYER = (
@@ -166,6 +187,21 @@ PREFIX_TUNING = Oracle(
     id="08-prefix-tuning",
     expect=expected,
     judge=(inputs_untouched,),
+    call=lambda run: (
+        f"PrefixEncoder(config, {run.case.n_prompt}, bottleneck={run.case.bottleneck}), then with_prefix on "
+        f"{run.case.batch} texts; the model has {run.case.n_layers} layers, {run.case.n_heads} heads, "
+        f"{run.case.n_kv_heads} key heads of size {run.case.head_dim}"
+    ),
+    places={
+        "parameters": "names and shapes of the parameters",
+        "prefix": "prefix",
+        "cache": "shape of keys and values of a layer",
+        "labels": "shape of the labels given to the model",
+        "logits": "logits",
+        "again": "logits of a second call with another prefix",
+        "grads": "gradients",
+    },
+    axis="numbers of layers, heads and positions, with and without a bottleneck, and padding",
     tolerance=CLOSE,
     diagnose=(
         Hint(
@@ -186,18 +222,14 @@ PREFIX_TUNING = Oracle(
             "With a bottleneck the table is narrow: (n_prompt, key heads x head_dim). The network widens it.",
         ),
         Hint(
-            shape_of(
-                "embedding.weight", lambda case: [case.n_prompt, case.n_layers * 2 * case.n_heads * case.head_dim]
-            ),
+            as_wide_as(lambda case: case.n_layers * 2 * case.n_heads * case.head_dim),
             "The prefix is as wide as if every query head had a key head of its own. The cache holds "
             "config.num_key_value_heads heads.",
-            everywhere=False,
         ),
         Hint(
-            shape_of("embedding.weight", lambda case: [case.n_prompt, case.n_layers * 2 * case.hidden]),
+            as_wide_as(lambda case: case.n_layers * 2 * case.hidden),
             "The prefix is as wide as the hidden state. The cache holds config.num_key_value_heads heads of "
             "config.head_dim numbers.",
-            everywhere=False,
         ),
         Hint(
             lambda run: (
@@ -209,14 +241,12 @@ PREFIX_TUNING = Oracle(
             "A head is not hidden / heads wide in every model: take config.head_dim.",
         ),
         Hint(
-            shape_of("embedding.weight", lambda case: [case.n_prompt, case.n_layers * case.kv_width]),
+            as_wide_as(lambda case: case.n_layers * case.kv_width),
             "Half of the prefix is missing: a layer needs keys and values.",
-            everywhere=False,
         ),
         Hint(
-            shape_of("embedding.weight", lambda case: [case.n_prompt, 2 * case.kv_width]),
+            as_wide_as(lambda case: 2 * case.kv_width),
             "There is a prefix for one layer only. Every layer has keys and values of its own.",
-            everywhere=False,
         ),
         Hint(
             shape_of("embedding.weight", lambda case: [case.n_prompt, case.hidden]),
@@ -247,13 +277,8 @@ PREFIX_TUNING = Oracle(
             "The encoder has no batch axis: it returns (n_prompt, width), and with_prefix expands it over the texts.",
         ),
         Hint(
-            lambda run: (
-                run.got["cache"]
-                == [run.case.batch, run.case.n_prompt, run.case.n_kv_heads, run.case.head_dim]
-                != cache_shape(run.case)
-            ),
+            heads_and_positions_swapped,
             "Heads and positions have changed places: keys and values are (batch, key heads, n_prompt, head_dim).",
-            everywhere=False,
         ),
         Hint(
             lambda run: (
@@ -266,6 +291,11 @@ PREFIX_TUNING = Oracle(
         Hint(
             lambda run: run.got["cache"] in (cache_shape(run.case)[1:], [1, *cache_shape(run.case)[1:]]),
             "Keys and values are those of one text. Give them a batch axis, and expand it over all texts.",
+        ),
+        Hint(
+            lambda run: run.got["labels"] == [run.case.batch, run.case.n_prompt + run.case.length],
+            "The labels were made longer by the prefix. Nothing is computed for its positions, so the model gives "
+            "logits for the text alone: hand the labels on as they are.",
         ),
         Hint(
             without_prefix,

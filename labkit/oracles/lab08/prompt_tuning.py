@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab08.prompt_tuning import IGNORED, SoftPrompt, at_text, backpropagated, model_of
 from labkit.oracles.hints import looks_like
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-4, rtol=1e-4)
 """Two float32 roads through two small layers differ by 1e-6; the mildest mistake moves a logit by more than 1e-2."""
@@ -99,10 +99,15 @@ def logits_with(
     return at_text(logits, given)
 
 
-def loss_is(labels_of: Callable[[CaseRun[SoftPrompt]], torch.Tensor]) -> Callable[[CaseRun[SoftPrompt]], bool]:
-    """A hint's condition: the loss follows from the (right) logits and these labels of prompt and text."""
+def loss_is(labels_of: Callable[[CaseRun[SoftPrompt]], torch.Tensor]) -> Callable[[CaseRun[SoftPrompt]], object]:
+    """A hint's condition: the loss follows from the (right) logits and these labels of prompt and text.
 
-    def holds(run: CaseRun[SoftPrompt]) -> bool:
+    Logits of padding are not sent along, and where padding comes first one of them predicts a text's first token.
+    """
+
+    def holds(run: CaseRun[SoftPrompt]) -> object:
+        if run.case.padding == "left":
+            return CANNOT_TELL
         targets = labels_of(run)[:, 1:]
         loss = cross_entropy(run.got["logits"][:, :-1].transpose(1, 2), targets, ignore_index=IGNORED)
         return close(run.got["loss"], loss)
@@ -146,6 +151,21 @@ PROMPT_TUNING = Oracle(
     id="08-prompt-tuning",
     expect=expected,
     judge=(inputs_untouched,),
+    call=lambda run: (
+        f"PromptTuning({run.case.model}, init_ids of {run.case.n_prompt} tokens) on {run.case.batch} texts of "
+        f"{run.case.length} tokens, padding: {run.case.padding}"
+    ),
+    places={
+        "start": "self.prompt of a new module",
+        "logits": "logits",
+        "loss": "loss",
+        "grad": "gradient of self.prompt",
+        "trained": "list of what trains",
+        "is_parameter": "answer to whether self.prompt is a parameter",
+        "frozen": "answer to whether the model is frozen",
+        "embedding_kept": "answer to whether the embedding table stayed as it was",
+    },
+    axis="models, lengths, and padding on either side",
     tolerance=CLOSE,
     diagnose=(
         Hint(
@@ -220,18 +240,16 @@ PROMPT_TUNING = Oracle(
             lambda run: run.got["loss"] is None,
             "No loss came back: hand the longer labels to the model, which computes it.",
         ),
-        Hint(loss_is(before_text("start")), COUNTED, everywhere=False),
-        Hint(loss_is(before_text(0)), COUNTED, everywhere=False),
+        Hint(loss_is(before_text("start")), COUNTED),
+        Hint(loss_is(before_text(0)), COUNTED),
         Hint(
             loss_is(without_first),
             "The first token of each text is missing from the loss. The last prompt position predicts it: count it.",
-            everywhere=False,
         ),
         Hint(
             loss_is(shifted_twice),
             "The labels were shifted twice: transformers compares position t with label t + 1 by itself. Give each "
             "position its own token as its label.",
-            everywhere=False,
         ),
         Hint(
             lambda run: run.got["grad"] is None or not run.got["grad"].any(),

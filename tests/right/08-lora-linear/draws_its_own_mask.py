@@ -7,10 +7,10 @@ class LoRALinear(nn.Module):
         like = {"dtype": base.weight.dtype, "device": base.weight.device}
         self.lora_A = nn.Parameter(torch.rand(rank, base.in_features, **like) - 0.5)
         self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, **like))
-        self.kept = None
+        self.in_base = False
 
     def forward(self, x):
-        if self.kept is not None:
+        if self.in_base:
             return self.base(x)
         z = x
         if self.training and self.p:
@@ -20,12 +20,12 @@ class LoRALinear(nn.Module):
 
     @torch.no_grad()
     def merge(self):
-        if self.kept is None:
-            self.kept = self.base.weight.clone()
+        if not self.in_base:
             self.base.weight.addmm_(self.lora_B, self.lora_A, alpha=self.alpha / self.rank)
+            self.in_base = True
 
     @torch.no_grad()
     def unmerge(self):
-        if self.kept is not None:
-            self.base.weight.copy_(self.kept)
-            self.kept = None
+        if self.in_base:
+            self.base.weight.addmm_(self.lora_B, self.lora_A, alpha=-self.alpha / self.rank)
+            self.in_base = False

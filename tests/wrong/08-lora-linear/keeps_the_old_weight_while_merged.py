@@ -1,3 +1,4 @@
+# hint: unmerge() copies back a weight that merge() had put aside
 class LoRALinear(nn.Module):
     def __init__(self, base, rank, alpha, dropout=0.0):
         super().__init__()
