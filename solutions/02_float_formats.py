@@ -2,17 +2,19 @@
 # # Lab 02: Float formats and summation error
 #
 # Add 0.01 a thousand times. In bfloat16, the format in which most large models are trained, the sum is 4. **Where did
-# the other 6 go?** No operation failed, and every single addition was as exact as the format allows.
+# the other 6 go?** No operation failed, and every single addition is as exact as the format allows.
 #
-# You will write the decoder and the encoder of every float format that training uses, int8 quantization, and several
-# ways to add that lose less. You will be able to tell from the number of mantissa bits when a weight stops moving.
+# In this lab you write a decoder and an encoder for every float format that training uses, int8 quantization, and
+# several ways to add that lose less. At the end you can tell from the number of mantissa bits when a weight stops
+# moving.
 #
 # [[time]]
 #
 # You need tensors and integer operations on bits (`>>`, `&`); lab 00 shows how exercises are checked.
 #
-# Type hints such as `Int64[Tensor, "*shape"]` say what goes in and out: the dtype, then the shape. `*shape` stands for
-# any number of axes, the same ones wherever the name appears again. They are there to be read; nothing enforces them.
+# Type hints such as `Int64[Tensor, "*shape"]` say what goes in and what comes out: the dtype, then the shape. `*shape`
+# stands for any number of axes, and for the same ones wherever the name appears again. The hints are only there to be
+# read: nothing enforces them.
 
 # %% nbgrader={"grade": false, "grade_id": "02-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import heapq
@@ -42,13 +44,14 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 
 
 # %% [markdown]
-# A weight that receives a thousand small updates is such a sum. To see why it stops at 4, we have to look at the bits.
+# A weight that receives a thousand small updates is such a sum. To see why it stops at 4, look at the bits.
 
 # %% [markdown]
-# ## 1. What a bit pattern means
+# ## What a bit pattern means
 #
-# A float is a sign, a power of two, and a position between this power and the next. All formats in use share this plan
-# and differ in two numbers: the bits of the exponent field, $E$, and the bits of the mantissa field, $M$.
+# A float consists of a sign, a power of two, and a position between this power and the next. The **exponent** field
+# holds the power, and the **mantissa** field holds the position. All formats share this plan. They differ in two
+# numbers: the width of the exponent field, $E$ bits, and the width of the mantissa field, $M$ bits.
 #
 # | format | sign | exponent bits $E$ | mantissa bits $M$ | in all | where |
 # |---|---|---|---|---|---|
@@ -59,12 +62,13 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 # | e5m2 | 1 | 5 | 2 | 8 | fp8 gradients |
 # | e4m3fn | 1 | 4 | 3 | 8 | fp8 weights and activations |
 #
-# The short names spell this out: e5m2 has 5 exponent bits and 2 mantissa bits. The "fn" in e4m3fn says *finite* and
-# *NaN only*: there are no infinities.
+# The short names say this: e5m2 has 5 exponent bits and 2 mantissa bits. The "fn" in e4m3fn means *finite* and *NaN
+# only*, because this format has no infinities.
 
 # %% [markdown]
-# With $e$ the exponent field and $m$ the mantissa field, both read as whole numbers, $s$ the sign bit and
-# $\text{bias} = 2^{E-1} - 1$, IEEE 754 says:
+# Exponents have to be negative too, but a field of bits is a whole number from 0 up. So a constant is subtracted from
+# it, the **bias**, $2^{E-1} - 1$. Let $e$ be the exponent field and $m$ the mantissa field, both read as whole numbers,
+# and $s$ the sign bit. The standard IEEE 754 says what they mean:
 #
 # | exponent field | mantissa field | value |
 # |---|---|---|
@@ -73,9 +77,10 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 # | all ones | 0 | $(-1)^s \cdot \infty$ |
 # | all ones | not 0 | NaN, not a number |
 #
-# In eight bits, a whole power of two for infinity and NaN is expensive. In a finite-only format such as e4m3fn, an
-# exponent field of all ones is an ordinary exponent, and only the pattern with all exponent *and* mantissa bits set is
-# NaN, one for each sign.
+# The 1 in front of $m / 2^M$ is not stored: it is the **implicit leading 1** of a normal number, and a **subnormal**
+# number has a 0 there. With only eight bits, a whole power of two is a high price for infinity and NaN. In a
+# finite-only format such as e4m3fn, an exponent field of all ones is therefore an ordinary exponent. Only the pattern
+# with all exponent *and* all mantissa bits set is NaN, one for each sign.
 
 # %% [markdown]
 # **Predict:** e4m3fn has 256 patterns. How many of them lie strictly between −1 and 1?
@@ -86,14 +91,14 @@ guesses.take("patterns between -1 and 1", None, unit="patterns")
 # %% [markdown]
 # [[exercise 02-decode]]
 #
-# Write `decode(bits, fmt)`, the values of bit patterns. `bits` is an int64 tensor of any shape with numbers from 0 to
-# $2^{1+E+M} - 1$. `fmt` is a `FloatFormat` with the fields `exponent_bits`, `mantissa_bits`, `finite_only` and
-# `total_bits`. The values are float64, which holds all of them exactly. The sign of a zero counts. The check uses the
-# formats of the table and others that nobody has built.
+# Write `decode(bits, fmt)`, which returns the values of bit patterns. `bits` is an int64 tensor of any shape with
+# numbers from 0 to $2^{1+E+M} - 1$. `fmt` is a `FloatFormat` with the fields `exponent_bits`, `mantissa_bits`,
+# `finite_only` and `total_bits`. Return float64, which holds all of these values exactly. The sign of a zero counts.
+# The check uses the formats of the table and others that nobody has built.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Three whole numbers can be cut out of a pattern with `>>` and `&`. Do that first and look at them for the pattern of
+# Three whole numbers can be cut out of a pattern with `>>` and `&`. Do that first, and look at them for the pattern of
 # 1.0 in fp16, which is 15360. Then take the four lines of the table one after the other.
 #
 # </details>
@@ -101,8 +106,8 @@ guesses.take("patterns between -1 and 1", None, unit="patterns")
 # <details><summary>Hint 2: the idea</summary>
 #
 # Compute the normal value and the subnormal value for *all* patterns, and let `torch.where` choose by the exponent
-# field. Overwrite the top exponent at the end, depending on `fmt.finite_only`. Apply the sign last, as a factor of
-# −1.0, so that −0.0 comes out.
+# field. Then overwrite the values with the top exponent, depending on `fmt.finite_only`. Apply the sign last, as a
+# factor of −1.0, so that you get −0.0.
 #
 # </details>
 #
@@ -155,19 +160,19 @@ guesses.settle("patterns between -1 and 1", inside)
 #
 # </details>
 #
-# The figure decodes all of them with your function.
+# The figure shows what your function makes of the patterns. If the check fails, run it all the same and look.
 
 # %% tags=["figure"]
 labkit.figures.number_line(decode)
 
 # %% [markdown]
-# Above: the gaps double at every power of two, and e4m3fn has twice as many strokes as e5m2 everywhere except next to
-# zero. The orange subnormals of e3m2, a format small enough to see, continue the last gap evenly down to zero; without
-# them there would be a hole from 0 to ¼. Below: exponent bits buy reach, and bf16 reaches as far as fp32. What it paid
-# for that, you see next.
+# In the upper half, the gaps double at every power of two, and e4m3fn has twice as many strokes as e5m2 everywhere
+# except next to zero. The made-up format e3m2 is small enough to see each value. Its subnormals, in orange, continue
+# the last gap evenly down to zero. Without them there would be a hole from 0 to ¼. The lower half shows that exponent
+# bits buy range: bf16 reaches as far as fp32. The next section shows the price.
 #
 # **In practice** nobody decodes by hand: `bits.to(torch.int16).view(torch.float16)` reinterprets the bits without
-# touching them. It can do this only for formats that the hardware has.
+# changing them. This works only for formats that PyTorch has.
 
 # %%
 bits = torch.arange(2**16)
@@ -179,36 +184,41 @@ print(
 )
 
 # %% [markdown]
-# ## 2. Rounding: from a value to a pattern
+# ## Rounding: from a value to a pattern
 #
-# Nearly every result of an operation falls between two strokes of that figure. Hardware then takes the nearer one, and
-# half-way between two it takes the one whose last bit is 0. This is called *round to nearest, ties to even*. Always
-# rounding ties up would push every sum upwards; taking the even one errs up as often as down.
+# Nearly every result of an operation falls between two strokes of that figure. Hardware then takes the nearer one. A
+# number half-way between two is a **tie**, and there hardware takes the one whose last bit is 0. The rule is called
+# **round to nearest, ties to even**. If ties were always rounded up, every sum would drift upwards. The even neighbour
+# lies above as often as below.
 
 # %% [markdown]
-# What is too large follows the rule of the format. An IEEE format has infinity: it behaves as if there were one more
-# stroke above the largest number, and whatever rounds to that becomes infinity. So fp16, whose largest number is
-# 65504, takes 65519 to 65504 and 65520, which is half-way, to infinity.
+# For numbers that are too large, each kind of format has its own rule. An IEEE format has infinity. It rounds as if
+# there were one more stroke above the largest number, and whatever rounds to that stroke becomes infinity. The largest
+# number of fp16 is 65504, and the next stroke would be 65536. So 65519 becomes 65504, and 65520, which is half-way,
+# becomes infinity.
 #
-# A finite-only format has nowhere to go. PyTorch (from version 2.13 on) saturates: everything above 448, even infinity,
-# becomes 448 in e4m3fn. NaN stays NaN.
+# A finite-only format has no infinity to round to. PyTorch (from version 2.13 on) **saturates**: in e4m3fn everything
+# above 448, even infinity, becomes 448. NaN stays NaN.
 
 # %% [markdown]
-# **Predict:** which value of the format does each of these numbers become?
+# The picture shows five numbers between the values 4 to 8 of e3m2. Three of them are ties.
+
+# %% tags=["figure"]
+labkit.figures.rounding_to_even()
+
+# %% [markdown]
+# **Predict:** which value of fp16 does 2051 become?
 
 # %% nbgrader={"grade": false, "grade_id": "02-predict-rounding", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("2049 in fp16", None, exact=True)
 guesses.take("2051 in fp16", None, exact=True)
-guesses.take("4097 in fp16", None, exact=True)
-guesses.take("1.01 in bf16", None, exact=True)
-guesses.take("17 in e4m3fn", None, exact=True)
 
 # %% [markdown]
 # [[exercise 02-encode]]
 #
-# Write `encode(x, fmt)`, the bit patterns of the nearest values. `x` is a float32 tensor of any shape, with zeros of
-# both signs, subnormals, infinities and NaN among its values; the patterns are int64, with the sign as the top bit.
-# Any NaN pattern will do for NaN. The check compares bit for bit with PyTorch's casts, on every tie of fp16 and bf16.
+# Write `encode(x, fmt)`, which returns the bit patterns of the nearest values. `x` is a float32 tensor of any shape.
+# Zeros of both signs, subnormals, infinities and NaN are among its values. The patterns are int64, with the sign as the
+# top bit. For NaN, any NaN pattern will do. The check compares bit for bit with PyTorch's casts, on every tie of fp16
+# and bf16.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -268,34 +278,36 @@ check("02-encode", encode)
 for value, fmt in ((2049, FP16), (2051, FP16), (4097, FP16), (1.01, BF16), (17, FP8_E4M3FN)):
     nearest = decode(encode(torch.tensor([float(value)]), fmt), fmt).item()
     print(f"{value:>6} in {fmt.name:7} becomes {nearest:g}")
-    guesses.settle(f"{value} in {fmt.name}", nearest)
+    if (value, fmt) == (2051, FP16):
+        guesses.settle("2051 in fp16", nearest)
 
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 2049 lies half-way between 2048 and 2050, and 2051 half-way between 2050 and 2052: one goes down, the other up.
-# Around 4096 the gap in fp16 is already 4. The gap of bf16 above 1 is $2^{-7}$ = 0.0078, so that 1.01 has the neighbours
-# 1.0078 and 1.0156, and the first is nearer. And 17 in e4m3fn, where the gap above 16 is 2, is a tie between 16 and 18:
-# 16 has the even mantissa.
+# 2049 lies half-way between 2048 and 2050, and 2051 half-way between 2050 and 2052. The first goes down and the second
+# goes up, because 2048 and 2052 have the even mantissas. Above 4096 the gap in fp16 is already 4, so 4097 goes back to
+# 4096. The gap of bf16 above 1 is $2^{-7}$ = 0.0078. So 1.01 has the neighbours 1.0078 and 1.0156, and the first is
+# nearer. In e4m3fn the gap above 16 is 2. So 17 is a tie between 16 and 18, and 16 has the even mantissa.
 #
 # </details>
 #
-# Now the same number in every format, encoded and decoded by you. Change it and run the cell again: at 1e6, fp16 and
-# e5m2 have only infinity left, and e4m3fn its 448.
+# Now one number in every format, encoded and decoded by your functions. Change it and run the cell again: 1e6 becomes
+# infinity in fp16 and e5m2, and 448 in e4m3fn.
 
 # %% tags=["figure"]
 labkit.figures.bit_fields(0.1, encode, decode)
 
 # %% [markdown]
-# The error is measured against the number as you wrote it, which fp32, too, has to round. Compare the rows of fp32,
-# tf32 and bf16: the exponent bits are the same, and the mantissa is cut shorter, with the last bit rounded. tf32 is what a tensor core makes of the inputs of an fp32 matrix product; it has the reach of bf16
-# and the precision of fp16, whose row has the same ten mantissa bits.
+# The error is measured against the number as you wrote it, which fp32 has to round too. Compare the rows of fp32, tf32
+# and bf16: the exponent bits are the same, and the mantissa is shorter, with its last bit rounded. tf32 is the format
+# to which a tensor core rounds the inputs of an fp32 matrix product. It has the range of bf16 and the precision of
+# fp16, whose row has the same ten mantissa bits.
 #
-# **In practice** this is `x.to(torch.bfloat16)`, one instruction. For tf32 there is no cast, but since the exponent
-# bits are those of fp32, rounding is an addition of whole numbers on the fp32 pattern. Of its 23 mantissa bits 13 go,
-# so one step of tf32 counts $2^{13}$. Add half a step less one, which is `0xFFF`, and the lowest bit that stays; then
-# shift the 13 bits out. A carry runs into the exponent by itself, as in your function.
+# **In practice** you write `x.to(torch.bfloat16)`, which is one instruction. PyTorch has no cast to tf32. But tf32 has
+# the exponent bits of fp32, so you can round with whole numbers, on the fp32 pattern. Of its 23 mantissa bits 13 are
+# dropped, so one step of tf32 is $2^{13}$ steps of fp32. Add half a step less one, which is `0xFFF`, and add the lowest
+# bit that stays. Then shift the 13 bits out. A carry runs into the exponent by itself, as in your function.
 
 # %%
 x = torch.randn(100_000, generator=torch.Generator().manual_seed(0))
@@ -308,27 +320,26 @@ print(
 )
 
 # %% [markdown]
-# ## 3. The limits of a format
+# ## The limits of a format
 #
-# Four numbers tell what a format can do, and all four follow from $E$, $M$ and the rule for the top exponent:
+# Four numbers tell what a format can do. All four follow from $E$, $M$ and the rule for the top exponent:
 #
 # - **eps**: the gap between 1 and the next larger number. The relative error of one rounding is at most half of it.
 # - **max**: the largest finite number. fp16 gradients beyond it become infinity (lab 03).
-# - **smallest normal**: below it the relative precision is lost bit by bit.
-# - **smallest subnormal**: less than half of it is rounded to zero. In fp16 this happens to small gradients.
+# - **smallest normal**: below it each further power of two costs one bit of precision.
+# - **smallest subnormal**: half of it, or less, is rounded to zero. In fp16 this happens to small gradients.
 #
-# **Predict:** count 1, 2, 3, … in fp16, always adding 1. At which number does counting stop? And in bf16?
+# **Predict:** count 1, 2, 3, … in fp16, always adding 1. At which number does counting stop?
 
 # %% nbgrader={"grade": false, "grade_id": "02-predict-counting", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("counting in fp16 stops", None, exact=True)
-guesses.take("counting in bf16 stops", None, exact=True)
 
 # %% [markdown]
 # [[exercise 02-format-table]]
 #
-# Write `format_limits(fmt)`. It returns a dict of Python floats with the keys `"eps"`, `"max"`, `"smallest_normal"`
-# and `"smallest_subnormal"`. Take the two kinds of largest number seriously: in an IEEE format the top exponent is
-# taken, in a finite-only one just its last pattern.
+# Write `format_limits(fmt)`. It returns a dict of Python floats with the keys `"eps"`, `"max"`, `"smallest_normal"` and
+# `"smallest_subnormal"`. There are two kinds of largest number. In an IEEE format infinity and NaN take the whole top
+# exponent, and in a finite-only one NaN takes only its last pattern.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -397,44 +408,45 @@ for fmt in FORMATS:
         f"{fmt.name:8} {eps:10.3g} {largest:10.5g} {normal:16.3g} {subnormal:19.3g} {2 / eps:10.0f}"
     )
 for fmt in (FP16, BF16):
-    guesses.settle(f"counting in {fmt.name} stops", count_until_stuck(fmt))
+    print(f"counting in {fmt.name} stops at {count_until_stuck(fmt):g}")
+guesses.settle("counting in fp16 stops", count_until_stuck(FP16))
 
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# Counting stops at 2 / eps, the last column. From there on the gap is 2, and adding 1 lands on a tie that goes back to
-# the even number.
+# Counting stops at 2 / eps, the last column: 2048 in fp16 and 256 in bf16. From there on the gap is 2, so adding 1
+# gives a tie, which is rounded back to the even neighbour.
 #
 # </details>
 #
-# This is also what happened to the 6. Between 4 and 8 the gap in bf16 is 4 · eps = 1/32, and 0.01 is less than half of
-# it. A bf16 weight of 1.0 does not notice an update of 0.001, however often it comes.
+# This is also what happened to the missing 6. Between 4 and 8 the gap in bf16 is 4 · eps = 1/32, and 0.01 is less than
+# half of it. In the same way a bf16 weight of 1.0 never changes by an update of 0.001, however often it is added.
 #
-# **In practice** `torch.finfo(dtype)` has these numbers as `eps`, `max` and `smallest_normal`. Many texts call half of
-# eps "machine epsilon", so look before you compare.
+# **In practice** `torch.finfo(dtype)` has these numbers as `eps`, `max` and `smallest_normal`. Some texts call half of
+# eps "machine epsilon", so check which one they mean before you compare.
 
 # %% [markdown]
 # [[stop]]
 
 # %% [markdown]
-# ## 4. int8: one scale for many numbers
+# ## int8: one scale for many numbers
 #
-# A float carries its own scale in every number. An integer format shares one among many numbers: the code $q$ stands
-# for
+# Every float carries its own scale, the exponent. Integers share one scale among many numbers: a whole number $q$, the
+# **code**, stands for
 #
 # $$x \approx (q - z) \cdot \text{scale}$$
 #
-# with the *zero point* $z$, the code of 0. In 8 bits this gives 256 evenly spaced values, and everything depends on
-# the range over which they are spread.
+# where the **zero point** $z$ is the code of 0. With 8 bits there are 256 evenly spaced values, so everything depends
+# on the range over which they are spread.
 #
-# - **Symmetric** (absmax): $z = 0$, codes from −127 to 127, scale = max|x| / 127. The code −128 is left out, or the
-#   range would reach further on one side than on the other.
+# - **Symmetric** (absmax): $z = 0$, codes from −127 to 127, scale = max|x| / 127. The code −128 is not used, because
+#   with it the range would reach further on one side than on the other.
 # - **Affine**: codes from −128 to 127 stretch from the smallest to the largest value, scale = (max − min) / 255. The
-#   range is extended to include 0, and $z$ is rounded to a whole number, so that **0 comes back as exactly 0**: an
-#   error in padding, pruned weights and the zeros after a ReLU would add up.
+#   range is extended to include 0, and $z$ is rounded to a whole number, so that **0 comes back as exactly 0**. Zeros
+#   are common (padding, pruned weights, the output of a ReLU), and the same error in each of them would add up.
 #
-# The range is that of the whole tensor, or that of one channel (one row of a weight matrix, say) at a time.
+# The range is that of the whole tensor, or that of one **channel** at a time, for instance one row of a weight matrix.
 
 # %% [markdown]
 # **Predict:** 31 channels of a matrix have ordinary weights, and one is 50 times larger. With one scale for the
@@ -447,14 +459,14 @@ guesses.take("error of an ordinary channel", None, among=("0.4 %", "3 %", "30 %"
 # %% [markdown]
 # [[exercise 02-int8-quantize]]
 #
-# Write `quantize_int8(x, symmetric, channel_dim)`, which returns `(q, scale, zero_point)`, and `dequantize_int8`,
-# which goes back.
+# Write `quantize_int8(x, symmetric, channel_dim)`, which returns `(q, scale, zero_point)`, and `dequantize_int8`, which
+# turns codes back into values.
 #
 # - `x` is float32 of any shape. `q` is int8 in that shape, `scale` float32, `zero_point` int32 (all zeros if symmetric).
 # - With `channel_dim=None`, scale and zero point have no axes. Otherwise `channel_dim` is an axis, counted from 0, and
 #   they keep all axes of `x`, of size 1 except for that one.
-# - No value may come back further than half a step from where it was, however small the weights are. Every scale is
-#   above 0, even that of a channel of zeros.
+# - No value may come back more than half a step from where it was, however small the weights are. Every scale is above
+#   0, even that of a channel of zeros.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -520,29 +532,36 @@ def dequantize_int8(
 check("02-int8-quantize", quantize_int8, dequantize_int8)
 
 # %% [markdown]
-# Your function on the matrix of the prediction, once with one scale and once with 32. As there, the relative error of
-# a channel is $\lVert \hat{x} - x \rVert / \lVert x \rVert$, with $\hat{x}$ the values that came back.
+# The figure shows what your functions make of the matrix of the prediction, once with one scale and once with 32. As
+# there, the relative error of a channel is $\lVert \hat{x} - x \rVert / \lVert x \rVert$, where $\hat{x}$ are the
+# values that came back.
 
 # %% tags=["figure"]
 labkit.figures.quantization_error(quantize_int8, dequantize_int8)
 
 # %%
-guesses.settle("error of an ordinary channel", "30 %")
+x = torch.randn(32, 512, generator=torch.Generator().manual_seed(0)) * 0.02
+x[20] *= 50
+back = dequantize_int8(*quantize_int8(x, symmetric=True, channel_dim=None))
+percent = 100 * ((back - x).norm(dim=1) / x.norm(dim=1)).median().item()
+print(f"an ordinary channel, one scale for the tensor: {percent:.0f} %")
+nearest = min((0.4, 3, 30), key=lambda choice: abs(math.log(percent / choice)))
+guesses.settle("error of an ordinary channel", f"{nearest:g} %")
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# The red squares are the answer, about 30 %. The step is as wide as the outlier demands, so the ordinary weights share
-# a handful of codes.
+# The red squares are the answer, about 30 %. The outlier makes the step so wide that the ordinary weights share a
+# handful of codes.
 #
 # </details>
 #
-# With a scale per channel the outlier costs only its own channel, and 31 more scales are 124 bytes. Trained language
-# models do have such channels, in their activations above all.
+# With a scale per channel the outlier affects only its own channel, and 31 more scales cost 124 bytes. Trained language
+# models do have such channels, above all in their activations.
 #
-# **In practice** weights are quantized per channel, or in blocks of 32 to 128 values, each with a scale of its own
-# (`torchao`, `bitsandbytes`); lab 06 does it to the states of an optimizer. PyTorch can round a tensor to your grid
-# and back in one call, which is how networks are trained to live with it.
+# **In practice** weights are quantized per channel, or in blocks of 32 to 128 values, each with its own scale
+# (`torchao`, `bitsandbytes`). PyTorch can round a tensor to your grid and back in one call, which is used to train
+# networks that tolerate it.
 
 # %%
 x = torch.randn(32, 512, generator=torch.Generator().manual_seed(1))
@@ -556,15 +575,16 @@ for name, back in (("yours", yours), ("PyTorch", by_torch)):
     print(f"{name:8} largest error {((back - x).abs() / scale).max():.3f} steps")
 
 # %% [markdown]
-# ## 5. Four ways to add numbers
+# ## Four ways to add numbers
 #
-# Back to the sum that stopped at 4. From 4 on, the values of bfloat16 are $2^{-5} = 0.03125$ apart. Adding 0.01 reaches
-# less than half of that step, so the result is rounded back to 4, each time. The *accumulator* is at fault and not the
-# terms: it has grown so large that a term falls below its last bit.
+# Back to the sum that stopped at 4. From 4 on, the values of bfloat16 are $2^{-5} = 0.03125$ apart. Adding 0.01 moves
+# the sum by less than half of that step, so the result is rounded back to 4, each time. The **accumulator**, the
+# variable that holds the running sum, is at fault, not the terms: it has grown so large that a term is smaller than
+# half of its last bit.
 #
-# Let $u$ be the *unit roundoff*, half the distance from 1 to the next number: $2^{-24}$ in float32, $2^{-11}$ in
-# float16, $2^{-8}$ in bfloat16. Every addition is off by at most the factor $1 \pm u$, so what matters is how many
-# additions a term goes through. For the sum $s$ of $x_1, \dots, x_n$ and small $n u$:
+# Let $u$ be the **unit roundoff**, half the distance from 1 to the next number: $2^{-24}$ in float32, $2^{-11}$ in
+# float16, $2^{-8}$ in bfloat16. Rounding multiplies the result of an addition by a factor between $1 - u$ and $1 + u$.
+# So what matters is how many additions a term goes through. For the sum $s$ of $x_1, \dots, x_n$ and small $n u$:
 #
 # | method | each term goes through | error is at most about |
 # |---|---|---|
@@ -574,23 +594,27 @@ for name, back in (("yours", yours), ("PyTorch", by_torch)):
 # | Neumaier, with a compensation | as naive, but what is lost is kept | $u\,\lvert s \rvert + n^2 u^2 \sum \lvert x_i \rvert$ |
 
 # %% [markdown]
-# The last one rests on a small miracle: what the rounding of one addition loses is itself a float, and two more
-# operations find it. With $t$ the rounded sum of $s$ and $v$, and $\lvert s \rvert \ge \lvert v \rvert$, the loss is
-# $(s - t) + v$, exactly, *in this order of operations*.
+# The last method rests on a surprising fact: what the rounding of one addition loses is itself a float, and two more
+# operations find it. Let $t$ be the rounded sum of $s$ and $v$, and $\lvert s \rvert \ge \lvert v \rvert$. Then the
+# loss is exactly $(s - t) + v$, *in this order of operations*. Neumaier's method gathers these losses in a second
+# accumulator, the **compensation**, and adds it to the sum at the end.
 #
-# **Predict:** what does each of the four make of 1000 × 0.01 when every number is a bfloat16?
+# The picture shows the naive and the pairwise sum of eight terms. Each dot is an addition, and so a rounding.
+
+# %% tags=["figure"]
+labkit.figures.orders_of_adding(8)
+
+# %% [markdown]
+# **Predict:** the naive sum of 1000 × 0.01 in bfloat16 is 4. What is the sum with Neumaier's compensation?
 
 # %% nbgrader={"grade": false, "grade_id": "02-predict-sums", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("naive sum in bfloat16", None)
-guesses.take("sorted sum in bfloat16", None)
-guesses.take("pairwise sum in bfloat16", None)
 guesses.take("neumaier sum in bfloat16", None)
 
 # %% [markdown]
 # [[exercise 02-sums]]
 #
-# Write the four functions. `x` is one-dimensional, has at least one element, and stays as it is. **Everything is
-# computed in `x.dtype`**, accumulators included: no float64 on the way, no `sum` of PyTorch or numpy. Write and check
+# Write the four functions. `x` is one-dimensional, has at least one element, and must not be changed. **Compute
+# everything in `x.dtype`**, accumulators included: no float64 on the way, no `sum` of PyTorch or NumPy. Write and check
 # them one after the other: as long as some are blank, the check says which of the others are right.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -603,9 +627,10 @@ guesses.take("neumaier sum in bfloat16", None)
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Sorted: `argsort` of the magnitudes gives the order, and then it is the naive sum. Pairwise: the function calls itself
-# on the two halves, of which one is longer when n is odd. Neumaier: keep a second accumulator for what is lost. If the
-# new term is the larger of the two, the running sum is what loses its low bits: swap their roles.
+# Sorted: `argsort` of the magnitudes gives the order, and the rest is the naive sum. Pairwise: the function calls
+# itself on the two halves, and one of them is longer when n is odd. Neumaier: keep a second accumulator for what is
+# lost. If the new term is larger than the running sum, it is the running sum that loses its low bits, so the two swap
+# roles.
 #
 # </details>
 #
@@ -672,35 +697,52 @@ four_sums = {
     "pairwise": pairwise_sum,
     "neumaier": neumaier_sum,
 }
+
+
+def number(function, *arguments) -> float | None:
+    """What a function of yours returns, as a Python number; None while it is not written."""
+    try:
+        return float(function(*arguments))
+    except NotImplementedError:
+        return None
+
+
+def in_words(value: float | None) -> str:
+    return "not written" if value is None else f"{value:.4g}"
+
+
 for dtype in (torch.bfloat16, torch.float16, torch.float32):
     hundredths = torch.full((1000,), 0.01, dtype=dtype)
-    sums = "  ".join(f"{name} {add(hundredths).item():<8.6g}" for name, add in four_sums.items())
+    sums = "  ".join(
+        f"{name} {in_words(number(add, hundredths)):8}" for name, add in four_sums.items()
+    )
     print(f"{dtype!s:16} {sums}")
 hundredths = torch.full((1000,), 0.01, dtype=torch.bfloat16)
-for name, add in four_sums.items():
-    guesses.settle(f"{name} sum in bfloat16", add(hundredths))
+guesses.settle("neumaier sum in bfloat16", number(neumaier_sum, hundredths))
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# Sorting equal numbers cannot help. Neumaier's method helps by half in bfloat16: its compensation is an accumulator as
-# well, and stalls at 4 like the first one. The bound had said so: it promises nothing once $n u$ passes 1, and
-# $1000 \cdot 2^{-8}$ is about 4.
+# Sorting equal numbers cannot help. In bfloat16 Neumaier's method gets only 8, because its compensation is an
+# accumulator too, and stalls at 4 like the first one. The bound warns of this: it promises nothing once $n u$ exceeds
+# 1, and $1000 \cdot 2^{-8}$ is about 4.
 #
 # </details>
 #
-# Now the partial sums one by one. The dashed line is what you predicted of the naive sum.
+# Now the partial sums of the naive method one by one.
 
 # %% tags=["figure"]
-guesses.mark(labkit.figures.stalling_sum(naive_sum), "naive sum in bfloat16")
+labkit.figures.stalling_sum(naive_sum)
 
 # %% [markdown]
-# Look at the kinks: the slope changes at every power of two, because 0.01 is rounded to another number of steps there.
-# Between 2 and 4 a step is 0.0156 and the red line is too *fast*; at 4 it stops. Float16 does the same
-# beyond the right edge: it stalls at 32, after some 2,800 additions, because there its step is 0.03125 as well.
+# Look at the kinks: the slope changes at powers of two, because from there on each addition is rounded to a different
+# step. Between 2 and 4 a step is 0.0156, so each 0.01 is rounded up to a whole step and the red line is too *fast*. At
+# 4 it stops. Float16 does the same past the right edge: it stalls at 32, after some 2,800 additions, because there its
+# step is 0.03125 too.
 #
-# The next figure adds random numbers from 0 to 1 in float32. Each point is the mean relative error of 16
-# draws. **Predict:** by what factor does the naive sum of 4096 numbers stay below its bound?
+# The next figure adds random numbers from 0 to 1 in float32. Each point is the mean relative error of 16 draws.
+#
+# **Predict:** by what factor does the naive sum of 4096 numbers stay below its bound?
 
 # %% nbgrader={"grade": false, "grade_id": "02-predict-bound", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("naive sum below its bound", None, unit="times")
@@ -720,40 +762,40 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# The naive error stays far below $(n - 1)\,u$. Roundings go up and down and mostly cancel, so on average the error grows
-# in parallel to the dotted line, $\sqrt{n}\,u$, and stays below it. (In the stalling sum all errors had the same sign,
-# which is why that sum was a disaster.)
+# The naive error stays far below $(n - 1)\,u$. Roundings go up and down and mostly cancel. So on average the error
+# grows parallel to the dotted line, $\sqrt{n}\,u$, and stays below it. (In the stalling sum all errors have the same
+# sign, which is why that sum is a disaster.)
 #
 # </details>
 #
 # Pairwise and Neumaier stay below $u$, the most that storing the result alone can cost.
 #
-# Sorting gains less than its reputation: these numbers are of one size, so that no small ones have to be saved from a
-# large one. At best it about halves the error, and at small $n$, where both are near $u$, it may come out as the worse
-# one.
+# Sorting helps less than its reputation suggests. These numbers are all of about the same size, so there are no small
+# ones that a large one could swallow. At best it about halves the error, and at small $n$, where both errors are near
+# $u$, it may even be the worse one.
 #
-# **In practice** you have been using such sums all the time. `numpy.sum` is pairwise, in blocks of up to 128, along the
-# fastest axis; `torch.sum` on a CPU is a cascade of partial sums; on a GPU a sum is a tree by nature, because thousands
-# of threads share the work. Python's own `sum` of floats is Neumaier's from version 3.12 on. Kahan's compensation, the
-# older form without the swap, is an option in some optimizers, which keep bfloat16 weights and one more bfloat16 for
-# what their updates lose. And all of them let go of the order of your terms.
+# **In practice** you use such sums all the time. `numpy.sum` is pairwise along the fastest axis, in blocks of up to
+# 128. `torch.sum` on a CPU is a cascade of partial sums. On a GPU a sum is a tree anyway, because thousands of threads
+# share the work. Python's own `sum` of floats is Neumaier's from version 3.12 on. Kahan's compensation, the older form
+# without the swap, is an option in some optimizers: they keep bfloat16 weights and one more bfloat16 for what the
+# updates lose. Of these sums, only Python's keeps the order of your terms.
 
 # %% [markdown]
-# ## 6. Always add the two smallest
+# ## Always add the two smallest
 #
-# For numbers that are not negative there is an order that keeps the partial sums as small as they can be: take the two
-# smallest numbers, put their sum back among the rest, and repeat. It is how Huffman builds his code, and the sum of all
-# partial sums, which bounds the error, is the smallest possible.
+# If no number is negative, one order keeps the partial sums as small as possible: take the two smallest numbers, put
+# their sum back among the rest, and repeat. Huffman builds his code in this way. The sum of all partial sums bounds the
+# error, and here it is the smallest possible.
 #
-# A lecture shows it like this:
+# A lecture deck shows it like this:
 #
 # ```python
 # while len(values) > 1:
 #     bisect.insort(values, values.pop(0) + values.pop(0))
 # ```
 #
-# Two things are wrong with it. On most lists the result is not what was promised; and 300,000 values take it more than
-# ten seconds, although `insort` needs only about 18 comparisons to find a place.
+# Two things are wrong with it. On most lists the result is not the promised one. And 300,000 values take more than ten
+# seconds, although `insort` needs only about 18 comparisons to find a place.
 #
 # **Predict:** where does the time go, if not into comparisons?
 
@@ -764,21 +806,21 @@ guesses.take("where the time goes", None, among=among)
 # %% [markdown]
 # [[exercise 02-merge-smallest]]
 #
-# Write `merge_smallest(values)`: the sum of a list of Python floats, none negative, in no particular order. The list
-# stays as it is. The result must have the very bits of this method, rounded after each addition (an exact sum such as
-# `math.fsum` may differ in the last ones), and 300,000 values must take less than 4 s of CPU time.
+# Write `merge_smallest(values)`, the sum of a list of Python floats, none negative, in no particular order. Do not
+# change the list. The result must agree with this method in every bit, rounded after each addition (an exact sum such
+# as `math.fsum` may differ in the last ones). 300,000 values must take less than 4 s of CPU time.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# What does the loop take for granted about the list in its first turn? And what must happen to the 299,999 other
-# entries of a list when its first one is taken away?
+# What does the loop assume about the list in its first turn? And what must happen to the 299,999 other entries of a
+# list when its first one is removed?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# You never need the whole order, only the two smallest of what is left. A heap keeps the smallest at hand and takes a
-# new value in about $\log_2 n$ steps, without moving the rest. Python's is `heapq`.
+# You never need the whole order, only the two smallest of what is left. A **heap** keeps the smallest in its first
+# place and inserts a new value in about $\log_2 n$ steps, without moving the rest. Python's is `heapq`.
 #
 # </details>
 #
@@ -813,43 +855,45 @@ labkit.figures.merging_cost(merge_smallest)
 guesses.settle("where the time goes", "moving memory")
 
 # %% [markdown]
-# Both axes are logarithmic, so a slope of 1 is time in proportion to n, and a slope of 2 to n².
+# Both axes are logarithmic, so a slope of 1 means time proportional to n, and a slope of 2 means time proportional to
+# n².
 #
 # <details><summary>Check your prediction</summary>
 #
-# The lecture's loop, on a list sorted beforehand, even makes *fewer* comparisons than a heap. What bends its line upward
-# is memory: every `pop(0)` and every `insort` moves the rest of the list by one place. Counting comparisons, or FLOPs,
-# is not measuring.
+# On a list sorted beforehand, the loop even makes *fewer* comparisons than a heap. What bends its line upward is
+# memory: every `pop(0)` and every `insort` moves the rest of the list by one place. Counting comparisons, or FLOPs,
+# does not replace measuring.
 #
 # </details>
 
 # %% [markdown]
-# ## 7. Half-precision numbers, single-precision sum
+# ## Half-precision numbers, single-precision sum
 #
-# The plainest cure is a wider accumulator. A tensor core multiplies float16 numbers and adds in float32; `torch.sum` of
-# a float16 tensor adds in float32 and rounds once at the end. Converting the tensor first would do as well, and would
-# need twice its memory again, often when there is none left. So the work is done in blocks: convert a few slices, sum
-# them, add the result to a float32 accumulator, and let the block go.
+# The simplest cure is a wider accumulator. A tensor core multiplies float16 numbers and adds in float32. `torch.sum` of
+# a float16 tensor adds in float32 and rounds once at the end. Converting the whole tensor first would work too, but the
+# copy needs twice the tensor's memory, often when there is none left. So work in blocks: convert a few slices, sum
+# them, add the result to a float32 accumulator, and free the block.
 #
-# Blocks do even more. With $b$ terms in a block, a term goes through at most $b$ additions inside its block and $n / b$
-# outside, so the error is at most about $(b + n/b)\,u \sum \lvert x_i \rvert$, and not $n u \sum \lvert x_i \rvert$.
-#
-# **Predict:** which $b$ makes this bound smallest for $n = 4096$, and by what factor is it then below the naive one?
+# Blocks also reduce the error. With $b$ terms in a block, a term goes through at most $b$ additions inside its block
+# and $n / b$ outside. So the error is at most about $(b + n/b)\,u \sum \lvert x_i \rvert$ instead of $n u \sum \lvert
+# x_i \rvert$.
 
-# %% nbgrader={"grade": false, "grade_id": "02-predict-block", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("best block", None, unit="terms", exact=True)
-guesses.take("bound smaller by", None, unit="times")
+# %% tags=["figure"]
+labkit.figures.orders_of_adding(12, block=4)
+
+# %% [markdown]
+# Which $b$ makes this bound smallest for $n = 4096$? The answer is folded below the next measurement.
 
 # %% [markdown]
 # [[exercise 02-blocked-sum]]
 #
-# Write `blocked_sum(x, dim, block_size)`: the float32 sum of a float16 tensor over one axis, which may be counted from
+# Write `blocked_sum(x, dim, block_size)`, the float32 sum of a float16 tensor over one axis, which may be counted from
 # the end. Use PyTorch, and a Python loop with one turn for each block, not for each slice or element.
 #
-# The check counts operations, and the largest number of bytes that live tensors take beyond `x` itself. Two blocks in
-# float32 and eight tensors of the result's size are allowed. One block at a time is all you need; the second is there
-# because a loop that gives the converted block a name still holds the old one while it converts the next. A copy of all
-# of `x` is far beyond that.
+# The check counts operations, and the peak of the bytes that are allocated besides `x` itself. Two blocks in float32
+# and eight tensors of the result's size are allowed. One block at a time is all you need. The second is allowed because
+# a loop that gives the converted block a name still holds the old one while it converts the next. A copy of all of `x`
+# is far more.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -868,7 +912,7 @@ guesses.take("bound smaller by", None, unit="times")
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # Accumulator: `torch.zeros_like(x.select(dim, 0), dtype=torch.float32)`. In the loop: `total += block.float().sum(dim)`.
-# The order counts: `block.sum(dim).float()` rounds to float16 first, and has lost the race already.
+# The order matters: `block.sum(dim).float()` rounds to float16 first, and what that loses does not come back.
 #
 # </details>
 
@@ -905,53 +949,49 @@ print(f"blocked_sum(x, 0, 128) adds    {peak_mib(blocked_sum, x, 0, 128):.0f} Mi
 print(
     f"x.sum(0, dtype=torch.float32)  {peak_mib(lambda x: x.sum(0, dtype=torch.float32), x):.0f} MiB"
 )
-best = min(range(1, 4097), key=lambda b: b + 4096 / b)
-guesses.settle("best block", best)
-guesses.settle("bound smaller by", 4095 / (best + 4096 / best))
 
 # %% [markdown]
-# <details><summary>Check your prediction</summary>
+# <details><summary>Which block makes the bound smallest?</summary>
 #
 # The sum $b + n/b$ is smallest where its terms are equal: $b = \sqrt{n} = 64$ gives $128\,u$ in place of $4095\,u$.
 #
 # </details>
 #
-# The last line is how you would write it tomorrow: PyTorch
-# converts inside its own loop, in pieces that fit into registers.
+# The last line is how you would write it in practice: PyTorch converts inside its own loop, in pieces that fit into
+# registers.
 #
-# **In practice** matrix products are sums over blocks all the time, and the accumulator is not always as wide as it
-# seems. The fp8 tensor cores of an H100 keep about 14 bits of a running sum, so DeepSeek-V3 moves it to float32 after
-# every 128 terms: a blocked sum, for exactly the reason that you have just measured.
+# **In practice** every matrix product is a sum over blocks, and the accumulator is not always as wide as it seems. The
+# fp8 tensor cores of an H100 keep about 14 bits of a running sum. So DeepSeek-V3 moves the sum to float32 after every
+# 128 terms: a blocked sum, for exactly the reason that you have just seen.
 
 # %% [markdown]
-# ## 8. Round up or down by chance
+# ## Round up or down by chance
 #
-# A wide accumulator costs memory that lasts if it is a *weight*. A bfloat16 weight near 1 has neighbours $2^{-7}$ apart,
-# and an update of 0.001 is lost every time, however many of them come. The usual cure is a float32 copy of all weights,
-# 4 bytes each.
+# A *weight* is an accumulator too: it is a sum of updates. A bfloat16 weight near 1 has neighbours $2^{-7}$ apart, so
+# an update of 0.001 is lost every time, however many there are. The usual cure is a float32 copy of all weights, which
+# costs 4 bytes per weight for the whole training.
 #
-# Another cure is to stop deciding every case alike. If $x$ lies between the neighbours $a < b$, round to $b$ with
-# probability $p = (x - a) / (b - a)$ and to $a$ otherwise. Then the *expected* result is $a + p\,(b - a) = x$: each
-# single rounding is worse, up to a whole step and not half of one, but the errors have no direction and cancel over
-# many updates.
+# Another cure is to stop rounding every case the same way. If $x$ lies between the neighbours $a < b$, round to $b$
+# with probability $p = (x - a) / (b - a)$, and to $a$ otherwise. This is **stochastic rounding**. The *expected* result
+# is $a + p\,(b - a) = x$. Each single rounding is worse, because it can be off by nearly a whole step instead of half a
+# step. But the errors have no preferred direction, so they cancel over many updates.
 #
-# **Predict:** 1 + 0.001 is rounded to bfloat16 this way. Which value above 1 can come out, and how often does it?
+# **Predict:** 1 + 0.001 is rounded to bfloat16 in this way. In how many percent of the draws is it rounded up?
 
 # %% nbgrader={"grade": false, "grade_id": "02-predict-chance", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("upper neighbour of 1.001", None, exact=True)
 guesses.take("rounded up", None, unit="%")
 
 # %% [markdown]
 # [[exercise 02-stochastic-rounding]]
 #
-# Write `stochastic_round(x, generator)`: float32 to bfloat16. What bfloat16 has stays as it is; so do infinity and NaN;
-# a finite number beyond the largest finite bfloat16 becomes that one and never infinity. Every element has a draw of its
-# own, all from `generator`, and x stays as it is.
+# Write `stochastic_round(x, generator)`, which rounds float32 to bfloat16. A value that bfloat16 has is kept, and so
+# are infinity and NaN. A finite number beyond the largest finite bfloat16 becomes that one, never infinity. Draw once
+# for every element, always from `generator`, and do not change x.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # A bfloat16 is the upper half of a float32. Cutting off the lower 16 bits always gives the neighbour toward zero. What
-# could you add to the bits before the cut, so that the carry comes by chance?
+# could you add to the bits before the cut, so that there is a carry only by chance?
 #
 # </details>
 #
@@ -996,14 +1036,13 @@ values, counts = draws.unique(return_counts=True)
 for value, count in zip(values.tolist(), counts.tolist()):
     print(f"{value:<9} {count / len(draws):.1%}")
 print(f"mean {draws.double().mean():.5f}")
-guesses.settle("upper neighbour of 1.001", values[-1])
 guesses.settle("rounded up", 100 * counts[-1] / len(draws))
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# The neighbour above 1 is $1 + 2^{-7}$ = 1.0078, and it should have 0.001 / 0.0078125 = 12.8 % of the draws. A count of
-# 100,000 draws scatters around that by 0.1 % and sometimes 0.2 %.
+# The neighbour above 1 is $1 + 2^{-7}$ = 1.0078125, and it should get 0.001 / 0.0078125 = 12.8 % of the draws. With
+# 100,000 draws the share scatters around that by 0.1 %, sometimes by 0.2 %.
 #
 # </details>
 #
@@ -1013,18 +1052,18 @@ guesses.settle("rounded up", 100 * counts[-1] / len(draws))
 labkit.figures.tiny_updates(stochastic_round)
 
 # %% [markdown]
-# The single weights stray like a random walk, here by about 7 steps of 0.0078, and their mean stays on the line. The red
-# weight has never moved.
+# The single weights wander like a random walk, here by about 7 steps of 0.0078, and their mean stays on the line. The
+# red weight, rounded to nearest, never moves.
 #
-# **In practice** stochastic rounding is how networks were first trained with 16-bit fixed-point weights (Gupta and
-# others, 2015), accelerators such as Trainium do it in hardware, and `torchao` offers optimizers with bfloat16 weights
-# that round this way. The other choices are a float32 master copy (lab 03) and Kahan's compensation.
+# **In practice** stochastic rounding made it possible to train networks with 16-bit fixed-point weights (Gupta and
+# others, 2015). Accelerators such as Trainium do it in hardware, and `torchao` offers optimizers with bfloat16 weights
+# that round in this way. The alternatives are a float32 master copy (lab 03) and Kahan's compensation.
 
 # %% [markdown]
 # ## What you measured
 #
-# The table uses your functions only. First the opening question, then 4096 random numbers in float32 against the exact
-# sum, then the way of rounding.
+# The table uses only your functions. The first column answers the opening question, and the second compares the sum of
+# 4096 random numbers in float32 with the exact sum. A function that is not written yet has no number.
 
 # %%
 hundredths = torch.full((1000,), 0.01, dtype=torch.bfloat16)
@@ -1032,16 +1071,22 @@ uniform = torch.rand(4096, generator=torch.Generator().manual_seed(0))
 exact = math.fsum(uniform.tolist())
 print(f"{'sum':22}{'1000 x 0.01, bf16':>20}{'relative error, n = 4096':>26}")
 for name, add in four_sums.items():
-    error = abs(add(uniform).item() - exact) / exact
-    print(f"{name:22}{add(hundredths).item():>20.4g}{error:>26.1e}")
-blocked = blocked_sum(hundredths.half(), 0, 32).item()
-print(f"{'blocked, fp32 inside':22}{blocked:>20.4g}")
+    total = number(add, uniform)
+    error = None if total is None else abs(total - exact) / exact
+    print(f"{name:22}{in_words(number(add, hundredths)):>20}{in_words(error):>26}")
+blocked = number(blocked_sum, hundredths.half(), 0, 32)
+print(f"{'blocked, fp32 inside':22}{in_words(blocked):>20}")
 
-generator = torch.Generator().manual_seed(0)
-by_chance = torch.zeros(200, dtype=torch.bfloat16)
-for _ in range(1000):
-    by_chance = stochastic_round(by_chance.float() + 0.01, generator)
-print(f"{'by chance, mean of 200':22}{by_chance.float().mean().item():>20.4g}")
+
+def mean_by_chance() -> Tensor:
+    generator, weights = torch.Generator().manual_seed(0), torch.zeros(200, dtype=torch.bfloat16)
+    for _ in range(1000):
+        weights = stochastic_round(weights.float() + 0.01, generator)
+    return weights.float().mean()
+
+
+by_chance = number(mean_by_chance)
+print(f"{'by chance, mean of 200':22}{in_words(by_chance):>20}")
 
 # %% [markdown]
 # The line of blocked sums starts from float16 copies of bfloat16's 0.01, which is 0.010009765625: its sum is 10.01, as
@@ -1049,10 +1094,10 @@ print(f"{'by chance, mean of 200':22}{by_chance.float().mean().item():>20.4g}")
 #
 # Pairwise and Neumaier may show a relative error far below $u \approx 6 \cdot 10^{-8}$. This is luck: both return the
 # float32 that is nearest to the exact sum, and the exact sum of these 4096 numbers happens to lie very close to one.
-# Storing a result costs *at most* $u$, and anything down to 0; the figure in section 5 averages over 16 draws for that
-# reason.
+# Storing a result costs *at most* $u$, and can cost nothing. That is why the figure of the errors averages over 16
+# draws.
 #
-# And your predictions against what you measured:
+# And here are your predictions beside what you measured:
 
 # %%
 guesses.score()
@@ -1067,16 +1112,14 @@ progress("02", globals())
 labkit.feature_row(
     "02",
     "stochastic rounding to bfloat16",
-    memory=lambda: (
-        f"{by_chance.element_size()} bytes per number; 1000 × 0.01 gives {by_chance.float().mean():.3g}"
-    ),
+    memory=lambda: f"{torch.bfloat16.itemsize} bytes per number; 1000 × 0.01 gives {by_chance:.3g}",
 )
 
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads them, so no check answers at once, and `progress` does not count them. A
-# few sentences each; numbers count more than words.
+# Two questions, 2 + 3 points. A person reads the answers, so there is no check, and `progress` does not count them.
+# Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) Two runs of the same training script, with the same seeds, on the same GPU, print
 # losses that agree in five digits in step 1 and in two in step 1000. A colleague says that there must be a bug. Name
@@ -1120,9 +1163,8 @@ labkit.feature_row(
 # ## Where to read on
 #
 # - David Goldberg, *What Every Computer Scientist Should Know About Floating-Point Arithmetic* (ACM Computing Surveys
-#   23, 1991). The classic; read it up to guard digits and Kahan's sum.
-# - Nicholas Higham, *Accuracy and Stability of Numerical Algorithms* (2nd edition, SIAM, 2002), chapter 4: every bound of
-#   section 5, and the order of section 6.
+#   23, 1991). The classic. Read it up to guard digits and Kahan's sum.
+# - Nicholas Higham, *Accuracy and Stability of Numerical Algorithms* (2nd edition, SIAM, 2002), chapter 4: every bound on a sum in this lab, and the order that adds the two smallest.
 # - Paulius Micikevicius and others, *FP8 Formats for Deep Learning* (2022): e4m3 and e5m2, and why there are two.
 # - Matteo Croci and others, *Stochastic rounding: implementation, error analysis and applications* (Royal Society Open
 #   Science 9, 2022).
@@ -1132,5 +1174,5 @@ labkit.feature_row(
 # Siegfried Rump and Shin'ichi Oishi, *Accurate Sum and Dot Product* (SIAM Journal on Scientific Computing 26, 2005).
 # Blocks: Pierre Blanchard, Nicholas Higham and Theo Mary, *A Class of Fast and Accurate Summation Algorithms* (SIAM
 # Journal on Scientific Computing 42, 2020). Training with stochastic rounding: Suyog Gupta and others, *Deep Learning
-# with Limited Numerical Precision* (ICML 2015). Accumulation in fp8 products: *DeepSeek-V3 Technical Report* (2024),
-# section 3.3.
+# with Limited Numerical Precision* (ICML 2015). The loop that adds the two smallest: a deck called *Efficiency*.
+# Accumulation in fp8 products: *DeepSeek-V3 Technical Report* (2024), section 3.3.

@@ -28,6 +28,7 @@ from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
 from labkit.figures.recomputation import backpropagation_memory, segment_tradeoff
 from labkit.figures.roofline import flops_against_time, roofline
+from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
@@ -84,6 +85,7 @@ __all__ = [
     "merging_cost",
     "normalization_error",
     "number_line",
+    "orders_of_adding",
     "overlap_gain",
     "program_steps",
     "prompt_or_prefix",
@@ -91,6 +93,7 @@ __all__ = [
     "query_walk",
     "rms_over_scale",
     "roofline",
+    "rounding_to_even",
     "scaling_law",
     "segment_map",
     "segment_tradeoff",

@@ -9,6 +9,7 @@ import torch
 from matplotlib.figure import Figure
 
 from labkit import figures
+from labkit.figures.canvas import OTHER
 from tests.exercises.harness import answers_in, solution_of
 
 FIGURES: dict[str, tuple[tuple[str, ...], Callable[[dict], Figure]]] = {
@@ -18,6 +19,9 @@ FIGURES: dict[str, tuple[tuple[str, ...], Callable[[dict], Figure]]] = {
         ("02-int8-quantize",),
         lambda ans: figures.quantization_error(ans["quantize_int8"], ans["dequantize_int8"]),
     ),
+    "rounding_to_even": ((), lambda ans: figures.rounding_to_even()),
+    "orders_of_adding": ((), lambda ans: figures.orders_of_adding(8)),
+    "orders_of_adding in blocks": ((), lambda ans: figures.orders_of_adding(12, block=4)),
     "stalling_sum": (("02-sums",), lambda ans: figures.stalling_sum(ans["naive_sum"])),
     "error_against_n": (
         ("02-sums",),
@@ -58,3 +62,22 @@ def test_it_shows_the_students_own_function_and_not_a_right_one() -> None:
 
     right, wrong = (figure.axes[0].lines for figure in (drawn("stalling_sum"), drawn("stalling_sum", naive_sum=stuck)))
     assert any(not (a.get_ydata() == b.get_ydata()).all() for a, b in zip(right, wrong, strict=True))
+
+
+def blank(x: torch.Tensor) -> torch.Tensor:
+    raise NotImplementedError("Write your answer here.")
+
+
+def test_a_sum_that_is_not_written_is_left_out_of_the_errors() -> None:
+    names = [line.get_label() for line in drawn("error_against_n", sorted_sum=blank, neumaier_sum=blank).axes[0].lines]
+    assert {"naive", "pairwise"} <= set(names) and not {"sorted", "neumaier"} & set(names)
+    nothing = drawn("error_against_n", **dict.fromkeys(SUMS, blank))
+    assert "is still blank" in nothing.axes[0].texts[0].get_text().replace("\n", " ")
+
+
+def test_the_path_of_the_first_term_has_as_many_dots_as_the_title_says() -> None:
+    for block, in_a_row, other in ((None, 11, 3), (4, 11, 5)):
+        left, right = figures.orders_of_adding(12, block).axes
+        for axes, n in ((left, in_a_row), (right, other)):
+            assert f"rounded {n} times" in axes.get_title()
+            assert sum(line.get_marker() == "o" and line.get_color() == OTHER for line in axes.lines) == n
