@@ -1173,8 +1173,8 @@ progress("12", globals())
 labkit.feature_row(
     "12",
     "RMSNorm in one kernel each way",
-    speed=lambda: " instead of ".join(
-        f"{traffic_of_norm[name].total_bytes / 2**20:.1f} MiB moved"
+    speed=lambda: " moved instead of ".join(
+        f"{traffic_of_norm[name].total_bytes / 2**20:.1f} MiB"
         for name in ("your kernels", "LlamaRMSNorm")
     ),
 )

@@ -6,6 +6,7 @@ import importlib
 import re
 from dataclasses import replace
 
+import nbformat
 import pytest
 
 import labkit
@@ -76,3 +77,12 @@ def test_what_is_offered_instead_is_there(lab: str, need: str, text: str) -> Non
             assert importlib.import_module(name)
         else:
             assert callable(getattr(importlib.import_module(package), attribute))
+
+
+@pytest.mark.parametrize("lab", [lab for lab in LABS if lab.stands and lab.needs], ids=lambda lab: lab.id)
+def test_an_opening_names_what_the_lab_needs_and_what_stands_in(lab: Lab) -> None:
+    (path,) = (ROOT / "notebooks").glob(f"{lab.id}_*.ipynb")
+    opening = nbformat.read(path, 4).cells[0].source
+    for need, text in lab.instead:
+        assert f"If you skipped lab {need}, use {text}." in opening
+        assert f"lab {need}" in opening.replace(f"skipped lab {need}", ""), "beside the line of minutes"
