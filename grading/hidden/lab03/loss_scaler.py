@@ -24,7 +24,7 @@ def trainings(rng: random.Random) -> tuple[ScaledTraining, ...]:
             growth_interval=interval,
             unscale_in_steps=(0, 1, 3, two),
         ),
-        ScaledTraining("adamw", 12, init_scale=2.0 ** rng.randint(18, 22), growth_factor=4.0, backoff_factor=0.25),
+        ScaledTraining("adamw", 12, init_scale=2.0 ** rng.randint(18, 22), growth_factor=4.0, backoff_factor=0.125),
         ScaledTraining(
             rng.choice(("sgd", "adamw")),
             16,

@@ -177,7 +177,7 @@ LOSS_SCALER = Exercise(
         ScaledTraining("sgd", 8, nan_in_steps=(0, 1, 3), infinity_in_steps=(5,)),
         ScaledTraining("adamw", 8, nan_in_steps=(1, 2), n_param_groups=2),
         ScaledTraining("adamw", 10, infinity_in_steps=(2,), nan_in_steps=(6,), unscale_in_steps=(0, 2, 3, 4, 8)),
-        ScaledTraining("sgd", 12, init_scale=2.0**20, growth_factor=4.0, backoff_factor=0.25, growth_interval=2),
+        ScaledTraining("sgd", 12, init_scale=2.0**20, growth_factor=4.0, backoff_factor=0.125, growth_interval=2),
         ScaledTraining("adamw", 4, infinity_in_steps=(0, 1, 2, 3), init_scale=4.0),
     ),
     inputs=training_inputs,

@@ -12,7 +12,7 @@ from torch import nn
 
 from labkit.exercises.lab03.amp_memory import SETTINGS, Stack
 from labkit.meters.memory import fake_tensors, track_memory
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 
 def stack(widths: tuple[int, ...]) -> nn.Sequential:
@@ -123,6 +123,10 @@ AMP_MEMORY = Oracle(
             "These are elements: a float32 number has 4 bytes.",
         ),
         Hint(
+            sizes(lambda s: s.is_off(PLAIN, 4 * s.n_parameters, 8 * s.n_parameters, 12 * s.n_parameters)),
+            "Inference has neither gradients nor moments: only 4 bytes for each parameter in float32.",
+        ),
+        Hint(
             sizes(lambda s: s.is_off(PLAIN, 4 * s.n_biases)),
             "These layers have no bias: the parameters are the weights alone.",
         ),
@@ -188,6 +192,19 @@ AMP_MEMORY = Oracle(
         Hint(
             sizes(lambda s: s.is_off(TRAIN, -4 * s.n_hidden) or s.is_off(TRAIN_CAST, -2 * s.n_hidden)),
             "Half of the hidden activations are missing: GELU keeps its input, and the next layer keeps GELU's result.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN, 4 * s.n_parameters, 8 * s.n_parameters)),
+            "Something of 4 bytes for each parameter is counted twice in training: there are the weight, its gradient, "
+            "and AdamW's two moments, 16 in all.",
+        ),
+        Hint(
+            sizes(lambda s: CANNOT_TELL if s.n_rows == 1 else s.is_off(TRAIN, -8 * s.n_hidden * (1 - 1 / s.n_rows))),
+            "The hidden activations have n_rows rows, not one.",
+        ),
+        Hint(
+            sizes(lambda s: s.is_off(TRAIN, 8 * s.n_inputs, 8 * (s.n_inputs + s.n_outputs))),
+            "The input's width is counted with the hidden ones: the hidden widths are widths[1:-1].",
         ),
         Hint(
             sizes(lambda s: s.is_off(TRAIN, 8 * s.n_outputs)),

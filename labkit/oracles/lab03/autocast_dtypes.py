@@ -79,10 +79,14 @@ class Culprit:
         known = dict(run.tree["given"], **right)
         self.inputs = [known[name] for name in self.op.inputs]
         self.rule = rule_of(self.op.function)
-        by_cpu = dtype_of(
-            self.op.function, tuple(getattr(torch, dtype) for dtype in self.inputs), getattr(torch, run.case.low), "cpu"
-        )
-        self.by_cpu = str(by_cpu).removeprefix("torch.")
+        given = run.tree["given"]
+        self.if_results_were_float32 = tuple(given.get(name, "float32") for name in self.op.inputs)
+
+    def looks_up_given_alone(self) -> bool:
+        """Whether this is the dtype for inputs that are float32 wherever they are results of earlier ops."""
+        inputs = tuple(getattr(torch, dtype) for dtype in self.if_results_were_float32)
+        wrong = dtype_of(self.op.function, inputs, getattr(torch, self.low))
+        return self.predicted == str(wrong).removeprefix("torch.")
 
 
 def culprit(when: Callable[[Culprit], object]) -> Callable[[CaseRun[AutocastBlock]], object]:
@@ -133,6 +137,11 @@ AUTOCAST_DTYPES = Oracle(
         Hint(
             culprit(lambda c: c.predicted is None),
             "Some results are missing: return one dtype for every op of the block.",
+        ),
+        Hint(
+            culprit(lambda c: c.looks_up_given_alone()),
+            "An input that is the result of an earlier op is taken for float32: look its dtype up among the results, "
+            "and in `given` only what no op makes.",
         ),
         Hint(
             culprit(lambda c: c.op.function == "float"),

@@ -11,6 +11,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab03.loss_scaler import LOSS, RARE, SCALE, SCALED, STATE, UNSCALED, WEIGHTS, ScaledTraining, play
 from labkit.oracles.calls import as_call
 from labkit.oracles.lab03.scaler_mistakes import (
+    AnyFinite,
     CountsOn,
     FiniteInHalf,
     FiniteInHalfBeforeDividing,
@@ -27,6 +28,9 @@ from labkit.oracles.lab03.scaler_mistakes import (
     NeverDivides,
     NeverForgets,
     NeverGrows,
+    StartsAtOne,
+    StopsAtNone,
+    UpdatesInStep,
     as_if,
 )
 from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
@@ -223,6 +227,19 @@ LOSS_SCALER = Oracle(
             "Infinity is found and NaN is not: isinf misses it. isfinite sees both.",
         ),
         Hint(
+            as_if(AnyFinite),
+            "A gradient with one infinite element was taken for finite: all of its elements must be, isfinite().all().",
+        ),
+        Hint(
+            as_if(StopsAtNone),
+            "Once a parameter has no gradient, those behind it stay scaled: pass over it with `continue`, or leave it "
+            "out of the list.",
+        ),
+        Hint(
+            as_if(UpdatesInStep),
+            "update runs twice in every step: it is called from outside, so step must not call it.",
+        ),
+        Hint(
             as_if(FirstAlone, LastAlone, FirstUsual),
             "One bad gradient was seen and another was not: look at the gradients of every parameter, not of one.",
         ),
@@ -243,6 +260,10 @@ LOSS_SCALER = Oracle(
         Hint(
             as_if(CountsOn),
             "The scale grows once and then no more: set the count of clean steps back to 0 after growth.",
+        ),
+        Hint(
+            as_if(StartsAtOne),
+            "The first growth comes a step too early: a new scaler has counted no clean step yet.",
         ),
         Hint(
             as_if(GrowsLate, GrowsEarly),

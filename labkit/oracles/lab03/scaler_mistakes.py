@@ -138,6 +138,34 @@ class FirstUsual(ByTheTable):
         return grads[-2:-1]
 
 
+class AnyFinite(ByTheTable):
+    def is_bad(self, grad: Tensor) -> bool:
+        return not grad.isfinite().any()
+
+
+class StopsAtNone(ByTheTable):
+    """Leaves `unscale_` where a parameter has no gradient: the first one has none in every second step."""
+
+    def unscale_(self, optimizer: torch.optim.Optimizer) -> None:
+        first = optimizer.param_groups[0]["params"][0]
+        if first.grad is None:
+            self.bad = False
+        else:
+            super().unscale_(optimizer)
+
+
+class UpdatesInStep(ByTheTable):
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        super().step(optimizer)
+        self.update()
+
+
+class StartsAtOne(ByTheTable):
+    def __init__(self, case: ScaledTraining) -> None:
+        super().__init__(case)
+        self.n_clean = 1
+
+
 class NanAlone(ByTheTable):
     def is_bad(self, grad: Tensor) -> bool:
         return bool(grad.isnan().any())

@@ -248,6 +248,10 @@ TRAIN_STEP = Oracle(
             "only that; token numbers, for one, must stay whole.",
         ),
         Hint(
+            lambda run: len(run.got[BACKWARD]) > run.case.n_steps,
+            "There was more than one backward pass in a step: their gradients add up.",
+        ),
+        Hint(
             lambda run: any(run.got[BACKWARD]),
             "The backward pass ran under autocast: only the forward pass and the loss belong inside. Backward follows "
             "the dtypes that the forward pass chose.",
@@ -276,7 +280,7 @@ TRAIN_STEP = Oracle(
             "float16.",
         ),
         Hint(
-            lambda run: bool((run.got[WEIGHTS] == start(run.tree)).all()) and not run.case.overflow_in_steps,
+            lambda run: bool((run.got[WEIGHTS] == start(run.tree)).all()),
             "The weights never move: no step is taken, or zero_grad comes after backward and throws the gradients "
             "away.",
         ),
@@ -297,7 +301,7 @@ TRAIN_STEP = Oracle(
         ),
         Hint(
             as_if(not_clipped),
-            "The gradients are not clipped when the optimizer uses them: clip between unscale_ and step.",
+            "The gradients are not clipped to max_norm when the optimizer uses them: clip between unscale_ and step.",
         ),
         Hint(
             as_if(each_by_itself),

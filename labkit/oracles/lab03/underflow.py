@@ -78,8 +78,8 @@ def kept(tree: dict, scale: float) -> float:
     return 1 - to_zero(tree, scale)
 
 
-def by_natural_logarithm(tree: dict, scale: float) -> float:
-    return share(tree, tree["exponents"] + math.log(scale) < -25)
+def by_another_logarithm(log: Callable[[float], float]) -> Callable[[dict, float], float]:
+    return lambda tree, scale: share(tree, tree["exponents"] + log(scale) < -25)
 
 
 def never_to_the_left(tree: dict, scale: float) -> float:
@@ -152,6 +152,10 @@ UNDERFLOW = Oracle(
             "These are percents: a fraction lies between 0 and 1.",
         ),
         Hint(
+            fractions_are(lambda tree, scale: to_zero(tree, scale) * int(tree["counts"].sum()) / len(tree["counts"])),
+            "A fraction lies between 0 and 1: divide by the number of gradients, counts.sum(), not of bins.",
+        ),
+        Hint(
             fractions_are(lambda tree, scale: to_zero(tree, scale) * int(tree["counts"].sum())),
             "A fraction lies between 0 and 1: divide the gradients that are lost by all of them, counts.sum().",
         ),
@@ -163,7 +167,18 @@ UNDERFLOW = Oracle(
             fractions_are(lambda tree, scale: to_zero(tree, 1.0)),
             "The scale does not change the fraction: 2^k times 2^s is 2^(k + s), so every bin moves by log2(scale).",
         ),
-        Hint(fractions_are(by_natural_logarithm), "The bins move by log2(scale); that is the natural logarithm."),
+        Hint(
+            fractions_are(by_another_logarithm(math.log)),
+            "The bins move by log2(scale); that is the natural logarithm.",
+        ),
+        Hint(
+            fractions_are(by_another_logarithm(math.log10)),
+            "The bins move by log2(scale); that is the logarithm to the base 10.",
+        ),
+        Hint(
+            fractions_are(lambda tree, scale: share(tree, tree["exponents"] * scale < -25)),
+            "The exponents are multiplied by the scale: 2^k times 2^s is 2^(k + s), so log2(scale) is added to them.",
+        ),
         Hint(fractions_are(never_to_the_left), A_SCALE_BELOW_1),
         Hint(fractions_are(always_to_the_right), A_SCALE_BELOW_1),
         Hint(fractions_are(of_bins), "That is a fraction of the bins. Count the gradients in them."),
