@@ -161,6 +161,13 @@ def test_what_the_scaler_objects_to_is_explained(line: str, instead: str, explai
     assert explained in " ".join(text.split())
 
 
+def test_an_amount_that_no_hint_explains_is_told_in_bytes_beside_what_it_may_consist_of() -> None:
+    source = solution_of("03-amp-memory").replace("n_bytes += 2 * n_parameters", "n_bytes += 2 * n_parameters + 1000")
+    text = " ".join(as_text(public_verdict("03-amp-memory", source)).split())
+    assert "1,000 bytes too many in inference, autocast. There are 1,228,800 parameters" in text
+    assert "320 of the output." in text
+
+
 def test_every_function_is_asked_with_all_its_inputs() -> None:
     """Whatever the seed draws, a rule that is wrong for one function is found."""
     assert {op.function for op in EACH} | {op.function for ops in BLOCKS.values() for op in ops} == CALLS.keys()

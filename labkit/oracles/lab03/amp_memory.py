@@ -95,6 +95,17 @@ def sizes(when: Callable[[Sizes], object]) -> Callable[[CaseRun[Stack]], object]
     return lambda run: when(run.memo(Sizes))
 
 
+def in_units(run: CaseRun[Stack]) -> str:
+    """By how much the first wrong amount is off, beside what it may consist of."""
+    s = run.memo(Sizes)
+    name = next(name for name in SETTINGS if not s.right(name))
+    off = s.off[name]
+    return (
+        f"{abs(off):,.0f} bytes too {'many' if off > 0 else 'few'} in {name}. There are {s.n_parameters:,} parameters "
+        f"and {s.n_inputs:,} elements of the input, {s.n_hidden:,} of the hidden layers, {s.n_outputs:,} of the output."
+    )
+
+
 PLAIN, CAST = "inference, float32", "inference, autocast"
 TRAIN, TRAIN_CAST = "training, float32", "training, autocast"
 
@@ -103,6 +114,7 @@ INPUT_STAYS = "The float32 input is still alive beside its 16-bit copy."
 AMP_MEMORY = Oracle(
     id="03-amp-memory",
     expect=true_memory,
+    fact=in_units,
     tolerance=lambda run: {"bytes_after_forward": Tolerance(atol=slack_bytes(run.case))},
     call=lambda run: (
         f"bytes_after_forward({run.case.widths}, {run.case.n_rows}, training=..., autocast=...), "
