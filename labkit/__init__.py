@@ -34,6 +34,7 @@ _HOMES = {
     "track_memory": "labkit.meters",
     "track_ops": "labkit.meters",
     "track_traffic": "labkit.meters",
+    "written": "labkit.written",
 }
 """The public names, and the module of each."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from labkit.spec import GiB, KiB, MiB
 
+FEW_S = 10.0
+
 
 def in_bytes(n_bytes: float) -> str:
     """ "640 B", "12.5 KiB", "3.20 MiB", and from 1 GiB on both units that are in use: "14.90 GiB (16.00 GB)"."""
@@ -25,9 +27,12 @@ SHARE = "of each sector"
 
 
 def in_unit(value: float, unit: str) -> str:
-    """A figure with its unit, large byte counts also in a larger one: "49 operations", "4,096 bytes (4.0 KiB)"."""
+    """A figure with its unit, large byte counts also in a larger one: "49 operations", "4,096 bytes (4.0 KiB)". Few
+    seconds are told in milliseconds."""
     if unit == SHARE:
         return f"{value:.1%} {unit}"
+    if unit == "seconds" and value < FEW_S:
+        value, unit = 1000 * value, "ms"
     text = f"{value:,.0f} {unit}"
     larger, size = _larger(value, unit)
     return f"{text} ({value / size:,.1f} {larger})" if larger else text
@@ -35,6 +40,8 @@ def in_unit(value: float, unit: str) -> str:
 
 def of_limit(name: str, measured: float, limit: float, unit: str) -> str:
     """A measure beside its limit: "49 of 288 operations", "109.3 of 151.1 KiB (peak)"."""
+    if unit == "seconds" and limit < FEW_S:
+        measured, limit, unit = 1000 * measured, 1000 * limit, "ms"
     what = f" ({name.removesuffix('_bytes')})" if unit == "bytes" else ""
     larger, size = _larger(limit, unit)
     if larger:

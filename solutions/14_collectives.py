@@ -1,20 +1,20 @@
 # %% [markdown]
 # # Lab 14: Collectives
 #
-# Eight billion parameters have 16 GB of gradients in 16-bit floats. With 16 GPUs that each train on a part of the
-# batch, there are 16 such gradients, and before each update every GPU needs their sum. The network moves 25 GB/s into
-# each GPU and out of it. Everything to one GPU, which adds up and sends the sum back, takes 19 seconds a step; a
-# library call takes 1.2, and on a thousand GPUs it takes 1.3. **How can it take about as long however many there are?**
+# A model of eight billion parameters has 16 GB of gradients in 16-bit floats. With 16 GPUs that each train on a part of the
+# batch, there are 16 such gradients, and before each update every GPU needs their sum. The network moves 25 GB/s into each
+# GPU and 25 GB/s out of it. If every GPU sends to one, which adds up and sends the sum back, a step takes 19 seconds. A
+# library call takes 1.2 seconds, and on a thousand GPUs 1.3. **How can the time hardly depend on the number of GPUs?**
 #
-# You will write this call in four ways, from nothing but send and receive: through one rank, along a tree, by
-# exchanges, and around a ring. Each is checked on its values, to the last bit, and on what it sends: bytes, messages
-# and rounds. Then you write one that knows about nodes, and a model that says which is fastest where. You will be able
-# to read a network's figures and say what a step's communication costs, and recognize a deadlock when one stares at
-# you.
+# You will write this call in four ways, from nothing but send and receive: through one rank, along a tree, by exchanges,
+# and around a ring. Each is checked on its values, to the last bit, and on what it sends: bytes, messages and rounds. Then
+# you write one that knows about nodes, and a model that says which one is fastest where. At the end you can read the data
+# sheet of a network and say what the communication of a step costs, and you recognize a deadlock when you see one.
 #
 # [[time]]
 #
-# You need PyTorch's tensors and no earlier lab. No GPU and no network are needed.
+# You need to know PyTorch's tensors, and no earlier lab. You need neither a GPU nor a network. Because the ranks of a check
+# wait for each other, an endless loop is stopped after 20 seconds here, not after 10.
 
 # %% nbgrader={"grade": false, "grade_id": "14-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -24,14 +24,17 @@ import torch
 from torch import Tensor
 
 import labkit.figures
-from labkit import check, progress, run_ranks
+from labkit import Predictions, check, progress, run_ranks, written
+from labkit.material.lab14 import managers_tree
 from labkit.ranks import UNIT, Cluster, Comm, CommError, Wire, measure_ranks
 
+guesses = Predictions("14")
+
 # %% [markdown]
-# **The question, measured.** The simulated network below is a hundred thousand times slower than 25 GB/s, and the
-# tensor a hundred thousand times smaller than the gradients, so the seconds on its clock are those of the real thing
-# (nobody waits for them). The all-reduce is the library's. What it does inside you will know when you have built the
-# ring.
+# **The question, measured.** The simulated network below is a hundred thousand times slower than 25 GB/s, and the tensor a
+# hundred thousand times smaller than the gradients. So the seconds on its clock are those of the real network. (They are
+# virtual: the cell itself takes almost no time.) The all-reduce is the library's. Once you have built the ring, you will
+# know what it does inside.
 
 # %%
 SCALE = 100_000
@@ -52,22 +55,22 @@ for n in (2, 4, 8, 16, 32):
 # %% [markdown]
 # ## Ranks and messages
 #
-# A *rank* is one of $n$ copies of a program. All run the same function; each has memory of its own, and nothing is
-# shared. What one rank knows and another needs has to be sent. The function gets a communicator `comm`, its end of the
-# network, with the names of `torch.distributed`:
+# A **rank** is one of $n$ copies of a program. All run the same function. Each has its own memory, and nothing is shared:
+# what one rank knows and another needs has to be sent. The function gets a **communicator** `comm`, its access to the
+# network, whose methods have the names of `torch.distributed`:
 #
 # | | |
 # |---|---|
 # | `comm.rank`, `comm.world_size` | the number of this rank, 0 to n-1, and n |
 # | `comm.send(tensor, dst)` | send to rank `dst`, and return once that rank receives it |
 # | `comm.recv(tensor, src)` | wait for a message from rank `src` and write it *into* `tensor`, of the same shape and dtype; returns nothing |
-# | `work = comm.isend(tensor, dst)` | start to send, and return at once |
+# | `work = comm.isend(tensor, dst)` | start to send, and return at once; somebody has to call `wait` |
 # | `work = comm.irecv(tensor, src)` | start to receive, and return at once |
-# | `work.wait()` | return when that transfer is done; until then do not change what is sent, nor use what is received |
+# | `work.wait()` | return when that transfer is done; before that, do not change what is sent or use what is received |
 #
-# `run_ranks(fn, n)` calls `fn(comm)` once for each rank and returns the results in order. Here the ranks are
-# *simulated*: threads that take turns, the same way in every run, while every message is counted. At the end of this
-# part the same functions run on real processes.
+# `run_ranks(fn, n)` calls `fn(comm)` once for each rank and returns the results in order. Here the ranks are **simulated**:
+# they are threads that take turns, in the same way in every run, and every message is counted. Later in this lab the same
+# functions run on real processes.
 
 
 # %%
@@ -84,7 +87,11 @@ for rank, x in enumerate(run_ranks(pass_it_on, 3)):
     print(f"rank {rank} has {x}")
 
 # %% [markdown]
-# **Predict:** two ranks want to swap their tensors. Each sends its own and then receives the other's. What happens?
+# **Predict:** two ranks want to swap their tensors. Each calls `send` with its own and then `recv` for the other's. What
+# happens?
+
+# %% nbgrader={"grade": false, "grade_id": "14-predict-swap", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("send, then receive", None, among=("they swap", "deadlock", "one succeeds"))
 
 
 # %%
@@ -98,16 +105,23 @@ def swap(comm: Comm) -> Tensor:
 
 try:
     run_ranks(swap, 2)
+    happened = "they swap"
 except CommError as error:
+    happened = "deadlock"
     print(error)
+guesses.settle("send, then receive", happened)
 
 # %% [markdown]
-# A *deadlock*: `send` returns when the other side receives, and the other side is in a `send` as well. The simulator
-# sees at once that nobody can go on, and says who waits for whom. Real ranks just stand still until a watchdog ends the
-# job; in PyTorch it waits for 10 minutes on NCCL and for 30 on gloo. (Some libraries store small messages away and let
-# `send` return early. A program that relies on it works in the test and hangs on the large model.)
+# <details><summary>Check your prediction</summary>
 #
-# The way out is to start one of the two transfers and not to wait for it yet.
+# A **deadlock**: `send` returns when the other side receives, and the other side is in a `send` as well. The simulator sees
+# at once that no rank can continue, and says who waits for whom. Real ranks stand still until a watchdog ends the job; in
+# PyTorch it waits for 10 minutes on NCCL and for 30 on gloo. (Some libraries buffer small messages and let `send` return
+# early. A program that relies on it works in the test and hangs with the large model.)
+#
+# </details>
+#
+# The way out is to start one of the two transfers without waiting for it.
 
 
 # %%
@@ -130,34 +144,38 @@ print(f"rounds: {traffic.seconds:.0f}")
 #
 # - **Bytes** that a rank sends. $S$ is the size of the tensor.
 # - **Messages** that a rank sends.
-# - **Rounds.** In one round a rank sends at most one message and receives at most one, and whatever depends on a
-#   message comes in a later round. On the cluster `UNIT` a message takes one second whatever its size, so rounds are
-#   seconds.
+# - **Rounds.** In one round a rank sends at most one message and receives at most one, and a message that depends on
+#   another one comes in a later round. On the cluster `UNIT` a message takes one second whatever its size, so the number
+#   of rounds is the number of seconds.
 #
-# Sending and receiving at the same time, as in the swap, is one round. In a check's report `bytes_sent` and messages are
-# those of the rank that sends most, `bytes_total` those of all ranks.
+# Sending and receiving at the same time, as in the swap, is one round. In the report of a check, `bytes_sent` and messages
+# are those of the rank that sends most, and `bytes_total` is the sum over all ranks.
 
 # %% [markdown]
-# ## Everything to one rank and back
+# ## Send everything to one rank and back
 #
-# An *all-reduce* starts with a tensor on each rank and ends with their sum on all of them. The obvious program lets
-# rank 0 receive the other tensors one after the other, add them up, and send the sum to everybody. It has a name where
-# the one in the middle is a machine of its own: a *parameter server*, often in the memory of a host, to which all
-# workers push gradients and from which they pull weights.
+# An **all-reduce** starts with a tensor on each rank and ends with their sum on all of them. The obvious program lets rank
+# 0 receive the other tensors one after the other, add them up, and send the sum to all. If the one in the middle is a
+# machine of its own, it is called a **parameter server**: often a host's memory, to which all workers push gradients and
+# from which they pull weights.
 #
-# What does the one in the middle pay? It has one port in and one port out, so for $n$ ranks
+# What does the rank in the middle pay? It has one port in and one port out, so for $n$ ranks
 #
 # $$\text{rounds} = 2(n-1), \qquad \text{bytes sent by rank 0} = (n-1)\,S, \qquad \text{by any other rank} = S$$
 
 # %% [markdown]
-# **Predict:** while rank 0 receives, how much of the network is in use on 16 ranks, counting the ports that send?
-#
+# **Predict:** on 16 ranks, while rank 0 receives the tensors, what share of the ports that could send is busy at a time?
+
+# %% nbgrader={"grade": false, "grade_id": "14-predict-ports", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("ports that send", None, unit="%")
+
+# %% [markdown]
 # [[exercise 14-naive]]
 #
-# Write `naive_all_reduce(comm, x)`. It returns the sum of all ranks' `x`, of the same shape and dtype, on every rank,
-# by way of rank 0, and leaves `x` as it is. Any number of ranks from 1 on, any shape (there may be no elements at all),
-# floats and integers. The values on all ranks must be the same to the last bit. Collectives of `comm` are not allowed,
-# here and in the exercises that follow.
+# Write `naive_all_reduce(comm, x)`. It returns the sum of all ranks' `x`, of the same shape and dtype, on every rank, by way
+# of rank 0, and does not change `x`. The number of ranks is 1 or more. `x` has any shape (there may be no elements at all),
+# and is of floats or integers. The values must be the same on all ranks to the last bit. Collectives of `comm` are not
+# allowed, here and in the exercises that follow.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -207,21 +225,35 @@ check("14-naive", naive_all_reduce)
 labkit.figures.collective_steps(naive_all_reduce, n_ranks=4)
 
 # %% [markdown]
-# Time runs to the right, one round a column. A box is what a rank has after that round, with a slot for each rank whose
-# tensor is in the sum; it turns dark when it is complete. Arrows are messages. Look at how lonely they are: of four
-# ranks that could send, one does. On 16 ranks it is 1 port of 16, the answer to the prediction.
-#
-# **In practice** parameter servers come back to this with more servers (each keeps a part of the parameters) and
-# without rounds (a worker does not wait for the others, and uses weights that are a little old). They fit where workers
-# come and go, or where a huge embedding table is touched in few rows. In GPU training all-reduce took their place.
+# Time runs to the right, one column per round. A box shows what a rank has after that round, with a slot for each rank whose
+# tensor is in the sum. It turns dark when it is complete. Arrows are messages. Look at how few there are: of four ranks that
+# could send, one does. **If a check fails, run the figure below it and look:** it draws the messages of your function,
+# right or wrong.
+
+# %%
+if written(naive_all_reduce):
+    _, traffic = measure_ranks(lambda comm: naive_all_reduce(comm, torch.ones(1)), 16, cluster=UNIT)
+    guesses.settle("ports that send", 100 * sum(traffic.messages) / (traffic.seconds * 16))
 
 # %% [markdown]
-# ## Up a tree and down again
+# <details><summary>Check your prediction</summary>
 #
-# While rank 0 adds two tensors, ranks 2 and 3 could add theirs. In the first round every odd rank sends to the one
-# below it: half of the sums are done, and half of the ranks. In the second the ranks 2, 6, 10, ... send to the one two
-# below. In round $k$ (from 0 on) a rank whose number is $2^k$ modulo $2^{k+1}$ sends to the rank $2^k$ below. When only
-# rank 0 is left, it has the sum, which goes down the same way:
+# 1 of 16 ports, 6.25 %. The others wait, in every round.
+#
+# </details>
+#
+# **In practice** parameter servers come back to this idea with more servers, each of which keeps a part of the parameters,
+# and without rounds: a worker does not wait for the others and uses weights that are a little old (lab 15 measures what
+# that costs). They fit where workers come and go, or where each step touches few rows of a huge embedding table. In GPU
+# training, all-reduce has replaced them.
+
+# %% [markdown]
+# ## Add up along a tree
+#
+# While rank 0 adds two tensors, ranks 2 and 3 could add theirs. In the first round every odd rank sends to the rank below it,
+# and is done. In the second round the ranks 2, 6, 10, ... send to the rank two below. In round $k$, counted from 0, every
+# rank $r$ with $r \bmod 2^{k+1} = 2^k$ sends to rank $r - 2^k$. When only rank 0 is left, it has the sum, which goes down
+# the same way:
 #
 # $$\text{rounds} = 2\,\lceil \log_2 n \rceil, \qquad \text{bytes sent by rank 0} = \lceil \log_2 n \rceil\,S, \qquad
 # \text{by all together} = 2(n-1)\,S$$
@@ -229,9 +261,13 @@ labkit.figures.collective_steps(naive_all_reduce, n_ranks=4)
 # The same number of messages as before, but now several go in one round.
 
 # %% [markdown]
-# **Predict:** a manager's tree, in which rank $r$ reports to rank $\lfloor (r-1)/2 \rfloor$, has depth 3 for 8 ranks as
-# well. Does it take $2 \cdot 3$ rounds?
-#
+# **Predict:** in another tree, rank $r$ reports to rank $\lfloor (r-1)/2 \rfloor$, so every rank has up to two children. For
+# 8 ranks it has depth 3 as well. How many rounds does an all-reduce along this tree take?
+
+# %% nbgrader={"grade": false, "grade_id": "14-predict-two-children", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("rounds, two children each", None, exact=True)
+
+# %% [markdown]
 # [[exercise 14-tree]]
 #
 # Write `tree_all_reduce(comm, x)`, with the same contract as before, in $2\lceil \log_2 n \rceil$ rounds for any $n$.
@@ -289,43 +325,54 @@ check("14-tree", tree_all_reduce)
 labkit.figures.collective_steps(tree_all_reduce, n_ranks=8)
 
 # %% [markdown]
-# Six rounds for 8 ranks, where the naive way takes 14. The manager's tree takes eight at best: a rank with two
-# reports receives from one after the other, which makes two rounds of a level that is full. This tree is *binomial*:
-# the root has $\lceil \log_2 n \rceil$ children, and each is ready just when its turn comes.
-#
-# Most ranks still do nothing most of the time. In the first round half of them send, in the last half of them receive.
-#
-# **In practice** `broadcast` is the second half of this program and `reduce` the first; MPI libraries use binomial
-# trees for both when messages are short. NCCL's tree all-reduce cuts the tensor into pieces that follow one another
-# through the tree, and uses two trees, so that a rank that is a leaf in one works as an inner node of the other.
+# Six rounds for 8 ranks, where the naive way takes 14.
+
+# %%
+_, traffic = measure_ranks(lambda comm: managers_tree(comm, torch.ones(1)), 8, cluster=UNIT)
+guesses.settle("rounds, two children each", traffic.seconds)
 
 # %% [markdown]
-# ## Exchange with ever more distant partners
+# <details><summary>Check your prediction</summary>
 #
-# On the way up, the sender has nothing to do after its message. Why not let both partners send, and both add? In round
-# 0 ranks 0 and 1 swap tensors, ranks 2 and 3, and so on. Afterwards both of a pair have the same sum of two. In round 1
-# rank $r$ swaps with the rank whose number differs in bit 1, in round $k$ with $r \oplus 2^k$. After $\log_2 n$ rounds
-# every rank has everything, and there is no way down. The picture of it is called a *butterfly*; the algorithm,
-# *recursive doubling*:
+# 9, because a rank with two children can receive from only one at a time, so each full level costs two rounds, up and down.
+# (If every rank first serves the child that is ready first, one round is saved.) Your tree is **binomial**: the root has $\lceil \log_2 n \rceil$ children, and each is ready just when its turn comes.
+#
+# </details>
+#
+# Most ranks still do nothing most of the time. In the first round half of them send, in the last round half of them receive.
+#
+# **In practice** `reduce` is the first half of this program and `broadcast` the second. MPI libraries use binomial trees for
+# both if messages are short. NCCL's tree all-reduce cuts the tensor into pieces that follow each other through the tree. It
+# uses two trees, so that a rank that is a leaf in one is an inner node of the other.
+
+# %% [markdown]
+# ## Exchange with partners ever farther away
+#
+# On the way up, a sender has nothing to do after its message. Why not let both partners send, and both add? In round 0 ranks 0
+# and 1 swap tensors, ranks 2 and 3, and so on. Then both of a pair have the same sum of two. In round 1 rank $r$ swaps with
+# the rank whose number differs in bit 1, in round $k$ with $r \oplus 2^k$. After $\log_2 n$ rounds every rank has the whole
+# sum, and there is no way down. The picture of this is called a **butterfly**, and the algorithm **recursive doubling**:
 #
 # $$\text{rounds} = \log_2 n, \qquad \text{bytes sent by each rank} = S \log_2 n$$
 #
-# Where $n$ is no power of two, some $r \oplus 2^k$ does not exist. Then the $n - 2^{\lfloor \log_2 n \rfloor}$ ranks
-# beyond the largest power of two hand their tensors in before the exchanges and get the sum after them, which makes
+# If $n$ is not a power of two, some $r \oplus 2^k$ do not exist. Then the $n - 2^{\lfloor \log_2 n \rfloor}$ ranks past the
+# largest power of two hand in their tensors before the exchanges and get the sum after them. That makes
 # $\lfloor \log_2 n \rfloor + 2$ rounds.
 
 # %% [markdown]
-# **Floats.** $(a + b) + c$ and $a + (b + c)$ differ in the last bits (lab 02), but $a + b$ and $b + a$ never do. So if
-# two partners add the same two numbers, one as "mine + theirs" and the other as "theirs + mine", both get the same
-# bits. That keeps the replicas of a model identical. It is the reason for pairs that swap: in a scheme where rank $r$
-# sends to $r + 2^k$ and receives from $r - 2^k$, each rank gets the sum in an order of its own.
+# **The order of additions.** In floats, $(a + b) + c$ and $a + (b + c)$ differ in the last bits (lab 02), but $a + b$ and
+# $b + a$ never do. If two partners add the same two numbers, one as "mine + theirs" and the other as "theirs + mine", both
+# get the same bits. This keeps the replicas of a model identical, and it is why pairs swap: if rank $r$ sent to $r + 2^k$ and
+# received from $r - 2^k$, each rank would add in an order of its own.
 #
-# **Predict:** with replicas that differ in the last bit after each step, what happens to training over 100 000 steps?
+# Would it matter? At first nothing would happen. A few gradients differ by one unit in the last place. But then each replica
+# goes its own way, nothing brings them together again, and after many thousand steps the ranks average gradients of
+# different models. DDP sends the weights of rank 0 to all ranks when it starts, and never again (lab 15).
 #
 # [[exercise 14-butterfly]]
 #
 # Write `butterfly_all_reduce(comm, x)`, with the same contract, in $\log_2 n$ rounds, or $\lfloor \log_2 n \rfloor + 2$
-# where $n$ is no power of two. The bits on all ranks must agree, in bfloat16 as well.
+# if $n$ is not a power of two. The bits on all ranks must agree, in bfloat16 as well.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -336,9 +383,9 @@ labkit.figures.collective_steps(tree_all_reduce, n_ranks=8)
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Let `inner` be the largest power of two that is not above n. A rank from `inner` on sends to `rank - inner`, then
-# receives the sum from there, and that is all it does. A rank r with `r + inner < n` receives once before the exchanges
-# and sends once after them.
+# Let `inner` be the largest power of two that is not above n. A rank from `inner` on sends to `rank - inner`, then receives
+# the sum from there, and does nothing else. A rank r with `r + inner < n` receives once before the exchanges and sends once
+# after them.
 #
 # </details>
 #
@@ -384,39 +431,44 @@ check("14-butterfly", butterfly_all_reduce)
 labkit.figures.collective_steps(butterfly_all_reduce, n_ranks=8)
 
 # %% [markdown]
-# Follow the crossing arrows: distance 1, 2, 4. Every rank sends in every round, and after three rounds all boxes are
-# dark, which is the fewest possible, since what a rank knows can at most double in a round. The price is bytes: each
-# rank sends the whole tensor three times.
-#
-# The prediction: nothing at first. The difference is one unit in the last place of a few gradients. But each replica
-# goes its own way from there, nobody corrects it, and the sum of gradients taken at different weights belongs to no
-# model. DDP gives all ranks the weights of rank 0 when it starts, and never again (lab 15).
+# Follow the crossing arrows: distance 1, 2, 4. Every rank sends in every round, and after three rounds all boxes are dark.
+# Fewer are not possible, because what a rank knows can at most double in a round. The price is bytes: each rank sends the
+# whole tensor three times.
 
 # %% [markdown]
-# ## A chunk at a time around a ring
+# ## Send chunks around a ring
 #
-# The tree and the butterfly save rounds. For 16 GB of gradients rounds cost nothing, they take microseconds, and what
-# counts is how many bytes go through the busiest port. The butterfly sends $S \log_2 n$ through each. How few could it
-# be?
+# The tree and the butterfly save rounds. For 16 GB of gradients, rounds cost nothing: they take microseconds. What counts is
+# how many bytes go through the busiest port, and the butterfly sends $S \log_2 n$ through each. How few could it be?
 #
-# Cut the tensor into $n$ chunks and put the ranks in a ring, each sending only to the next. In the first step rank $r$
-# sends its chunk $r$. In step $k$ it sends chunk $r - k$, the one that it has just received and added its own numbers
-# to. After $n - 1$ steps each chunk has visited all ranks, and rank $r$ holds the finished chunk $r + 1$. The finished
-# chunks travel once more around the ring, in another $n - 1$ steps, and replace what is there. (All chunk numbers are
-# modulo $n$.)
+# Cut the tensor into $n$ chunks and put the ranks in a ring, each sending only to the next one. In the first step rank $r$
+# sends its chunk $r$. In step $k$ it sends chunk $r - k$, the one that it has just received and to which it has added its
+# own numbers. (All chunk numbers are modulo $n$.)
+
+# %% tags=["figure"]
+labkit.figures.ring_plan(n_ranks=4)
+
+# %% [markdown]
+# The red chunk travels. The blue level shows how many ranks' numbers have been added to it. After $n - 1$ steps each
+# chunk has visited all ranks, and rank $r$ holds the finished chunk $r + 1$. Then the finished chunks travel once more around
+# the ring, in another $n - 1$ steps, and replace what is there.
 #
 # $$\text{rounds} = 2(n-1), \qquad \text{bytes sent by each rank} = 2\,\frac{n-1}{n}\,S$$
 #
-# A rank sends the tensor twice, less two chunks: the one it never sends while adding, and the one it never passes on.
+# A rank sends the tensor twice, except for two chunks: the one that it never sends while adding, and the one that it never
+# passes on.
 
 # %% [markdown]
-# **Predict:** by which factor do the bytes through one port grow from 2 to 1000 ranks? And what happens to the length
-# of a message?
-#
+# **Predict:** by which factor do the bytes that each rank sends grow from 2 ranks to 32?
+
+# %% nbgrader={"grade": false, "grade_id": "14-predict-ring-bytes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bytes, 2 to 32 ranks", None, unit="times")
+
+# %% [markdown]
 # [[exercise 14-ring]]
 #
-# Write `ring_all_reduce(comm, x)`, with the same contract. The number of elements is seldom a multiple of $n$ and may
-# be smaller than $n$: let the lengths of the chunks differ by one at most.
+# Write `ring_all_reduce(comm, x)`, with the same contract. The number of elements is seldom a multiple of $n$, and may
+# be smaller than $n$. The lengths of the chunks may differ by one at most.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -427,8 +479,8 @@ labkit.figures.collective_steps(butterfly_all_reduce, n_ranks=8)
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# `chunks = list(x.clone().reshape(-1).tensor_split(n))` gives n views, the first ones longer by one where there is a
-# rest. In every step start to send one chunk to the next rank, receive into a buffer from the one before, wait, and
+# `chunks = list(x.clone().reshape(-1).tensor_split(n))` gives n views, the first ones longer by one if there is a
+# remainder. In every step start to send one chunk to the next rank, receive into a buffer from the one before, wait, and
 # then add the buffer to its chunk (first half) or copy it there (second half).
 #
 # </details>
@@ -469,40 +521,54 @@ check("14-ring", ring_all_reduce)
 labkit.figures.collective_steps(ring_all_reduce, n_ranks=4)
 
 # %% [markdown]
-# A box is now one chunk, with its four slots, and a red frame is around the chunk that has just come. In the first
-# three rounds the framed chunk gains a slot a round; in the last three the dark chunks go around. Every port is busy in
-# every round, with a quarter of the tensor each time.
+# A box is now one chunk with its four slots, and the chunk that has just arrived has a red frame. In the first three rounds
+# the framed chunk gains a slot per round. In the last three, the dark chunks go around. Every port is busy in every round,
+# with a quarter of the tensor each time.
+
+# %%
+if written(ring_all_reduce):
+    sent = {}
+    for n in (2, 32):
+        _, traffic = measure_ranks(lambda comm: ring_all_reduce(comm, torch.ones(64)), n)
+        sent[n] = max(traffic.bytes_sent)
+    guesses.settle("bytes, 2 to 32 ranks", sent[32] / sent[2])
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
 #
-# The prediction: from $2 \cdot \tfrac{1}{2} S = S$ to $2 \cdot \tfrac{999}{1000} S$, less than twice. That is the
-# answer to the lab's question, and nothing can do with less: for each element $n - 1$ additions need a number from
-# elsewhere and $n - 1$ ranks have to be told, $2(n-1)S$ bytes over all ranks.
+# From $2 \cdot \tfrac{1}{2} S = S$ to $2 \cdot \tfrac{31}{32} S$: less than twice, and it stays below twice for any number
+# of ranks. That is the answer to the lab's question.
 #
-# But the messages get short. At 1000 ranks there are 1998 rounds of $S/1000$, each with its latency: for a small tensor
-# the ring is as slow as the way through rank 0.
+# </details>
 #
-# Bits agree here for another reason than in the butterfly: each chunk is finished in one place and copied. Which place
-# that is differs from chunk to chunk, so the order of the additions does too, but all ranks get the same result.
+# No algorithm needs fewer bytes. For each element, $n - 1$ additions need a number from another rank, and $n - 1$ ranks have
+# to be told the sum. That makes $2(n-1)S$ bytes over all ranks.
+#
+# But the messages get short. With 1000 ranks there are 1998 rounds of $S/1000$, each with its latency. For a small tensor the
+# ring is as slow as the way through rank 0.
+#
+# The bits agree for another reason than in the butterfly: each chunk is finished in one place and then copied. Each chunk
+# is finished in a different place, so the order of additions differs from chunk to chunk, but all ranks get the same result.
 
 # %% [markdown]
 # [[stop]]
 
 # %% [markdown]
-# ## The two halves by themselves
+# ## Split the all-reduce into its two halves
 #
-# The ring is made of two calls that are useful alone. **Reduce-scatter**: each rank has a list of $n$ parts, and rank
-# $r$ ends with the sum of all ranks' part $r$. **All-gather**: rank $r$ has one part, and all end with the list of all
+# The ring consists of two calls that are useful alone. **Reduce-scatter**: each rank has a list of $n$ parts, and rank $r$
+# ends with the sum of all ranks' part $r$. **All-gather**: rank $r$ has one part, and all ranks end with the list of all
 # parts.
 #
 # $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}, \qquad \text{each: } n - 1 \text{ rounds},\;
 # \frac{n-1}{n}\,S \text{ bytes sent by each rank}$$
 #
-# Why would one stop half-way? If rank $r$ updates only the $r$-th part of the weights, it needs only that part of the
-# summed gradients, and only that part of the optimizer's state. In between nobody holds all of it. This is the idea of
-# ZeRO and FSDP (lab 16), and it costs not a byte more of traffic than an all-reduce.
-
-# %% [markdown]
-# **Predict:** in the all-reduce rank $r$ finished chunk $r + 1$, but here it has to end with part $r$. What has to
-# change?
+# Why stop half-way? If rank $r$ updates only the $r$-th part of the weights, it needs only that part of the summed gradients,
+# and only that part of the optimizer's state. This is the idea of ZeRO and FSDP (lab 16), and it sends not one byte more than
+# an all-reduce.
+#
+# One thing changes. In the ring, rank $r$ finished chunk $r + 1$. Here it has to end with part $r$. Before you write it: in
+# which step, and with which part, does each rank start then?
 #
 # [[exercise 14-reduce-scatter]]
 #
@@ -512,14 +578,14 @@ labkit.figures.collective_steps(ring_all_reduce, n_ranks=4)
 #   The parts may have different lengths; those with the same number have the same length on all ranks.
 # - `all_gather(comm, output_list, tensor)` writes `tensor` of rank r into `output_list[r]` on every rank. The tensors
 #   of the list have the right lengths already.
-# - `all_reduce(comm, x)` returns the sum, made with these two, in the shape of `x`.
+# - `all_reduce(comm, x)` calls these two and returns the sum, in the shape of `x`.
 #
 # None of them changes its input. Each of the first two takes $n - 1$ rounds, in which a rank sends $n - 1$ parts.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Both loops are in your ring already. All that is new is where they start, where the result is written, and that the
-# lists come from outside.
+# Both loops are in your ring already. Only three things are new: where they start, where the result is written, and that
+# the lists are arguments.
 #
 # </details>
 #
@@ -589,35 +655,38 @@ check("14-reduce-scatter", reduce_scatter, all_gather, all_reduce)
 labkit.figures.collective_steps(all_reduce, n_ranks=4)
 
 # %% [markdown]
-# Cut this picture in the middle. To the left is the reduce-scatter, at whose end each rank has one dark chunk, now its
-# own: the diagonal. To the right is the all-gather. The prediction: every part has to start one rank later, so rank $r$
-# begins with part $r - 1$.
+# Cut this picture in the middle. On the left is the reduce-scatter, at whose end each rank has one dark chunk, now its own:
+# the diagonal. On the right is the all-gather. Every part starts one rank later than in the ring, so rank $r$ begins with part
+# $r - 1$.
 
 # %% [markdown]
-# ## All of them, round by round
+# ## Compare them round by round
 #
-# Choose an algorithm and pull the slider, or press play. (On a printed page there is no slider; the pictures above show
-# the same.)
+# Choose an algorithm and pull the slider, or press play. (There is no slider on a printed page; the pictures above show the
+# same.)
 
-# %% tags=["figure"]
+# %%
 ways = {
     "naive": naive_all_reduce,
     "tree": tree_all_reduce,
     "butterfly": butterfly_all_reduce,
     "ring": ring_all_reduce,
 }
+ways = {name: way for name, way in ways.items() if written(way)}
+
+# %% tags=["figure"]
 labkit.figures.collective_player(ways, n_ranks=8)
 
 # %% tags=["figure"]
 labkit.figures.bytes_by_rank(ways, n_ranks=8)
 
 # %% [markdown]
-# The bytes that each of 8 ranks sends, in units of $S$, counted from your functions. Naive and tree load a few ranks
-# and spare the others; butterfly and ring load all alike, the ring least. Read the rounds above the bars: few rounds
-# and few bytes are two different wishes, and none of the four grants both. Which wish counts depends on $S$, on $n$ and
-# on the network, and is the subject of the cost model below.
+# The bytes that each of 8 ranks sends, in units of $S$, counted from your functions. Naive and tree load a few ranks heavily
+# and the others little. Butterfly and ring load all ranks alike, the ring least. Read the rounds above the bars: few rounds
+# and few bytes are different goals, and none of the four reaches both. Which goal counts depends on $S$, on $n$ and on the
+# network. The cost model below decides.
 #
-# Now the opening's question once more, with your functions on the same slow network. Which column is the library's?
+# Now the question of the opening once more, with your functions on the same slow network. Which column is the library's?
 
 # %%
 print(f"{'ranks':10}" + "".join(f"{name:>12}" for name in ways))
@@ -631,10 +700,10 @@ for n in (2, 4, 8, 16):
     print(f"{n:<10}" + "".join(f"{one:10.2f} s" for one in seconds))
 
 # %% [markdown]
-# ## On real ranks
+# ## Run them on real ranks
 #
-# Everything so far were threads that take turns. The same functions run unchanged on processes of the operating system
-# that talk over *gloo*, PyTorch's library for CPUs (`backend="nccl"` on a machine with several GPUs). Your sums are
+# So far everything ran in threads that take turns. The same functions run unchanged on processes of the operating system
+# that communicate over *gloo*, PyTorch's library for CPUs (`backend="nccl"` on a machine with several GPUs). Your sums are
 # compared with `torch.distributed.all_reduce` in the same processes, in three dtypes.
 
 
@@ -644,7 +713,7 @@ def against_torch(comm: Comm) -> dict[str, float]:
     import torch.distributed as dist
 
     worst = {}
-    for name, way in {**ways, "two halves": all_reduce}.items():
+    for name, way in on_processes.items():
         for dtype in (torch.float32, torch.bfloat16, torch.int64):
             x = (torch.arange(1, 1002) * (comm.rank + 1) % 97 + 1).to(dtype)
             by_torch = x.clone()
@@ -654,32 +723,33 @@ def against_torch(comm: Comm) -> dict[str, float]:
     return worst
 
 
+on_processes = {**ways, "two halves": all_reduce} if written(all_reduce) else ways
 differences = run_ranks(against_torch, 4, backend="gloo")
 for what, error in differences[0].items():
     print(f"{what:28} largest relative difference {error:.4f}")
 
 # %% [markdown]
-# Integers agree exactly. So do these float32 numbers, because they are small and whole, and every sum of them fits into
-# 24 bits. In bfloat16, with 8 bits, whole numbers above 256 are 2 apart. A sum of four numbers near 100 is rounded on
-# the way, and the order of the additions shows: correct all-reduces differ here by 0.6 %. This is why gradients are
-# often summed in float32 even where they are stored in 16 bits. A function whose difference is 0 in bfloat16 as well
-# adds in the order in which gloo does, which has a ring of its own.
+# Integers agree exactly. So do these float32 numbers: they are small and whole, and every sum of them fits into 24 bits. In
+# bfloat16, with 8 bits, whole numbers above 256 are 2 apart. A sum of four numbers near 100 is rounded on the way, so the
+# order of the additions shows. Correct all-reduces differ here by 0.6 %. This is why gradients are often summed in float32
+# even if they are stored in 16 bits. If one of your functions differs by 0 in bfloat16 as well, it adds in the order in which
+# gloo does, which uses a ring.
 #
-# What differs on real ranks is what a mistake looks like. The deadlock from the beginning is not seen at once any more:
-# somebody has to lose patience. Here that is `run_ranks`, after two seconds.
+# On real ranks a mistake looks different. A deadlock is not detected at once: somebody has to give up waiting. Here
+# `run_ranks` does, after two seconds. A `wait` that you forgot can make real ranks hang, too.
 
 # %% tags=["varies"]
 try:
     run_ranks(swap, 2, backend="gloo", timeout_s=2)
-    print("it went through: gloo had stored the small messages away")
+    print("it went through: gloo had buffered the small messages")
 except CommError as error:
     print(error)
 
 # %% [markdown]
-# ## The other collectives
+# ## Know the other collectives
 #
-# Libraries offer a small family of such operations. In the table each rank $r$ starts with a tensor of $S$ bytes, or
-# with a part of $S/n$; the last two columns hold for a good algorithm and long messages.
+# Libraries offer a small family of such operations. In the table, each rank $r$ starts with a tensor of $S$ bytes or with a
+# part of $S/n$. The bytes are those of a good algorithm for long messages.
 #
 # | | before | after | most bytes sent by a rank | met in |
 # |---|---|---|---|---|
@@ -690,40 +760,47 @@ except CommError as error:
 # | all-gather | part $r$ on rank $r$ | all parts on all | $\frac{n-1}{n}S$ | FSDP: weights (16) |
 # | reduce-scatter | $S$ on each | part $r$ of the sum on rank $r$ | $\frac{n-1}{n}S$ | FSDP: gradients (16) |
 # | all-reduce | $S$ on each | the sum on all | $2\frac{n-1}{n}S$ | DDP (15), tensor parallel (17) |
-# | all-to-all | $n$ parts on each | part $r$ of everybody on rank $r$ | $\frac{n-1}{n}S$ | mixture of experts |
-# | barrier | | nobody goes on before all have come | none | timing |
+# | all-to-all | $n$ parts on each | part $r$ of every rank on rank $r$ | $\frac{n-1}{n}S$ | mixture of experts |
+# | barrier | | no rank continues before all have arrived | none | timing |
 #
-# Two rules save most of the grief. All ranks must call the same collectives in the same order: a collective inside
-# `if comm.rank == 0:` is a deadlock. And a collective is as slow as the last rank to come to it.
+# Two rules avoid most problems. All ranks must call the same collectives in the same order: a collective inside
+# `if comm.rank == 0:` is a deadlock. And a collective cannot finish before the last rank has called it.
 
 # %% [markdown]
-# ## Two kinds of parallelism
+# ## Tell two kinds of parallelism apart
 #
 # What do the ranks compute between two collectives? There are two answers, and the rest of the course combines them.
 #
-# - **Data parallel.** Each rank has the whole model and its own part of the batch. They meet once a step, to sum the
-#   gradients: an all-reduce of the model's size, however large the batch is (lab 15). ZeRO and FSDP are data parallel
-#   too, and store the model in parts (lab 16).
-# - **Model parallel.** Each rank has a part of the model, and all see the same data. They meet inside each layer
-#   (tensor parallel: an all-reduce of the activations) or at the borders between layers (pipeline parallel: a send and
-#   a receive), so the traffic grows with the batch, not with the model (lab 17).
+# - **Data parallel.** Each rank has the whole model and its own part of the batch. The ranks communicate once per step, to
+#   sum the gradients: an all-reduce of the model's size, however large the batch is (lab 15). ZeRO and FSDP are data
+#   parallel too, and store the model in parts (lab 16).
+# - **Model parallel.** Each rank has a part of the model, and all see the same data. They communicate inside each layer
+#   (tensor parallel: an all-reduce of the activations) or between layers (pipeline parallel: a send and a receive). So the
+#   traffic grows with the batch, not with the model (lab 17).
 #
-# Tensor parallel ranks wait for each other several times in every layer. Data parallel ranks meet once a step, and that
-# can be hidden behind the backward pass. Hence the usual plan: tensor parallel within a node, where the wires are
-# several times as fast, and data parallel across nodes. What a collective gains if it knows about nodes comes next.
+# Tensor parallel ranks wait for each other several times in every layer. Data parallel ranks communicate once per step, and
+# that can be hidden behind the backward pass. Hence the usual plan: tensor parallel within a node, where the wires are
+# several times as fast, and data parallel across nodes. The next section shows what a collective gains from knowing about
+# nodes.
 
 # %% [markdown]
-# ## Nodes
+# ## Use the fast wires within a node
 #
-# On a real machine not all wires are alike. Eight GPUs share a *node*, and inside it each moves some 200 GB/s. What leaves
-# the node goes through a network port, here one of 25 GB/s that all of its GPUs share. A ring knows nothing of this. It
-# only has neighbours, and which neighbours are on the same node depends on how the launcher dealt the ranks: torchrun
-# fills one node after the other, and `mpirun --map-by node` deals them like cards.
+# On a real machine not all wires are alike. Eight GPUs share a **node**, and within it each moves some 200 GB/s. What leaves the
+# node goes through a network port, here one of 25 GB/s that all of its GPUs share. A ring only has neighbours, and which
+# neighbours are on the same node depends on how the launcher numbers the ranks: torchrun fills one node after the other, and
+# `mpirun --map-by node` deals them round-robin, like cards.
+
+# %% tags=["figure"]
+labkit.figures.ring_over_nodes()
+
+# %% [markdown]
+# The same ring of 16 ranks on four nodes. Red links cross between nodes.
 #
-# Inside a node, data is nearly free, so only the sum of the whole node should travel, once. Each rank can carry a part
-# of it:
+# Within a node, communication is nearly free, so only the sum of the whole node should leave it, once. Each rank can carry
+# a part of it:
 #
-# 1. Within each node, a reduce-scatter: the rank in place $p$ has part $p$ of the node's sum.
+# 1. Within each node, a reduce-scatter: then the rank in place $p$ has part $p$ of the node's sum.
 # 2. Between the nodes, an all-reduce of part $p$ among the ranks in place $p$, for all $p$ at once.
 # 3. Within each node, an all-gather.
 #
@@ -732,21 +809,27 @@ except CommError as error:
 # $$\text{bytes that leave a node} = 2\,\frac{N-1}{N}\,S, \qquad \text{rounds between nodes} = 2(N-1)$$
 
 # %% [markdown]
-# **Predict:** 4 nodes of 4 ranks each. How many times $S$ leaves each node with a flat ring of 16 ranks if the nodes are
-# filled in order? And how many times if the ranks are dealt round-robin?
-#
+# **Predict:** 4 nodes of 4 ranks each, and a flat ring of 16 ranks that are dealt round-robin. How many times $S$ leaves each
+# node?
+
+# %% nbgrader={"grade": false, "grade_id": "14-predict-round-robin", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("leaves a node, round-robin", None, unit="S")
+
+# %% [markdown]
 # [[exercise 14-hierarchical]]
 #
-# Write `hierarchical_all_reduce(comm, x, nodes)`, which returns the sum over all ranks and leaves `x` as it is. `x` has one
-# dimension and the same length everywhere. `nodes` lists the ranks of each node, for
-# instance `[[0, 2], [1, 3]]`; all nodes have the same number of them. The check counts what leaves each node and the
-# longest chain of messages between nodes; how you add up within a node is yours to choose. There may be one node, or one
-# rank in each.
+# Write `hierarchical_all_reduce(comm, x, nodes)`. It returns the sum over all ranks and does not change `x`. `x` has one
+# dimension and the same length everywhere. `nodes` lists the ranks of each node, for instance `[[0, 2], [1, 3]]`; all nodes
+# have the same number of ranks. There may be one node, or one rank in each.
+#
+# `comm` knows no groups of ranks. Write a helper that goes around a ring of *any list* of ranks, and use it for all steps.
+# The check counts the bytes that leave each node and the longest chain of messages between nodes. How you add up within a
+# node is up to you.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# A ring does not have to go through all ranks. Your two halves of it, reduce-scatter and all-gather, work among any list of
-# ranks, if "next" means next *in the list*. You need them for two lists: the rank's own node, and the ranks in its place.
+# A ring does not have to go through all ranks. Your reduce-scatter and all-gather work among any list of ranks if "next"
+# means next *in the list*. You need them for two lists: the rank's own node, and the ranks in the same place of all nodes.
 #
 # </details>
 #
@@ -804,20 +887,27 @@ def go_round(comm: Comm, chunks: Sequence[Tensor], ranks: list[int], adds: bool)
 check("14-hierarchical", hierarchical_all_reduce)
 
 # %% tags=["figure"]
-crossings = labkit.figures.between_nodes(ring_all_reduce, hierarchical_all_reduce)
-labkit.figures.between_nodes_bars(crossings)
+crossings = []
+if written(ring_all_reduce, hierarchical_all_reduce):
+    crossings = labkit.figures.between_nodes(ring_all_reduce, hierarchical_all_reduce)
+    guesses.settle("leaves a node, round-robin", crossings[0].tensors)
+labkit.figures.between_nodes_bars(crossings) if crossings else None
 
 # %% [markdown]
-# Your ring and your hierarchical function on 4 nodes of 4 ranks, 3 µs and 200 GB/s within a node, 10 µs and 25 GB/s
-# between them. Compare the two upper bars: it is the same ring and the same sum, and the ranks' numbers alone make one
-# send 4 times as much as the other, once for each rank of the node. In the order that fills the nodes only one of four messages
-# crosses, $2 \cdot \tfrac{15}{16} S$ in all. Dealt round-robin every message does: 7.5 $S$.
+# Your ring and your hierarchical function on 4 nodes of 4 ranks, with 3 µs and 200 GB/s within a node, 10 µs and 25 GB/s
+# between nodes. Compare the two upper bars: it is the same ring and the same sum. Only the numbers of the ranks differ. The
+# lowest bar was drawn for ranks that are dealt round-robin, too, but it does not depend on that.
 #
-# The lowest bar was drawn for ranks that are dealt round-robin as well. It does not care.
+# <details><summary>Check your prediction</summary>
+#
+# 7.5 $S$: each of the four ranks of a node sends $2 \cdot \tfrac{15}{16} S$ to another node. If the nodes are filled in
+# order, one of the four does, and $2 \cdot \tfrac{15}{16} S$ leave the node in all.
+#
+# </details>
 
 # %% [markdown]
-# **In practice** the groups of ranks are made once and given to the library's collectives. A *device mesh* names them.
-# Four real ranks as two nodes of two, beside yours:
+# **In practice** you create the groups of ranks once and pass them to the library's collectives. A **device mesh** names
+# them. Here are four real ranks as two nodes of two, beside your function:
 
 
 # %%
@@ -835,31 +925,36 @@ def by_mesh(comm: Comm) -> tuple[Tensor, Tensor]:
     return torch.cat(parts), hierarchical_all_reduce(comm, x, [[0, 1], [2, 3]])
 
 
-by_torch, yours = run_ranks(by_mesh, 4, backend="gloo")[0]
-print("torch.distributed on a mesh:", by_torch.tolist())
-print("yours:                      ", yours.tolist())
+if written(hierarchical_all_reduce):
+    by_torch, yours = run_ranks(by_mesh, 4, backend="gloo")[0]
+    print("torch.distributed on a mesh:", by_torch.tolist())
+    print("yours:                      ", yours.tolist())
 
 # %% [markdown]
-# FSDP calls this *hybrid sharding* and does just these steps with gradients (lab 16). NCCL looks at the machine and builds
-# such hierarchies by itself: chains inside the nodes, rings or trees between them. Where each GPU has a network port of
-# its own, which is usual in machines built for training, the parts of step 2 leave through all of them at once.
+# FSDP calls this *hybrid sharding* and does exactly these steps with gradients (lab 16). NCCL looks at the machine and builds
+# such hierarchies itself: chains within the nodes, rings or trees between them. In machines built for training, each GPU
+# usually has a network port of its own. Then the parts of step 2 leave through all ports at once.
 
 # %% [markdown]
-# ## A price for each
+# ## Predict the time of each
 #
-# You have five programs, and counted rounds and bytes for all of them. The butterfly has fewer rounds, the ring has
-# fewer bytes. To compare them, both need a price in seconds. The usual model has two numbers: a message of $k$ bytes takes
+# You have five programs, and have counted rounds and bytes for all of them. The butterfly has fewer rounds, the ring has fewer
+# bytes. To compare them, both need a price in seconds. The usual model has two numbers. A message of $k$ bytes takes
 #
 # $$t(k) = \alpha + k\,\beta$$
 #
-# where $\alpha$ is the *latency* in seconds, paid for each message however short it is, and $\beta$ the seconds for each
-# further byte, one over the bandwidth. A rank sends one message at a time and receives one at a time. An algorithm's time
+# where $\alpha$ is the **latency** in seconds, paid for each message however short it is, and $\beta$ is the number of seconds
+# for each byte, one over the bandwidth. A rank sends one message at a time and receives one at a time. The time of an algorithm
 # is then that of its longest chain of messages, round after round.
 
 # %% [markdown]
-# **Predict:** 8 ranks, $\alpha$ = 10 µs, a bandwidth of 25 GB/s. From which size on is the ring faster than the
-# butterfly: some kB, some MB, or some GB? Can the tree ever be the fastest of the four?
-#
+# **Predict:** 8 ranks, $\alpha$ = 10 µs, a bandwidth of 25 GB/s. From which size on, in MB, is the ring faster than the
+# butterfly?
+
+# %% nbgrader={"grade": false, "grade_id": "14-predict-crossing", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("ring beats butterfly from", None, unit="MB")
+
+# %% [markdown]
 # [[exercise 14-cost-model]]
 #
 # Write two functions.
@@ -869,7 +964,7 @@ print("yours:                      ", yours.tolist())
 #   `beta_s` is in seconds per byte. Adding up takes no time.
 # - `fastest(n, n_bytes, alpha_s, beta_s)` returns the name of the one that takes least, for `n` from 2 on.
 #
-# The check compares with the clock of the simulated network, on which programs like yours send real messages.
+# The check compares with the clock of the simulated network, on which programs like yours send messages.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -880,8 +975,8 @@ print("yours:                      ", yours.tolist())
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# You have counted the rounds already, and the figures above show them. Take care of the numbers of ranks that are no power
-# of two: in one algorithm they mean one more level, in another two rounds more. Rank 0 of the naive way has one port.
+# You have counted the rounds already, and the figures above show them. Be careful with numbers of ranks that are not powers
+# of two: in one algorithm they mean one more level, in another two more rounds. Rank 0 of the naive way has one port.
 #
 # </details>
 #
@@ -925,27 +1020,42 @@ check("14-cost-model", all_reduce_time, fastest)
 labkit.figures.time_against_size(all_reduce_time, ways)
 
 # %% [markdown]
-# Lines are your formulas, dots are your four programs on the simulated network. On the left only $\alpha$ counts and the
-# lines are flat, in the order of the rounds: the ring is as slow as the naive way. On the right only bytes count, one
-# message after the other: 14 $S$ through rank 0, 6 $S$ for the tree, 3 $S$ for the butterfly, 1.75 $S$ for the ring.
+# Lines are your formulas, dots are your programs on the simulated network. On the left only $\alpha$ counts. The lines are flat
+# and in the order of the rounds: the ring is as slow as the naive way. On the right only bytes count, one message after the
+# other: 14 $S$ through rank 0, 6 $S$ for the tree, 3 $S$ for the butterfly, 1.75 $S$ for the ring.
+
+# %%
+if written(all_reduce_time):
+    sizes = [8 * 1000 * k for k in range(1, 10_000)]
+    times = {
+        way: [all_reduce_time(way, 8, s, 10e-6, 1 / 25e9) for s in sizes]
+        for way in ("butterfly", "ring")
+    }
+    faster = [s for s, b, r in zip(sizes, times["butterfly"], times["ring"]) if r < b]
+    guesses.settle("ring beats butterfly from", min(faster) / 1e6)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
 #
-# Look for the crossing of butterfly and ring. It is where $3\,(\alpha + S\beta) = 14\,\alpha + 1.75\,S\beta$, that is
-# $S = 8.8\,\alpha/\beta$: 2.2 MB with 10 µs and 25 GB/s.
+# The lines of butterfly and ring cross where $3\,(\alpha + S\beta) = 14\,\alpha + 1.75\,S\beta$, that is at
+# $S = 8.8\,\alpha/\beta$: 2.2 MB.
+#
+# </details>
 
 # %% tags=["figure"]
 labkit.figures.cost_map(all_reduce_time)
 
 # %% [markdown]
-# Who wins where, with the same $\alpha$ and $\beta$; the paler, the closer the second. Naive way and tree are nowhere on the
-# map: the tree has as many bytes in each round as the butterfly and never fewer rounds. Its merit is that it loads most
-# ranks little, and that long messages can be cut up and *pipelined* through it. Look at the teeth at 4, 8, 16 and 32 ranks.
-# One rank more than a power of two costs the butterfly two rounds, and the ring takes over there at a smaller size.
+# Who wins where, with the same $\alpha$ and $\beta$? The paler the colour, the closer the second. Naive and tree are nowhere on
+# the map. The tree sends as many bytes per round as the butterfly and never has fewer rounds. Its merit is that it loads most
+# ranks little, and that long messages can be cut up and **pipelined** through it. Look at the teeth at 4, 8, 16 and 32 ranks:
+# one rank more than a power of two costs the butterfly two rounds, and the ring is faster from a smaller size on.
 
 # %% [markdown]
 # **In practice** libraries choose by such a model. NCCL estimates a time from a latency and a bandwidth for each of its
-# algorithms, rings and trees among them, and takes the least; MPI libraries switch at sizes that somebody has measured.
-# $\alpha$ and $\beta$ can be measured, too: gloo's all-reduce is a ring, so on 2 ranks a tiny tensor takes $2\alpha$, and
-# a large one $2\alpha + S\beta$.
+# algorithms, rings and trees among them, and takes the fastest. MPI libraries switch at sizes that somebody has measured. You
+# can measure $\alpha$ and $\beta$, too: gloo's all-reduce is a ring, so on 2 ranks a tiny tensor takes $2\alpha$, and a large
+# one $2\alpha + S\beta$.
 
 
 # %% tags=["varies"]
@@ -972,7 +1082,7 @@ smallest, largest = min(times_s), max(times_s)
 alpha_s = times_s[smallest] / 2
 beta_s = (times_s[largest] - 2 * alpha_s) / largest
 print(f"this machine: alpha = {1e6 * alpha_s:.0f} µs, bandwidth {1e-9 / beta_s:.1f} GB/s")
-for n_bytes, measured_s in times_s.items():
+for n_bytes, measured_s in times_s.items() if written(all_reduce_time, fastest) else ():
     model_s = all_reduce_time("ring", 2, n_bytes, alpha_s, beta_s)
     print(
         f"{n_bytes:>10,} bytes: measured {1e6 * measured_s:>8,.0f} µs, your formula {1e6 * model_s:>8,.0f} µs, "
@@ -980,15 +1090,15 @@ for n_bytes, measured_s in times_s.items():
     )
 
 # %% [markdown]
-# The first and the last line agree because they were used to find the two numbers. The lines between tell how good the
-# model is. A factor of two or three is common, and more on a busy machine: memory that fits into a cache is faster, and
-# all ranks share the cores.
+# The first and the last line agree because they were used to find the two numbers. The lines between them show how good the
+# model is. A factor of two or three is common, and more on a busy machine: memory that fits into a cache is faster, and all
+# ranks share the cores.
 
 # %% [markdown]
 # ## What you measured
 #
-# Your functions on two simulated machines: 8 ranks on one node, and 16 ranks on 4 nodes of 4, filled in order. Within a
-# node 3 µs and 200 GB/s, between nodes 10 µs and one port of 25 GB/s a node.
+# Your functions on two simulated machines: 8 ranks on one node, and 16 ranks on 4 nodes of 4, filled in order. Wires have
+# 3 µs and 200 GB/s within a node. Between nodes they have 10 µs, and one port of 25 GB/s per node.
 
 
 # %%
@@ -1017,7 +1127,9 @@ for name, way in ways.items():
     )
 
 four_nodes = [list(range(first, first + 4)) for first in range(0, 16, 4)]
-by_nodes = {"hierarchical": lambda comm, x: hierarchical_all_reduce(comm, x, four_nodes)}
+by_nodes = {}
+if written(hierarchical_all_reduce):
+    by_nodes["hierarchical"] = lambda comm, x: hierarchical_all_reduce(comm, x, four_nodes)
 print(f"\n{'16 ranks, 4 nodes':24}{'rounds':>8}{'leaves a node':>20}{'8 kB':>10}{'100 MB':>12}")
 for name, way in {**ways, **by_nodes}.items():
     short, long = on_machine(way, 16, 8e3, 4), on_machine(way, 16, 100e6, 4)
@@ -1030,12 +1142,12 @@ for name, way in {**ways, **by_nodes}.items():
 # %% [markdown]
 # In the upper table no row has both the fewest rounds and the fewest bytes.
 #
-# In the lower one the butterfly, which was the fastest on 8 kB a moment ago, sends eight tensors out of each node: in two
-# of its four rounds all four ranks of a node have their partners elsewhere, and queue for one port. The tree does better
-# there, since its first two levels stay inside the nodes.
+# In the lower table the butterfly, which was the fastest for 8 kB a moment ago, sends eight tensors out of each node. In two of
+# its four rounds all four ranks of a node have their partners elsewhere, and wait for one port. The tree is better here, because
+# its first two levels stay within the nodes.
 #
-# Short messages of the hierarchical function queue for the port as well, four parts in each round. (This port sends the
-# next message when the one before has arrived; real ones overlap the latencies and lose less.) Long ones cross with the
+# Short messages of the hierarchical function wait for the port as well, four parts in each round. (This port sends the next
+# message only when the one before has arrived. Real ports overlap the latencies and lose less.) Long messages cross with the
 # fewest bytes. The ring comes close, because these nodes are filled in order.
 #
 # | what counts | take | because |
@@ -1045,7 +1157,12 @@ for name, way in {**ways, **by_nodes}.items():
 # | a long message, equal wires | the ring | fewest bytes through the busiest port |
 # | long messages, several ranks on each node | the hierarchical one | fewest bytes and rounds between nodes |
 # | a message from one rank to all | a tree | log n rounds, and no rank needs a partner |
-# | something to test the others against | the naive way | it is short, and easy to see through |
+# | something to test the others against | the naive way | it is short and obviously right |
+#
+# And this is how well you guessed:
+
+# %%
+guesses.score()
 
 # %%
 progress("14", globals())
@@ -1065,8 +1182,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads them, so no check answers at once, and `progress` does not count them. A
-# few sentences each; numbers count more than words.
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
+# them. A few sentences each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) There is a way with few rounds *and* few bytes. For $n$ a power of two, do the
 # reduce-scatter by halving: exchange half of the tensor with the rank at distance $n/2$, then a quarter with the one at

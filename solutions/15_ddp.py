@@ -1,22 +1,23 @@
 # %% [markdown]
 # # Lab 15: Data parallel
 #
-# Your script takes 120 seconds for the backward pass of a step on one card. You rent four, give each its own rows, and
-# average the gradients. The first version of everybody's script sends each gradient as soon as it is there and waits
-# until it has arrived. Four cards should do four times the work; yours do that of one and a half. **Where have the
-# others gone?**
+# On one GPU, the backward pass of your training step takes 120 milliseconds. You rent four GPUs, give each its own rows,
+# and average the gradients. Your first version sends each gradient as soon as it is there, and waits until the average
+# has arrived. Four GPUs should do four times the work. Yours do the work of one and a half. **Where did the other two
+# and a half go?**
 #
-# You will write PyTorch's `DistributedDataParallel` from hooks and buckets, accumulate gradients in silence, let ranks
-# decide together, deal out the data, normalize over all ranks, and launch a job that survives the loss of a rank.
+# You will write PyTorch's `DistributedDataParallel` from hooks and buckets, accumulate gradients without communicating,
+# let all ranks decide together whether a step counts, split the data among them, and launch a training job that survives
+# the loss of a rank. Optional exercises normalize over all ranks, put the all-reduce into the optimizer, and train on
+# gradients that come late.
 #
 # [[time]]
 #
-# You need all-reduce (lab 14), autograd hooks, and for one section the loss scale of lab 03.
+# You need to know what an all-reduce is (lab 14) and what a loss scale is for (lab 03).
 
 # %% nbgrader={"grade": false, "grade_id": "15-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import contextlib
 import math
-import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,15 +31,17 @@ from torch.nn import functional as F
 from torch.utils.data import DistributedSampler, Sampler
 
 import labkit.figures
-from labkit import check, progress, run_ranks, track_comm
+from labkit import Predictions, check, progress, run_ranks, track_comm, written
 from labkit.exercises.lab15.ddp import Job
 from labkit.exercises.lab15.env import Launched, variables
-from labkit.material.lab15 import launch_twice, timeline
+from labkit.material.lab15 import first_host, launch_twice, timeline
 from labkit.ranks import Comm
 
+guesses = Predictions("15")
+
 # %% [markdown]
-# Here is the question, measured: four simulated ranks on a virtual clock, and a network with 12 blocks, each of which
-# takes 10 s of backward pass.
+# Here is the question, measured: four simulated ranks on a virtual clock, and a network of 12 blocks with 10 ms of
+# backward pass each. (The cell itself takes a moment only. The milliseconds are those of the virtual clock.)
 
 
 # %%
@@ -48,7 +51,7 @@ class OneByOne(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()
         self.module = module
-        for tensor in module.state_dict().values():
+        for tensor in (*module.parameters(), *module.buffers()):
             comm.broadcast(tensor, 0)
         for parameter in module.parameters():
             parameter.register_post_accumulate_grad_hook(
@@ -69,70 +72,96 @@ def step_at_once(ddp, optimizer, loss, max_norm):
 job = Job(n_ranks=4, n_blocks=12, n_steps=1)
 one_by_one = timeline(OneByOne, step_at_once, job)
 work = job.n_ranks * one_by_one.backward_s / one_by_one.step_s
-print(f"backward pass alone {one_by_one.backward_s:.0f} s, the step {one_by_one.step_s:.0f} s")
+print(f"backward pass alone: {1e3 * one_by_one.backward_s:.0f} ms")
+print(f"the whole step: {1e3 * one_by_one.step_s:.0f} ms")
 print(f"four ranks do the work of {work:.1f}")
 
-# %% [markdown]
-# No byte of this can be saved: every gradient has to travel, and with your class it will travel over the same network
-# and hide almost completely.
+# %% tags=["figure"]
+labkit.figures.ddp_timeline({"one by one": one_by_one})
 
 # %% [markdown]
-# ## One model, many copies
+# The upper row shows when the first rank computes, the lower one when its network is busy. They take turns. Not one byte
+# of this can be saved, because every gradient has to travel. But the same bytes can travel over the same network *while*
+# the rank computes, and with your class they will.
+
+# %% [markdown]
+# ## Average the gradients, and the copies stay equal
 #
-# Every rank holds the whole model and sees other rows. The loss is a mean over rows, and the gradient of a mean is the
-# mean of the gradients. With $n$ ranks of equally many rows
+# Every rank holds the whole model and sees different rows. The loss is a mean over rows, and the gradient of a mean is
+# the mean of the gradients. With $n$ ranks of equally many rows
 #
 # $$\nabla L = \frac{1}{n} \sum_{r=0}^{n-1} \nabla L_r ,$$
 #
-# so one all-reduce gives every rank the gradient that one process would have computed from all rows. If all copies
-# start with the same weights and take the same step, they stay the same, *to the last bit*, without ever sending a
-# weight again. Nothing else keeps them together: a rank that starts from other weights, or clips before the average,
-# trains another network, and no error is raised.
+# so one all-reduce gives every rank the gradient that one process would have computed from all rows. If all copies start
+# with the same weights and take the same steps, they stay equal *to the last bit*, and no weight ever has to be sent
+# again. Nothing else keeps them together. A rank that starts from other weights, or clips before it averages, trains
+# another network, and no error is raised.
 
 # %% [markdown]
 # ### What came before
 #
-# `torch.nn.DataParallel` is one line, and is on its way out. One process drives all cards with a thread each: it copies
-# the model to every card in *every* forward pass, collects the outputs on the first one, and its threads share one
-# Python interpreter lock. It cannot leave its machine. *Parameter servers* keep the weights on hosts of their own, whose
-# network ports carry the gradients of all workers. *Horovod* (2017) brought the ring from high-performance computing:
-# one process a card, started by `mpirun`, `hvd.allreduce` in the optimizer. `DistributedDataParallel` (DDP) does the same
-# from inside of autograd, where it can begin before the backward pass is over.
+# - **`torch.nn.DataParallel`** is one line, and is being phased out. One process drives all GPUs, with a thread for each.
+#   It copies the model to every GPU in *every* forward pass and collects the outputs on the first one. Its threads share
+#   one Python interpreter lock, and it cannot use GPUs of another machine.
+# - **Parameter servers** keep the weights on machines of their own. The gradients of all workers go through the network
+#   ports of these machines.
+# - **Horovod** (2017) took the ring from high-performance computing: one process per GPU, started by `mpirun`, and an
+#   all-reduce in the optimizer's step.
+# - **`DistributedDataParallel`** (DDP) does the same from within autograd, where it can start before the backward pass
+#   is over.
 
 # %% [markdown]
-# ## Buckets that leave early
+# ## Send gradients while others are still computed
 #
-# The gradient of the last layer is ready first, and nothing will change it. It can travel while the other layers are
-# still computing theirs. Two things stand in the way. A wait in the hook stops the backward pass. And each call costs
-# its latency $\alpha$ anew: an all-reduce of $B$ bytes on a ring takes $2(n-1)\left(\alpha + \frac{B}{n\,b}\right)$
-# seconds, with $b$ the bandwidth in bytes/s. So gradients share calls, in *buckets*. With a backward pass of $T$ seconds
-# a step takes about
+# The gradient of the last layer is ready first, and nothing changes it after that. It can travel while the other layers
+# are still computing theirs. There are two obstacles. First, a hook that waits stops the backward pass, as above.
+# Second, every call pays its latency $\alpha$ again: on a ring, an all-reduce of $B$ bytes takes
+# $2(n-1)\left(\alpha + \frac{B}{n\,b}\right)$ seconds, where $b$ is the bandwidth in bytes/s. So several gradients share
+# one call, and what they share is called a **bucket**. With a backward pass of $T$ seconds, a step takes about
 #
-# $$T + 2(n-1)\left(\alpha + \frac{B_\text{last}}{n\,b}\right) ,$$
+# $$T + 2(n-1)\left(\alpha + \frac{B_\text{last}}{n\,b}\right)$$
 #
-# as long as the network keeps up: only the last bucket, which holds the first layers, cannot hide behind anything.
+# as long as the network keeps up. Only the last bucket, which holds the first layers, has nothing to hide behind.
+#
+# In the network above, an all-reduce of one block's gradients takes 9 ms: 6 ms of latency, paid on every call, and 3 ms
+# for the bytes. Each block has two parameters. In front of the blocks there are three more parameters (an embedding, and a
+# layer that nobody calls). They have 2 ms of bytes, and are complete only when the backward pass is over.
 
 # %% [markdown]
-# **Predict:** the network above has 12 blocks of 10 s. An all-reduce of one block's gradients takes 9 s, and each call
-# costs 6 s of these. Before the blocks stand an embedding and a layer that nobody calls: three parameters, 2 s of bytes
-# in all, not complete until the backward pass is over. How long is a step with a bucket for each parameter (two a
-# block), for each block, for three blocks, and for everything?
-#
+# **Predict:** how long is a step, in ms, if every parameter has a bucket of its own, so that there are 27 calls?
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-tiny-buckets", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("step with 27 buckets", None, unit="ms")
+
+# %% [markdown]
+# **Predict:** which bucket makes the step shortest: one for each parameter, for each block, for 3 blocks, or one for all?
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-best-bucket", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take(
+    "best bucket",
+    None,
+    among=("a parameter", "a block", "3 blocks", "everything"),
+)
+
+# %% [markdown]
 # [[exercise 15-ddp]]
 #
 # Write the class `DDP` and the function `train_step`. `comm` has `broadcast(tensor, src)` and
 # `all_reduce(tensor, op="avg", async_op=True)`, which returns an object with a `wait()`.
 #
 # - **Start:** all parameters and buffers become those of rank 0.
-# - **Buckets:** parameters are dealt from the last of `module.parameters()` to the first. A bucket closes when its
-#   gradients reach `bucket_bytes`; what is left is the last bucket. Its all-reduce is one call.
-# - **Overlap:** a bucket leaves in the hook of the gradient that completes it, and nobody waits there.
-# - **Order:** every rank sends the buckets in the same order. Ranks may complete them in different orders, and a
-#   parameter may get no gradient at all, on one rank or on all: it counts as zero.
-# - **The end:** `finish()` sends what has not left, waits for all, and puts the averages into `.grad`.
-# - `train_step` runs the backward pass, waits, clips the gradient to `max_norm`, steps, and clears the gradients.
+# - **Buckets:** walk through `module.parameters()` from last to first and fill one bucket after another. A bucket closes
+#   when its gradients reach `bucket_bytes`; what remains at the end is the last bucket. Each bucket's all-reduce is one
+#   call.
+# - **Overlap:** a bucket leaves in the hook of the gradient that completes it, and the hook does not wait.
+# - **Order:** every rank sends the buckets in the same order. But ranks may complete them in different orders, and a
+#   parameter may get no gradient at all, on one rank or on all of them: then it counts as zero.
+# - **The end:** `finish()` sends what has not left, waits for everything, and puts the average into `.grad` of every
+#   parameter.
+# - `train_step` runs the backward pass, finishes, clips the gradient to `max_norm`, steps, and clears the gradients.
 #
-# All parameters are float32. Two layers of the model share one weight.
+# All parameters are float32. Two layers of the model share one weight. If the check fails on time and you cannot see
+# why, run the figure below the check: it draws what your class does.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -143,9 +172,9 @@ print(f"four ranks do the work of {work:.1f}")
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Keep the number of the next bucket to send. The hook takes one from its bucket's count; then, while the *next* bucket
-# is complete, send that. A bucket that is complete early waits for those before it. `finish` sends the rest in order,
-# with zeros where `.grad` is None, and then waits.
+# Keep the number of the next bucket to send. The hook subtracts one from its bucket's count. Then, while the *next*
+# bucket to send is complete, send it. A bucket that is complete early waits for those before it. `finish` sends the rest
+# in order, with zeros where `.grad` is None, and then waits.
 #
 # </details>
 #
@@ -153,8 +182,8 @@ print(f"four ranks do the work of {work:.1f}")
 #
 # To send: `flat = torch.cat([p.grad.flatten() for p in bucket])`, and keep `(flat, comm.all_reduce(flat, op="avg",
 # async_op=True))` in a list; its length is the number of the next bucket. In `finish`, after `work.wait()`:
-# `for p, mean in zip(bucket, flat.split([p.numel() for p in bucket])): p.grad = mean.view_as(p)`. Do not forget to set
-# the counts back.
+# `for p, mean in zip(bucket, flat.split([p.numel() for p in bucket])): p.grad = mean.view_as(p)`. Do not forget to
+# reset the counts and to empty the list.
 #
 # </details>
 
@@ -162,7 +191,7 @@ print(f"four ranks do the work of {work:.1f}")
 # %% nbgrader={"grade": false, "grade_id": "15-ddp", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class DDP(nn.Module):
     def __init__(self, module: nn.Module, comm: Comm, bucket_bytes: int) -> None:
-        """Start all ranks from rank 0's weights, deal out the buckets, and set the hooks."""
+        """Start all ranks from rank 0's weights, fill the buckets, and register the hooks."""
         super().__init__()
         self.module, self.comm = module, comm
         ### BEGIN SOLUTION
@@ -227,59 +256,58 @@ def train_step(ddp: DDP, optimizer: torch.optim.Optimizer, loss: Tensor, max_nor
 check("15-ddp", DDP, train_step)
 
 # %% [markdown]
-# One step of your class on the network from the beginning, with four caps:
+# The step of the opening, and one step of your class with each of four caps:
 
-# %% tags=["figure"]
+# %%
 CAPS = {
-    "a bucket for each parameter": 0.01,
-    "for each block": 1,
-    "for 3 blocks": 3,
-    "one bucket": 100,
+    "a parameter": 0.01,
+    "a block": 1,
+    "3 blocks": 3,
+    "everything": 100,
 }
-steps = {
-    name: timeline(DDP, train_step, replace(job, cap_blocks=cap)) for name, cap in CAPS.items()
-}
-labkit.figures.ddp_timeline(steps)
-
-# %% [markdown]
-# Look at what stands to the right of the dashed line: that is all you pay for.
-#
-# - A bucket for each parameter: 27 calls with 6 s of latency each last longer than the 120 s of the backward pass, so a
-#   queue builds up.
-# - For each block, for three: all but the end travels for free. 9 s or 15 s are left for the last blocks, and 8 s for
-#   the embedding and the layer that nobody calls.
-# - One bucket has nothing to hide behind: 6 s of latency, 3 s for each block, and 2 s for the rest.
-
-# %% [markdown]
-# Now the cap, and the number of ranks (for 8 blocks and a tenth of the latency). Nodes have 8 ranks; from 9 on the ring
-# also crosses a wire that is 1.5 times as slow.
+steps = {}
+if written(DDP, train_step):
+    for name, cap in CAPS.items():
+        steps[name] = timeline(DDP, train_step, replace(job, cap_blocks=cap))
+    guesses.settle("step with 27 buckets", 1e3 * steps["a parameter"].step_s)
+    guesses.settle("best bucket", min(steps, key=lambda name: steps[name].step_s))
 
 # %% tags=["figure"]
-by_cap = {
-    cap: timeline(DDP, train_step, replace(job, cap_blocks=cap)).step_s
-    for cap in (CAPS["a bucket for each parameter"], 0.5, 1, 2, 4, 13)
-}
-small = replace(job, n_blocks=8)
-by_ranks = {
-    name: {
-        n: timeline(DDP, train_step, replace(small, n_ranks=n, cap_blocks=CAPS[name]), 0.1).step_s
-        for n in (1, 2, 4, 8, 16)
-    }
-    for name in ("for each block", "for 3 blocks", "one bucket")
-}
-labkit.figures.ddp_scaling(by_cap, one_by_one.backward_s, by_ranks)
+labkit.figures.ddp_timeline(
+    {"one by one": one_by_one} | {f"a bucket for {name}": step for name, step in steps.items()}
+)
 
 # %% [markdown]
-# Left: too small a cap pays latency, too large a cap pays the wait for the last bucket. PyTorch's default is 25 MiB (a
-# first one of 1 MiB, so that something leaves early). Right: every rank has a batch of its own, so $n$ ranks do at most
-# $n$ times the work (*weak scaling*). What bends the curves is not the bytes, of which a rank sends nearly the same for
-# every $n$, but what the backward pass cannot cover.
+# Look at what stands to the right of the dashed line: that is all that communication costs you.
+#
+# <details><summary>Check your prediction</summary>
+#
+# 210 ms for 27 buckets: the calls have 162 ms of latency alone, more than the 120 ms of the backward pass, so they queue
+# up. A bucket for each block is best, with 137 ms. Nearly everything travels for free. What remains is 9 ms for
+# the last block, and 8 ms for the embedding and the layer that nobody calls. Three blocks in a bucket leave 15 ms and
+# 8 ms, so the step takes 143 ms. One bucket has nothing to hide behind: 6 ms of latency, 3 ms for each block, and 2 ms
+# for the rest, 164 ms in all.
+#
+# </details>
+
+# %% [markdown]
+# Now vary the cap, and the number of ranks (with 8 blocks and a tenth of the latency). A node has 8 ranks. From 9 ranks
+# on, the ring also crosses a wire between nodes, which is 1.5 times as slow.
+
+# %% tags=["figure"]
+labkit.figures.ddp_scaling(DDP, train_step, job)
+
+# %% [markdown]
+# Left: with a small cap you pay latency, with a large one you wait for the last bucket. PyTorch's default is 25 MiB, with
+# a first bucket of 1 MiB, so that something leaves early. Right: every rank has a batch of its own, so $n$ ranks do at
+# most $n$ times the work (**weak scaling**). A rank sends nearly the same number of bytes for every $n$, so the bytes do
+# not bend the curves. What the backward pass cannot cover does.
 
 # %% [markdown]
 # ### Beside PyTorch's own
 #
-# Two real processes that talk over gloo, 32 rows each and three steps, once with your class and once with
-# `DistributedDataParallel`. `track_comm` counts what each of them asks of the network.
+# Two real processes communicate over gloo and train for three steps on 32 rows each, once with your class and once with
+# `DistributedDataParallel`. `track_comm` counts their calls.
 
 
 # %%
@@ -312,6 +340,8 @@ def train_three_steps(comm: Comm, wrap: str) -> tuple[list[float], int, int]:
 
 
 for wrap in ("yours", "DistributedDataParallel"):
+    if wrap == "yours" and not written(DDP, train_step):
+        continue
     ranks = run_ranks(partial(train_three_steps, wrap=wrap), 2, backend="gloo")
     losses, n_calls, n_inside = ranks[0]
     print(f"{wrap:24} losses {losses}, calls a step: {n_calls}, inside of backward: {n_inside}")
@@ -324,62 +354,193 @@ for wrap in ("yours", "DistributedDataParallel"):
 # ddp = DistributedDataParallel(model.to(local_rank), device_ids=[local_rank])
 # ```
 #
-# and nothing else changes; backward itself waits at its end, so there is no `finish`. After the first step PyTorch deals
-# the buckets anew, in the order in which the gradients came. Three of its arguments you now know from inside:
+# and nothing else changes. The backward pass itself waits at its end, so there is no `finish`. After the first step
+# PyTorch fills the buckets again, in the order in which the gradients became ready. You now know three of its arguments
+# from the inside:
 #
 # - `bucket_cap_mb` is your `bucket_bytes`, in MiB.
-# - `find_unused_parameters=True` walks through the graph after each forward pass and marks parameters without a gradient
-#   as ready, so that their bucket does not have to wait for the end. Without it PyTorch stops with an error when one is
-#   missing.
-# - `static_graph=True` does that walk once.
+# - `find_unused_parameters=True` walks through the graph after each forward pass and marks parameters that will get no
+#   gradient as ready, so that their bucket need not wait for the end. Without it, PyTorch stops with an error when a
+#   gradient is missing.
+# - `static_graph=True` does that walk only once.
 #
-# And `with ddp.join():` lets a rank that has run out of data answer the others' all-reduces with zeros.
+# And `with ddp.join():` lets a rank that has run out of data answer the other ranks' all-reduces with zeros.
 
 # %% [markdown]
-# [[stop]]
-
-# %% [markdown]
-# ## Accumulate in silence
+# ## Put the all-reduce into the optimizer
 #
-# A batch that does not fit into memory is taken in parts, *micro-batches*, whose gradients add up in `.grad` (lab 04).
-# DDP sends all gradients in every backward pass, and does not know that three out of four will change again. On a slow
-# network this makes accumulation four times as expensive as it has to be, and nobody notices, because the *values are
-# right*: an average of sums is a sum of averages.
+# There is a simpler place for the all-reduce: between the backward pass and the update, in the optimizer's `step`. This is
+# how Horovod made data parallel training popular. You wrap the optimizer and leave the model alone, so there is no module
+# to unwrap when you save it. But `step` is the last call of a training step, and clipping comes before it. If the average
+# is taken in `step`, each rank has already clipped its own gradient. So the wrapper has a second method, `synchronize`,
+# which averages now, and then `step` must not average again.
 #
-# **Predict:** a model of 7 billion parameters with 16-bit gradients accumulates over 8 micro-batches on a ring of many
-# ranks. How many bytes does a rank send in a step, with and without silence?
+# [[exercise 15-optimizer-wrapper]]
 #
-# [[exercise 15-no-sync]]
+# Write the class `AveragingOptimizer` and the function `wrapped_step`.
 #
-# The check gives you `ddp`, a wrapper that works like `OneByOne` above, and like PyTorch's looks *in its forward pass*
-# at the attribute `ddp.require_backward_grad_sync`: if it is False, the backward pass that belongs to it sends nothing.
-#
-# - `no_sync(ddp)` is a context manager. Inside, the attribute is False; afterwards it is what it was before, also after
-#   an error, which it lets through, and also where two of them are nested.
-# - `accumulate(ddp, batches, loss_of)` leaves in `.grad` the gradient of the mean over *all rows of all ranks*. `batches`
-#   is a list of `(x, y)`; `loss_of(ddp, (x, y))` runs the forward pass and returns the mean loss of these rows.
-#   Micro-batches may have different numbers of rows, in total every rank has the same number. Each goes backward before
-#   the next goes forward, and only the last micro-step sends.
+# - At the start, all parameters of the wrapped optimizer become those of rank 0. They are in `optimizer.param_groups`, a list
+#   of dicts with a list under `"params"`.
+# - `synchronize()` averages the gradients of all parameters over the ranks. It takes one all-reduce. A parameter without a
+#   gradient counts as zero.
+# - `step()` averages, unless `synchronize()` has been called since the last step, and then steps the wrapped optimizer.
+# - `wrapped_step` runs the backward pass, averages, clips the averaged gradient of all parameters to `max_norm`, steps, and
+#   clears the gradients.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# The mean over all rows is not the mean of the micro-batches' means, unless they are equally large. And the wrapper
-# decides in forward: what has to be inside of `no_sync`?
+# You wrote the all-reduce of one bucket in your class `DDP`. Here everything is one bucket, and nothing has to be started
+# early.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# A generator with `@contextlib.contextmanager`: remember the attribute, set it to False, `yield`, and put back what you
-# remembered, in a `finally`. For the other: multiply each loss with `len(x) / n_rows`, and run forward and backward of
-# all but the last inside of `no_sync`.
+# Keep a list of all parameters and a flag, `self.averaged`. `synchronize` sets the flag, and `step` looks at it and resets it
+# at its end.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `silent = no_sync(ddp) if number < len(batches) else contextlib.nullcontext()`, with `number` from
-# `enumerate(batches, 1)`, and then `with silent: (loss_of(ddp, (x, y)) * len(x) / n_rows).backward()`.
+# `self.parameters = [p for group in optimizer.param_groups for p in group["params"]]`. In `synchronize`: `flat =
+# torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in self.parameters])`, then
+# `comm.all_reduce(flat, op="avg")`, then `p.grad = mean.view_as(p)` for the parts of `flat.split(...)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "15-optimizer-wrapper", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class AveragingOptimizer:
+    def __init__(self, optimizer: torch.optim.Optimizer, comm: Comm) -> None:
+        """Wrap an optimizer; all its parameters become those of rank 0."""
+        self.optimizer, self.comm = optimizer, comm
+        ### BEGIN SOLUTION
+        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self.averaged = False
+        for p in self.parameters:
+            comm.broadcast(p, src=0)
+        ### END SOLUTION
+
+    def synchronize(self) -> None:
+        """Average the gradients of all parameters over the ranks, in one all-reduce."""
+        ### BEGIN SOLUTION
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        flat = torch.cat([grad.flatten() for grad in grads])
+        self.comm.all_reduce(flat, op="avg")
+        for p, mean in zip(self.parameters, flat.split([p.numel() for p in self.parameters])):
+            p.grad = mean.view_as(p)
+        self.averaged = True
+        ### END SOLUTION
+
+    def step(self) -> None:
+        """Average, unless that has been done since the last step, and step the wrapped optimizer."""
+        ### BEGIN SOLUTION
+        if not self.averaged:
+            self.synchronize()
+        self.optimizer.step()
+        self.averaged = False
+        ### END SOLUTION
+
+
+def wrapped_step(optimizer: AveragingOptimizer, loss: Tensor, max_norm: float) -> None:
+    """One step of training on the averaged gradient, clipped to max_norm; no gradient is left."""
+    ### BEGIN SOLUTION
+    loss.backward()
+    optimizer.synchronize()
+    nn.utils.clip_grad_norm_(optimizer.parameters, max_norm)
+    optimizer.step()
+    optimizer.optimizer.zero_grad()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "15-optimizer-wrapper-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("15-optimizer-wrapper", AveragingOptimizer, wrapped_step)
+
+# %% [markdown]
+# On the network of the opening, beside the best of your buckets:
+
+
+# %%
+class InTheOptimizer(nn.Module):
+    """A module whose gradients are averaged by the optimizer that it brings along."""
+
+    def __init__(self, module, comm, bucket_bytes):
+        super().__init__()
+        self.module = module
+        self.optimizer = AveragingOptimizer(torch.optim.SGD(module.parameters(), lr=0.1), comm)
+
+    def forward(self, *args):
+        return self.module(*args)
+
+
+def step_of_the_wrapper(ddp, optimizer, loss, max_norm):
+    wrapped_step(ddp.optimizer, loss, max_norm)
+
+
+if written(AveragingOptimizer, wrapped_step):
+    steps["the optimizer"] = timeline(InTheOptimizer, step_of_the_wrapper, job)
+
+# %% tags=["figure"]
+shown = {"a block": "a bucket for each block", "the optimizer": "averaged in the optimizer"}
+labkit.figures.ddp_timeline({shown[name]: steps[name] for name in shown if name in steps})
+
+# %% [markdown]
+# The weights are the same, and nothing overlaps: 164 ms, as with one bucket for everything. **In practice**
+# `horovod.torch.DistributedOptimizer` has the same two methods. It also starts its all-reduces in hooks during the backward
+# pass, and waits for them in `synchronize`, so it overlaps as your class `DDP` does.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Accumulate without communicating
+#
+# A batch that does not fit into memory is split into **micro-batches**, whose gradients add up in `.grad` (lab 04). DDP
+# sends all gradients in every backward pass. It does not know that with four micro-batches three out of four of them will
+# change again. On a slow network this makes accumulation four times as expensive as necessary, and nobody notices, because
+# the *values are right*: an average of sums is a sum of averages.
+
+# %% [markdown]
+# **Predict:** a model of 7 billion parameters with 16-bit gradients accumulates over 8 micro-batches, on a ring of many
+# ranks. How many GB does a rank send in a step if DDP sends in every backward pass?
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-plain-loop", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("sent by a plain loop", None, unit="GB")
+
+# %% [markdown]
+# [[exercise 15-no-sync]]
+#
+# The check gives you `ddp`, a wrapper that works like `OneByOne` above. Like PyTorch's, it looks *in its forward pass* at
+# the attribute `ddp.require_backward_grad_sync`. If it is False, the backward pass that belongs to this forward pass sends
+# nothing.
+#
+# - `no_sync(ddp)` is a context manager. Inside, the attribute is False; afterwards it has its earlier value again. That
+#   also holds after an error, which passes through, and for nested uses.
+# - `accumulate(ddp, batches, loss_of)` leaves in `.grad` the gradient of the mean over *all rows of all ranks*. `batches`
+#   is a list of `(x, y)`; `loss_of(ddp, (x, y))` runs the forward pass and returns the mean loss of these rows.
+#   Micro-batches may have different numbers of rows, but every rank has the same total. Run the backward pass of each
+#   before the forward pass of the next. Only the last micro-batch sends.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The mean over all rows is not the mean of the micro-batches' means, unless they are equally large. And the wrapper
+# decides in its forward pass: what has to be inside `no_sync`?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Write a generator with `@contextlib.contextmanager`: remember the attribute, set it to False, `yield`, and restore it
+# in a `finally`. For the other function: multiply each loss by `len(x) / n_rows`, and run forward and backward of all but
+# the last micro-batch inside `no_sync`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `context = no_sync(ddp) if number < len(batches) else contextlib.nullcontext()`, with `number` from
+# `enumerate(batches, 1)`, and then `with context: (loss_of(ddp, (x, y)) * len(x) / n_rows).backward()`.
 #
 # </details>
 
@@ -403,12 +564,12 @@ def accumulate(
     batches: Sequence[tuple[Tensor, Tensor]],
     loss_of: Callable[[nn.Module, tuple[Tensor, Tensor]], Tensor],
 ) -> None:
-    """Leave the gradient of the mean over all rows in .grad; only the last micro-step sends."""
+    """Leave the gradient of the mean over all rows in .grad; only the last micro-batch sends."""
     ### BEGIN SOLUTION
     n_rows = sum(len(x) for x, _ in batches)
     for number, (x, y) in enumerate(batches, 1):
-        silent = no_sync(ddp) if number < len(batches) else contextlib.nullcontext()
-        with silent:
+        context = no_sync(ddp) if number < len(batches) else contextlib.nullcontext()
+        with context:
             (loss_of(ddp, (x, y)) * len(x) / n_rows).backward()
     ### END SOLUTION
 
@@ -417,8 +578,8 @@ def accumulate(
 check("15-no-sync", no_sync, accumulate)
 
 # %% [markdown]
-# PyTorch's class has the same attribute, so your two functions drive it, too. Two real ranks, one step of four
-# micro-batches, with `accumulate` and with a plain loop:
+# PyTorch's class has the same attribute, so your two functions work with it, too. Two real ranks take one step of four
+# micro-batches, with a plain loop and with `accumulate`:
 
 
 # %%
@@ -446,56 +607,70 @@ def four_micro_batches(comm: Comm, quiet: bool) -> tuple[int, int, float]:
 
 micro = {}
 for name, quiet in (("a plain loop", False), ("accumulate", True)):
+    if quiet and not written(no_sync, accumulate):
+        continue
     micro[name] = run_ranks(partial(four_micro_batches, quiet=quiet), 2, backend="gloo")[0]
     n_calls, n_bytes, norm = micro[name]
     print(f"{name:14} calls {n_calls}, bytes {n_bytes:>7,}, norm of the gradient {norm}")
 
-# %% [markdown]
-# A quarter of the traffic, the same gradient. **In practice** the context is the method `ddp.no_sync()`, and the
-# pitfall is the one that the check tries: a forward pass outside of it sends, whatever is around backward. For the
-# prediction: a ring sends nearly twice the gradients, $2 \cdot 14$ GB = 28 GB (26 GiB) a step, and eight times that,
-# 224 GB (209 GiB), without silence.
+gradients_gb = 7e9 * 2 / 1e9
+guesses.settle("sent by a plain loop", 8 * 2 * gradients_gb)
 
 # %% [markdown]
-# ## One verdict for all ranks
+# A quarter of the traffic, and the same gradient. **In practice** the context manager is the method `ddp.no_sync()`. The
+# pitfall is the one that the check tries: the *forward* pass has to be inside, too.
 #
-# With 16-bit floats the loss is multiplied with a scale, and a step whose gradient overflows is skipped (lab 03). With
-# gradients that are averaged first, the ranks agree without a word: one rank's infinity is in everybody's average. That
-# breaks as soon as a rank holds something *of its own*. The embedding tables of a recommender do not fit onto one card,
-# so each rank owns another table, while the dense layers are the same everywhere. Now rank 1 finds an infinity in its
-# table, skips the step and halves its scale. The others see nothing and go on, and from here on the replicas differ.
-# Clipping has the same trouble: the norm is that of *all* parameters, and no rank sees them all.
+# <details><summary>Check your prediction</summary>
+#
+# 224 GB (209 GiB). On a ring of many ranks, each rank sends nearly twice the gradients, $2 \cdot 14$ GB = 28 GB (26 GiB),
+# in each all-reduce. A plain loop does 8 of them, and `accumulate` one.
+#
+# </details>
+
+# %% [markdown]
+# ## Let all ranks decide together
+#
+# With 16-bit floats the loss is multiplied by a scale, and a step whose gradient overflows is skipped (lab 03). If
+# gradients are averaged first, the ranks agree without a message about it, because one rank's infinity is in everybody's
+# average. That breaks as soon as a rank has parameters *of its own*. The embedding tables of a recommender do not fit on
+# one GPU, so each rank owns a different table, while the dense layers are the same everywhere. Now rank 1 finds an infinity
+# in its table, skips the step and halves its scale. The others see nothing and take the step, and from here on the replicas
+# differ. Clipping has the same problem: it needs the norm of *all* parameters, and no rank sees them all.
 #
 # $$\|g\|^2 = \underbrace{\|\bar g_\text{shared}\|^2}_{\text{once}} + \sum_{r=0}^{n-1} \|g_{\text{own},\,r}\|^2$$
 
 # %% [markdown]
-# **Predict:** in one run of 1000 steps on 64 ranks, each rank's own gradient overflows in one step of a thousand,
-# independently. How many steps are skipped if the ranks decide together? How many steps does it take until two replicas
-# differ, if they do not?
-#
+# **Predict:** on 64 ranks, each rank's own gradient overflows in one step of 1000, independently of the others. If every
+# rank decides for itself, after how many steps do two replicas differ, on average?
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-replicas-differ", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("steps until replicas differ", None)
+
+# %% [markdown]
 # [[exercise 15-amp-clip]]
 #
 # Write `amp_clip_step(comm, shared, own, optimizer, scale, max_norm)`, which returns the norm and the new scale.
 #
-# - `shared` are the parameters that all ranks hold, `own` those that only this rank has; each `.grad` is multiplied with
-#   `scale` already. Shared gradients are to be averaged. Own ones are complete: they already come from all rows.
-# - The norm is that of the whole unscaled gradient, as one process with all tables would have it.
-# - If it is not finite, nobody steps, and the new scale is half the old one, on all ranks. Otherwise the gradients are
-#   multiplied with `max_norm / norm` where that is below 1, `optimizer.step()` is called, and the scale stays.
-# - Besides the shared gradients, at most two numbers from each rank are sent.
+# - `shared` are the parameters that all ranks hold, `own` those that only this rank has. Each `.grad` is already
+#   multiplied by `scale`. Average the shared gradients. Leave the own ones as they are: they are already the gradients of
+#   all rows.
+# - The norm is that of the whole unscaled gradient, as one process with all tables would compute it.
+# - If it is not finite, no rank takes the step, and the new scale is half the old one, on all ranks. Otherwise multiply
+#   the gradients by `max_norm / norm` if that is below 1, call `optimizer.step()`, and keep the scale.
+# - Besides the shared gradients, each rank sends at most two numbers.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# An infinity in a gradient makes its square infinite, and NaN stays NaN. Which one number from each rank tells the
-# others all that they need to know?
+# An infinity in a gradient makes its square infinite, and NaN stays NaN. Which single number tells the other ranks all
+# that they need to know of a rank's own gradient?
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Average the shared gradients, divide everything by the scale, add up the squares of the own tables, and all-reduce
-# that sum. Only then add the squares of the shared gradients, which every rank knows, once. The root is the same number
-# on all ranks, and so is the verdict.
+# Average the shared gradients, divide everything by the scale, add up the squares of the own gradients, and all-reduce
+# that sum. Only then add the squares of the shared gradients, once: every rank knows them. The root is the same number on
+# all ranks, and so is the decision.
 #
 # </details>
 #
@@ -541,8 +716,8 @@ def amp_clip_step(
 check("15-amp-clip", amp_clip_step)
 
 # %% [markdown]
-# Three ranks, thirty steps. The own gradients grow from step to step as those of a loss that runs away, and overflow
-# float16 on one rank or another:
+# Three ranks take thirty steps. Their own gradients grow from step to step, like those of a loss that diverges, and
+# overflow float16 on one rank or another:
 
 
 # %%
@@ -572,35 +747,49 @@ def run_away(comm: Comm, together: bool) -> tuple[list[float], Tensor]:
 
 
 for name, together in (("each for itself", False), ("together, yours", True)):
+    if together and not written(amp_clip_step):
+        continue
     ranks = run_ranks(partial(run_away, together=together), 3)
     apart = max(float((one - ranks[0][1]).abs().max()) for _, one in ranks)
     ends = [f"2^{math.log2(scales[-1]):.0f}" for scales, _ in ranks]
     print(f"{name}: scales at the end {', '.join(ends)}; the replicas are {apart:.2g} apart")
 
+skipped_by_someone = 1 - (1 - 1e-3) ** 64
+guesses.settle("steps until replicas differ", 1 / skipped_by_someone)
+
 # %% [markdown]
-# Each for itself, the ranks end with different scales and with different versions of what should be one parameter: the
-# norms differ, so the clipping does, also where nothing is infinite. No error is raised. For the prediction:
-# together, a step is skipped with a chance of $1 - 0.999^{64} = 6.2\,\%$, 62 steps of 1000; alone, the replicas differ
-# after 16 steps on average.
+# If each rank decides for itself, the ranks end with different scales and with different versions of what should be one
+# parameter. They also differ where nothing overflows, because each rank clips by a different norm. No error is raised.
 #
-# **In practice** the order of the calls is the same as in one process, as long as all gradients are averaged *before*
-# `scaler.unscale_`, which is where `GradScaler` looks for infinities: DDP does that in backward. Where ranks hold
-# different parts (FSDP, lab 16), `ShardedGradScaler` sends the verdict around, and `clip_grad_norm_` on a `DTensor`
-# adds up squares as you did. bfloat16 needs no scale, but its norm has to be the same on all ranks just as well.
+# <details><summary>Check your prediction</summary>
+#
+# 16 steps. The chance that at least one of 64 ranks overflows in a step is $1 - 0.999^{64} = 6.2\,\%$. If the ranks decide
+# together, this many steps are skipped: 62 of 1000.
+#
+# </details>
+#
+# **In practice** the calls have the same order as in one process, as long as all gradients are averaged *before*
+# `scaler.unscale_`, where `GradScaler` looks for infinities. DDP averages in the backward pass, so this holds. Where ranks
+# hold different parts (FSDP, lab 16), `ShardedGradScaler` communicates the decision, and `clip_grad_norm_` on a `DTensor`
+# adds up squares as you did. bfloat16 needs no scale, but its norm has to be the same on all ranks just the same.
 
 # %% [markdown]
 # [[stop]]
 
 # %% [markdown]
-# ## Who sees which sample
+# ## Give each rank its own samples
 #
-# All ranks can read the whole dataset. In each epoch every sample should be seen by exactly one of them, in an order that
-# nobody has seen before, and no message is sent about it: each rank works out its own share. It works if all of them draw
-# *the same* shuffled order and rank $r$ takes places $r, r + W, r + 2W, \dots$ of it, with $W$ the number of ranks. If
-# they do not draw the same order, nothing fails. The loss falls, a little slower, and nobody knows why.
-#
-# **Predict:** 1000 images, 8 ranks. Each shuffles with its own seed and takes the first eighth of its own order. What
+# All ranks can read the whole dataset. In each epoch exactly one of them should see each sample, in an order that is new in
+# every epoch, and no message is sent about it: each rank works out its own share. This works if all ranks draw *the same*
+# shuffled order and rank $r$ takes places $r, r + W, r + 2W, \dots$ of it, where $W$ is the number of ranks. If they draw
+# different orders, nothing fails. The loss falls a little more slowly, and nobody knows why.
+
+# %% [markdown]
+# **Predict:** 1000 images, 8 ranks. Each rank shuffles with its own seed and takes the first eighth of its own order. What
 # share of the images does no rank see in this epoch?
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-never-seen", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("images never seen", None, unit="%")
 
 # %%
 n_images, n_ranks = 1000, 8
@@ -609,12 +798,18 @@ for rank in range(n_ranks):
     own_order = torch.randperm(n_images, generator=torch.Generator().manual_seed(rank))
     seen |= set(own_order[: n_images // n_ranks].tolist())
 print(f"never seen: {1 - len(seen) / n_images:.0%}")
+guesses.settle("images never seen", 100 * (1 - len(seen) / n_images))
 
 # %% [markdown]
-# About a third: $(1 - 1/8)^8 = 34\,\%$. As many places in the batches went to images that came twice or more.
+# <details><summary>Check your prediction</summary>
 #
-# One more thing has to be the same on all ranks, the *number* of samples. A rank with one batch more than the others calls
-# one all-reduce more, and waits for ever. With $n$ samples, each rank gets
+# About a third: an image is left out by all 8 ranks with probability $(1 - 1/8)^8 = 34\,\%$. Other images came twice or
+# more in their place.
+#
+# </details>
+#
+# The *number* of samples also has to be the same on all ranks. A rank with one batch more than the others calls one
+# all-reduce more, and waits forever. With $n$ samples, each rank gets
 #
 # $$\left\lceil \frac{n}{W} \right\rceil \text{ samples, some of them twice,} \qquad\text{or}\qquad
 # \left\lfloor \frac{n}{W} \right\rfloor \text{ with \texttt{drop\_last}, and a few are left out.}$$
@@ -623,18 +818,18 @@ print(f"never seen: {1 - len(seen) / n_images:.0%}")
 #
 # Write `ShardSampler`. Iterating it yields the indices of one rank for one epoch, as numbers from 0 to `n_samples - 1`.
 #
-# - Over all ranks each sample comes once. Where the ranks do not divide `n_samples`, some samples come again so that all
-#   ranks have the same number, none more often than it must. There may be fewer samples than ranks. With `drop_last` none
-#   comes twice, and a few are left out, not the same in each epoch.
-# - The order depends on the seed and on the epoch, which `set_epoch` tells, and on nothing else, and global random numbers
-#   stay as they are. Iterated twice in the same epoch, or in a new process that resumes at this epoch, it is the same.
-#   From epoch to epoch each rank gets *other* samples, too.
+# - Over all ranks, each sample comes once. Where $W$ does not divide `n_samples`, some samples are repeated so that all ranks
+#   have the same number, none more often than necessary. There may be fewer samples than ranks. With `drop_last` none comes
+#   twice, and a few are left out, different ones in each epoch.
+# - The order depends only on the seed and on the epoch, which `set_epoch` sets. The global random state stays as it is.
+#   Iterating twice in the same epoch gives the same order, also in a new process that resumes at this epoch. From epoch to
+#   epoch each rank gets *different* samples, too.
 # - `len` is the number of indices that one rank gets.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Where is chance allowed to enter? In one place: the order of *all* samples. What a rank takes of it is no matter of
-# chance, and torch's global random numbers are not the sampler's to use.
+# Only one thing is random: the order of *all* samples. Which places a rank takes of it is fixed. And the sampler must not
+# use torch's global random generator.
 #
 # </details>
 #
@@ -699,13 +894,13 @@ check("15-sampler", ShardSampler)
 labkit.figures.who_sees_what(ShardSampler)
 
 # %% [markdown]
-# A row is an epoch, a column a sample. Look for a pattern, and find none: every box has one colour, every rank has twelve
-# boxes, and a sample's colour and step change from row to row. White boxes would be samples that nobody sees, black ones
-# samples that come twice.
+# A row is an epoch, a column is a sample, and a colour is a rank. Look for a pattern: there should be none. Every rank has
+# twelve boxes in a row, and a sample's colour and step change from row to row. A white box would be a sample that no rank
+# sees, a black one a sample that comes twice.
 #
-# **In practice** this is `torch.utils.data.DistributedSampler`, handed to the `DataLoader` in place of `shuffle=True`. Its
+# **In practice** this is `torch.utils.data.DistributedSampler`, passed to the `DataLoader` in place of `shuffle=True`. Its
 # generator is seeded with `seed + epoch`, so epoch 1 of seed 0 is epoch 0 of seed 1. And it cannot know the epoch: without
-# `sampler.set_epoch(epoch)` at the start of each, every epoch has the same order, and again nothing fails.
+# `sampler.set_epoch(epoch)` at the start of each epoch, all epochs have the same order, and again nothing fails.
 
 
 # %%
@@ -716,39 +911,43 @@ def dealt(samplers: list, n_samples: int) -> tuple[int, int, int]:
     return len(samplers[0]), len(indices) - n_seen, n_samples - n_seen
 
 
-print(f"{'':24}{'yours':^24}{'DistributedSampler':^24}")
-print("samples ranks drop_last " + 2 * f"{'each':>6}{'again':>8}{'never':>8}  ")
-for n_samples, world_size in ((48, 4), (50, 4), (3, 8)):
-    for drop_last in (False, True):
-        yours, torchs = [], []
-        for r in range(world_size):
-            yours.append(ShardSampler(n_samples, r, world_size, drop_last=drop_last))
-            samples = range(n_samples)
-            torchs.append(DistributedSampler(samples, world_size, r, drop_last=drop_last))
-        line = f"{n_samples:>7}{world_size:>6}{drop_last!s:>10} "
-        for each, again, never in (dealt(yours, n_samples), dealt(torchs, n_samples)):
-            line += f"{each:>6}{again:>8}{never:>8}  "
-        print(line)
+def torchs_own(n_samples: int, rank: int, world_size: int, drop_last: bool) -> DistributedSampler:
+    return DistributedSampler(range(n_samples), world_size, rank, drop_last=drop_last)
+
+
+kinds = {"DistributedSampler": torchs_own}
+if written(ShardSampler):
+    kinds["yours"] = ShardSampler
+for name, kind in kinds.items():
+    print(f"{name}\nsamples ranks drop_last   each  again  never")
+    for n_samples, world_size in ((48, 4), (50, 4), (3, 8)):
+        for drop_last in (False, True):
+            samplers = [
+                kind(n_samples, r, world_size, drop_last=drop_last) for r in range(world_size)
+            ]
+            each, again, never = dealt(samplers, n_samples)
+            print(f"{n_samples:>7}{world_size:>6}{drop_last!s:>10}{each:>7}{again:>7}{never:>7}")
 
 # %% [markdown]
-# Samples that come twice hardly matter in training. In *validation* they count twice in the mean: either drop the copies
-# after gathering the results, or let ranks have different numbers and send nothing before the end.
+# Samples that come twice hardly matter in training. In *validation* they count twice in the mean. Either drop the copies
+# after gathering the results, or let the ranks have different numbers of samples and send nothing before the end.
 
 # %% [markdown]
 # ## Normalize over all ranks
 #
-# Batch normalization subtracts the mean of the batch and divides by its standard deviation. With data parallel training
-# "the batch" is what one rank has. In detection and segmentation that may be two images a card, and the statistics of
-# two rows are mostly noise: the network trains on one function and is used as another. *Synchronized* batch
-# normalization takes mean and variance over the rows of all ranks. Unlike a gradient, which may come late, these are
-# needed in the middle of the forward pass, in every such layer, and nothing can be computed meanwhile.
+# Batch normalization subtracts the mean of the batch and divides by its standard deviation. In data parallel training
+# "the batch" is what one rank has. In detection and segmentation that may be two images per GPU, and the statistics of two
+# rows are mostly noise: the network is trained as one function and used as another. **Synchronized batch normalization**
+# takes mean and variance over the rows of all ranks. A gradient may arrive late, but these are needed in the middle of the
+# forward pass, in every such layer, and nothing can be computed meanwhile.
 #
 # A rank with $m_r$ rows, mean $\mu_r$ and sum of squared distances $S_r = \sum_i (x_i - \mu_r)^2$ contributes
 #
 # $$m = \sum_r m_r, \qquad \mu = \frac{1}{m} \sum_r m_r\,\mu_r, \qquad
 # \sigma^2 = \frac{1}{m} \sum_r \left( S_r + m_r\,(\mu_r - \mu)^2 \right) .$$
 #
-# The last term is what an average of variances loses: how far the ranks' means lie apart.
+# The last term is what an average of the variances loses: how far the ranks' means lie apart. Take two ranks with the rows
+# 0, 2 and 10, 12 of a single channel. Each has a variance of 1, and all four rows have a variance of 26.
 
 # %% [markdown]
 # Backward, with $\hat x = (x - \mu)/\sqrt{\sigma^2 + \epsilon}$ and $g = \partial L/\partial y$ the gradient of the output
@@ -757,27 +956,24 @@ for n_samples, world_size in ((48, 4), (50, 4), (3, 8)):
 # $$\frac{\partial L}{\partial x} = \frac{w}{\sqrt{\sigma^2 + \epsilon}} \left( g - \frac{1}{m} \sum g
 # - \hat x\,\frac{1}{m} \sum g\,\hat x \right) ,$$
 #
-# both sums over all rows of all ranks. They are two numbers a channel, so one all-reduce is enough. The gradients of $w$
-# and $b$ are the same two sums over the rank's *own* rows: DDP averages them later, as those of any other parameter.
-#
-# **Predict:** two ranks have rows 0, 2 and rows 10, 12 of a single channel. What is the variance of all four, and what
-# is the average of the two variances?
+# with both sums over all rows of all ranks. They are two numbers per channel, so one all-reduce is enough. The gradients of
+# $w$ and $b$ are the same two sums over the rank's *own* rows: DDP averages them later, like those of any other parameter.
 #
 # [[exercise 15-sync-bn]]
 #
-# Write `sync_batch_norm(comm, x, running_mean, running_var, weight, bias, momentum, eps)` for training mode: the
-# normalized rows of this rank, of shape (rows, channels), float32.
+# Write `sync_batch_norm(comm, x, running_mean, running_var, weight, bias, momentum, eps)` for training mode. It returns the
+# normalized rows of this rank, of shape (rows, channels), in float32.
 #
-# - Ranks have different numbers of rows. One may have none, and takes part all the same.
-# - **One collective in forward and one in backward**, of a few numbers for each channel.
-# - Only `running_mean` and `running_var` change in place, `new = (1 - momentum) * old + momentum * measured`, the
-#   variance divided by $m - 1$ there, as PyTorch does.
-# - The mean may be thousands of times the standard deviation, so $E[x^2] - E[x]^2$ in float32 leaves nothing (lab 02).
+# - Ranks have different numbers of rows. One may have none, and still takes part.
+# - **One collective in the forward pass and one in the backward pass**, of a few numbers per channel.
+# - Only `running_mean` and `running_var` change in place, `new = (1 - momentum) * old + momentum * measured`. Here the
+#   variance is divided by $m - 1$, as in PyTorch.
+# - The mean may be thousands of times the standard deviation, so $E[x^2] - E[x]^2$ in float32 loses all digits (lab 02).
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# What autograd sees must be one function with a backward of its own: it knows nothing of `comm`. What is the smallest
-# set of numbers from which every rank can compute $m$, $\mu$ and $\sigma^2$?
+# Autograd knows nothing of `comm`, so write one function with a backward pass of its own. What is the smallest set of
+# numbers from which every rank can compute $m$, $\mu$ and $\sigma^2$?
 #
 # </details>
 #
@@ -858,8 +1054,7 @@ def sync_batch_norm(
 check("15-sync-bn", sync_batch_norm)
 
 # %% [markdown]
-# The variance of 0, 2, 10 and 12 is 26; each rank alone sees 1. Now four ranks with 32 channels: how far are the
-# normalized rows from what one process with the whole batch computes?
+# Now four ranks with 32 channels. How far are the normalized rows from those of one process with the whole batch?
 
 
 # %%
@@ -881,26 +1076,130 @@ def distance(n_rows: int, together: bool) -> float:
 normalized_by = {
     name: {n_rows: distance(n_rows, together) for n_rows in (2, 4, 8, 16, 32, 64)}
     for name, together in (("each rank its own rows", False), ("all ranks, yours", True))
+    if not together or written(sync_batch_norm, SyncBatchNorm)
 }
 
 # %% tags=["figure"]
 labkit.figures.normalization_error(normalized_by)
 
 # %% [markdown]
-# With two rows a rank every value becomes +1 or −1, whatever it was, and the upper line falls slowly, with one over the
-# root of the number of rows. The lower one is the rounding of float32. At 64 rows a rank the difference is 0.14
-# standard deviations, which most networks bear, and then nobody pays two collectives a layer for it.
+# With two rows per rank every value becomes +1 or −1, whatever it was. The upper line falls slowly, with one over the
+# square root of the number of rows. The lower line is the rounding of float32. With 64 rows per rank the difference is 0.14
+# standard deviations. Most networks tolerate that, and then two collectives per layer are not worth their time.
 #
 # **In practice** `nn.SyncBatchNorm.convert_sync_batchnorm(model)` replaces all batch normalization layers before DDP
 # wraps the model. It sends what you sent, on GPUs only. Layer normalization and RMSNorm (lab 00) take their statistics
-# from a single row, which is one reason why transformers scale over many ranks without any of this.
+# from a single row. That is one reason why transformers scale to many ranks without any of this.
 
 # %% [markdown]
-# ## Which rank am I?
+# ## Use gradients that come late
 #
-# Nobody tells a process its rank but the program that started it, and that program has only one way to tell: environment
-# variables. Each launcher has names of its own. A script that knows only torchrun's works on a workstation; on the cluster
-# every process takes itself for rank 0 of one, and 64 GPUs train the same model 64 times. No error is raised.
+# Everything so far waits for the slowest rank. Why wait at all? In **asynchronous SGD**, every worker fetches the weights,
+# computes a gradient, and sends it to a parameter server, which applies it at once. Nobody waits, but while one worker
+# computes, the others have changed the weights. With $\tau + 1$ workers of equal speed, a gradient is $\tau$ steps old when
+# it is applied:
+#
+# $$w_{t+1} = w_t - \eta\,\nabla L(w_{t-\tau})$$
+#
+# How much does this cost? Take the simplest loss, a valley of curvature $\lambda$ with its minimum at 0. Its gradient is
+# $\lambda w$. Without a delay, a step multiplies $w$ by $1 - \eta\lambda$, so SGD is stable for $\eta < 2/\lambda$. With a
+# delay, the weights overshoot before the gradient notices.
+
+# %% [markdown]
+# **Predict:** how many times smaller is the largest stable step size with $\tau = 8$ than without a delay?
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-stale", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("stable step: 0 against 8 late", None, unit="times")
+
+# %% [markdown]
+# [[exercise 15-stale]]
+#
+# Write two functions.
+#
+# - `stale_sgd(gradient, weights, lr, delay, n_steps)` returns a list of the weights after each step. `gradient(w)` returns
+#   the gradient at `w`; call it once in each step, on the weights of `delay` steps ago. As long as there are none, use the
+#   first weights. Leave `weights` as it is.
+# - `largest_stable_lr(curvature, delay)` returns the step size $\eta$ up to which the weights converge to the minimum, within
+#   1 %. You can derive it, or find it by trying.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Keep all weights so far in a list. After step $t$, which entry is $\tau$ steps old? For the second function, first ask how
+# the answer depends on $\lambda$: only the product $\eta\lambda$ appears.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# By trying: run `stale_sgd` with $\lambda = 1$ for some thousand steps and look whether the weights shrink, then bisect. By
+# theory: $w_t = z^t$ solves the recursion if $z^{\tau+1} - z^\tau + \eta\lambda = 0$. At the limit of stability a root has
+# $|z| = 1$, so put $z = e^{i\varphi}$.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# $z^\tau (1 - z) = \eta\lambda$ is real and positive for $\varphi = \pi/(2\tau+1)$, and there $|1 - z| = 2\sin(\varphi/2)$.
+# So the answer is `2 * math.sin(math.pi / (2 * (2 * delay + 1))) / curvature`. In the loop: `old = kept[max(len(kept) - 1 -
+# delay, 0)]`, and `kept.append(kept[-1] - lr * gradient(old))`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "15-stale", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def stale_sgd(
+    gradient: Callable[[Tensor], Tensor], weights: Tensor, lr: float, delay: int, n_steps: int
+) -> list[Tensor]:
+    """The weights after each of n_steps steps, on gradients of the weights of delay steps ago."""
+    ### BEGIN SOLUTION
+    kept = [weights]
+    for _ in range(n_steps):
+        old = kept[max(len(kept) - 1 - delay, 0)]
+        kept.append(kept[-1] - lr * gradient(old))
+    return kept[1:]
+    ### END SOLUTION
+
+
+def largest_stable_lr(curvature: float, delay: int) -> float:
+    """The step size up to which SGD with this delay converges on a quadratic of this curvature."""
+    ### BEGIN SOLUTION
+    return 2 * math.sin(math.pi / (2 * (2 * delay + 1))) / curvature
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "15-stale-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("15-stale", stale_sgd, largest_stable_lr)
+
+# %%
+if written(largest_stable_lr):
+    without, late = largest_stable_lr(1.0, 0), largest_stable_lr(1.0, 8)
+    guesses.settle("stable step: 0 against 8 late", without / late)
+
+# %% tags=["figure"]
+labkit.figures.late_gradients(stale_sgd, largest_stable_lr)
+
+# %% [markdown]
+# Left: three runs of your `stale_sgd` with the same step size of 0.25. A gradient that is 2 steps old converges as well as a
+# new one, and one that is 8 steps old makes the weights swing farther each time. Right: the line is your second function.
+# Dots are runs that converge, crosses are runs that diverge.
+#
+# <details><summary>Check your prediction</summary>
+#
+# 10.8 times: from 2 to 0.185. For large $\tau$ the limit is about $\pi / ((2\tau + 1)\lambda)$, so it falls like one over the
+# number of workers. Nine workers do nine times as many steps, but each may be only about a tenth as long.
+#
+# </details>
+#
+# **In practice** this is why synchronous training won on GPUs: a step that waits uses a gradient of the present weights. Late
+# gradients survive where they are only one step old (some pipelines, lab 18), or where most workers touch different
+# parameters, as in huge embedding tables.
+
+# %% [markdown]
+# ## Find out which rank this process is
+#
+# Only the program that starts a process knows its rank, and it tells the process in environment variables. Each launcher has
+# names of its own. A script that knows only torchrun's works on a workstation. On the cluster every process believes that
+# it is rank 0 of 1, and 64 GPUs train the same model 64 times. No error is raised.
 #
 # | launcher, in the order in which to look | rank | local rank | world size |
 # |---|---|---|---|
@@ -909,14 +1208,15 @@ labkit.figures.normalization_error(normalized_by)
 # | `mpirun` of MPICH and Intel MPI (Hydra) | `PMI_RANK` | `MPI_LOCALRANKID` | `PMI_SIZE` |
 # | `srun` of Slurm | `SLURM_PROCID` | `SLURM_LOCALID` | `SLURM_NTASKS` |
 #
-# The *rank* counts over all nodes, the *local rank* on the process's own node: it chooses the GPU. Launchers can be nested,
-# for instance `srun torchrun`, where Slurm starts one torchrun a node and its variables are still there. Hence the order.
-
-# %% [markdown]
-# The ranks also need a place to meet, the *rendezvous*: one host and one port, the same for all. torchrun sets `MASTER_ADDR`
-# and `MASTER_PORT`. With `mpirun` the user exports them. In a Slurm job they can be worked out, because all its processes
-# see the same two variables: `SLURM_JOB_NODELIST`, of which the first host will do, and `SLURM_JOB_ID`, which gives a port
-# that two jobs on one node are unlikely to share. Slurm writes node lists in a short form:
+# The **rank** counts over all nodes, the **local rank** within the process's own node: it chooses the GPU. Launchers can be
+# nested, as in `srun torchrun`, where Slurm starts one torchrun per node and its own variables are still visible. That is
+# why the order matters.
+#
+# The ranks also need a place to meet, the **rendezvous**: one host and one port, the same for all. torchrun sets
+# `MASTER_ADDR` and `MASTER_PORT`. With `mpirun` the user exports them. In a Slurm job you can work them out, because all its
+# processes see the same two variables. `SLURM_JOB_NODELIST` lists the hosts, of which the first will do, and
+# `SLURM_JOB_ID` gives a port that two jobs on one node are unlikely to share. Slurm writes node lists in a short form, and
+# `first_host` of the next cell reads it:
 #
 # | list | its first host |
 # |---|---|
@@ -924,42 +1224,49 @@ labkit.figures.normalization_error(normalized_by)
 # | `gpu7,gpu[11-12]` | `gpu7` |
 # | `a100-[08,10-12]-ib,login1` | `a100-08-ib` |
 
+# %%
+print(*map(first_host, ("node[01-04,7]", "gpu7,gpu[11-12]", "a100-[08,10-12]-ib,login1")), sep="\n")
+
 # %% [markdown]
-# **Predict:** the same job of 2 nodes with 4 GPUs each is started by `srun --ntasks-per-node=4 python train.py`, or by
+# **Predict:** a job of 2 nodes with 4 GPUs each is started by
 # `srun --ntasks-per-node=1 torchrun --nproc-per-node=4 train.py`. What is `SLURM_NTASKS` in the processes that train?
-#
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-ntasks", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("SLURM_NTASKS", None, exact=True)
+
+# %% [markdown]
 # [[exercise 15-env]]
 #
 # Write `read_environment(env)`. `env` is a mapping from names to strings; do not look at `os.environ`. Return a dict with
-# `rank`, `local_rank`, `world_size` and `master_port` (each an int) and `master_addr`.
+# `rank`, `local_rank`, `world_size` and `master_port`, each an int, and `master_addr`.
 #
-# - The launcher is the first in the table of which *all three* variables are there. If there is none, it is the first of
-#   which any is there, or torchrun.
-# - `MASTER_ADDR` and `MASTER_PORT` count wherever they are set, under each launcher. Otherwise the host is the first of
-#   `SLURM_JOB_NODELIST`, and the port 15000 plus `SLURM_JOB_ID` modulo 10000.
-# - If anything is missing, raise one `ValueError` whose text names each missing variable, and none that is set:
-#   those of the launcher's three, and `MASTER_ADDR` or `MASTER_PORT` where nothing can replace them.
+# - The launcher is the first in the table for which *all three* variables are set. If there is none, it is the first for
+#   which any is set. If there is none of these either, it is torchrun.
+# - `MASTER_ADDR` and `MASTER_PORT` count wherever they are set, under every launcher. Otherwise the host is
+#   `first_host(env["SLURM_JOB_NODELIST"])`, and the port is 15000 plus `SLURM_JOB_ID` modulo 10000.
+# - If anything is missing, raise one `ValueError` whose text names every missing variable, and none that is set: those
+#   of the launcher's three, and `MASTER_ADDR` or `MASTER_PORT` if they cannot be worked out.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# The table is data: write it down as data, and one loop serves all launchers. For the error, first find out what is
-# missing, and look up afterwards.
+# The table is data: write it down as data, and one loop serves all launchers. First find out what is missing, and only
+# then look things up.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
 # Make three lists of rows of the table: those with all names in `env`, those with any, and torchrun's. The first row of
-# their sum is the launcher. Of a node list, first cut off what follows the first comma that is *outside* of brackets; then
-# put, in place of each bracket, the text in it up to the first comma or hyphen.
+# their sum is the launcher. Put what the Slurm job tells into a dict with the keys `MASTER_ADDR` and `MASTER_PORT`, and
+# `env` over it: `known = {**from_slurm, **env}`.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `re.match(r"([^,\[]|\[[^\]]*\])+", nodelist)[0]` is the first entry: any number of characters that are neither comma nor
-# bracket, or whole brackets. `re.sub(r"\[([^],-]+)[^]]*\]", r"\1", entry)` replaces the brackets. The zeros in `01` stay if it
-# stays text. Collect the names that are not there in a list, and raise `ValueError(", ".join(...))` if it is not empty.
+# `missing = [name for name in (*names, "MASTER_ADDR", "MASTER_PORT") if name not in known]`, and
+# `raise ValueError(", ".join(missing))` if that is not empty. Then every name can be looked up in `known`, as a text, which
+# `int` turns into a number.
 #
 # </details>
 
@@ -997,8 +1304,7 @@ def rendezvous_of_job(env: Mapping[str, str]) -> dict[str, str]:
     """MASTER_ADDR and MASTER_PORT, as far as the variables of a Slurm job give them."""
     found = {}
     if "SLURM_JOB_NODELIST" in env:
-        first = re.match(r"([^,\[]|\[[^\]]*\])+", env["SLURM_JOB_NODELIST"])[0]
-        found["MASTER_ADDR"] = re.sub(r"\[([^],-]+)[^]]*\]", r"\1", first)
+        found["MASTER_ADDR"] = first_host(env["SLURM_JOB_NODELIST"])
     if "SLURM_JOB_ID" in env:
         found["MASTER_PORT"] = str(15_000 + int(env["SLURM_JOB_ID"]) % 10_000)
     return found
@@ -1009,27 +1315,32 @@ def rendezvous_of_job(env: Mapping[str, str]) -> dict[str, str]:
 check("15-env", read_environment)
 
 # %%
-print(f"{'started by':22}{'rank':>5}{'local':>7}{'of':>4}   rendezvous")
-for started_by, process in {
+processes = {
     "torchrun": Launched("torchrun"),
     "mpirun (Open MPI)": Launched("openmpi", exported=True),
     "mpirun (Hydra)": Launched("hydra", exported=True),
     "srun": Launched("slurm"),
     "srun torchrun": Launched("torchrun", around="slurm"),
-}.items():
+}
+print(f"{'started by':22}{'rank':>5}{'local':>7}{'of':>4}   rendezvous")
+for started_by, process in processes.items() if written(read_environment) else ():
     place = read_environment(variables(process))
-    where = f"{place['master_addr']}:{place['master_port']}"
-    print(
-        f"{started_by:22}{place['rank']:>5}{place['local_rank']:>7}{place['world_size']:>4}   {where}"
-    )
+    numbers = f"{place['rank']:>5}{place['local_rank']:>7}{place['world_size']:>4}"
+    print(f"{started_by:22}{numbers}   {place['master_addr']}:{place['master_port']}")
+guesses.settle("SLURM_NTASKS", int(variables(processes["srun torchrun"])["SLURM_NTASKS"]))
 
 # %% [markdown]
-# It is the same process each time, the third on the second node, seen through five launchers. The prediction: 8 where
-# `srun` started the ranks, and 2 where it started one torchrun a node. Whoever reads `SLURM_NTASKS` first, as many
-# scripts do, gets a job of two ranks there, each of them four times.
+# It is the same process each time, the third on the second node, seen through five launchers.
+#
+# <details><summary>Check your prediction</summary>
+#
+# 2, because Slurm started two tasks: one torchrun per node. (With `srun --ntasks-per-node=4 python train.py` it would be 8.)
+# Many scripts look at `SLURM_NTASKS` first. Under `srun torchrun` they set up a job of two ranks, each of them four times.
+#
+# </details>
 #
 # **In practice** `torch.distributed.init_process_group()` reads `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and `MASTER_PORT`, and
-# nothing of the other launchers. Translate first, and choose the GPU before anything is put there:
+# none of the other launchers' variables. Translate first, and choose the GPU before you put anything on it:
 #
 # ```python
 # place = read_environment(os.environ)
@@ -1041,12 +1352,12 @@ for started_by, process in {
 # Lightning, Accelerate and DeepSpeed each carry a function like yours.
 
 # %% [markdown]
-# ## A rank dies
+# ## Survive the loss of a rank
 #
-# Data parallel training has a weakness that one process does not have: when one rank is gone, the next all-reduce fails
-# on all others. Sixteen thousand GPUs trained Llama 3 405B for 54 days, and 419 times a part of them failed
-# unexpectedly: once in three hours. Nobody sits there at night. The launcher notices that a process has ended, ends the
-# others, and starts all ranks again. **What the new processes know of the old ones is what lies on the disk.**
+# Data parallel training has a weakness that a single process does not have: when one rank is gone, the next all-reduce fails
+# on all others. Sixteen thousand GPUs trained Llama 3 405B for 54 days, and 419 times a part of the machine failed
+# unexpectedly, once in three hours. No person restarts that by hand. The launcher notices that a process has ended, ends
+# the others, and starts all ranks again. **The new processes know of the old ones only what was saved to disk.**
 #
 # | launcher | starts | after a rank died |
 # |---|---|---|
@@ -1054,32 +1365,32 @@ for started_by, process in {
 # | Slurm's `srun` | all ranks of the job | the job ends; with `--requeue` it is put into the queue again |
 # | MPI's `mpirun` | all ranks | all are ended; Horovod's elastic mode starts ranks again around it |
 #
-# None of them restores a variable. If a restart gives another loss curve than a training that nobody disturbed, then
-# something that belongs to the training's state was not on the disk.
+# None of them restores a variable. If a restarted training has another loss curve than one that was left alone, then
+# something that belongs to the state of the training was not saved.
 #
-# **Before you read on:** momentum SGD trains a model on shuffled batches with noise added, and after step 13 a rank is
-# killed. Write down all that the process needs besides the parameters so that step 14 comes out the same, bit for bit or
-# nearly so. There are five things.
+# **Before you read on:** SGD with momentum trains a model on shuffled batches with noise added, and a rank is killed after
+# step 13. Write down everything that the process needs besides the parameters so that step 14 gives the same loss. There
+# are five things.
 
 # %% [markdown]
 # ### The job
 #
-# `python train.py FOLDER` is run by `torchrun` on two ranks, without a GPU (backend `"gloo"`). `FOLDER/job.pt` is a dict
-# to be read with `torch.load`:
+# `torchrun` runs `python train.py FOLDER` on two ranks, without a GPU (backend `"gloo"`). `FOLDER/job.pt` is a dict, which
+# you read with `torch.load`:
 #
 # | key | is |
 # |---|---|
-# | `x`, `y` | the data set: (n, features) and (n, 1), float32 |
-# | `model` | the state dict with which an `nn.Linear(features, 1)` begins |
+# | `x`, `y` | the dataset: (n, features) and (n, 1), float32 |
+# | `model` | the state dict from which an `nn.Linear(features, 1)` starts |
 # | `lr`, `momentum` | of `torch.optim.SGD` |
 # | `n_epochs`, `batch` | epochs, and rows that **each rank** takes in a step; they divide the data evenly |
 # | `seed` | of the sampler; and `seed + rank` of each rank's own noise |
 # | `noise` | the noise's standard deviation |
 # | `every` | a checkpoint after each step whose number is a multiple of this |
 #
-# Each rank takes its rows from `DistributedSampler(job["x"], seed=job["seed"])` in that order, `batch` at a time; the
-# epoch, from 0, is set with `set_epoch`. A step adds `job["noise"] * torch.randn(x.shape, generator=generator)` to the
-# rows' `x`, where `generator` is a `torch.Generator` that was seeded once, before the first step. The loss is
+# Each rank takes its rows from `DistributedSampler(job["x"], seed=job["seed"])` in that order, `batch` at a time. The
+# epochs count from 0 and are set with `set_epoch`. A step adds `job["noise"] * torch.randn(x.shape, generator=generator)` to the
+# rows' `x`, where `generator` is a `torch.Generator` that is seeded once, before the first step. The loss is
 # `mse_loss` (a mean over the rows), and gradients are averaged over the ranks.
 #
 # `FOLDER/checkpoint.pt`, written with `torch.save`, holds
@@ -1091,28 +1402,35 @@ for started_by, process in {
 # | `generators` | a list: the state of each rank's generator, by rank |
 # | `losses` | a list: for each step done, the loss before its update, mean over both ranks |
 #
-# If it is there when the script starts, the training goes on from it. At the end rank 0 saves `losses` and `model` to
-# `FOLDER/result.pt`.
+# If this file is there when the script starts, the training continues from it. At the end rank 0 saves `losses` and `model`
+# to `FOLDER/result.pt`.
 #
-# A rank can also be killed *while* it writes. A file that was half written must not have taken the place of the last
-# good one.
-#
+# A rank can also be killed *while* it writes. A half-written file must not replace the last good one.
+
+# %% [markdown]
+# **Predict:** checkpoints come every 10 steps. A rank dies after step 27. Later rank 0 dies while it writes the checkpoint
+# of step 40. How many steps are computed twice in all?
+
+# %% nbgrader={"grade": false, "grade_id": "15-predict-steps-twice", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("steps computed twice", None, exact=True)
+
+# %% [markdown]
 # [[exercise 15-launch]]
 #
-# Write the script. The check launches it and kills a rank twice: one after a step, and rank 0 in the middle of a save.
-# It takes some seconds, because processes are really started, and over a minute where ranks wait for each other for ever.
+# Write the script. The check launches it and kills a rank twice: one after a step, and rank 0 in the middle of a save. It
+# takes some seconds, because it really starts processes, and more than a minute if ranks wait for each other forever.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # Step `s` lies in epoch `s // steps_per_epoch`, and `s % steps_per_epoch` batches of that epoch are done. If the loop
-# asks for nothing but the step, a restart is a start with another step.
+# depends on nothing but the step, a restart is a start with another step.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# One process writes the checkpoint, but each rank's generator is known to that rank only: gather the states first, on
-# all ranks. `os.replace(a, b)` gives a file another name at once: whoever opens `b` sees the old file or the new one.
+# One process writes the checkpoint, but only each rank itself knows the state of its generator: gather the states first, on
+# all ranks. `os.replace(a, b)` renames a file in one go: a process that opens `b` sees either the old file or the new one.
 #
 # </details>
 #
@@ -1197,26 +1515,33 @@ if __name__ == "__main__":
 script = Path("train.py").read_text()
 check("15-launch", script)
 
-# %% [markdown]
-# **Predict:** checkpoints come every 10 steps, a rank dies after step 27, and later rank 0 dies while it writes the
-# checkpoint of step 40. How many steps are computed twice? (A dying rank costs the work since the last whole
-# checkpoint.)
-
 # %% tags=["figure"]
 undisturbed, killed = launch_twice(script)
+guesses.settle("steps computed twice", killed.n_twice)
 labkit.figures.killed_run(undisturbed, killed)
 
 # %% [markdown]
-# Your own script, launched twice: once left alone (the line), once with two kills (the dots). Every dot has to lie on
-# the line. The shaded steps were done twice, because they came after the last whole checkpoint: 7 and 10 of them.
+# Your own script, launched twice: once left alone (the line), once with two kills (the dots). Every dot has to lie on the
+# line. The steps after the last complete checkpoint are shaded: they were computed twice.
 #
-# The five things on your list: the momentum, the epoch and the place in it (both follow from the step), the sampler's
-# seed (it lies in `job.pt`), and the state of each rank's noise generator.
+# <details><summary>Check your prediction</summary>
+#
+# 17: the first kill costs the 7 steps since step 20. The second costs 10, because the checkpoint of step 40 is not complete
+# and the training continues from step 30.
+#
+# </details>
+#
+# <details><summary>Check your list of five</summary>
+#
+# The momentum, the epoch and the place in it (both follow from the step), the sampler's seed (it is in `job.pt`), and the
+# state of each rank's noise generator.
+#
+# </details>
 
 # %% [markdown]
-# That is the whole trade. A checkpoint costs $C$ seconds, a failure comes every $M$ seconds on average, and with a
-# checkpoint every $T$ seconds the share of time lost is about $C/T + T/2M$, which is least at $T = \sqrt{2CM}$ (Young,
-# 1974). **Predict** both for a failure every 3 hours and a checkpoint that takes 60 s.
+# How often should you save? If a checkpoint takes $C$ seconds, a failure comes every $M$ seconds on average, and a
+# checkpoint is written every $T$ seconds, then the share of time lost is about $C/T + T/2M$. It is smallest at
+# $T = \sqrt{2CM}$ (Young, 1974). For a failure every 3 hours and a checkpoint that takes 60 s:
 
 # %%
 checkpoint_s, failure_s = 60, 3 * 3600
@@ -1227,32 +1552,31 @@ print(f"a checkpoint every {best_s / 60:.0f} min; {lost:.1%} of the time is lost
 # %% [markdown]
 # ### What `torchrun` does for it
 #
-# What the check and the figure ran, without their kills:
+# This is what the check and the figure ran, without their kills:
 #
 # ```
 # TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun --nproc-per-node=2 --max-restarts=3 \
 #     --rdzv-backend=c10d --rdzv-endpoint=127.0.0.1:0 --local-addr=127.0.0.1 train.py FOLDER
 # ```
 #
-# Rendezvous is how the ranks find one another again after each start; here its store is the agent's own, on a free port.
-# The variable makes each start use a store of its own: without it, gloo's ranks of the second start can find the
-# addresses of the dead ones in the agent's store and fail to connect (PyTorch 2.13; issue 135712 of pytorch/pytorch
-# tells the same of NCCL).
+# At the rendezvous the ranks find each other again after each start. Here they meet in a store that torchrun's agent keeps
+# on a free port. The variable makes each start use a new store. Without it, gloo's ranks of the second start can find the
+# addresses of the dead ones in the old store and fail to connect (PyTorch 2.13; issue 135712 of pytorch/pytorch reports the
+# same for NCCL).
 #
 # ### In practice
 #
-# Two lines of your script do not scale: rank 0 holds the whole state and writes it alone, while the others wait. With a
-# model of 405 billion parameters that state is several terabytes. `torch.distributed.checkpoint` lets every rank write
-# what it holds, and a *metadata* file, written last and renamed as you renamed yours, makes the checkpoint valid. It can
-# be read by another number of ranks (lab 16 does that by hand), and `async_save` writes from a copy while the training
-# goes on.
+# Your script does not scale in one respect: rank 0 holds the whole state and writes it alone, while the others wait. With a
+# model of 405 billion parameters the state is several terabytes. With `torch.distributed.checkpoint` every rank writes what
+# it holds. A *metadata* file, which is written last and renamed as you renamed yours, makes the checkpoint valid. Another
+# number of ranks can read it (lab 16 does that by hand), and `async_save` writes from a copy while the training continues.
 
 # %%
 import torch.distributed.checkpoint as dcp
 
 kept = {"step": 27, "model": nn.Linear(1000, 1000).state_dict()}
 with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-    # One process here, which it says each time.
+    # There is only one process here, and PyTorch warns about that each time.
     warnings.simplefilter("ignore")
     dcp.save(kept, checkpoint_id=folder, no_dist=True)
     for path in sorted(Path(folder).iterdir()):
@@ -1272,15 +1596,18 @@ print(
 # %% [markdown]
 # ## What you measured
 #
-# A step of four ranks on the network from the beginning, with your class; twelve blocks, 120 s of backward pass.
+# One step of four ranks on the network of the opening: twelve blocks, 120 ms of backward pass.
 
 # %%
-rows = {"one by one, as it began": one_by_one}
-rows |= {f"DDP, {name}": step for name, step in steps.items()}
+rows = {"one by one": one_by_one}
+for name, step in steps.items():
+    rows[
+        "averaged in the optimizer" if name == "the optimizer" else f"DDP, a bucket for {name}"
+    ] = step
 print(f"{'feature':36}{'calls':>7}{'step':>9}{'work of 4 ranks':>17}")
 for name, step in rows.items():
     work = job.n_ranks * step.backward_s / step.step_s
-    print(f"{name:36}{len(step.reduces):>7}{step.step_s:>7.0f} s{work:>17.2f}")
+    print(f"{name:36}{len(step.reduces):>7}{1e3 * step.step_s:>6.0f} ms{work:>17.2f}")
 print(f"\n{'4 micro-batches':36}{'calls':>7}{'sent':>11}")
 for name, (n_calls, n_bytes, _) in micro.items():
     print(f"{name:36}{n_calls:>7}{n_bytes / 1024:>7.0f} KiB")
@@ -1288,13 +1615,20 @@ for name, (n_calls, n_bytes, _) in micro.items():
 # %% [markdown]
 # | feature | speed | memory a rank | where it ends |
 # |---|---|---|---|
-# | data parallel | nearly $n$ times the work | nothing saved: a whole model each | the model has to fit; the batch grows with $n$ (lab 04) |
-# | buckets | latency paid once a bucket | one more copy of the gradients | the last bucket is never hidden |
-# | overlap | hides all but the last bucket | the buckets that are under way | a network slower than the backward pass |
-# | accumulation in silence | one all-reduce for many micro-batches | activations of one micro-batch | the batch grows |
-# | synchronized batch normalization | two calls a layer that nothing hides | nothing | few rows a rank only |
+# | data parallel | nearly $n$ times the work | saves nothing: a whole model per rank | the model has to fit; the batch grows with $n$ (lab 04) |
+# | buckets | latency paid once per bucket | one more copy of the gradients | the last bucket is never hidden |
+# | overlap | hides all but the last bucket | the buckets under way | a network slower than the backward pass |
+# | accumulation without communication | one all-reduce for many micro-batches | activations of one micro-batch | the batch grows |
+# | averaging in the optimizer | nothing is hidden | one copy of the gradients | simple; no wrapper around the model |
+# | late gradients | nobody waits | a parameter server | the stable step shrinks with the number of workers |
+# | synchronized batch normalization | two calls per layer that nothing hides | none | only worth it with few rows per rank |
 #
-# That every rank holds a whole model, its gradients and its optimizer states is the subject of lab 16.
+# Every rank still holds a whole model, its gradients and its optimizer states. Lab 16 changes that.
+#
+# And this is how well you guessed:
+
+# %%
+guesses.score()
 
 # %%
 progress("15", globals())
@@ -1307,19 +1641,19 @@ labkit.feature_row(
     "15",
     "DDP with buckets, 4 ranks",
     speed=lambda: (
-        f"{job.n_ranks * steps['for 3 blocks'].backward_s / steps['for 3 blocks'].step_s:.2f} x the work of one rank"
+        f"{job.n_ranks * steps['a block'].backward_s / steps['a block'].step_s:.2f} x the work of one rank"
     ),
 )
 
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 3 points. A person reads them, so no check answers at once, and `progress` does not count them. A
-# few sentences each; numbers count more than words.
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
+# them. A few sentences each; numbers count more than words.
 #
-# **A.** (2 points, read by a person) Two ranks train with DDP on float32. After a thousand steps the weights of the
-# ranks are still the same bits, but they are not the bits of a run in one process with the whole batch. Why the one and
-# why the other? Name two mistakes in a training script after which the *ranks* would differ without any error.
+# **A.** (2 points, read by a person) Two ranks train with DDP in float32. After a thousand steps the weights of the two
+# ranks still have the same bits, but not the bits of a run in one process with the whole batch. Explain both. Name two
+# mistakes in a training script after which the *ranks* would differ without any error.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "15-open-same-bits", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1339,9 +1673,9 @@ labkit.feature_row(
 
 # %% [markdown]
 # **B.** (3 points, read by a person) A model has 1.3 billion parameters, gradients in bfloat16, and a backward pass of
-# 0.25 s. You have 8 cards in one node with 200 GB/s between any two, and you may take a second node, joined by one port
-# of 25 GB/s. With a ring and perfect overlap: does the gradients' traffic hide behind the backward pass on 8 cards, on
-# 16? What do you change if not, and what does each change cost? Give seconds.
+# 0.25 s. You have 8 GPUs in one node with 200 GB/s between any two, and you may add a second node, connected by one port of
+# 25 GB/s. With a ring and perfect overlap: does the traffic of the gradients hide behind the backward pass on 8 GPUs, and on
+# 16? If not, what do you change, and what does each change cost? Give seconds.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "15-open-second-node", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1363,10 +1697,10 @@ labkit.feature_row(
 # ## Where to read on
 #
 # - Shen Li and others, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training* (VLDB 2020). Buckets,
-#   overlap, unused parameters: what you have written, and what it gained.
+#   overlap, unused parameters: what you have written, and how much it helped.
 # - PyTorch's design note *Distributed Data Parallel*, with the life of a gradient from hook to bucket.
 # - Priya Goyal and others, *Accurate, Large Minibatch SGD* (2017). What else has to change when $n$ times the rows go
-#   into a step; its section on pitfalls is a list of wrong answers to this lab.
+#   into a step. Its section on pitfalls is a list of wrong answers to this lab.
 # - *Torch Distributed Elastic* in PyTorch's documentation: what `torchrun` does when a rank dies.
 #
 # **Sources.** The texts above, and PyTorch's documentation of `DistributedDataParallel`, `DistributedSampler`,
@@ -1377,4 +1711,6 @@ labkit.feature_row(
 # cards: Chao Peng and others, *MegDet: A Large Mini-Batch Object Detector* (2018). Combining means and variances: Tony
 # Chan, Gene Golub and Randall LeVeque, *Updating Formulae and a Pairwise Algorithm for Computing Sample Variances*
 # (1979). The 419 failures: *The Llama 3 Herd of Models* (2024), section 3.3.4. Checkpoint intervals: John Young, *A First
-# Order Approximation to the Optimum Checkpoint Interval* (1974).
+# Order Approximation to the Optimum Checkpoint Interval* (1974). Limits of late gradients: Ioannis
+# Mitliagkas and others, *Asynchrony Begets Momentum* (2016), and the standard stability condition of $x_{t+1} = x_t - a\,x_{t-k}$
+# (Simon Levin and Robert May, *A Note on Difference-Delay Equations*, 1976).

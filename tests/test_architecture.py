@@ -28,6 +28,7 @@ ROOMS = (
     "tree",
     "formats",
     "units",
+    "written",
     "labs",
     "busy_times",
     "shell",

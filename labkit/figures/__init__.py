@@ -16,6 +16,7 @@ from labkit.figures.gantt import gantt
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
 from labkit.figures.kernel_sketches import fused_chain, masked_block, query_walk, tile_walk
 from labkit.figures.kernels import launch_map, traffic_bars
+from labkit.figures.late import late_gradients
 from labkit.figures.launch import killed_run
 from labkit.figures.llama_layer import llama_layer
 from labkit.figures.memory import memory_by_category, memory_timeline
@@ -27,6 +28,7 @@ from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
 from labkit.figures.prompts import adaptation_losses, attention_map
 from labkit.figures.recomputation import backpropagation_memory, segment_tradeoff
+from labkit.figures.rings import ring_over_nodes, ring_plan
 from labkit.figures.roofline import flops_against_time, roofline
 from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
@@ -72,6 +74,7 @@ __all__ = [
     "kept_per_token",
     "kernel_bars",
     "killed_run",
+    "late_gradients",
     "launch_map",
     "llama_layer",
     "loss_at_equal_bytes",
@@ -91,6 +94,8 @@ __all__ = [
     "prompt_or_prefix",
     "quantization_error",
     "query_walk",
+    "ring_over_nodes",
+    "ring_plan",
     "rms_over_scale",
     "roofline",
     "rounding_to_even",

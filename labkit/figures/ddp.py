@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from labkit.exercises.lab15.ddp import Job
 from labkit.figures.canvas import DPI, TRUTH, LabFigure, new_figure
-from labkit.material.lab15 import Timeline
+from labkit.material.lab15 import Timeline, scaling_of
 
 COMPUTE, NETWORK = "#0072B2", "#D55E00"
 # Okabe and Ito's colours, told apart by every kind of colour vision, and a marker each.
@@ -34,22 +36,28 @@ def ddp_timeline(steps: Mapping[str, Timeline]) -> Figure:
             _bar(axes, 1, start_s, end_s, NETWORK)
         n_calls = len(step.reduces)
         calls = f"{n_calls} call" + "s" * (n_calls != 1)
-        axes.set_title(f"{title}: {calls}, {step.step_s:.0f} s", loc="left", fontsize=10)
-        axes.axvline(step.backward_s, color=TRUTH, linewidth=1, linestyle="--")
+        axes.set_title(f"{title}: {calls}, {1e3 * step.step_s:.0f} ms", loc="left", fontsize=10)
+        axes.axvline(1e3 * step.backward_s, color=TRUTH, linewidth=1, linestyle="--")
         axes.set_yticks([0, 1], ["backward", "network"], fontsize=9)
         axes.set_ylim(1.5, -0.5)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.grid(True, axis="x", color="#e3e6ea", linewidth=0.8)
         axes.set_axisbelow(True)
-    panels[-1].set_xlabel("seconds on the virtual clock (dashed: the backward pass alone)")
-    panels[-1].set_xlim(0, 1.02 * max(step.step_s for step in steps.values()))
+    panels[-1].set_xlabel("milliseconds on the virtual clock (dashed: the backward pass alone)")
+    panels[-1].set_xlim(0, 1.02e3 * max(step.step_s for step in steps.values()))
     handles = [Patch(color=COMPUTE, label="backward pass of a block"), Patch(color=NETWORK, label="all-reduce")]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
-def ddp_scaling(
+def ddp_scaling(ddp_class: Callable[..., Any], train_step: Callable[..., Any], job: Job) -> Figure:
+    """`scaling_figure` of the student's class, with the caps and ranks of `labkit.material.lab15.scaling_of`."""
+    by_cap, by_ranks = scaling_of(ddp_class, train_step, job)
+    return scaling_figure(by_cap, job.backward_s, by_ranks)
+
+
+def scaling_figure(
     by_cap: Mapping[float, float], backward_s: float, by_ranks: Mapping[str, Mapping[int, float]]
 ) -> Figure:
     """Left: a step's time against the cap. Right: how many times the work of one rank n ranks get done.
@@ -60,14 +68,14 @@ def ddp_scaling(
     figure = LabFigure(figsize=(8.0, 3.9), dpi=DPI, layout="constrained", facecolor="white")
     left, right = figure.subplots(1, 2)
     caps = sorted(by_cap)
-    left.plot(caps, [by_cap[cap] for cap in caps], color=COMPUTE, marker="o", markersize=4.5, linewidth=1.4)
-    left.axhline(backward_s, color=TRUTH, linewidth=1, linestyle="--", label="the backward pass alone")
+    left.plot(caps, [1e3 * by_cap[cap] for cap in caps], color=COMPUTE, marker="o", markersize=4.5, linewidth=1.4)
+    left.axhline(1e3 * backward_s, color=TRUTH, linewidth=1, linestyle="--", label="the backward pass alone")
     left.set_xscale("log")
     left.set_xticks(caps, [f"{cap:g}" for cap in caps])
     left.minorticks_off()
-    left.set_ylim(0.85 * backward_s, 1.05 * max(by_cap.values()))
+    left.set_ylim(850 * backward_s, 1050 * max(by_cap.values()))
     left.set_xlabel("cap of a bucket, in blocks")
-    left.set_title("one step, seconds", loc="left", fontsize=10)
+    left.set_title("one step, milliseconds", loc="left", fontsize=10)
     left.legend(frameon=False, fontsize=9, loc="upper center")
     most = max(n for times in by_ranks.values() for n in times)
     right.plot([1, most], [1, most], color=TRUTH, linewidth=1, linestyle="--", label="as many times as ranks")
@@ -87,7 +95,7 @@ def ddp_scaling(
 
 
 def _bar(axes: Axes, row: int, start_s: float, end_s: float, colour: str) -> None:
-    axes.barh(row, end_s - start_s, left=start_s, height=0.72, color=colour, edgecolor="white", lw=0.6)
+    axes.barh(row, 1e3 * (end_s - start_s), left=1e3 * start_s, height=0.72, color=colour, edgecolor="white", lw=0.6)
 
 
 def normalization_error(by_rows: Mapping[str, Mapping[int, float]]) -> Figure:

@@ -34,6 +34,8 @@ def test_bytes(n_bytes: float, text: str) -> None:
         (3 * MiB, "bytes", "3,145,728 bytes (3.0 MiB)"),
         (5000, "operations", "5,000 operations"),
         (4 / 32, "of each sector", "12.5% of each sector"),
+        (0.1661, "seconds", "166 ms"),
+        (12.3, "seconds", "12 seconds"),
     ],
 )
 def test_a_figure_with_its_unit(value: float, unit: str, text: str) -> None:
@@ -47,6 +49,7 @@ def test_a_figure_with_its_unit(value: float, unit: str, text: str) -> None:
         (("peak_bytes", 109.3 * KiB, 151.1 * KiB, "bytes"), "109.3 of 151.1 KiB (peak)"),
         (("saved_bytes", 5, 2 * MiB, "bytes"), "0.0 of 2.0 MiB (saved)"),
         (("bytes_sent", 5, 40, "bytes"), "5 of 40 bytes (bytes_sent)"),
+        (("seconds", 1.25, 0.4, "seconds"), "1,250 of 400 ms"),
     ],
 )
 def test_a_measure_beside_its_limit(given: tuple, text: str) -> None:

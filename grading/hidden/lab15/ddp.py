@@ -20,6 +20,7 @@ def job_cases(rng: random.Random) -> tuple[Job, ...]:
             max_norm=rng.uniform(0.1, 0.25),
         ),
         Job(n_ranks=rng.randint(2, 3), n_blocks=4, odd_ranks_skip=rng.randint(0, 3), max_norm=rng.uniform(0.1, 0.25)),
+        Job(n_ranks=rng.randint(2, 4), n_blocks=rng.randint(2, 3), n_crossed=4),
         Job(n_ranks=1, n_steps=1),
     )
 

@@ -2,10 +2,12 @@
 
 ORDER = (
     "ddp",
+    "optimizer-wrapper",
     "no-sync",
     "amp-clip",
     "sampler",
     "sync-bn",
+    "stale",
     "env",
     "launch",
 )

@@ -125,7 +125,7 @@ def drive(ans, case: Launched, tree: dict, stage) -> dict[str, Any]:
 ENV = Exercise(
     id="15-env",
     title="Which rank am I?",
-    points=0.7,
+    points=0.4,
     optional=True,
     minutes=25,
     difficulty=2,

@@ -69,7 +69,7 @@ def drive_sync_bn(ans, case: Rows, tree: dict, stage) -> dict[str, Any]:
 SYNC_BN = Exercise(
     id="15-sync-bn",
     title="Batch normalization over all ranks",
-    points=1,
+    points=0.6,
     optional=True,
     minutes=35,
     difficulty=3,

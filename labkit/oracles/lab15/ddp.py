@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +12,12 @@ import torch
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.ddp import BLOCK_S, Job, Net, cluster_of
-from labkit.oracles.hints import any_of
 from labkit.oracles.lab15.one_process import replicas_with, whole_batch
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=1e-4)
 """A few steps in float32, whose sums run in another order."""
-BUFFERS = ("temperature", "n_seen")
+BUFFERS = ("temperature", "n_seen", "gain")
 ROOM = 1.5
 """Buckets may be cut otherwise than in the schedule below: what stands out of the backward pass may last so much."""
 
@@ -25,16 +25,61 @@ ROOM = 1.5
 def as_in_one_process(run: CaseRun) -> str | None:
     """Parameters and buffers of every rank are those of one process that had the whole batch."""
     model = whole_batch(run)
-    buffers = {name: getattr(model, name) for name in BUFFERS}
-    wanted = {"parameters": {name: parameter.detach() for name, parameter in model.named_parameters()}, **buffers}
+    names = [name for name, _ in model.named_parameters()]
+    wanted = {name: value.detach() for name, value in (*model.named_parameters(), *model.named_buffers())}
     for rank, got in enumerate(run.got["ranks"]):
-        named = dict(zip(wanted["parameters"], got["parameters"], strict=True))
-        if found := compare(wanted, {"parameters": named, **{name: got[name] for name in BUFFERS}}, CLOSE):
+        named = {**dict(zip(names, got["parameters"], strict=True)), **{name: got[name] for name in BUFFERS}}
+        if found := compare(wanted, named, CLOSE):
             place = f"{found.path}{list(found.index) if found.index else ''}"
-            return (
-                f"rank {rank}: wrong {found.kind} at {place}: one process gets {found.expected}, this rank {found.got}"
-            )
+            steps = f"{run.case.n_steps} step{'s' * (run.case.n_steps != 1)}"
+            return f"after {steps} rank {rank} has {found.got} at {place}, and one process has {found.expected}"
     return None
+
+
+def every_gradient_there(run: CaseRun) -> str | None:
+    """At the optimizer's step every parameter has a gradient, be it zero. One rank alone has nothing to average."""
+    if run.case.n_ranks == 1:
+        return None
+    return _on_some_rank(run, "without_grad", "has no .grad when the optimizer steps")
+
+
+every_gradient_there.hint = (
+    "finish() puts the average into .grad of every parameter, zeros included. An optimizer leaves out a parameter "
+    "whose .grad is None, so with momentum or weight decay it would stop moving."
+)
+
+
+def no_gradient_left(run: CaseRun) -> str | None:
+    """After a step no parameter has a gradient."""
+    return _on_some_rank(run, "left", "still has a gradient after train_step")
+
+
+no_gradient_left.hint = (
+    "train_step clears the gradients at its end: `.grad` of a step that is over takes memory during the next forward "
+    "pass, and adds up with the next gradient."
+)
+
+
+def _on_some_rank(run: CaseRun, what: str, says: str) -> str | None:
+    for rank, got in enumerate(run.got["ranks"]):
+        if names := got[what]:
+            return f"{names[0]} {says}, on rank {rank}"
+    return None
+
+
+def buckets_let_go(run: CaseRun) -> str | None:
+    """At the end no more buckets are held than one step has."""
+    for rank, got in enumerate(run.got["ranks"]):
+        most = len(got["calls"]["bytes"]) // run.case.n_steps
+        if got["n_held"] > most:
+            return f"after {run.case.n_steps} steps rank {rank} still holds {got['n_held']} buckets of {most} a step"
+    return None
+
+
+buckets_let_go.hint = (
+    "The list of started all-reduces grows from step to step, and each entry keeps a bucket of gradients in memory: "
+    "empty it in finish()."
+)
 
 
 def identical(run: CaseRun) -> str | None:
@@ -66,16 +111,20 @@ def reduce_s(case: Job, n_bytes: int) -> float:
 def after_backward_s(case: Job) -> float:
     """How long the last bucket ends after the backward pass, if every bucket leaves when its last block is done."""
     until_s = ready = 0.0
-    backward_s = BLOCK_S * case.n_layers
+    backward_s = case.backward_s
+    layers_bytes = case.block_bytes * (case.n_blocks + 2 * case.odd_ranks_swap + case.n_crossed)
     for n_bytes, total in zip(bucket_bytes(case), itertools.accumulate(bucket_bytes(case))):
-        ready = min(math.ceil(total / case.block_bytes) * BLOCK_S, backward_s)
+        # The embedding's gradient comes last of all.
+        ready = min(math.ceil(total / case.block_bytes) * BLOCK_S, backward_s) if total <= layers_bytes else backward_s
         until_s = max(until_s, ready) + reduce_s(case, n_bytes)
     return until_s - backward_s
 
 
 def start_bytes(case: Job) -> list[int]:
-    """What has to be broadcast. The shared weight has two names in state_dict(), and may go twice."""
-    return [tensor.nbytes for tensor in Net(case, 0).state_dict().values()]
+    """What has to be broadcast. The shared weight has two names, and may go twice."""
+    net = Net(case, 0)
+    named = (*net.named_parameters(remove_duplicate=False), *net.named_buffers())
+    return [tensor.nbytes for _, tensor in named]
 
 
 def start_s(case: Job) -> float:
@@ -87,19 +136,19 @@ def start_s(case: Job) -> float:
 def most_seconds(run: CaseRun[Job]) -> float:
     """Where a block is missing on some ranks, its bucket and those behind it may wait for the end."""
     case = run.case
-    step_s = BLOCK_S * case.n_layers + ROOM * after_backward_s(case)
+    step_s = case.backward_s + ROOM * after_backward_s(case)
     if case.odd_ranks_skip is not None:
         step_s += sum(reduce_s(case, n_bytes) for n_bytes in bucket_bytes(case))
-    return start_s(case) + case.n_steps * step_s
+    return (start_s(case) + case.n_steps * step_s) * (1 + 1e-9)
 
 
 def least_seconds(case: Job) -> float:
     """Every weight leaves rank 0 once; every step has a backward pass, and a last bucket behind it."""
     if case.n_ranks == 1:
-        return case.n_steps * BLOCK_S * case.n_layers
+        return case.n_steps * case.backward_s
     wire = cluster_of(case).within
     n_bytes = sum(tensor.nbytes for tensor in (*Net(case, 0).parameters(), *Net(case, 0).buffers()))
-    backward_s = BLOCK_S * (case.n_layers - (case.odd_ranks_skip is not None))
+    backward_s = case.backward_s - BLOCK_S * (case.odd_ranks_skip is not None)
     return n_bytes / wire.bytes_per_s + case.n_steps * (backward_s + reduce_s(case, 0))
 
 
@@ -107,7 +156,10 @@ def takes_its_time(run: CaseRun) -> str | None:
     """The clock of the network has seen the backward passes."""
     least_s, seconds = least_seconds(run.case), run.measured["seconds"]
     if seconds < least_s * (1 - 1e-6):
-        return f"broadcast and backward passes take at least {least_s:.0f} s, and all was over in {seconds:.0f} s"
+        return (
+            f"broadcast and backward passes take at least {1000 * least_s:.0f} ms, and all was over in "
+            f"{1000 * seconds:.0f} ms"
+        )
     return None
 
 
@@ -151,22 +203,27 @@ well_filled.hint = (
 )
 
 
-def ended_as_with(mistake: str) -> Any:
-    """A diagnosis: every rank ended where this mistake alone would have brought it, and not where it should be."""
+def ended_as_with(*mistakes: str) -> Callable[[CaseRun[Job]], Any]:
+    """A diagnosis: every rank ended where one of these mistakes alone would have brought it. CANNOT_TELL where that is
+    where it should be."""
 
-    def when(run: CaseRun[Job]) -> bool:
-        wrong = replicas_with(mistake, run)
-        ranks = zip(wrong, run.got["ranks"], strict=True)
-        if not all(compare(replica, one["parameters"], CLOSE) is None for replica, one in ranks):
-            return False
+    def when(run: CaseRun[Job]) -> Any:
         right = [parameter.detach() for parameter in whole_batch(run).parameters()]
-        return any(compare(right, replica, CLOSE) for replica in wrong)
+        tells = False
+        for mistake in mistakes:
+            wrong = replicas_with(run, mistake)
+            ranks = zip(wrong, run.got["ranks"], strict=True)
+            if any(compare(right, replica, CLOSE) for replica in wrong):
+                tells = True
+                if all(compare(replica, one["parameters"], CLOSE) is None for replica, one in ranks):
+                    return True
+        return False if tells else CANNOT_TELL
 
     return when
 
 
 def own_counts(run: CaseRun[Job]) -> bool:
-    """Whether every rank kept the whole number that it was born with, and all the rest is right."""
+    """Every rank kept the whole number that it started with, and all the rest is right."""
     kept = all(torch.equal(one["n_seen"], part["n_seen"]) for one, part in zip(run.got["ranks"], run.tree["ranks"]))
     shared = {"ranks": [{**one, "n_seen": run.tree["ranks"][0]["n_seen"]} for one in run.got["ranks"]]}
     return kept and run.case.n_ranks > 1 and as_in_one_process(replace(run, got=shared)) is None
@@ -181,9 +238,9 @@ def nothing_moved(run: CaseRun[Job]) -> bool:
 
 
 def narrow(run: CaseRun[Job]) -> bool:
-    """Whether all buckets left, each with half of its bytes."""
+    """All buckets left, each with half of its bytes."""
     sent = calls(run.got)["bytes"]
-    return run.case.n_ranks > 1 and [2 * n_bytes for n_bytes in sent] == run.case.n_steps * bucket_bytes(run.case)
+    return [2 * n_bytes for n_bytes in sent] == run.case.n_steps * bucket_bytes(run.case)
 
 
 def stand_still(run: CaseRun[Job]) -> bool:
@@ -208,15 +265,47 @@ def calls(got: dict) -> dict[str, list]:
     return got["ranks"][0]["calls"]
 
 
+def one_at_a_time(run: CaseRun[Job]) -> Any:
+    """Where odd ranks complete their buckets in another order, they start fewer all-reduces inside of backward."""
+    if not run.case.odd_ranks_swap and not run.case.n_crossed:
+        return CANNOT_TELL
+    even, odd = (sum(one["calls"]["in_backward"]) for one in run.got["ranks"][:2])
+    return 0 < odd < even and as_in_one_process(run) is None
+
+
 def late_from_the_second_step_on(case: Job, in_backward: list[bool]) -> bool:
     """Whether all-reduces of the first step alone began inside of a backward pass."""
     n_calls = len(in_backward) // case.n_steps
     return case.n_steps > 1 and any(in_backward[:n_calls]) and not any(in_backward[n_calls:])
 
 
+def in_words(run: CaseRun[Job]) -> str:
+    """What a case asks: the arguments, and what is unusual about its network."""
+    case = run.case
+    text = (
+        f"{case.n_ranks} rank{'s' * (case.n_ranks != 1)}, {case.n_blocks} blocks, bucket_bytes={case.cap_bytes}, "
+        f"max_norm={case.max_norm:.3g}, {case.n_steps} step{'s' * (case.n_steps != 1)}"
+    )
+    if case.odd_ranks_skip is not None:
+        text += f"; odd ranks leave out block {case.odd_ranks_skip}"
+    if case.odd_ranks_swap or case.n_crossed:
+        text += f"; odd ranks call {case.n_crossed or 2} layers in the other order"
+    return text
+
+
 DDP = Oracle(
     id="15-ddp",
-    judge=(inputs_untouched, as_in_one_process, identical, takes_its_time, well_filled),
+    call=in_words,
+    judge=(
+        inputs_untouched,
+        as_in_one_process,
+        identical,
+        every_gradient_there,
+        no_gradient_left,
+        takes_its_time,
+        well_filled,
+        buckets_let_go,
+    ),
     budgets=(
         Budget(
             "collectives",
@@ -239,11 +328,16 @@ DDP = Oracle(
     diagnose=(
         Hint(
             ended_as_with("own weights"),
-            "Every rank kept the weights that it was born with. Broadcast parameters and buffers from rank 0 before "
+            "Every rank kept the weights that it started with. Broadcast parameters and buffers from rank 0 before "
             "the first step.",
         ),
         Hint(
-            any_of(ended_as_with("own buffers"), own_counts),
+            ended_as_with("own gain"),
+            "One buffer was never broadcast. module.state_dict() leaves out buffers that were registered with "
+            "persistent=False: go over module.buffers().",
+        ),
+        Hint(
+            lambda run: own_counts(run) or ended_as_with("own buffers")(run),
             "The parameters are the same everywhere and the buffers are not: broadcast module.buffers() as well, also "
             "those of whole numbers.",
         ),
@@ -255,17 +349,24 @@ DDP = Oracle(
             ended_as_with("clips first"),
             "Each rank clipped its own gradient before the average. The norm that counts is that of the averaged "
             "gradient: wait for all buckets, then clip.",
-            everywhere=False,
         ),
         Hint(
             ended_as_with("sums"),
             "The gradients are sums over the ranks: divide by the number of ranks, or reduce with op='avg'.",
         ),
         Hint(
-            lambda run: any(ended_as_with(mistake)(run) for mistake in ("never clips", "clips what is left")),
+            ended_as_with("divides twice"),
+            "The gradients were divided by the number of ranks twice: op='avg' divides already.",
+        ),
+        Hint(
+            ended_as_with("clips values"),
+            "Each number of the gradient was clipped by itself. clip_grad_norm_ shortens the whole gradient, "
+            "clip_grad_value_ also turns it.",
+        ),
+        Hint(
+            ended_as_with("never clips", "clips what is left"),
             "Nothing was clipped: clip_grad_norm_ comes after the wait and before the step. What is clipped earlier is "
             "replaced by the average.",
-            everywhere=False,
         ),
         Hint(
             ended_as_with("adds up"),
@@ -275,7 +376,6 @@ DDP = Oracle(
             ended_as_with("mixes"),
             "Gradients of different layers were added up: the ranks sent their buckets in different orders. A "
             "complete bucket waits until all buckets before it have left.",
-            everywhere=False,
         ),
         Hint(
             lambda run: any(
@@ -291,7 +391,8 @@ DDP = Oracle(
             "No weight has moved. The optimizer steps after the clipping, and the gradients are cleared after that.",
         ),
         Hint(
-            narrow, "The gradients were rounded to 16 bits on the way: send them in their own dtype.", everywhere=False
+            narrow,
+            "The gradients were rounded to 16 bits on the way: send them in their own dtype.",
         ),
         Hint(
             ended_as_with("clips one by one"),
@@ -335,6 +436,11 @@ DDP = Oracle(
             lambda run: not any(calls(run.got)["in_backward"]) and as_in_one_process(run) is None,
             "Every all-reduce starts after the last gradient. Start a bucket's in the hook of the gradient that "
             "completes it; the buckets begin at the last layer, whose gradients come first.",
+        ),
+        Hint(
+            one_at_a_time,
+            "On some ranks buckets leave late. When a bucket is complete, those behind it may have been complete for "
+            "some time: in the hook, send as long as the next bucket is complete (`while`, not `if`).",
         ),
         Hint(
             lambda run: late_from_the_second_step_on(run.case, calls(run.got)["in_backward"]),

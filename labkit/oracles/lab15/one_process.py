@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.nn.utils import clip_grad_norm_, clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 
 from labkit.exercises.lab15.ddp import LEARNING_RATE, Job, Net, build
 from labkit.oracles.hints import once
@@ -22,7 +22,13 @@ MISTAKES = (
     "never clips",
     "never talks",
     "own weights",
+    "own parameters",
     "own buffers",
+    "own gain",
+    "blocks not averaged",
+    "only blocks averaged",
+    "divides twice",
+    "clips values",
     "mixes",
     "adds up",
     "clips one by one",
@@ -48,7 +54,8 @@ def whole_batch(run: CaseRun[Job]) -> Net:
     return model
 
 
-def replicas_with(mistake: Mistake, run: CaseRun[Job]) -> list[list[Tensor]]:
+@once
+def replicas_with(run: CaseRun[Job], mistake: Mistake) -> list[list[Tensor]]:
     """The parameters of every rank at the end, had all ranks made this mistake and no other."""
     case = run.case
     parts = run.tree["ranks"]
@@ -64,7 +71,7 @@ def replicas_with(mistake: Mistake, run: CaseRun[Job]) -> list[list[Tensor]]:
             if mistake == "clips what is left":
                 own = [p for p in model.parameters() if p.grad is not None]
                 norm = get_total_norm([p.grad for p in own])
-                clip_grads_with_norm_([p for p in own if p in _last_bucket(model)], case.max_norm, norm)
+                clip_grads_with_norm_([p for p in own if p in _sent_by_finish(model)], case.max_norm, norm)
         if mistake != "never talks":
             _average(mistake, models)
         for model, optimizer in zip(models, optimizers):
@@ -77,8 +84,10 @@ def _clip(mistake: Mistake, model: Net) -> None:
     """Clip the averaged gradients, which some mistakes do otherwise and some not at all."""
     parameters = [one for one in model.parameters() if one.grad is not None]
     groups = [[one] for one in parameters] if mistake == "clips one by one" else [parameters]
-    if mistake in ("clips first", "clips what is left", "never clips"):
+    if mistake in ("clips first", "clips what is left", "never clips", "clips values"):
         groups = []
+    if mistake == "clips values":
+        clip_grad_value_(parameters, model.case.max_norm)
     for group in groups:
         norm = get_total_norm([one.grad for one in group])
         clip_grads_with_norm_(group, model.case.max_norm, norm)
@@ -87,38 +96,52 @@ def _clip(mistake: Mistake, model: Net) -> None:
                 one.grad *= max(model.case.max_norm / norm, 1.0)
 
 
-def _last_bucket(model: Net) -> set[torch.nn.Parameter]:
-    """What only finish() sends: the bucket of the layer that nobody calls."""
-    bucket, n_bytes = [], 0
+def _sent_by_finish(model: Net) -> set[torch.nn.Parameter]:
+    """What no hook sends: the buckets from the first one on that lacks a gradient."""
+    bucket, n_bytes, late = [], 0, False
+    found: set[torch.nn.Parameter] = set()
     for parameter in reversed(list(model.parameters())):
         if n_bytes >= model.case.cap_bytes:
+            found.update(bucket if late else ())
             bucket, n_bytes = [], 0
         bucket.append(parameter)
+        late |= parameter.grad is None
         n_bytes += parameter.nbytes
-    return set(bucket)
+    return found | set(bucket)
 
 
 def _start(mistake: Mistake, parts: list[dict[str, Any]], rank: int) -> dict[str, Any]:
     first, own = parts[0], parts[rank]
     return {
-        "parameters": (own if mistake == "own weights" else first)["parameters"],
+        "parameters": (own if mistake in ("own weights", "own parameters") else first)["parameters"],
         "temperature": (own if mistake in ("own weights", "own buffers") else first)["temperature"],
         "n_seen": first["n_seen"],
+        "gain": (own if mistake in ("own weights", "own buffers", "own gain") else first)["gain"],
     }
 
 
 def _average(mistake: Mistake, models: list[Net]) -> None:
+    divisor = {"sums": 1, "divides twice": len(models) ** 2}.get(mistake, len(models))
     gradients = [_in_order(mistake, model) for model in models]
+    blocks = {id(parameter) for model in models for parameter in model.blocks.parameters()}
     for same in zip(*gradients, strict=True):
+        if mistake == ("blocks not averaged" if id(same[0]) in blocks else "only blocks averaged"):
+            continue
         total = torch.stack([torch.zeros_like(p) if p.grad is None else p.grad for p in same]).sum(0)
         for parameter in same:
-            parameter.grad = total.clone() if mistake == "sums" else total / len(models)
+            parameter.grad = total / divisor
 
 
 def _in_order(mistake: Mistake, model: Net) -> list[torch.nn.Parameter]:
-    """The parameters, or for "mixes" as they get ready: of the crossed layers, who is called last is ready first."""
+    """The parameters, or for "mixes" as they get ready: of crossed layers, the one that is called last comes first."""
     named = dict(model.named_parameters())
-    if mistake == "mixes" and model.case.odd_ranks_swap and model.rank % 2:
-        names = {"left": "right", "right": "left"}
-        return [named[".".join(names.get(part, part) for part in name.split("."))] for name in named]
+    if mistake == "mixes" and model.rank % 2:
+        last = model.case.n_crossed - 1
+        other = {"left": "right", "right": "left"} | {f"crossed.{i}": f"crossed.{last - i}" for i in range(last + 1)}
+        return [named[_renamed(name, other)] for name in named]
     return list(named.values())
+
+
+def _renamed(name: str, other: dict[str, str]) -> str:
+    layer, _, leaf = name.rpartition(".")
+    return f"{other.get(layer, layer)}.{leaf}"

@@ -3,7 +3,7 @@ class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()
         self.module, self.comm = module, comm
-        for tensor in module.state_dict().values():
+        for tensor in (*module.parameters(), *module.buffers()):
             comm.broadcast(tensor, 0)
         self.buckets, size = [[]], 0
         for p in reversed(list(module.parameters())):

@@ -4,7 +4,7 @@ class DDP(nn.Module):
     def __init__(self, module, comm, bucket_bytes):
         super().__init__()
         self.inner, self.comm = module, comm
-        for tensor in module.state_dict(keep_vars=True).values():
+        for tensor in [*module.parameters(), *module.buffers()]:
             comm.broadcast(tensor.data, 0)
         self.buckets, self.sizes = [[]], [0]
         for p in list(module.parameters())[::-1]:
@@ -46,7 +46,7 @@ class DDP(nn.Module):
 
 
 def train_step(ddp, optimizer, loss, max_norm):
-    optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(list(ddp.inner.parameters()), max_norm)
     optimizer.step()
+    ddp.zero_grad()

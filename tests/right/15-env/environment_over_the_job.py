@@ -1,3 +1,6 @@
+import re
+
+
 # one table of names, and one dictionary of what the job gives and what is set
 TABLE = (
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),

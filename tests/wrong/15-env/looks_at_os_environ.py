@@ -1,4 +1,6 @@
 # hint: That value is in os.environ
+import re
+
 TABLE = [
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

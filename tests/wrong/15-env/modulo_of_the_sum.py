@@ -1,4 +1,6 @@
 # hint: 15000 is added to what is left
+import re
+
 TABLE = [
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

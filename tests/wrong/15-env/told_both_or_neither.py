@@ -1,4 +1,6 @@
 # hint: each where somebody has set it
+import re
+
 TABLE = [
     ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),

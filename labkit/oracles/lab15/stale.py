@@ -1,0 +1,187 @@
+"""Lab 15: what is true of late gradients: a linear recursion, and the largest step at which all its roots decay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labkit.compare import compare, inputs_untouched
+from labkit.exercises.lab15.stale import Late
+from labkit.oracles.hints import once
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
+
+CLOSE = Tolerance(atol=1e-9, rtol=1e-7)
+NEAR = 0.01
+"""A stable step size may be found by trying: within one percent."""
+
+
+def block_powers(run: CaseRun[Late], delay: int) -> list[Tensor]:
+    """The weights after each step, from powers of the matrix that takes (newest, ..., oldest) one step on."""
+    n, lr = run.case.n_weights, run.case.lr
+    one_step = torch.zeros(n * (delay + 1), n * (delay + 1), dtype=torch.float64)
+    one_step[n:, :-n] = torch.eye(n * delay, dtype=torch.float64) if delay else 0
+    one_step[:n, :n] = torch.eye(n, dtype=torch.float64)
+    one_step[:n, -n:] -= lr * run.tree["curvatures"]
+    start = (run.tree["weights"] - run.tree["minimum"]).repeat(delay + 1)
+    powers = (torch.linalg.matrix_power(one_step, step) for step in range(1, run.case.n_steps + 1))
+    return [run.tree["minimum"] + (power @ start)[:n] for power in powers]
+
+
+@once
+def late_weights(run: CaseRun[Late]) -> list[Tensor]:
+    return block_powers(run, run.case.delay)
+
+
+@once
+def stable_lr(run: CaseRun[Late]) -> float:
+    """Where the largest root of z^(delay + 1) - z^delay + lr * curvature leaves the unit circle, by bisection."""
+    low, high = 0.0, 4.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        polynomial = np.zeros(run.case.delay + 2)
+        polynomial[:2] = 1, -1
+        polynomial[-1] += middle
+        if np.abs(np.roots(polynomial)).max() < 1:
+            low = middle
+        else:
+            high = middle
+    return low / run.case.curvature
+
+
+def right_weights(run: CaseRun[Late]) -> str | None:
+    """The weights after each step."""
+    wanted, got = late_weights(run), run.got["weights"]
+    if len(got) != len(wanted):
+        return f"stale_sgd returned {len(got)} tensors for n_steps={run.case.n_steps}: give the weights after each step"
+    for step, (one, other) in enumerate(zip(wanted, got, strict=True), 1):
+        if compare(one, other, CLOSE):
+            return f"wrong weights after step {step}: expected {one.tolist()}, got {_told(other)}"
+    return None
+
+
+def one_gradient_a_step(run: CaseRun[Late]) -> str | None:
+    """The gradient of a step is computed once."""
+    n_asked = len(run.got["asked"])
+    if n_asked > run.case.n_steps:
+        return f"gradient was called {n_asked} times in {run.case.n_steps} steps"
+    return None
+
+
+def right_lr(run: CaseRun[Late]) -> str | None:
+    """The largest stable step size, within a percent."""
+    wanted, got = stable_lr(run), run.got["lr"]
+    if not abs(got - wanted) <= NEAR * wanted:
+        case = run.case
+        return f"largest_stable_lr({case.curvature:g}, {case.delay}) is {wanted:.4g} (within 1 %), and not {got:.4g}"
+    return None
+
+
+def _told(value: object) -> object:
+    return value.tolist() if isinstance(value, Tensor) else value
+
+
+def went_as(weights: Callable[[CaseRun[Late]], list[Tensor]]) -> Callable[[CaseRun[Late]], object]:
+    """A diagnosis: the weights are those of this mistake. CANNOT_TELL where they are the right ones."""
+
+    def when(run: CaseRun[Late]) -> object:
+        wrong = weights(run)
+        if compare(late_weights(run), wrong, CLOSE) is None:
+            return CANNOT_TELL if right_weights(run) is None else False
+        return compare(wrong, list(run.got["weights"]), CLOSE) is None
+
+    return when
+
+
+def from_old_weights(run: CaseRun[Late]) -> list[Tensor]:
+    """The step goes from where the gradient was computed."""
+    kept = [run.tree["weights"]]
+    for _ in range(run.case.n_steps):
+        old = kept[max(len(kept) - 1 - run.case.delay, 0)]
+        kept.append(old - run.case.lr * run.tree["curvatures"] @ (old - run.tree["minimum"]))
+    return kept[1:]
+
+
+def waits_first(run: CaseRun[Late]) -> list[Tensor]:
+    """No step before the first gradient has come."""
+    still = [run.tree["weights"]] * min(run.case.delay, run.case.n_steps)
+    return still + late_weights(run)[: run.case.n_steps - len(still)]
+
+
+def lr_times(factor: Callable[[Late], float]) -> Callable[[CaseRun[Late]], object]:
+    """A diagnosis: the step size is this many times the right one, and the weights are right."""
+
+    def when(run: CaseRun[Late]) -> object:
+        if right_weights(run):
+            return False
+        times = factor(run.case)
+        if abs(times - 1) <= 2 * NEAR:
+            return CANNOT_TELL
+        return abs(run.got["lr"] / stable_lr(run) - times) <= NEAR * times
+
+    return when
+
+
+def in_words(run: CaseRun[Late]) -> str:
+    """The two calls of a case."""
+    case = run.case
+    return (
+        f"stale_sgd(gradient, weights, lr={case.lr}, delay={case.delay}, n_steps={case.n_steps}) with "
+        f"{case.n_weights} weights, and largest_stable_lr(curvature={case.curvature:g}, delay={case.delay})"
+    )
+
+
+STALE = Oracle(
+    id="15-stale",
+    call=in_words,
+    judge=(inputs_untouched, right_weights, one_gradient_a_step, right_lr),
+    axis="larger delays, fewer steps than the delay, and other curvatures",
+    diagnose=(
+        Hint(
+            went_as(lambda run: block_powers(run, 0)),
+            "These are the weights of SGD without a delay: each gradient was computed at the newest weights. Compute "
+            "it at the weights of `delay` steps ago.",
+        ),
+        Hint(
+            went_as(from_old_weights),
+            "The step was taken from the old weights. Only the gradient is old: subtract it from the newest weights.",
+        ),
+        Hint(
+            went_as(waits_first),
+            "The weights stand still at first. The first gradients are computed at the first weights: step k uses the "
+            "weights after step k - delay, or the first ones.",
+        ),
+        Hint(
+            went_as(lambda run: block_powers(run, run.case.delay + 1)),
+            "The gradients are one step too old: with delay=0 they are computed at the newest weights.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL if run.case.delay == 0 else went_as(lambda run: block_powers(run, run.case.delay - 1))(run)
+            ),
+            "The gradients are one step too young: with delay=1 they are computed at the weights before the newest.",
+        ),
+        Hint(
+            lr_times(lambda case: case.curvature**2),
+            "The curvature divides: the steeper the valley, the smaller the step.",
+        ),
+        Hint(
+            lr_times(lambda case: case.curvature),
+            "This does not depend on the curvature. Only the product of step size and curvature decides.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if run.case.delay == 0
+                else right_weights(run) is None and abs(run.got["lr"] * run.case.curvature - 2) < 2 * NEAR
+            ),
+            "That is the limit without a delay, 2 / curvature. A delay makes it smaller.",
+        ),
+        Hint(
+            lr_times(lambda case: 0.5),
+            "Half of what is stable: the error may change its sign in every turn, as long as it shrinks.",
+        ),
+    ),
+)
