@@ -199,7 +199,6 @@ check("05-checkpoint", checkpoint)
 # %% [markdown]
 # Now run it on a feed-forward block as in a transformer, whose inside is four times as wide, next to PyTorch's own
 # checkpoint.
-#
 
 # %%
 from torch.utils.checkpoint import checkpoint as torch_checkpoint

@@ -665,7 +665,6 @@ in_peft.print_trainable_parameters()
 labkit.figures.prompt_or_prefix()
 
 # %% [markdown]
-#
 # For $L$ layers with $a_{kv}$ key heads of size $d$ this is
 #
 # $$n \cdot 2 L \, a_{kv} \, d \quad \text{numbers, where prompt tuning has } n \cdot h.$$

@@ -1,22 +1,22 @@
 # %% [markdown]
 # # Lab 09: Timing an asynchronous device
 #
-# A matrix product is put between two readings of the clock. The device can do at most 2 TFLOP/s. The measurement says
-# 54. **Which of the two is wrong, and what else that you have measured was wrong in the same way?**
+# You put a matrix product between two readings of the clock. The device can do at most 2 TFLOP/s. The measurement
+# says 54. **Which of the two is wrong, and what else that you have measured was wrong in the same way?**
 #
-# A GPU works on its own. A call hands it the work and returns, long before the work is done; reading a value, freeing
-# memory or copying may stop the program at places where nothing says so. In this lab you will measure what a call
-# really takes, with clocks and with events, let copies and kernels run at the same time, find the lines at which a
-# training loop waits in secret, work out what PyTorch's memory allocator holds and what it costs to interfere with it,
-# and read a profiler's trace.
+# A GPU works on its own. A call hands it the work and returns, long before the work is done. Reading a value, freeing
+# memory or copying may stop the program at places where you see no wait. In this lab you will measure what a call
+# really takes, with clocks and with events. You will run copies and kernels at the same time, find the lines at which
+# a training loop waits without saying so, work out what PyTorch's memory allocator holds and what it costs to
+# interfere with it, and read a profiler's trace.
 #
 # [[time]]
 #
 # You need to know PyTorch, and no earlier lab.
 #
-# Where there is a GPU, the notebook's measurements run on it. Elsewhere they run on a **simulated device**: it has the
-# names of `torch.cuda`, computes real values, and moves a clock of its own by the rates of a machine that is written
-# down. So its times are exact and the same on every computer.
+# With a GPU, the notebook's measurements run on it. Without one they run on a **simulated device**: it has the names
+# of `torch.cuda`, computes real values, and moves a virtual clock by the rates of a machine that the notebook
+# defines. So its times are exact and the same on every computer.
 
 # %% nbgrader={"grade": false, "grade_id": "09-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import itertools
@@ -30,6 +30,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -38,7 +39,7 @@ from torch.nn import functional as F
 
 import labkit
 import labkit.figures
-from labkit import check, has_gpu, measure_step, progress
+from labkit import Predictions, check, has_gpu, measure_step, progress
 from labkit.exercises.lab09.traces import TENSOR_CORE_MARKS
 from labkit.material.lab09 import load_trace
 from labkit.simdevice import (
@@ -54,6 +55,8 @@ from labkit.units import in_bytes
 
 # Without this, PyTorch's tracer writes two lines to stderr whenever it is used.
 os.environ["KINETO_LOG_LEVEL"] = "6"
+
+guesses = Predictions("09")
 
 # %% [markdown]
 # First the measurement. `cuda` is `torch.cuda` or the simulated device, and `now_s()` the host's clock in seconds:
@@ -84,46 +87,51 @@ print(
 # %% [markdown]
 # ## What a clock sees
 #
-# The reading is right, and it answers another question: how long the host took to *launch* the product, some
-# 5 microseconds. The product itself had hardly begun. Four things stand between such a reading and what a call takes:
+# The reading is right, but it answers another question: how long the host took to *launch* the product, some 5
+# microseconds. The product itself had hardly begun. Four things stand between such a reading and the time that a call
+# takes:
 #
-# | it reads | because | remedy |
+# | the reading is | because | remedy |
 # |---|---|---|
-# | too little | the call returns before the work is done | wait for the device, or let the device take the times |
-# | too much | the first call loads the kernel's code, and may compile or tune it | call it before, unmeasured |
-# | too little | the call before has left the data in the cache | overwrite the cache in between |
-# | sometimes much | other programs, clock rates, the system | repeat, and take the **median** |
+# | too short | the call returns before the work is done | wait for the device, or let the device take the times |
+# | too long | the first call loads the kernel's code, and may compile or tune it | call it before, unmeasured |
+# | too short | the previous call has left the data in the cache | overwrite the cache in between |
+# | sometimes far too long | other programs, clock rates and the operating system interfere | repeat, and take the **median** |
 #
-# There are two ways to the first remedy. `cuda.synchronize()` lets the host wait until all is done, and its clock then
-# contains the launch and the wait as well. Or the device writes down the time itself: an **event** is a mark in a
-# stream, and `start.elapsed_time(end)` tells the milliseconds between two marks that the device has passed.
+# There are two ways to wait for the device. After `cuda.synchronize()` all work is done, but the host's clock then
+# includes the launch and the wait. Or the device takes the time itself: an **event** is a mark in a stream, and
+# `start.elapsed_time(end)` returns the milliseconds between two marks that the device has passed.
 
 # %% [markdown]
-# Whether a cold or a warm cache is right depends on the question. In a training step a tensor was usually pushed out by
-# the gigabytes in between, so kernels are compared cold. The cache's size is
+# Whether a cold or a warm cache is right depends on the question. In a training step, gigabytes of other data pass
+# through the cache before a tensor is used again, so kernels are compared with a cold cache. The cache's size is
 # `cuda.get_device_properties(device).L2_cache_size`, in bytes.
 #
-# **Predict:** a kernel moves 1 MB through a memory of 100 GB/s. From a cache with four times that rate, how long does it
-# take? And if 49 of 50 calls take 10 µs and the first takes 20 ms, what are the mean and the median?
-#
+# **Predict:** 49 of 50 calls take 10 µs, and the first takes 20 ms. What is the mean of the 50?
+
+# %% nbgrader={"grade": false, "grade_id": "09-predict-mean", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("mean of 50 calls", None, unit="µs")
+
+# %% [markdown]
 # [[exercise 09-bench]]
 #
 # Write `bench(fn, cuda, device, now_s, n_repeats)`: the median time of one call of `fn()` in milliseconds, over
-# `n_repeats` calls, each from a cold cache, with nothing in it that happens only the first time. `fn` issues work to the
-# device's current stream. Use events, or the clock `now_s`, and `cuda`, not `torch.cuda`: the check has devices of its
-# own, with slow first calls, a fast cache and jitter. In one case `n_repeats` is 1, and the one reading must be right.
+# `n_repeats` calls, each from a cold cache, without anything that happens only the first time. `fn` issues work to
+# the device's current stream. Use events, or the clock `now_s`, and use `cuda`, not `torch.cuda`: the check has
+# devices of its own, with slow first calls, a fast cache and jitter. In one case `n_repeats` is 1, and that single
+# reading must be right.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Go through the table's four rows and ask of each line that you write where in time it stands: before the first mark,
-# between the two, or behind.
+# Go through the four rows of the table. For each line that you write, ask where in time it stands: before the first
+# mark, between the two, or after the second.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Call `fn` once. Make a buffer of twice the cache's size on the device. For each repeat: overwrite the buffer, record an
-# event, call `fn`, record another. When all is queued, synchronize once, and only then ask for the times.
+# Call `fn` once. Make a buffer of twice the cache's size on the device. For each repeat: overwrite the buffer, record
+# an event, call `fn`, record another. When everything is queued, synchronize once, and only then ask for the times.
 #
 # </details>
 #
@@ -166,10 +174,8 @@ def bench(
 check("09-bench", bench)
 
 # %% [markdown]
-# The answers to the prediction: 10 µs from memory, 2.5 from the cache. The mean is 410 µs, and the median 10.
-#
-# Now watch four methods at work on a slow simulated device: 0.4 ms for the function when the cache is cold, 0.1 when it
-# is warm, and 30 µs for a launch, so that launches can be seen.
+# Now watch four methods on a slow simulated device: the function takes 0.4 ms when the cache is cold and 0.1 ms when
+# it is warm, and a launch takes 30 µs, so that you can see it.
 
 
 # %%
@@ -221,18 +227,28 @@ probes = {
     }.items()
 }
 
+calls_us = [20_000.0] + 49 * [10.0]
+print(f"mean {statistics.mean(calls_us):.0f} µs, median {statistics.median(calls_us):.0f} µs")
+guesses.settle("mean of 50 calls", statistics.mean(calls_us))
+
 # %% tags=["figure"]
 labkit.figures.timing_methods(probes, true_ms=0.4)
 
 # %% [markdown]
-# Follow the shaded spans. The first method stops its clock when the call is launched. The second counts the time for
-# loading the code. The third is honest about the device and reads a cache that the call before has filled. In
-# yours, the flush stands before each first event, and the host is so far ahead that the launches are hidden.
+# <details><summary>Check your prediction</summary>
+#
+# 410 µs: the one slow call makes the mean 41 times as long as the median, 10 µs.
+#
+# </details>
+#
+# Follow the shaded spans. The first method stops its clock when the call is launched. The second includes the time
+# for loading the code. The third times the device correctly, but with a cache that the previous call has warmed. In
+# yours, the flush comes before each first event, and the host is so far ahead that the launches are hidden.
 #
 # **In practice** use `triton.testing.do_bench(fn)`, which does what you wrote; its default is the mean, so ask for
-# `return_mode="median"`. For the CPU there is `torch.utils.benchmark.Timer`. This course has `labkit.bench`, which takes
-# events or the host's clock, whichever is right, and tells the spread: p20 is the time that a fifth of the calls did not
-# exceed.
+# `return_mode="median"`. For the CPU there is `torch.utils.benchmark.Timer`. This course has `labkit.bench`, which
+# uses events or the host's clock, whichever is right, and reports the spread: p20 is the time that a fifth of the
+# calls did not exceed.
 
 # %%
 with auto_device(SMALL) as (cuda, device, now_s):
@@ -244,7 +260,7 @@ print(f"labkit.bench  {by_labkit}")
 
 # %% [markdown]
 # Here the rate alone would give 0.134 ms, plus 2 µs to start a kernel. The simulated device has jitter of up to 20 %:
-# other work takes its share, as on a GPU that is not yours alone. Now the same on this computer's CPU.
+# other work takes its share, as on a GPU that you do not have for yourself. Now the same on this computer's CPU.
 
 # %% tags=["varies"]
 import time
@@ -259,33 +275,35 @@ print("labkit.bench         ", labkit.bench(lambda: x @ x, n_repeats=30, now_s=t
 # %% [markdown]
 # ## Times of parts
 #
-# A step has parts: copies, kernels, communication, on several streams. To time each with `synchronize` would stop the
-# host at every part, the streams would no longer run side by side, and you would have measured another program. Events
-# cost next to nothing. They can be recorded wherever work is issued, and read when the step is over.
+# A step has parts: copies, kernels, communication, on several streams. If you timed each with `synchronize`, the host
+# would stop at every part, the streams would no longer run side by side, and you would have measured another program.
+# Events cost next to nothing. You can record them wherever work is issued, and read them when the step is over.
 #
-# An event belongs to the stream in which it was recorded. It happens when everything that was queued there before it is
-# done, whatever other streams do.
+# An event belongs to the stream in which it was recorded. It happens when everything that was queued there before it
+# is done, whatever other streams do.
 
 # %% [markdown]
-# **Predict:** two copies of 1 ms are queued on a side stream, and a kernel of 3 ms on the default stream. An event is
-# recorded on each stream behind its work. After `side.synchronize()`, may you read the time of the kernel?
+# A question before you write: two copies of 1 ms are queued on a side stream, and a kernel of 3 ms on the default
+# stream. After its work, an event is recorded on each stream. After `side.synchronize()`, may you read the time of
+# the kernel?
 #
 # [[exercise 09-events]]
 #
-# Write `time_jobs(jobs, cuda)`. `jobs` is a list of pairs: a function that issues work, and the stream on which it must
-# run. Run them in the order of the list, each on its stream, and return the milliseconds that each took there. The host
-# must not wait before the last job is issued, and no stream for another.
+# Write `time_jobs(jobs, cuda)`. `jobs` is a list of pairs: a function that issues work, and the stream on which it
+# must run. Run them in the order of the list, each on its stream, and return the milliseconds that each took there.
+# The host must not wait before the last job is issued, and no stream may wait for another.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# A function does not know its stream. What is current when you call it decides, and for `record` as well.
+# A function does not know its stream. The stream that is current when you call it decides, and the same holds for
+# `record`.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Two events for each job, one recorded right before it and one right behind it, both on its stream. After the loop a
-# single wait that covers all streams, and after the wait the reading.
+# Record two events for each job, one right before it and one right after it, both on its stream. After the loop, wait
+# once for all streams, and then read.
 #
 # </details>
 #
@@ -318,10 +336,13 @@ def time_jobs(jobs: Sequence[tuple[Callable[[], object], object]], cuda) -> list
 check("09-events", time_jobs)
 
 # %% [markdown]
-# The answer to the prediction: no. The side stream is done after 2 ms, the kernel after 3. On a GPU `elapsed_time` then
-# raises "device not ready".
+# <details><summary>May you read it?</summary>
 #
-# Now a trap that no check can catch for you. The same kernel is put on two streams.
+# No. The side stream is done after 2 ms, the kernel after 3. On a GPU `elapsed_time` then raises "device not ready".
+#
+# </details>
+#
+# Now a trap that no check can catch for you. We put the same kernel on two streams.
 
 # %%
 HALF_MS = Machine(memory_bytes_per_s=1e9, kernel_s=0.0)
@@ -350,9 +371,9 @@ print(
 labkit.figures.gantt(kernels_on_two_streams.spans)
 
 # %% [markdown]
-# A kernel that fills the device runs alone, so the second waited for the first, and its pair of events counted the wait.
-# Times of streams that share an engine do not add up. To know what a kernel takes, time it alone; to know what a program
-# takes, time from its first mark to its last.
+# A kernel that fills the device runs alone, so the second waited for the first, and its pair of events included the
+# wait. Times of streams that share an engine do not add up. To know what a kernel takes, time it alone; to know what
+# a program takes, time from its first mark to its last.
 
 # %% [markdown]
 # [[stop]]
@@ -360,51 +381,55 @@ labkit.figures.gantt(kernels_on_two_streams.spans)
 # %% [markdown]
 # ## Copy while you compute
 #
-# A batch has to be on the device before the device can compute with it. In one stream the two take turns: copy, compute,
-# copy, compute. Yet they need different parts of the machine: a copy engine moves bytes over the link while the
-# multiprocessors compute. Which work *may* run side by side is said by **streams**. A stream is a queue whose work runs
-# in order; between two streams there is no order at all, unless you ask for one.
+# A batch has to be on the device before the device can compute with it. In one stream the two take turns: copy,
+# compute, copy, compute. Yet they need different parts of the machine: a copy engine moves bytes over the link while
+# the multiprocessors compute. You say which work *may* run side by side with **streams**. A stream is a queue whose
+# work runs in order; between two streams there is no order at all, unless you ask for one.
 #
-# You ask with an **event**: `stream.record_event()` puts a mark behind all work queued so far, and
-# `other.wait_event(mark)` holds back all that is queued on `other` from then on. Both return at once: the *device* waits,
-# the host goes on queueing. A copy from the host also returns at once, but only with `non_blocking=True` **and** from
-# pinned memory, which the operating system promises not to move.
+# You ask for an order with an **event**: `stream.record_event()` puts a mark after all work queued so far, and
+# `other.wait_event(mark)` holds back everything that is queued on `other` from then on. Both return at once: the
+# *device* waits, and the host continues to queue. A copy from the host also returns at once, but only with
+# `non_blocking=True` **and** from **pinned** memory, which the operating system promises not to move.
 
 # %% [markdown]
-# Let a batch take $c$ seconds to copy and $k$ seconds to compute. For $n$ batches one stream needs $n \, (c + k)$. With
-# two, all but the first copy can run beside the kernels of an earlier batch:
+# Let a batch take $c$ seconds to copy and $k$ seconds to compute. For $n$ batches one stream needs $n \, (c + k)$.
+# With two streams, all copies except the first can run beside the kernels of an earlier batch:
 #
 # $$t_\text{two} = c + (n - 1) \, \max(c, k) + k$$
 #
-# **Predict** the speed-up for three trainings. In the first, eight batches take 3 ms to copy and 3 ms to compute. In the
-# second, 20 batches take 1 ms and 4 ms. The third has *one* batch, of 2 ms and 2 ms. What is the best that any training
-# can get?
-#
+# **Predict:** eight batches take 3 ms each to copy and 3 ms each to compute. What is the speed-up with two streams?
+# And what is the best speed-up that any training can get?
+
+# %% nbgrader={"grade": false, "grade_id": "09-predict-speed-up", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("speed-up of 8 batches", None)
+guesses.take("best speed-up", None)
+
+# %% [markdown]
 # [[exercise 09-overlap]]
 #
 # Write `double_buffered(cuda, compute, batches, buffers)`, which returns the list of `compute(x)`, one result for each
 # batch. `cuda` is `torch.cuda` or the simulated device.
 #
-# - `batches` are tensors in ordinary memory of the host. `buffers` are two tensors of the device, as large as a batch:
-#   copy into these and nowhere else, so that the device never holds more than two batches.
+# - `batches` are tensors in ordinary host memory. `buffers` are two tensors of the device, as large as a batch. Copy
+#   into these and nowhere else, so that the device never holds more than two batches.
 # - `compute(x)` launches kernels on the current stream and returns a new tensor of the device.
 # - The function queues everything and returns; **the host never waits**. The caller may use the results on the stream
 #   that is current, without waiting for anything.
-# - Copies run beside kernels: at most 1.1 times $t_\text{two}$. No race: nothing is read before it is there, nothing is
-#   overwritten while somebody reads it.
+# - Copies run beside kernels: at most 1.1 times $t_\text{two}$. No race: nothing is read before it has arrived, and
+#   nothing is overwritten while something still reads it.
 #
-# Write also `overlap_speedup(n_batches, copy_s, kernels_s)`, the time of one stream divided by the time of two.
+# Also write `overlap_speedup(n_batches, copy_s, kernels_s)`, the time of one stream divided by the time of two.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# The host is far ahead of the device, so nothing has to be fetched early: a plain loop over the batches will do. Say for
-# each copy what it must wait for, and for each `compute` what it must wait for.
+# The host is far ahead of the device, so nothing has to be fetched early: a plain loop over the batches is enough.
+# For each copy, ask what it must wait for, and then the same for each `compute`.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# The copy of batch i takes the buffer that batch i − 2 used, so it waits for the kernels of batch i − 2 and for nothing
+# The copy of batch i reuses the buffer of batch i − 2, so it waits for the kernels of batch i − 2 and for nothing
 # else. The kernels of batch i wait for the copy of batch i. That makes two events for each batch.
 #
 # </details>
@@ -453,8 +478,8 @@ def overlap_speedup(n_batches: int, copy_s: float, kernels_s: float) -> float:
 check("09-overlap", double_buffered, overlap_speedup)
 
 # %% [markdown]
-# Your function beside the loop that everybody writes first. Without a GPU both run on a simulated device of 2 GFLOP/s,
-# whose link is just so fast that copying a batch takes as long as computing with it.
+# Here is your function next to the loop that everybody writes first. Without a GPU both run on a simulated device of
+# 2 GFLOP/s, whose link is just fast enough that copying a batch takes as long as computing with it.
 
 
 # %%
@@ -497,8 +522,8 @@ for name, run in fed.items():
 labkit.figures.gantt({name: run.spans for name, run in fed.items()})
 
 # %% [markdown]
-# In the lower chart a copy and a product run at any time but at the two ends. Those ends are why eight batches gain a
-# factor of 1.78 and not of 2, the limit for $c = k$ and very many batches.
+# In the lower chart a copy and a product run together all the time, except at the two ends. Because of those ends
+# eight batches gain a factor of 1.78 and not of 2, the limit for $c = k$ and very many batches.
 #
 # Now other links, from 16 times faster to 16 times slower than the kernels. The line is your formula.
 
@@ -512,6 +537,8 @@ for ratio in ratios:
     )
     measured[ratio] = one / two
 predicted = {2 ** (e / 4): overlap_speedup(8, 2 ** (e / 4), 1.0) for e in range(-16, 17)}
+guesses.settle("speed-up of 8 batches", overlap_speedup(8, 3e-3, 3e-3))
+guesses.settle("best speed-up", overlap_speedup(10**6, 1.0, 1.0))
 for ratio, gain in measured.items():
     print(
         f"copy {ratio:>6g} times the kernels: {gain:.2f}, predicted {overlap_speedup(8, ratio, 1.0):.2f}"
@@ -521,16 +548,22 @@ for ratio, gain in measured.items():
 labkit.figures.overlap_gain(predicted, measured)
 
 # %% [markdown]
-# **The three cases without gain.** At the left the copies are so short that there is nothing to hide. At the right the
-# link is the bottleneck: the kernels hide behind the copies, and the only cure is to copy less (bytes instead of floats,
-# tokens instead of images, augmentation on the device). The third is a single batch, where nothing is left to run beside.
-# The answers to the prediction: 1.78, 1.23 and 1, and never more than 2.
+# <details><summary>Check your prediction</summary>
 #
-# At the left the dots lie above the line. The plain loop's copies also make the *host* wait, so its launches are no
-# longer hidden; the formula leaves launches out.
+# 1.78 for the eight batches, and never more than 2, for $c = k$ and very many batches.
 #
-# Two more are not in the formula. Kernels that fill the device gain nothing from a second stream, since they share the
-# same multiprocessors:
+# </details>
+#
+# **Three cases gain nothing.** At the left the copies are so short that there is nothing to hide. At the right the
+# link is the bottleneck: the kernels hide behind the copies, and it only helps to copy less (bytes instead of floats,
+# tokens instead of images, augmentation on the device). The third is a single batch, because nothing is left to run
+# beside it.
+#
+# At the left the dots lie above the line, because the copies of the plain loop also make the *host* wait, so its
+# launches are no longer hidden. The formula leaves launches out.
+#
+# Two more cases are not in the formula. Kernels that fill the device gain nothing from a second stream, because they
+# share the same multiprocessors:
 
 
 # %%
@@ -558,14 +591,14 @@ for n_streams in (1, 2):
     print(f"{n_streams} stream{'s' * (n_streams > 1)}: {run.duration_s * 1e3:.2f} ms")
 
 # %% [markdown]
-# And a *host* that is late has nothing to overlap: where every kernel waits for its launch, all streams are empty most
-# of the time. More streams help the least where they are tried the most, with many tiny kernels; a CUDA graph or larger
-# kernels do.
+# And a *host* that is late has nothing to overlap: where every kernel waits for its launch, all streams are empty
+# most of the time. People try more streams most often with many tiny kernels, where they help least. A CUDA graph or
+# larger kernels do help there.
 #
-# **In practice** `DataLoader(pin_memory=True)` pins batches in a thread of its own, since pinning takes the host longer
-# than the copy (in your loop it is part of the host's work), and `batch.to(device, non_blocking=True)` does the rest. A
-# second stream is worth it where copies take a tenth of a step or more; it is what prefetchers, offloading (lab 05) and
-# `fully_shard` (lab 16) are made of.
+# **In practice** `DataLoader(pin_memory=True)` pins batches in a thread of its own, because pinning takes the host
+# longer than the copy (in your loop it is part of the host's work), and `batch.to(device, non_blocking=True)` does
+# the rest. A second stream is worth it where copies take a tenth of a step or more. Prefetchers, offloading (lab 05)
+# and `fully_shard` (lab 16) are built on it.
 
 # %% [markdown]
 # [[stop]]
@@ -573,13 +606,13 @@ for n_streams in (1, 2):
 # %% [markdown]
 # ## The syncs nobody wrote
 #
-# `torch.cuda.synchronize()` is easy to find. Most waits are not: an `if` on a tensor, a `print`, a mask as an index, a
-# copy from memory that is not pinned. Each needs a value, or a *size*, that only the device knows, so the host stands
-# still until the queue is empty. Then it launches the next kernel, and until that arrives the device has nothing to do.
-# A step pays for it twice.
+# `torch.cuda.synchronize()` is easy to find. Most waits are not: an `if` on a tensor, a `print`, a mask as an index,
+# a copy from memory that is not pinned. Each needs a value, or a *size*, that only the device knows, so the host
+# waits until the queue is empty. Then it launches the next kernel, and until that arrives the device has nothing to
+# do. A step pays for it twice.
 #
-# This loop trains a linear classifier. Labels of −100 do not count; a step whose loss is not finite (a batch without any
-# label gives 0/0) must leave the weight alone and is counted as skipped.
+# This loop trains a linear classifier. Labels of −100 do not count. A step whose loss is not finite (a batch without
+# any label gives 0/0) must leave the weight alone and is counted as skipped.
 
 
 # %%
@@ -605,19 +638,24 @@ def train_with_waits(device, weight, batches, lr):
 
 # %% [markdown]
 # **Predict:** how many times does the host wait in one step? Go through the loop line by line and count.
-#
+
+# %% nbgrader={"grade": false, "grade_id": "09-predict-waits", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("waits of one step", None, exact=True)
+
+# %% [markdown]
 # [[exercise 09-hidden-syncs]]
 #
-# Write `train(device, weight, batches, lr)`, which returns the same three numbers and leaves the same weight behind.
-# Here `weight` has shape (n_classes, width), lies on the device, requires gradients and is changed in place; `batches` is
-# a list of pairs (x, y) on the host, of shapes (n_rows, width) and (n_rows,), in memory that is not pinned.
+# Write `train(device, weight, batches, lr)`. It returns the same three numbers and leaves the same weight behind.
+# `weight` has shape (n_classes, width), is on the device, requires gradients and is changed in place. `batches` is a
+# list of pairs (x, y) on the host, of shapes (n_rows, width) and (n_rows,), in memory that is not pinned.
 #
-# From the start of `train` to the last step's forward pass **the host waits 0 times**. Behind the loop you may fetch what you
-# like. The mean loss is over the steps that are not skipped; the accuracy is over their labels that are not −100.
+# From the start of `train` to the last step's forward pass **the host waits 0 times**. After the loop you may fetch
+# what you like. The mean loss is over the steps that are not skipped; the accuracy is over their labels that are not
+# −100.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# A wait comes from asking "what is it?" while the loop runs. What is asked only for the report can be asked at the end:
+# A wait comes from asking for a value while the loop runs. Whatever only the report needs can be fetched at the end:
 # keep it in tensors of the device, `torch.zeros((), device=device)`.
 #
 # </details>
@@ -625,8 +663,8 @@ def train_with_waits(device, weight, batches, lr):
 # <details><summary>Hint 2: the idea</summary>
 #
 # The `if` becomes data: `finite = loss.isfinite()` stays on the device, and `torch.where(finite, grad, 0.0)` is the
-# gradient or zero. (A factor would not do: NaN times 0 is NaN.) `cross_entropy` has `ignore_index`, so nobody has to know
-# how many labels count.
+# gradient or zero. (Multiplying by a factor would not do: NaN times 0 is NaN.) `cross_entropy` has `ignore_index`, so
+# the host need not know how many labels count.
 #
 # </details>
 #
@@ -635,7 +673,7 @@ def train_with_waits(device, weight, batches, lr):
 # Copy with `.pin_memory().to(device, non_blocking=True)`. Under `torch.no_grad()`, with
 # `counts = (y != -100) & finite`: `weight -= lr * torch.where(finite, grad, 0.0)`, and four sums,
 # `loss_sum += torch.where(finite, loss, 0.0)`, `n_steps += finite`, `n_right += ((logits.argmax(-1) == y) & counts).sum()`
-# and `n_labels += counts.sum()`. Fetch them behind the loop with `.item()`.
+# and `n_labels += counts.sum()`. Fetch them after the loop with `.item()`.
 #
 # </details>
 
@@ -644,7 +682,7 @@ def train_with_waits(device, weight, batches, lr):
 def train(
     device: torch.device, weight: Tensor, batches: Sequence[tuple[Tensor, Tensor]], lr: float
 ) -> tuple[float, float, int]:
-    """Mean loss, accuracy and number of skipped steps, as train_with_waits; the host waits behind the loop only."""
+    """Mean loss, accuracy and number of skipped steps, as train_with_waits; the host waits only after the loop."""
     ### BEGIN SOLUTION
     loss_sum, n_steps, n_right, n_labels = (torch.zeros((), device=device) for _ in range(4))
     for x, y in batches:
@@ -670,8 +708,8 @@ def train(
 check("09-hidden-syncs", train)
 
 # %% [markdown]
-# Six steps of both loops on a simulated device whose memory is slow (8 GB/s), so that kernels of 256 rows take some ten
-# microseconds. A launch takes the host 5 µs.
+# Here are six steps of both loops on a simulated device whose memory is slow (8 GB/s), so that kernels of 256 rows
+# take some ten microseconds. A launch takes the host 5 µs.
 
 
 # %%
@@ -694,6 +732,11 @@ waiting = {
     name: run_traced(training(loop), NARROW, simulate=True)
     for name, loop in (("with waits", train_with_waits), ("yours", train))
 }
+five = run_traced(training(train_with_waits, n_steps=5), NARROW, simulate=True)
+of_six, of_five = (
+    sum(span.kind == "host waits" for span in run.spans) for run in (waiting["with waits"], five)
+)
+guesses.settle("waits of one step", of_six - of_five)
 for name, run in waiting.items():
     causes = Counter(span.name for span in run.spans if span.kind == "host waits")
     print(f"{name:11}", ", ".join(f"{n} x {cause}" for cause, n in causes.most_common()))
@@ -702,22 +745,28 @@ for name, run in waiting.items():
 labkit.figures.host_waits({name: run.spans for name, run in waiting.items()})
 
 # %% [markdown]
-# In the upper chart every wait is followed by a gap in the device's row: the launches that should have been in the queue
-# by then. A step waits nine times: for two copies, for three indices by a mask, for the `if`, and for three `.item()`
-# (`_local_scalar_dense` is PyTorch's own name for what `.item()`, `float()` and an `if` do). The step without labels ends
-# at its `if`, and the last wait, `synchronize`, is the measurement's. Below, the device's row is closed, and the host
-# waits only for what you fetch behind the loop.
+# <details><summary>Check your prediction</summary>
 #
-# A run of a week wants its loss earlier than behind the loop. Fetch the running sums every 100 steps: one wait in 100
-# steps costs nothing that can be measured. Nine in every step cost a quarter of the time here, on a device that was busy
+# Nine: for two copies, for three indices by a mask, for the `if`, and for three `.item()` (`_local_scalar_dense` is
+# PyTorch's own name for what `.item()`, `float()` and an `if` do).
+#
+# </details>
+#
+# In the upper chart a gap in the device's row follows every wait: the launches that should have been in the queue by
+# then are missing. The step without labels ends at its `if`, and the last wait, `synchronize`, belongs to the
+# measurement. Below, the device's row has no gaps, and the host waits only for what you fetch after the loop.
+#
+# A run of a week needs its loss before the loop ends. Fetch the running sums every 100 steps: one wait in 100 steps
+# costs nothing that you could measure. Nine in every step cost a quarter of the time here, on a device that was busy
 # most of the time; where kernels are shorter, they cost more.
 
 # %% [markdown]
-# **In practice** ask PyTorch: `torch.cuda.set_sync_debug_mode("warn")` warns at every operation that makes the host wait
-# (some are missed, and it says so in its documentation). `GradScaler` finds infinities as you did, on the device, and
-# fetches one flag a step. The `Trainer` of `transformers` keeps the running loss on the device and fetches it at each
-# logging step; but with `logging_nan_inf_filter=True`, its default, it also asks in *every* step whether the loss is
-# NaN, with an `if`. You know now what that costs, and when it matters: where the host is not far ahead anyway.
+# **In practice** ask PyTorch: `torch.cuda.set_sync_debug_mode("warn")` warns at operations that make the host wait
+# (its documentation says that it misses some). `GradScaler` finds infinities as you did, on the device, and fetches
+# one flag per step. The `Trainer` of `transformers` keeps the running loss on the device and fetches it at each
+# logging step. But with `logging_nan_inf_filter=True`, its default, it also asks in *every* step whether the loss is
+# NaN, with an `if`. You know now what that costs, and when it matters: it is cheap where the host is not far ahead
+# anyway.
 
 # %%
 if has_gpu():
@@ -733,17 +782,17 @@ if has_gpu():
 # %% [markdown]
 # ## Allocated and reserved
 #
-# A fine-tuning run of a 7-billion-parameter model with QLoRA prints, in one lecture, a peak of **6.42 GB** and, with
-# another function of the same library, **7.09 GB**. Nobody miscounted. The first is `torch.cuda.max_memory_allocated()`
-# and the second `torch.cuda.max_memory_reserved()`, and the 0.67 GB between them hold no tensor and are not free
-# either.
+# A fine-tuning run with QLoRA (a base model in 4 bits, lab 08) prints, in a widely copied talk, a peak of **6.42 GB**
+# and, with another function of the same library, **7.09 GB**. Both are right. The first is
+# `torch.cuda.max_memory_allocated()` and the second `torch.cuda.max_memory_reserved()`. The 0.67 GB between them hold
+# no tensor, but are not free either.
 #
-# To ask the driver for memory (`cudaMalloc`) takes long, and to give it back (`cudaFree`) stops the whole device: it
-# returns only when all queued work is done. So PyTorch asks rarely, for large **segments**, cuts them into **blocks**,
-# and keeps what is freed for the next request. *Allocated* is the sum of the blocks in use, *reserved* that of the
-# segments. `nvidia-smi` shows reserved, and the few hundred MB that CUDA takes for itself on top.
+# Asking the driver for memory (`cudaMalloc`) takes long, and giving it back (`cudaFree`) stops the whole device: it
+# returns only when all queued work is done. So PyTorch asks rarely, for large **segments**, cuts them into
+# **blocks**, and keeps what is freed for the next request. **Allocated** is the sum of the blocks in use,
+# **reserved** that of the segments. `nvidia-smi` shows reserved, plus the few hundred MB that CUDA takes for itself.
 #
-# These are the rules (of `c10/cuda/CUDACachingAllocator.cpp`, with its default settings):
+# These are the rules (from `c10/cuda/CUDACachingAllocator.cpp`, with its default settings):
 #
 # | | rule |
 # |---|---|
@@ -751,42 +800,56 @@ if has_gpu():
 # | two pools | rounded requests up to 1 MiB are *small*, the others *large*; they never share a segment |
 # | which block | of the free blocks of the pool that are large enough the smallest; of equals, the one in the oldest segment, and there the first |
 # | no such block | a new segment: 2 MiB for a small request; 20 MiB for a large one below 10 MiB; from 10 MiB on the request rounded up to a multiple of 2 MiB |
-# | splitting | the request takes the front of the block; what it leaves becomes a free block of its own if it is at least 512 bytes (small pool) or more than 1 MiB (large pool); otherwise it stays part of the block, and counts as allocated |
+# | splitting | the request takes the front of the block; the rest becomes a free block of its own if it is at least 512 bytes (small pool) or more than 1 MiB (large pool); otherwise it stays part of the block, and counts as allocated |
 # | freeing | the block becomes free and joins its free neighbours in the segment; the driver is not called |
 # | `empty_cache` | every segment that is one free block goes back to the driver, with one `cudaFree` each |
 #
 # There is such a cache for each stream; here everything happens on one.
 
 # %% [markdown]
-# **Predict:** a program asks for 6 MiB three times, frees the first and the third, and asks for 9 MiB. How many segments
-# are there now, and how much is reserved?
-#
+# **Predict:** a program asks for 6 MiB three times, frees the first and the third, and asks for 9 MiB. How much is
+# reserved now?
+
+# %% nbgrader={"grade": false, "grade_id": "09-predict-reserved", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("reserved", None, unit="MiB")
+
+# %% [markdown]
+# To see the rules at work, here are a request of 6 MiB, one of 3 MiB and one of 0.5 MiB, after the first is freed.
+# The small request is in a segment of its own.
+
+# %% tags=["figure"]
+example = labkit.simdevice.CachingAllocator()
+first, *_ = [example.malloc(size) for size in (6 * 2**20, 3 * 2**20, 2**19)]
+example.free(first)
+labkit.figures.segment_map(example)
+
+# %% [markdown]
 # [[exercise 09-allocator]]
 #
 # Write two functions.
 #
-# - `replay_trace(trace)` follows a list of events: `("malloc", ticket, n_bytes)`, `("free", ticket, 0)`, where the ticket
-#   is that of an earlier malloc, and `("empty_cache", 0, 0)`. Return a list with one row for each event, four whole
-#   numbers after it: allocated bytes, reserved bytes, calls of `cudaMalloc` so far, calls of `cudaFree` so far. Every
-#   request is for at least one byte.
-# - `slow_down(before, step, step_ms, malloc_ms, free_ms)` predicts what `empty_cache` at the end of every training step
-#   costs. `before` is the trace of the set-up, and `step` that of one step, which frees all that it allocates. A step
-#   takes `step_ms`, and each call of the driver `malloc_ms` or `free_ms` more. Return the time of the third step with
-#   `empty_cache` at the end of each, over the time of the third step without.
+# - `replay_trace(trace)` follows a list of events: `("malloc", ticket, n_bytes)`, `("free", ticket, 0)`, where the
+#   ticket is that of an earlier malloc, and `("empty_cache", 0, 0)`. Return a list with one row for each event, four
+#   whole numbers that hold after it: allocated bytes, reserved bytes, calls of `cudaMalloc` so far, calls of
+#   `cudaFree` so far. Every request is for at least one byte.
+# - `slow_down(before, step, step_ms, malloc_ms, free_ms)` predicts what `empty_cache` at the end of every training
+#   step costs. `before` is the trace of the set-up, and `step` that of one step, which frees everything that it
+#   allocates. A step takes `step_ms`, plus `malloc_ms` or `free_ms` for each call of the driver. Return the time of
+#   the third step with `empty_cache` at the end of each, divided by the time of the third step without.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Let a segment be a list of blocks in the order of their addresses, a block a size and whether it is in use. Then the
-# neighbours of a block are the next and the previous one in its list, and splitting is an insertion.
+# Let a segment be a list of blocks in the order of their addresses, and let a block be a size and whether it is in
+# use. Then the neighbours of a block are the next and the previous one in its list, and splitting is an insertion.
 #
 # </details>
 #
 # <details><summary>Hint 2: the idea</summary>
 #
 # malloc: collect the free blocks that fit from all segments of the pool, in order; `min` by size takes the first of
-# equals. If there is none, make a segment of one free block. Then split, mark as used, remember the block under its
-# ticket. `allocated` grows by the size of the block *after* splitting, which may be more than was asked for. For the
-# second function, the driver's calls in the third step are the difference of two rows.
+# equals. If there is none, make a segment of one free block. Then split, mark as used, and remember the block under
+# its ticket. `allocated` grows by the size of the block *after* splitting, which may be more than was asked for. For
+# the second function, the driver's calls in the third step are the difference of two rows.
 #
 # </details>
 #
@@ -794,7 +857,7 @@ if has_gpu():
 #
 # Joining: for the block at position i of its segment, first take in the block at i + 1 if it is free, then let the one at
 # i - 1 take in this one if it is free. `empty_cache` counts, and removes, the segments with `len(blocks) == 1` whose block
-# is free. `rows = replay_trace([*before, *(step + [("empty_cache", 0, 0)]) * 3])`; the third step begins behind row
+# is free. `rows = replay_trace([*before, *(step + [("empty_cache", 0, 0)]) * 3])`; the third step begins after row
 # `-1 - len(step) - 1`.
 #
 # </details>
@@ -905,15 +968,14 @@ def slow_down(
 check("09-allocator", replay_trace, slow_down)
 
 # %% [markdown]
-# The prediction: three times 6 MiB lie in one segment of 20 MiB. After the two frees it holds 6 and 8 MiB that are free,
-# 14 in all, but 9 MiB fit into neither. So there is a second segment, 40 MiB are reserved, and 15 are in use. This is
-# **fragmentation**, and it is why a run may die with gigabytes "reserved but unallocated" in the error's text.
+# Your replay of the program of the prediction, and a picture of the segments:
 
 # %%
 three_and_nine = [("malloc", ticket, 6 * 2**20) for ticket in range(3)]
 three_and_nine += [("free", 0, 0), ("free", 2, 0), ("malloc", 3, 9 * 2**20)]
 allocated, reserved, n_mallocs, _ = replay_trace(three_and_nine)[-1]
 print(f"{in_bytes(allocated)} allocated, {in_bytes(reserved)} reserved, {n_mallocs} segments")
+guesses.settle("reserved", reserved / 2**20)
 
 # %% tags=["figure"]
 allocator = labkit.simdevice.CachingAllocator()
@@ -924,19 +986,46 @@ allocator.malloc(9 * 2**20)
 labkit.figures.segment_map(allocator)
 
 # %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 40 MiB. Three times 6 MiB are in one segment of 20 MiB. After the two frees it has free pieces of 6 and 8 MiB, 14 in
+# all, but 9 MiB fit into neither. So there is a second segment, 40 MiB are reserved, and 15 are in use.
+#
+# </details>
+#
+# This is **fragmentation**. Because of it, a run may die with gigabytes "reserved but unallocated" in the text of the
+# error.
+
+# %% [markdown]
 # ### Where 0.67 GB go
 #
-# Now a real trace: a training step of Llama-2-7B with 4-bit weights, LoRA of rank 64 on queries and values, a
-# checkpoint around every layer and AdamW, on one text of 512 tokens. `measure_step` runs the program of `transformers` on
-# tensors without memory and notes when each storage comes and goes. What the 4-bit kernel computes does not matter here,
-# only that it unpacks a weight in 16 bits for a moment, forward and backward.
+# Now a real trace: the program behind those two figures, as far as the talk describes it; the rest are assumptions of
+# ours. TinyLlama has 1.1 billion parameters, kept in 4 bits. LoRA of rank 16 is on queries and values. The program
+# runs forward and backward on one text of 1200 tokens, without an optimizer. It switches checkpoints on, but
+# `from_pretrained` returns a model in *evaluation* mode, and in that mode `transformers` does not use them. One line
+# is missing: `model.train()`.
+#
+# `measure_step` runs the program of `transformers` on tensors without memory and notes when each storage comes and
+# goes. The values in the 4-bit kernel do not matter here; it only has to unpack a weight in 16 bits for a moment,
+# forward and backward.
+
+# %% [markdown]
+# **Predict:** without `model.train()` the peak of allocated memory is 2.9 GB, with a fused attention. What is it with
+# that line?
+
+# %% nbgrader={"grade": false, "grade_id": "09-predict-train", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("peak with train()", None, unit="GB")
 
 # %%
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers import logging as transformers_logging
 
 transformers_logging.set_verbosity_error()
-RANK, WITH_LORA = 64, ("q_proj", "v_proj")
+RANK, WITH_LORA = 16, ("q_proj", "v_proj")
+TINY_LLAMA = dict(
+    vocab_size=32000, hidden_size=2048, intermediate_size=5632, num_hidden_layers=22,
+    num_attention_heads=32, num_key_value_heads=4, use_cache=False,
+)  # fmt: skip
 
 
 class Unpacked(torch.autograd.Function):
@@ -968,9 +1057,9 @@ class QLoRALinear(nn.Module):
 
 
 # %%
-def qlora_llama():
+def tiny_llama(training: bool) -> LlamaForCausalLM:
     torch.set_default_dtype(torch.bfloat16)
-    model = LlamaForCausalLM(LlamaConfig(use_cache=False)).train()  # the defaults are Llama-2-7B's
+    model = LlamaForCausalLM(LlamaConfig(**TINY_LLAMA)).train(training)
     torch.set_default_dtype(torch.float32)
     model.requires_grad_(False)
     for layer in model.model.layers:
@@ -981,45 +1070,67 @@ def qlora_llama():
                     setattr(block, name, new)
     model.gradient_checkpointing_enable()
     model.enable_input_require_grads()
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], foreach=True)
-    for p in optimizer.param_groups[0]["params"]:  # as when a run is resumed
-        states = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
-        optimizer.state[p] = {"step": torch.zeros(()), **states}
-    return model, optimizer
+    return model
 
 
-tokens = torch.zeros(1, 512, dtype=torch.int64)
-with warnings.catch_warnings(action="ignore"):
-    profile = measure_step(qlora_llama, {"input_ids": tokens, "labels": tokens}, n_steps=1)
-qlora_trace = alloc_events_of_profile(profile)
-qlora_rows = replay_trace(qlora_trace)
-qlora_peak, qlora_reserved_peak = (max(row[at] for row in qlora_rows) for at in (0, 1))
-print(f"{len(qlora_trace)} events; at most {qlora_peak / 1e9:.2f} GB allocated", end=", ")
-print(
-    f"{qlora_reserved_peak / 1e9:.2f} GB reserved: a factor of {qlora_reserved_peak / qlora_peak:.3f}"
-)
+def forward_backward(model, optimizer, batch) -> None:
+    model(**batch).loss.backward()
+
+
+tokens = torch.zeros(1, 1200, dtype=torch.int64)
+texts = {"input_ids": tokens, "labels": tokens}
+qlora_rows, qlora_traces = {}, {}
+for name, training in (("as it is, in evaluation", False), ("after model.train()", True)):
+    with warnings.catch_warnings(action="ignore"):
+        profile = measure_step(
+            partial(tiny_llama, training), texts, step=forward_backward, n_steps=1
+        )
+    qlora_traces[name] = alloc_events_of_profile(profile)
+    qlora_rows[name] = replay_trace(qlora_traces[name])
+    qlora_peak, qlora_reserved_peak = (max(row[at] for row in qlora_rows[name]) for at in (0, 1))
+    print(
+        f"{name:24} {qlora_peak / 1e9:.2f} GB allocated, {qlora_reserved_peak / 1e9:.2f} GB reserved:"
+        f" a factor of {qlora_reserved_peak / qlora_peak:.2f}"
+    )
+guesses.settle("peak with train()", qlora_peak / 1e9)
 
 # %% tags=["figure"]
-n_loaded = sum(1 for _ in itertools.takewhile(lambda one: one[0] == "malloc", qlora_trace))
-labkit.figures.allocator_trace({"one step with QLoRA": qlora_rows[n_loaded:]})
+labkit.figures.allocator_trace(
+    {
+        name: rows[
+            sum(
+                1 for _ in itertools.takewhile(lambda one: one[0] == "malloc", qlora_traces[name])
+            ) :
+        ]
+        for name, rows in qlora_rows.items()
+    }
+)
 
 # %% [markdown]
-# The axis does not begin at zero. The teeth are the backward pass: layer by layer, the weights are unpacked and the
-# insides are computed again. The lecture does not say how long its texts were or what else it kept, so its two figures
-# cannot be had again to the digit; but its ratio, 7.09 / 6.42 = 1.10, is of the kind that you see here. Two things lie
-# between area and line: free pieces between blocks in use, which no larger request can take, and segments that stand
-# empty. At the right end the optimizer wants room for tensors of 1 MiB, which count as small. The backward pass has left
-# plenty, in the large pool, and the pools do not lend to each other: so reserved rises once more.
+# <details><summary>Check your prediction</summary>
 #
-# Compare a plan for memory (lab 01) with *allocated*, and the size of a card with *reserved*, plus what CUDA itself
+# 1.4 GB, less than half: in evaluation mode every layer keeps its inside, 22 times.
+#
+# </details>
+#
+# The axis does not begin at zero. In evaluation the memory climbs through all layers. After `train()` the teeth are
+# the backward pass: layer by layer, the weights are unpacked and the insides are computed again. Two things lie
+# between area and line: free pieces between blocks in use, which no larger request can take, and segments that are
+# empty.
+#
+# The talk's 6.42 GB lie between two rebuilds in evaluation mode: 2.9 GB with a fused attention, as above, and 9.1 GB
+# with an attention that is written out and keeps its scores. We do not know which kernels it ran. But its ratio, 7.09
+# / 6.42 = 1.10, is of the kind that you see here.
+#
+# Compare a plan for memory (lab 01) with *allocated*, and the size of a card with *reserved* plus what CUDA itself
 # takes.
 
 # %% [markdown]
 # ### What `empty_cache` costs
 #
-# It frees nothing that the program uses, and PyTorch itself empties the cache before it reports that memory is out. Yet
-# it stands in many training loops. Here is a step of eight tensors on a simulated device whose driver takes 0.4 ms for a
-# `cudaMalloc` and 0.9 ms for a `cudaFree`, with and without it.
+# `empty_cache` frees nothing that the program uses, and PyTorch itself empties the cache before it reports that
+# memory is out. Yet many training loops call it. Here is a step of eight tensors on a simulated device whose driver
+# takes 0.4 ms for a `cudaMalloc` and 0.9 ms for a `cudaFree`, with and without it.
 
 # %%
 WITH_DRIVER = Machine(
@@ -1065,14 +1176,15 @@ labkit.figures.allocator_trace(
 )
 
 # %% [markdown]
-# Without `empty_cache` only the first step asks the driver. With it every step pays as the first one did, and gives back
-# what it needs again at once. During `cudaFree` the device is idle: it was waited for, and nothing is queued behind. The
-# prediction is a little too high: a `cudaMalloc` holds up the host alone, and only the first of a step finds the device
-# without work.
+# Without `empty_cache` only the first step asks the driver. With it every step pays as the first one did, and gives
+# back what it needs again at once. During `cudaFree` the device is idle, because the call waits for it and nothing is
+# queued after it. The prediction is a little too high: a `cudaMalloc` holds up only the host, and only the first of a
+# step finds the device without work.
 #
-# Call it when a *different* program wants the card: another process, or a phase that allocates in quite other sizes. If
-# a run dies with much "reserved but unallocated", start it with `PYTORCH_ALLOC_CONF=expandable_segments:True`, whose
-# segments can grow, so that pieces no longer stay unused between them.
+# Call it when a *different* program needs the card: another process, or a phase that allocates tensors of quite other
+# sizes. If a run dies with much "reserved but unallocated", start it with
+# `PYTORCH_ALLOC_CONF=expandable_segments:True`. Its segments can grow, so that pieces no longer stay unused between
+# them.
 #
 # **In practice**, and on a GPU here, the same figures come from `torch.cuda.memory_stats()`, and
 # `torch.cuda.memory._snapshot()` lists every segment with its blocks.
@@ -1098,10 +1210,10 @@ else:
 # %% [markdown]
 # ## What did the device do all the time?
 #
-# `nvidia-smi` says that the GPU is at 100 %, and the training is slow. That figure is the share of time in which *some*
-# kernel ran, be it on one multiprocessor of 132. Three better questions: which kernels took the time, for how long did
-# nothing run at all, and how much of the work was done on tensor cores, which are an order of magnitude faster than the
-# rest of the chip? All three are answered by a profiler's trace, and the trace is a plain JSON file.
+# `nvidia-smi` says that the GPU is at 100 %, and the training is slow. That figure is the share of time in which
+# *some* kernel ran, even if it used one multiprocessor of 132. Three questions are better: which kernels took the
+# time, for how long did nothing run at all, and how much of the work was done on tensor cores, which are an order of
+# magnitude faster than the rest of the chip? A profiler's trace answers all three, and it is a plain JSON file.
 
 # %%
 trace = load_trace()
@@ -1110,8 +1222,8 @@ for category, n in Counter(event.get("cat", "no category") for event in trace.ev
     print(f"{n:>5} {category}")
 
 # %% [markdown]
-# This is what `torch.profiler` exports, the *trace event format* of Chrome, which Perfetto (ui.perfetto.dev) opens too.
-# An event with `"ph": "X"` has a start `ts` and a duration `dur`, both in microseconds:
+# `torch.profiler` exports this *trace event format* of Chrome, which Perfetto (ui.perfetto.dev) opens too. An event
+# with `"ph": "X"` has a start `ts` and a duration `dur`, both in microseconds:
 #
 # | category `cat` | what it is |
 # |---|---|
@@ -1121,9 +1233,9 @@ for category, n in Counter(event.get("cat", "no category") for event in trace.ev
 # | `gpu_user_annotation` | the same labels on the device's rows. No work |
 # | `cpu_op`, `ac2g` and others | operators of PyTorch; arrows. Some have neither `cat` nor `dur` |
 #
-# Work of the device and the call that launched it have the same `args["correlation"]`. That number is the only safe way
-# to say to which step a kernel belongs: the device runs *behind* the host, so in time it may lie in the next step. The
-# backward pass is launched from a thread of autograd's, and kernels of Triton by the driver.
+# Work of the device and the call that launched it have the same `args["correlation"]`. That number is the only safe
+# way to say to which step a kernel belongs: the device runs *behind* the host, so in time it may lie in the next
+# step. The backward pass is launched from one of autograd's threads, and kernels of Triton by the driver.
 
 # %%
 one_launch = next(event for event in trace.events if event.get("cat") == "cuda_runtime")
@@ -1139,33 +1251,37 @@ for event in (one_launch, its_work):
     )
 
 # %% [markdown]
-# The first steps of any run are not like the others: memory is allocated, libraries try kernels out, caches are cold. In
-# this trace that holds for all steps before `trace.first_step`, and nothing of them belongs into your report. For the
-# rest, with $W$ the time from the first start to the last end of any work,
+# The first steps of any run are not like the others: memory is allocated, libraries try out kernels, caches are cold.
+# In this trace that holds for all steps before `trace.first_step`, and nothing of them belongs in your report. For
+# the rest, with $W$ the time from the first start to the last end of any work,
 #
 # $$t_\text{idle} = W - \Big|\bigcup_i \, [\text{start}_i, \text{end}_i]\Big| \qquad
 # s_\text{tensor} = \frac{\sum \text{time of kernels on tensor cores}}{\sum \text{time of all kernels}}$$
 #
-# The union counts a microsecond once, however many streams are at work in it. Whether a kernel uses tensor cores stands
-# in its name, more or less: the set-up cell imports `TENSOR_CORE_MARKS`, pieces of names that say so.
+# The union counts a microsecond once, however many streams work in it. The name of a kernel says, more or less,
+# whether it uses tensor cores: the first cell imports `TENSOR_CORE_MARKS`, pieces of names that say so.
 
 # %%
 print(TENSOR_CORE_MARKS)
 
 # %% [markdown]
-# **Predict:** the steps below launch some thirty kernels each, 20 µs apart, most of which take less than 20 µs. Is the
-# device idle for a twentieth, a quarter, or a half of the time? (With the trace of a real GPU, guess from the origin above.)
-#
+# **Predict:** the steps below launch some thirty kernels each, 20 µs apart, most of which take less than 20 µs. For
+# what part of the time is the device idle? (With the trace of a real GPU, guess from the origin above.)
+
+# %% nbgrader={"grade": false, "grade_id": "09-predict-idle", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("idle time", None, among=("a twentieth", "a quarter", "a half"))
+
+# %% [markdown]
 # [[exercise 09-profile]]
 #
 # - `gpu_work(events, first_step)`: those of the events that are work of the device and were launched in a step
-#   `ProfilerStep#n` with n ≥ first_step. A list of the events as they are, in any order.
-# - `gpu_report(work, marks)`: what is in such a list, as a dict. `"kernels"` is a list of rows (name, calls, total µs), the
-#   longest total first, kernels alone. `"idle_us"` is the time in which *nothing* ran, neither a kernel nor a copy.
-#   `"tensor_core_share"` is $s_\text{tensor}$, a number from 0 to 1.
+#   `ProfilerStep#n` with n ≥ first_step. Return the events as they are, in any order.
+# - `gpu_report(work, marks)`: what is in such a list, as a dict. `"kernels"` is a list of rows (name, calls, total
+#   µs), the longest total first, kernels alone. `"idle_us"` is the time in which *nothing* ran, neither a kernel nor
+#   a copy. `"tensor_core_share"` is $s_\text{tensor}$, a number from 0 to 1.
 # - `profile_steps(step, n_unsteady, n_active)`: your own recording. Call `step()` as often as needed under
-#   `torch.profiler.profile`, record the n_active calls behind the first n_unsteady (at least 2), and return the
-#   profiler. Switching it on takes time of its own, so it must be on for one step that it does not record.
+#   `torch.profiler.profile`, record the n_active calls after the first n_unsteady (at least 2), and return the
+#   profiler. Switching the profiler on takes time of its own, so it must be on for one step that it does not record.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1176,9 +1292,9 @@ print(TENSOR_CORE_MARKS)
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Go through the work by start and remember the latest end so far. Where the next event starts behind it, that gap is idle
-# time. In a schedule, `wait` steps are off, `warmup` steps are on but thrown away, `active` steps are kept; with
-# `repeat=1` it does not begin anew.
+# Go through the work by start and remember the latest end so far. Where the next event starts after it, that gap is
+# idle time. In a schedule, `wait` steps are off, `warmup` steps are on but thrown away, and `active` steps are kept;
+# with `repeat=1` it does not start again.
 #
 # </details>
 #
@@ -1240,7 +1356,7 @@ def gpu_report(work: list[dict], marks: Sequence[str]) -> dict:
 def profile_steps(
     step: Callable[[], None], n_unsteady: int, n_active: int
 ) -> torch.profiler.profile:
-    """The profiler, done, that has recorded n_active calls of step behind the first n_unsteady."""
+    """The finished profiler, which has recorded n_active calls of step after the first n_unsteady."""
     ### BEGIN SOLUTION
     schedule = torch.profiler.schedule(wait=n_unsteady - 1, warmup=1, active=n_active, repeat=1)
     with torch.profiler.profile(schedule=schedule) as profiler:
@@ -1267,19 +1383,32 @@ report = gpu_report(work, TENSOR_CORE_MARKS)
 window_us = max(e["ts"] + e["dur"] for e in work) - min(e["ts"] for e in work)
 summed_us = sum(e["dur"] for e in work)
 print(f"{window_us:,.0f} µs in all, work of {summed_us:,.0f} µs added up over the streams")
-print(f"idle {report['idle_us']:,.0f} µs, {report['idle_us'] / window_us:.0%} of the time")
+idle_share = report["idle_us"] / window_us
+print(f"idle {report['idle_us']:,.0f} µs, {idle_share:.0%} of the time")
+parts = {"a twentieth": 1 / 20, "a quarter": 1 / 4, "a half": 1 / 2}
+guesses.settle(
+    "idle time", min(parts, key=lambda name: abs(math.log(max(idle_share, 1e-3) / parts[name])))
+)
 print(f"tensor cores: {report['tensor_core_share']:.0%} of the kernels' time")
 
 # %% tags=["figure"]
 labkit.figures.kernel_bars(report, TENSOR_CORE_MARKS)
 
 # %% [markdown]
-# Read it from the bottom. The idle bar comes first: while nothing runs, faster kernels are of no use. Then the grey bars:
-# an `sgemm` is a matrix product in float32 *without* tensor cores, and one of the easiest factors to win (is it the output
-# head, left out of autocast?). `nccl` is communication, which costs time only where nothing runs beside it (lab 15). A
-# long bar of elementwise kernels asks for fusion, which is lab 12. Only then is it worth looking at the blue ones.
+# <details><summary>Check your prediction</summary>
 #
-# What would have come out with the first steps in it?
+# Without a GPU: 28 %, about a quarter. The kernels would leave more idle if the copies and the communication did not run
+# in some of the gaps. With the trace of a real GPU, read the line above.
+#
+# </details>
+#
+# Read the figure from the bottom. The idle bar comes first, because while nothing runs, faster kernels do not help.
+# Then the grey bars: an `sgemm` is a matrix product in float32 *without* tensor cores, and one of the easiest factors
+# to gain (is it the output head, left out of autocast?). `nccl` is communication, which costs time only where nothing
+# runs beside it (lab 15). A long bar of elementwise kernels is a case for fusion, which is lab 12. Only then is it
+# worth looking at the blue ones.
+#
+# What would the report say with the first steps in it?
 
 # %%
 everything = gpu_report(gpu_work(trace.events, 0), TENSOR_CORE_MARKS)
@@ -1291,8 +1420,8 @@ for name, one in (("steady steps", report), ("all steps", everything)):
 # %% [markdown]
 # ### Your own profile
 #
-# The schedule that you wrote works on a CPU as well; there the table is of PyTorch's operators. Times differ from run to
-# run, and those of a machine with other work on it mean little; the *order* of the rows is what to look for.
+# Your schedule works on a CPU as well; there the table lists PyTorch's operators. Times differ from run to run, and
+# on a busy machine they mean little; look at the *order* of the rows.
 
 # %% tags=["varies"]
 torch.manual_seed(0)
@@ -1326,7 +1455,7 @@ else:
     print("no work of a GPU in it, for there is none here")
 
 # %% [markdown]
-# The labels are those of steps 3 and 4: the profiler counts from 0, and your schedule left out three.
+# The labels are those of steps 3 and 4, because the profiler counts from 0 and your schedule left out three.
 #
 # **In practice** `profiler.key_averages()` is your kernel table, and `holistic-trace-analysis` (HTA) your idle time, split
 # further into "the host was late" and "waited for another kernel", over all ranks of a run. Nsight Systems shows the same
@@ -1334,7 +1463,7 @@ else:
 # own phases with `torch.profiler.record_function("data loading")`.
 
 # %% [markdown]
-# ## What you have measured
+# ## What you measured
 #
 # Each row is a way to be wrong, or slow, and by how much, on the machines of this notebook.
 
@@ -1354,6 +1483,12 @@ summary = {
 for name, text in summary.items():
     print(f"{name:34}{text}")
 
+# %% [markdown]
+# And this is how well you guessed:
+
+# %%
+guesses.score()
+
 # %%
 progress("09", globals())
 
@@ -1370,12 +1505,11 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 2 points. A person reads them, so no check answers at once. A few sentences each; numbers count more
-# than words.
+# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once. A few sentences each;
+# numbers count more than words.
 #
-# **A.** (2 points, read by a person) When do streams help, and when not? Give one program that gets faster with a second
-# stream and two that do not, each with the reason, and say how you would find out with a profiler's trace which of them
-# a given program is.
+# **A.** (2 points) When do streams help, and when not? Give one program that gets faster with a second stream and two
+# that do not, each with the reason. Say how a profiler's trace would tell you which of them a given program is.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "09-open-streams", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1393,7 +1527,7 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points, read by a person) A colleague reports that a new kernel takes 0.9 µs per call and is twelve times
+# **B.** (2 points) A colleague reports that a new kernel takes 0.9 µs per call and is twelve times
 # faster than the old one. The report says: `time.perf_counter()` around a loop of 1000 calls, both kernels on the same
 # 1 MB of input, in one process, the new kernel second. Name what may be wrong with each part of this set-up, in which
 # direction it errs, and which single number in the report shows that something is.
@@ -1421,7 +1555,10 @@ labkit.feature_row(
 # - NVIDIA's *CUDA C++ Best Practices Guide*, the chapters on timing, and on asynchronous transfers and overlap.
 # - *PyTorch Profiler With TensorBoard* and the *Perfetto* viewer (ui.perfetto.dev), which opens the traces of this lab.
 #
-# **Sources.** PyTorch's `c10/cuda/CUDACachingAllocator.cpp` for the allocator's rules and constants; `triton.testing`
-# for the way to time a kernel; NVIDIA's *CUDA C++ Programming Guide* for streams, events and what synchronizes
-# implicitly. The two figures of memory are those of a lecture on parameter-efficient fine-tuning; QLoRA: Tim Dettmers
-# and others, *QLoRA: Efficient Finetuning of Quantized LLMs* (2023).
+# ## Sources
+#
+# PyTorch's `c10/cuda/CUDACachingAllocator.cpp` for the allocator's rules and constants; `triton.testing` for the way
+# to time a kernel; NVIDIA's *CUDA C++ Programming Guide* for streams, events and what synchronizes implicitly. The
+# figures of 6.42 and 7.09 GB, the program behind them, and an `empty_cache` in the training loop: Sadrtdinov's
+# seminar and a deck called *Efficiency*. QLoRA: Tim Dettmers and others, *QLoRA: Efficient Finetuning of Quantized
+# LLMs* (2023).

@@ -39,6 +39,8 @@ DRAWN: dict[str, Callable[[], Figure]] = {
     "loss_at_equal_bytes": lambda: figures.loss_at_equal_bytes(LOSSES, floor=0.358, before=8.9),
     "update_spectrum": lambda: spectrum(4),
     "code_usage": usage,
+    "low_rank_update": figures.low_rank_update,
+    "prompt_or_prefix": figures.prompt_or_prefix,
 }
 
 

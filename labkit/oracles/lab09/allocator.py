@@ -9,7 +9,7 @@ from labkit.oracles.hints import once
 from labkit.oracles.lab09 import other_rules
 from labkit.oracles.lab09.other_rules import Row, rounded_requests, rows_of
 from labkit.simdevice import CachingAllocator
-from labkit.spec import CaseRun, Hint, MiB, Oracle, Tree
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, MiB, Oracle, Tree
 
 COLUMNS = ("allocated_bytes", "reserved_bytes", "cudaMallocs", "cudaFrees")
 RTOL = 1e-6
@@ -69,13 +69,13 @@ def right_factor(run: CaseRun) -> str | None:
     return f"slow_down returned {got:.6g}, and the third step with empty_cache takes {want:.6g} times as long"
 
 
-def follows(rules: type[CachingAllocator]) -> Callable[[CaseRun[AllocationTrace]], bool]:
-    """Whether the rows are those of other rules as far as the first wrong one."""
+def follows(rules: type[CachingAllocator]) -> Callable[[CaseRun[AllocationTrace]], object]:
+    """Whether the rows are those of other rules as far as the first wrong one; of a wrong factor alone, who knows."""
 
-    def when(run: CaseRun[AllocationTrace]) -> bool:
+    def when(run: CaseRun[AllocationTrace]) -> object:
         found = first_wrong(run)
         if found is None:
-            return False
+            return CANNOT_TELL
         n = found[0] + 1
         return [tuple(row) for row in run.got["rows"][:n]] == rows_of(rules(), run.tree["trace"][:n])
 
@@ -92,8 +92,8 @@ GIVES_BACK = "empty_cache gives back, with a cudaFree each, the segments that ar
 BEST_FIT = "Of the free blocks that are large enough, the smallest is taken: the best fit."
 
 
-def by(rules: Sequence[str], text: str, everywhere: bool = True) -> tuple[Hint, ...]:
-    return tuple(Hint(follows(getattr(other_rules, name)), text, everywhere) for name in rules)
+def by(rules: Sequence[str], text: str) -> tuple[Hint, ...]:
+    return tuple(Hint(follows(getattr(other_rules, name)), text) for name in rules)
 
 
 def called_the_driver(event: str):
@@ -119,8 +119,10 @@ def still_counts_freed(run: CaseRun[AllocationTrace]) -> bool:
     return column == 0 and run.tree["trace"][at][0] == "free" and run.got["rows"][at][0] > true_rows(run.tree)[at][0]
 
 
-def in_millions(run: CaseRun[AllocationTrace]) -> bool:
+def in_millions(run: CaseRun[AllocationTrace]) -> object:
     """Whether the first figure that is wrong is a segment of so many times 10^6 bytes."""
+    if first_wrong(run) is None:
+        return CANNOT_TELL
     at, column = first_wrong(run)
     reserved = run.got["rows"][at][1]
     return column == 1 and reserved % 10**6 == 0 and reserved % MiB != 0
@@ -160,6 +162,11 @@ def per_tensor_factor(run: CaseRun[AllocationTrace]) -> float:
 ALLOCATOR = Oracle(
     id="09-allocator",
     judge=(right_rows, right_factor),
+    call=lambda run: (
+        f"replay_trace of {len(run.tree['trace'])} events; slow_down(before, step, step_ms={run.case.step_ms:g}, "
+        f"malloc_ms={run.case.malloc_ms:g}, free_ms={run.case.free_ms:g})"
+    ),
+    axis="sizes at the limits of the table, and orders of events",
     diagnose=(
         Hint(
             lambda run: (
@@ -182,7 +189,6 @@ ALLOCATOR = Oracle(
             ["ExactSegments"],
             "From 1 MiB up to 10 MiB a request that finds no block asks the driver for a segment of 20 MiB, not of its "
             "own size.",
-            everywhere=False,
         ),
         *by(["UnroundedSegments"], "From 10 MiB on, a segment is the request rounded up to a multiple of 2 MiB."),
         # Up to the first wrong row, another fit may look as if the rest were at fault.
@@ -222,7 +228,10 @@ ALLOCATOR = Oracle(
         Hint(
             still_counts_freed, "A block that is freed no longer counts as allocated: all of its bytes are subtracted."
         ),
-        Hint(in_millions, "1 MiB is 2**20 = 1,048,576 bytes, not a million.", everywhere=False),
+        Hint(
+            lambda run: follows(other_rules.MiBIsAMillion)(run) or in_millions(run),
+            "1 MiB is 2**20 = 1,048,576 bytes, not a million.",
+        ),
         Hint(
             called_the_driver("free"),
             "free gives nothing back to the driver: the segment stays reserved for requests to come.",

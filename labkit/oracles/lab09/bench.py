@@ -9,7 +9,7 @@ import torch
 
 from labkit.exercises.lab09.bench import LAUNCH_S, Timed, function_of, machine_of
 from labkit.simdevice import SimDevice
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 N_LOGGED = 200
 """Calls of a function that others lengthen; without them every call takes the same."""
@@ -78,9 +78,30 @@ def is_of_one_call(run: CaseRun[Timed]) -> bool:
     return run.case.jitter > 0 and 0.96 * calls_ms[0] <= run.got["ms"] <= 1.04 * calls_ms[-1]
 
 
+def flush_and_first_call(run: CaseRun[Timed]) -> object:
+    """In one repeat both show; among many, the time of the flush is as good as that of some other call."""
+    if run.case.n_repeats > 1:
+        return CANNOT_TELL
+    return run.got["ms"] > true_ms(run.case) + run.case.first_call_ms + 2 * run.case.one_ms
+
+
+def from_a_warm_cache(run: CaseRun[Timed]) -> object:
+    """A product is held up by arithmetic, whatever is in the cache."""
+    if run.case.kind == "product":
+        return CANNOT_TELL
+    return run.got["ms"] < 0.98 * true_ms(run.case) and near(run.got["ms"], warm_ms(run.case), 0.08)
+
+
 BENCH = Oracle(
     id="09-bench",
     judge=(asked_in_time, reads_the_time),
+    call=lambda run: (
+        f"bench(fn, cuda, device, now_s, n_repeats={run.case.n_repeats}): fn launches {run.case.n_kernels} "
+        f"kernel{'s' * (run.case.n_kernels > 1)} of {run.case.one_ms:g} ms; the first call of each takes "
+        f"{run.case.first_call_ms:g} ms more, the cache is {run.case.cache_gain:g} times as fast as memory, "
+        f"jitter {run.case.jitter:.0%}"
+    ),
+    axis="devices with other first calls, caches and jitter, and numbers of repeats",
     diagnose=(
         Hint(
             lambda run: run.got["refused"] is not None,
@@ -103,13 +124,9 @@ BENCH = Oracle(
             "That is the time of all repeats together: time each call on its own.",
         ),
         Hint(
-            lambda run: (
-                run.case.n_repeats == 1
-                and run.got["ms"] > true_ms(run.case) + run.case.first_call_ms + 2 * run.case.one_ms
-            ),
+            flush_and_first_call,
             "More than fn was timed: what overwrites the cache, and the loading of its code. It has to stand before "
             "the first mark.",
-            everywhere=False,
         ),
         Hint(
             spoilt_by_first_call,
@@ -117,10 +134,9 @@ BENCH = Oracle(
             "synchronize, before the first reading.",
         ),
         Hint(
-            lambda run: run.got["ms"] < 0.98 * true_ms(run.case) and near(run.got["ms"], warm_ms(run.case), 0.08),
+            from_a_warm_cache,
             "The data was still in the cache from the call before. Write over a buffer of twice L2_cache_size bytes "
             "before each repeat.",
-            everywhere=False,
         ),
         Hint(
             lambda run: near(run.got["ms"], statistics.mean(logged_ms(run.case, True))),

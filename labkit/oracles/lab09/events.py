@@ -128,6 +128,12 @@ def too_few_records(run: CaseRun[Jobs]) -> bool:
 EVENTS = Oracle(
     id="09-events",
     judge=(asked_in_time, each_once_on_its_stream, never_waits_between, side_by_side, reads_the_times),
+    call=lambda run: (
+        "time_jobs(["
+        + ", ".join(f"{job.n_calls} x {job.kind} on {job.n:,} numbers" for job in run.case.jobs)
+        + "], cuda)"
+    ),
+    axis="orders and lengths of jobs on the streams",
     diagnose=(
         Hint(
             lambda run: run.got["refused"] is not None and any(one.kind == "sync" for one in issued(run.got)),

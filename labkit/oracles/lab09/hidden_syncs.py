@@ -15,7 +15,7 @@ from labkit.oracles.hints import once
 from labkit.oracles.lab05.programs import Program, program
 from labkit.oracles.lab09.logs import host_waits, own_bounds, own_commands
 from labkit.simdevice import Command, from_plain
-from labkit.spec import CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 TOO_MUCH = 1e30
@@ -177,15 +177,26 @@ def from_pinned(commands: Sequence[Command]) -> bool:
     return any(one.kind == "copy" and one.place == "device" and one.reads for one in commands)
 
 
+def nan_in_the_weight(run: CaseRun[Loop]) -> object:
+    """An overflow makes the gradient NaN; a step without labels or with one infinite loss leaves it finite."""
+    is_nan = bool(run.got["weight"].isnan().any())
+    return is_nan if is_nan or run.case.overflow else CANNOT_TELL
+
+
 HIDDEN_SYNCS = Oracle(
     id="09-hidden-syncs",
+    call=lambda run: (
+        f"train(device, weight of shape ({run.case.n_classes}, {run.case.width}), {run.case.n_steps} batches of "
+        f"{run.case.n_rows} rows, lr={run.case.lr:g}); steps without labels: {list(run.case.empty)}, with a loss that "
+        f"is not finite: {[*run.case.overflow, *run.case.infinite]}"
+    ),
+    axis="shapes, and which steps have no label or a loss that is not finite",
     judge=(inputs_untouched, right_weight, right_metrics, trained_on_the_device, no_races, never_waits),
     diagnose=(
         Hint(
-            lambda run: bool(run.got["weight"].isnan().any()),
+            nan_in_the_weight,
             "NaN reached the weight. A factor cannot take it out, and a step with labels can have it too: choose with "
             "torch.where(loss.isfinite(), grad, 0.0).",
-            everywhere=False,
         ),
         Hint(
             lambda run: right_weight(run) is not None and math.isinf(run.got["metrics"][0]),

@@ -34,6 +34,21 @@ class UnroundedSegments(CachingAllocator):
     segment_size = staticmethod(lambda n_bytes: segment_size(n_bytes) if n_bytes < 10 * MiB else n_bytes)
 
 
+class MiBIsAMillion(CachingAllocator):
+    """All limits and segments in multiples of 10^6 bytes."""
+
+    is_small = staticmethod(lambda n_bytes: n_bytes <= 10**6)
+
+    @staticmethod
+    def segment_size(n_bytes: int) -> int:
+        if n_bytes <= 10**6:
+            return 2 * 10**6
+        return 20 * 10**6 if n_bytes < 10**7 else -(-n_bytes // (2 * 10**6)) * 2 * 10**6
+
+    def splits(self, small: bool, rest_bytes: int) -> bool:
+        return rest_bytes >= 512 if small else rest_bytes > 10**6
+
+
 class OneMiBIsLarge(CachingAllocator):
     is_small = staticmethod(lambda n_bytes: n_bytes < MiB)
     segment_size = staticmethod(lambda n_bytes: 20 * MiB if n_bytes == MiB else segment_size(n_bytes))

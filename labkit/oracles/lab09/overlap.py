@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab09.overlap import Feed, layer, machine_of
+from labkit.oracles.calls import as_call
 from labkit.oracles.hints import once
 from labkit.oracles.lab05.programs import Program, first_race, program
 from labkit.oracles.lab09.logs import host_waits, own_commands
@@ -181,6 +182,12 @@ OVERLAP = Oracle(
         host_goes_on,
         copies_beside_kernels,
     ),
+    call=lambda run: (
+        f"double_buffered(cuda, compute, {run.case.n_batches} batches of shape ({run.case.n_rows}, {run.case.width}), "
+        f"2 buffers), a copy takes {run.case.copy_share:g} times as long as the kernels; "
+        f"{as_call('overlap_speedup', *run.case.asked)}"
+    ),
+    axis="numbers of batches, shapes, and links that are faster or slower than the kernels",
     diagnose=(
         Hint(
             speedup_is(lambda n, copy_s, kernels_s: (copy_s + kernels_s) / max(copy_s, kernels_s)),

@@ -180,6 +180,11 @@ WORK, TABLE = wrong(right_work), wrong(right_form, right_table)
 PROFILE = Oracle(
     id="09-profile",
     judge=(inputs_untouched, right_work, right_form, right_table, right_idle, right_share, right_profile),
+    call=lambda run: (
+        f"gpu_work(events, first_step={run.case.n_cold}) on a trace of {run.case.n_cold + run.case.n_steps} steps; "
+        f"profile_steps(step, n_unsteady={run.case.n_unsteady}, n_active={run.case.n_active})"
+    ),
+    axis="traces of other steps and streams, and other numbers of steps to record",
     diagnose=(
         Hint(
             lambda run: has_categories("cuda_runtime", "cuda_driver", "cpu_op")(run),
