@@ -13,6 +13,7 @@ from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
+from labkit.figures.gradient_sizes import gradient_histogram
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
 from labkit.figures.kernel_sketches import fused_chain, masked_block, query_walk, tile_walk
 from labkit.figures.kernels import launch_map, traffic_bars
@@ -22,7 +23,7 @@ from labkit.figures.llama_layer import llama_layer
 from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
-from labkit.figures.mixed_precision import amp_memory, dtype_map, gradient_histogram, loss_scale_trace
+from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_trace
 from labkit.figures.overlap import host_waits, overlap_gain
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps

@@ -186,7 +186,8 @@ AMP_MEMORY = Oracle(
         ),
         Hint(
             sizes(lambda s: s.is_off(CAST, 2 * s.n_inputs)),
-            "Without autograd nobody keeps the 16-bit copy of the input: in inference only the float32 input is alive.",
+            "Without autograd nothing keeps the 16-bit copy of the input: in inference only the float32 input is "
+            "alive.",
         ),
         Hint(
             sizes(lambda s: s.is_off(CAST, -2 * s.n_inputs)),

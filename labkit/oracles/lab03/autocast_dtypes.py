@@ -145,7 +145,7 @@ AUTOCAST_DTYPES = Oracle(
         ),
         Hint(
             culprit(lambda c: c.op.function == "float"),
-            "`float` is not autocast's doing: it always returns float32, whatever goes in.",
+            "`float` is a cast in the model, not autocast's: it always returns float32, whatever goes in.",
         ),
         Hint(
             culprit(lambda c: c.op.function == "add_"),
@@ -153,7 +153,7 @@ AUTOCAST_DTYPES = Oracle(
         ),
         Hint(
             culprit(lambda c: "float64" in c.inputs),
-            "float64 takes no part in autocast: such a tensor is never cast down, and the ordinary promotion holds.",
+            "float64 takes no part in autocast: such a tensor is never cast down, and the usual promotion applies.",
         ),
         Hint(
             culprit(lambda c: c.rule == HIGH),
@@ -167,7 +167,7 @@ AUTOCAST_DTYPES = Oracle(
         ),
         Hint(
             culprit(lambda c: c.op.function == "embedding"),
-            "An embedding copies rows of its table: the dtype is the table's, and an index has no say.",
+            "An embedding copies rows of its table: the dtype is the table's, whatever the index's is.",
         ),
         Hint(
             culprit(lambda c: {"float16", "bfloat16"} == set(c.inputs)),

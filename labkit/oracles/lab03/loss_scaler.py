@@ -192,7 +192,7 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             trace(lambda t: t.got[LOSS]["in step 0"] != t.right[LOSS]["in step 0"]),
-            "scale(loss) changed the loss itself, which is still to be logged: return a new tensor, the product.",
+            "scale(loss) changed the loss itself, which will be logged: return the product as a new tensor.",
         ),
         Hint(
             as_if(NeverDivides),
@@ -215,8 +215,8 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             as_if(FiniteInHalf, FiniteInHalfBeforeDividing),
-            "A clean step was skipped: float32 gradients may be larger than 65504 and are finite all the same. Only "
-            "infinity and NaN count.",
+            "A clean step was skipped: float32 gradients may be larger than 65504 and still be finite. Only infinity "
+            "and NaN count.",
         ),
         Hint(
             as_if(NanAlone),
@@ -232,8 +232,8 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             as_if(StopsAtNone),
-            "Once a parameter has no gradient, those behind it stay scaled: pass over it with `continue`, or leave it "
-            "out of the list.",
+            "Once a parameter has no gradient, those after it stay scaled: skip it with `continue`, or leave it out "
+            "of the list.",
         ),
         Hint(
             as_if(UpdatesInStep),
@@ -267,7 +267,7 @@ LOSS_SCALER = Oracle(
         ),
         Hint(
             as_if(GrowsLate, GrowsEarly),
-            "Growth comes a step too late or too early: it belongs into the update of the clean step that makes the "
+            "Growth comes a step too late or too early: it belongs in the update of the clean step that makes the "
             "count reach growth_interval.",
         ),
         Hint(
@@ -309,8 +309,7 @@ LOSS_SCALER = Oracle(
                     and t.first_off(WEIGHTS) == t.first
                 )
             ),
-            "Once a step was skipped, clean steps are skipped as well: the verdict of one step must be forgotten in "
-            "update.",
+            "After one skipped step, clean steps are skipped as well: update must forget what was found in a step.",
         ),
         Hint(
             trace(
@@ -367,7 +366,7 @@ LOSS_SCALER = Oracle(
             trace(
                 lambda t: t.scale_change(t.first_wrong_scale) not in (1, t.case.growth_factor, t.case.backoff_factor)
             ),
-            "The scale changes by another factor than growth_factor or backoff_factor.",
+            "The scale changes by a factor that is neither growth_factor nor backoff_factor.",
         ),
         Hint(
             trace(lambda t: t.only_rare(odd=True)),

@@ -194,8 +194,8 @@ def loss_is(power: int) -> Callable[[CaseRun[Steps]], object]:
 
 
 NEVER_SCALED = (
-    "The updates are too small by the scale: backward was not called on scaler.scale(loss), or the gradients were "
-    "divided twice. scaler.step divides them unless scaler.unscale_ has."
+    "The updates are too small by a factor of the scale: backward was not called on scaler.scale(loss), or the "
+    "gradients were divided twice. scaler.step divides them unless scaler.unscale_ has."
 )
 
 
@@ -236,7 +236,7 @@ TRAIN_STEP = Oracle(
         ),
         Hint(
             lambda run: len(run.got[FORWARD]) == run.case.n_steps and set(run.got[FORWARD]) != {run.case.dtype},
-            "Autocast ran in another dtype than asked for: hand it dtype=dtype.",
+            "Autocast ran in another dtype than the one you were given: pass it dtype=dtype.",
         ),
         Hint(
             lambda run: len(run.got[FORWARD]) > run.case.n_steps,
@@ -244,8 +244,8 @@ TRAIN_STEP = Oracle(
         ),
         Hint(
             lambda run: set(run.got[INPUTS]) - {"float32"},
-            "x was cast before the call: hand it to the model as it is. Autocast casts what goes into a product, and "
-            "only that; token numbers, for one, must stay whole.",
+            "x was cast before the call: pass it to the model as it is. Autocast casts only what goes into a product. "
+            "Token numbers, for example, must stay integers.",
         ),
         Hint(
             lambda run: len(run.got[BACKWARD]) > run.case.n_steps,
@@ -276,7 +276,7 @@ TRAIN_STEP = Oracle(
         ),
         Hint(
             lambda run: run.got[SCALES]["after step 0"] < run.expected[SCALES]["after step 0"],
-            "A batch overflowed that need not: leave the loss in float32, since times the scale it is too large for "
+            "A batch overflowed that need not have: leave the loss in float32, because loss × scale is too large for "
             "float16.",
         ),
         Hint(
@@ -323,7 +323,8 @@ TRAIN_STEP = Oracle(
         ),
         Hint(
             as_if(by_value),
-            "Every element was clipped by itself, which turns the gradient: use clip_grad_norm_, which shortens it.",
+            "Every element was clipped by itself, which changes the gradient's direction: use clip_grad_norm_, which "
+            "shortens it.",
         ),
         Hint(
             of_another_length,
@@ -332,8 +333,8 @@ TRAIN_STEP = Oracle(
         ),
         Hint(
             lambda run: run.case.scaled and run.got[SCALES] != run.expected[SCALES],
-            "The scale does not follow: call scaler.update() once at the end of every step, of the scaler that is "
-            "handed in.",
+            "The scale is not updated: call scaler.update() once at the end of every step, on the scaler that you are "
+            "given.",
         ),
     ),
 )

@@ -144,8 +144,8 @@ UNDERFLOW = Oracle(
         ),
         Hint(
             fractions_are(below(-26)),
-            "One bin too few is lost: the bin -26 ends at 2^-25, half of the smallest subnormal, and all that is below "
-            "rounds to zero.",
+            "One bin too few is lost: the bin -26 ends at 2^-25, half of the smallest subnormal, and everything below "
+            "it rounds to zero.",
         ),
         Hint(
             fractions_are(lambda tree, scale: 100 * to_zero(tree, scale)),
@@ -183,10 +183,12 @@ UNDERFLOW = Oracle(
         Hint(fractions_are(always_to_the_right), A_SCALE_BELOW_1),
         Hint(fractions_are(of_bins), "That is a fraction of the bins. Count the gradients in them."),
         Hint(fractions_are(of_filled_bins), "That is a fraction of the bins. Count the gradients in them."),
-        Hint(fractions_are(kept), "That is the fraction which survives; asked for is the one that becomes zero."),
+        Hint(
+            fractions_are(kept), "That is the fraction that survives. The exercise asks for the one that becomes zero."
+        ),
         Hint(
             fractions_are(either_end),
-            "Gradients that became infinite are counted too: here only those count that become zero.",
+            "Gradients that become infinite are counted too. Count only those that become zero.",
         ),
         Hint(
             scale_is(last_bin),
@@ -203,7 +205,8 @@ UNDERFLOW = Oracle(
         ),
         Hint(
             lambda run: math.frexp(run.got["largest_safe_scale"])[0] != 0.5,
-            "Not a power of two: only such a scale moves every bin by whole steps and adds no rounding of its own.",
+            "This is not a power of two. Only a power of two moves every bin by whole steps and adds no rounding of "
+            "its own.",
         ),
         Hint(
             lambda run: run.got["largest_safe_scale"] == 2 * safe_scale(run.tree),

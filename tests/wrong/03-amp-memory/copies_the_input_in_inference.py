@@ -1,4 +1,4 @@
-# hint: Without autograd nobody keeps
+# hint: Without autograd nothing keeps
 def bytes_after_forward(widths, n_rows, *, training, autocast):
     d0, *hidden, dl = widths
     p = sum(a * b for a, b in itertools.pairwise(widths))

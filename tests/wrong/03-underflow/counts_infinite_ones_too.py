@@ -1,4 +1,4 @@
-# hint: became infinite are counted
+# hint: become infinite are counted
 def fraction_to_zero(exponents, counts, scale):
     scaled = exponents + math.log2(scale)
     lost = (scaled < -25) | (scaled > 15)

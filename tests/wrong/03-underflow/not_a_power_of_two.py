@@ -1,4 +1,4 @@
-# hint: Not a power of two
+# hint: not a power of two
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return (counts[lost].sum() / counts.sum()).item()

@@ -1,4 +1,4 @@
-# hint: the fraction which survives
+# hint: the fraction that survives
 def fraction_to_zero(exponents, counts, scale):
     lost = exponents + math.log2(scale) < -25
     return (counts[~lost].sum() / counts.sum()).item()
