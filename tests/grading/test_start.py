@@ -66,6 +66,7 @@ def test_grading_what_has_not_changed_computes_nothing(tmp_path: Path) -> None:
     assert set(COMPUTES[:1]) <= set(run(LOADED.format(does=again)).split())
 
 
+@pytest.mark.slow
 def test_what_is_spared_can_be_loaded() -> None:
     """The control: these are names of modules that are there, or nothing would be said of them."""
     names = sorted(

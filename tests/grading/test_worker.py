@@ -384,7 +384,7 @@ def test_several_ranks(sandbox, source: str, outcome: str, problem: str | None) 
 
 @pytest.mark.slow
 def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
-    with Sandbox() as server:
+    with Sandbox(preload=()) as server:
         os.kill(server._process.pid, 9)
         with pytest.raises(InfrastructureFault):
             run_steps(server, [code("a", "x = 1")], {})
@@ -392,7 +392,7 @@ def test_a_dead_forking_process_is_our_fault_and_no_zero() -> None:
 
 @pytest.mark.slow
 def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch) -> None:
-    with Sandbox() as server:
+    with Sandbox(preload=()) as server:
         # The worker's first step is to enter its folder.
         monkeypatch.setattr("grading.isolation.sandbox.tempfile.mkdtemp", lambda **where: "/dev/null/not/there")
         with pytest.raises(InfrastructureFault, match=r"ended before it ran anything: NotADirectoryError"):
@@ -400,7 +400,7 @@ def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch)
 
 
 def test_the_forking_process_leaves_nothing_on_the_disk() -> None:
-    with Sandbox() as server:
+    with Sandbox(preload=()) as server:
         home = Path(server.tree).parent
         assert home.is_dir()
     assert not home.exists()

@@ -291,6 +291,7 @@ def test_a_hang_for_a_missing_wait_says_whose() -> None:
     assert "without wait() for its isend to rank" in text and text.endswith(MISSING_WAIT)
 
 
+@pytest.mark.slow
 def test_an_endless_loop_is_shown() -> None:
     def endless(comm: Comm) -> None:
         comm.barrier()

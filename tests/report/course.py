@@ -5,6 +5,10 @@ Made once for the tests, which read it and must leave it as it is.
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
+import tempfile
 from copy import deepcopy
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +41,7 @@ FORMULA, COMMA, SCRIPT = "=SUM(A1)", "O'Brien, Pat", "<script>x"
 
 def graded_course(root: Path) -> Course:
     """Eight students: all graded but one whose file broke off and one who came after the grading."""
-    course = _empty_course(root)
+    course = empty_course(root)
     hand_in(course, "ada", SOLUTION, essay="A float has a sign.", timestamp="2026-03-01 10:00:00 UTC")
     hand_in(course, FORMULA, None)
     hand_in(course, COMMA, WHOLE_TENSOR, twice=True)
@@ -55,8 +59,9 @@ def graded_course(root: Path) -> Course:
 
 
 def empty_course(root: Path) -> Course:
-    """Released, and nobody handed in."""
-    return _empty_course(root)
+    """Released, and nobody handed in: made once, and copied."""
+    shutil.copytree(_pristine(), root)
+    return Course.at(root)
 
 
 def stored(course: Course, student: str):
@@ -89,8 +94,12 @@ def hand_in(
         (path.parent / "timestamp.txt").write_text(timestamp)
 
 
-def _empty_course(root: Path) -> Course:
-    root.mkdir(parents=True)
+@functools.cache
+def _pristine() -> Path:
+    home = Path(tempfile.mkdtemp(prefix="pristine-course-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    root = home / "course"
+    root.mkdir()
     config = CONFIG_TEXT.format(course_id="numerics") + '\nc.LateSubmissionPlugin.penalty_method = "zero"\n'
     (root / "nbgrader_config.py").write_text(config)
     (root / "source" / LAB).mkdir(parents=True)
@@ -100,7 +109,7 @@ def _empty_course(root: Path) -> Course:
     release(course, [LAB])
     with _gradebook(course) as gradebook:
         gradebook.update_or_create_assignment(LAB, duedate=datetime(2026, 3, 2))
-    return course
+    return root
 
 
 def _source() -> NotebookNode:
