@@ -1113,10 +1113,10 @@ labkit.figures.allocator_trace(
 #
 # </details>
 #
-# The axis does not begin at zero. In evaluation the memory climbs through all layers. After `train()` the teeth are
-# the backward pass: layer by layer, the weights are unpacked and the insides are computed again. Two things lie
-# between area and line: free pieces between blocks in use, which no larger request can take, and segments that are
-# empty.
+# In evaluation the memory climbs through all layers. After `train()` it stays nearly flat, because each layer's
+# inside is freed and computed again, and what sets the peak is the loss with its logits, in the middle. Two things
+# lie between area and line: free pieces between blocks in use, which no larger request can take, and segments that
+# are empty.
 #
 # The talk's 6.42 GB lie between two rebuilds in evaluation mode: 2.9 GB with a fused attention, as above, and 9.1 GB
 # with an attention that is written out and keeps its scores. We do not know which kernels it ran. But its ratio, 7.09

@@ -183,7 +183,7 @@ def run_selective(policy: Callable[..., Any], case: Network, tree: dict, stage) 
 
 SELECTIVE = Exercise(
     id="05-selective",
-    title="Keep what is dear, recompute what is cheap",
+    title="Keep what is expensive, recompute what is cheap",
     points=3,
     minutes=12,
     difficulty=2,
