@@ -19,6 +19,7 @@ from grading.isolation.plan import layout
 from grading.isolation.probe import TierFinding, _try, try_tier
 from grading.isolation.sandbox import Sandbox
 from grading.isolation.tiers import BWRAP, KERNEL, LAYERED, NONE, TIERS, tier_named
+from grading.isolation.worker_tree import shared_worker_tree
 from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
 from grading.worker.procfs import children
 from grading.worker.protocol.control import JobEnded
@@ -372,12 +373,14 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
     def left() -> tuple[object, ...]:
         return os.listdir(tmp_path), len(os.listdir("/proc/self/fd")), sorted(children(os.getpid()))
 
+    # The worker's files are made alike in every tier, which takes a second: once is enough.
+    tree = None if tier == NONE.name else shared_worker_tree()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = left()
     for step in ("grading.isolation.sandbox.plan_of", "grading.isolation.sandbox.Sandbox._expect"):
         with monkeypatch.context() as failing, pytest.raises(error):
             failing.setattr(step, fail)
-            Sandbox(tier_named(tier), preload=())
+            Sandbox(tier_named(tier), tree, preload=())
         assert left() == before
 
 
