@@ -675,10 +675,10 @@ ways = {
 ways = {name: way for name, way in ways.items() if written(way)}
 
 # %% tags=["figure"]
-labkit.figures.collective_player(ways, n_ranks=8)
+labkit.figures.collective_player(ways, n_ranks=8) if ways else None
 
 # %% tags=["figure"]
-labkit.figures.bytes_by_rank(ways, n_ranks=8)
+labkit.figures.bytes_by_rank(ways, n_ranks=8) if ways else None
 
 # %% [markdown]
 # The bytes that each of 8 ranks sends, in units of $S$, counted from your functions. Naive and tree load a few ranks heavily

@@ -458,7 +458,7 @@ def wrapped_step(optimizer: AveragingOptimizer, loss: Tensor, max_norm: float) -
 check("15-optimizer-wrapper", AveragingOptimizer, wrapped_step)
 
 # %% [markdown]
-# On the network of the opening, beside the best of your buckets:
+# On the network of the opening, beside the first version and the best of your buckets:
 
 
 # %%
@@ -483,7 +483,9 @@ if written(AveragingOptimizer, wrapped_step):
 
 # %% tags=["figure"]
 shown = {"a block": "a bucket for each block", "the optimizer": "averaged in the optimizer"}
-labkit.figures.ddp_timeline({shown[name]: steps[name] for name in shown if name in steps})
+labkit.figures.ddp_timeline(
+    {"one by one": one_by_one} | {shown[name]: steps[name] for name in shown if name in steps}
+)
 
 # %% [markdown]
 # The weights are the same, and nothing overlaps: 164 ms, as with one bucket for everything. **In practice**

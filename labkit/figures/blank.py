@@ -8,6 +8,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from labkit.figures.canvas import TRUTH, LabFigure, new_figure
+from labkit.ranks import RankFailed
 from labkit.spec import STUB_MESSAGE
 
 Arguments = ParamSpec("Arguments")
@@ -26,10 +27,12 @@ def or_a_note(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn | L
     def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawn | LabFigure:
         try:
             return draw(*args, **kwargs)
-        except NotImplementedError as error:
-            if str(error) != STUB_MESSAGE:
+        except (NotImplementedError, RankFailed) as error:
+            # On simulated ranks the stub's error is the cause of the rank's.
+            stub = error.__cause__ if isinstance(error, RankFailed) else error
+            if not isinstance(stub, NotImplementedError) or str(stub) != STUB_MESSAGE:
                 raise
-            return _note(_blank_function(error))
+            return _note(_blank_function(stub))
 
     return drawn
 

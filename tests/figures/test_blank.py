@@ -7,6 +7,7 @@ import pytest
 from labkit import figures
 from labkit.figures import Plan
 from labkit.figures.canvas import LabFigure
+from labkit.ranks import RankFailed
 from labkit.spec import STUB_MESSAGE
 
 
@@ -30,6 +31,15 @@ def test_a_function_that_is_not_implemented_for_a_reason_of_its_own_is_an_error(
 
     with pytest.raises(NotImplementedError, match="no eager attention"):
         figures.kept_per_token(of_mine, Plan().config())
+
+
+def test_a_blank_function_on_simulated_ranks_is_named():
+    assert "blank is still blank" in text_of(figures.collective_steps(blank, n_ranks=2))
+
+
+def test_an_error_of_a_rank_stays_an_error():
+    with pytest.raises(RankFailed, match="ZeroDivisionError"):
+        figures.collective_steps(lambda comm, x: 1 / 0, n_ranks=2)
 
 
 def test_other_errors_stay_errors():
