@@ -1112,7 +1112,7 @@ progress("02", globals())
 labkit.feature_row(
     "02",
     "stochastic rounding to bfloat16",
-    memory=lambda: f"{torch.bfloat16.itemsize} bytes per number; 1000 × 0.01 gives {by_chance:.3g}",
+    memory=lambda: f"2 bytes per number; 1000 × 0.01 gives {by_chance:.3g}",
 )
 
 # %% [markdown]
