@@ -86,7 +86,7 @@ LABS = (
         "Data parallel",
         "scale",
         250,
-        110,
+        180,
         needs=("14",),
         instead=(("14", "`comm.all_reduce`, `comm.reduce_scatter` and `comm.all_gather` of `labkit.run_ranks`"),),
     ),
