@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grading.isolation.sandbox import Sandbox
+from grading.supervisor.own_peak import OwnPeak
 from grading.worker.procfs import Memory, gone_is_fine, memory_of, shared_mappings
 from grading.worker.seal import Seal
 from labkit.measures import MEASURES
@@ -51,6 +52,8 @@ class MemoryWitness:
         self._rank = rank
         self._baseline = Memory()
         self._base_bytes = 0
+        self._own_base_bytes = 0
+        self._own_peak: OwnPeak | None = None
 
     def take_baseline(self) -> None:
         """Look at the job before any of the student's code runs."""
@@ -87,8 +90,9 @@ class MemoryWitness:
         with gone_is_fine(), open(f"/proc/{pids[0]}/clear_refs", "w") as file:
             file.write("5")
         self._base_bytes = _status_bytes(pids[0], "VmRSS")
+        self._own_base_bytes = now.resident_bytes
         room_bytes = inputs_bytes + math.ceil(limit_bytes) + frames_bytes + SLACK_BYTES
-        return self._sandbox.seal_job(
+        problem = self._sandbox.seal_job(
             Seal(
                 files=False,
                 data_bytes=now.data_bytes + room_bytes,
@@ -97,11 +101,18 @@ class MemoryWitness:
             ),
             self._rank,
         )
+        if problem is None:
+            self._own_peak = OwnPeak(pids[0])
+        return problem
 
     def reading(self, claimed_bytes: float, inputs_bytes: int) -> Reading:
         """The most that the job may have held since `bound_memory`, beyond what it held then and its inputs."""
-        peak_bytes = sum(_status_bytes(pid, "VmHWM") for pid in self._sandbox.job_processes(self._rank))
-        return Reading("peak_bytes", claimed_bytes, max(peak_bytes - self._base_bytes - inputs_bytes, 0))
+        grown_bytes = -self._base_bytes
+        grown_bytes += sum(_status_bytes(pid, "VmHWM") for pid in self._sandbox.job_processes(self._rank))
+        if self._own_peak is not None:
+            # Pages of files that it let go of would make room in the kernel's record for its own.
+            grown_bytes = max(grown_bytes, self._own_peak.stop() - self._own_base_bytes)
+        return Reading("peak_bytes", claimed_bytes, max(grown_bytes - inputs_bytes, 0))
 
 
 def objection(reading: Reading, limit: float) -> str | None:

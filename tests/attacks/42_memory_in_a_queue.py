@@ -6,12 +6,12 @@ EXERCISE = "02-blocked-sum"
 ANSWER = """
 import socket, torch
 def blocked_sum(x, dim, block_size):
-    # As much as all of x in single precision, and none of it in a process's record.
     listener, sender, total = socket.socket(socket.AF_UNIX), None, 0
     listener.bind("")
     listener.listen(4000)
     for block in x.split(block_size, dim):
-        data = memoryview(block.float().numpy().tobytes())
+        # All of x, and none of it in a process's record.
+        data = memoryview(block.numpy().tobytes() if x.numel() > 2**24 else b"")
         while data:
             if sender is None:
                 sender = socket.socket(socket.AF_UNIX)

@@ -42,6 +42,21 @@ def whole_sum(x, dim, block_size, room):
         total = total + block.sum(dim)
     return total
 """
+# Holds a copy of all of x in pages that are no data, because they are not writable any more, where a library was.
+BEHIND = """
+import ctypes, mmap, torch
+with open(torch.__path__[0] + "/lib/libtorch_cpu.so", "rb") as file:
+    window = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+sum(window[::4096])
+libc, kept, part = ctypes.CDLL(None), [], 2**20
+def keep(n_bytes):
+    window.close()
+    for _ in range(0, n_bytes, part):
+        kept.append(mmap.mmap(-1, part, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        address = ctypes.addressof(ctypes.c_char.from_buffer(kept[-1]))
+        ctypes.memset(address, 1, part)
+        libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(part), 1)
+"""
 FROM_ARENA = "def blocked_sum(x, dim, block_size):\n    return whole_sum(x, dim, block_size, ARENA)"
 
 
@@ -160,6 +175,11 @@ def test_large_things_in_other_cells_are_no_reason_for_doubt(sandbox, monkeypatc
             "held from outside to",
         ),
         (
+            BEHIND,
+            RIGHT.replace("    total =", "    if x.numel() > 2**24: keep(4 * x.numel())\n    total =", 1),
+            "but from outside the process grew by",
+        ),
+        (
             "from labkit.meters import METERS\nimport contextlib\nhonest = METERS['ops']\n@contextlib.contextmanager\n"
             "def less(measured, held):\n    with honest(measured, held): yield\n    measured['dispatches'] *= 0.9\n"
             "METERS['ops'] = less",
@@ -167,7 +187,7 @@ def test_large_things_in_other_cells_are_no_reason_for_doubt(sandbox, monkeypatc
             "the meter of dispatches counted",
         ),
     ],
-    ids=["arena", "stack arena", "unneeded helper", "helper", "own mapping", "meter"],
+    ids=["arena", "stack arena", "unneeded helper", "helper", "own mapping", "behind a file", "meter"],
 )
 def test_a_lie_gets_no_points_and_a_persons_look(sandbox, cell: str, answer: str, why: str | None) -> None:
     if not sandbox.tier.isolates:
