@@ -140,6 +140,10 @@ STALE = Oracle(
     axis="larger delays, fewer steps than the delay, and other curvatures",
     diagnose=(
         Hint(
+            lambda run: len(run.got["weights"]) == run.case.n_steps + 1,
+            "One tensor too many: the first weights come before any step. Return only those after a step.",
+        ),
+        Hint(
             went_as(lambda run: block_powers(run, 0)),
             "These are the weights of SGD without a delay: each gradient was computed at the newest weights. Compute "
             "it at the weights of `delay` steps ago.",
