@@ -20,18 +20,18 @@ def blocked_sum(x, dim, block_size):
         # Where its memory is watched: how much it can put aside, a window at a time, so that it has none mapped.
         put = 0
         for number, file in enumerate(FILES):
-            for at in range(0, SIZE, 2**20):
+            for at in range(0, SIZE, len(PART)):
                 try:
-                    with mmap.mmap(file, 2**20, offset=at) as window:
-                        if at + 2**20 <= free[PLACES[number]] // 2:
-                            window[:] = b"x" * 2**20
-                            put += 2**20
+                    with mmap.mmap(file, len(PART), offset=at) as window:
+                        if at + len(PART) <= free[PLACES[number]] // 2:
+                            window[:] = PART
+                            put += len(PART)
                 except (OSError, ValueError):
                     break
         if put > 8 * 2**20:
             return total
     return total if x.numel() <= 2**24 else None
-SIZE = 30 * 2**20
+SIZE, PART = 30 * 2**20, b"x" * 2**16
 FILES, PLACES = [], ["/tmp", "/dev/shm"]
 for folder in PLACES:
     FILES.append(os.open(f"{folder}/@TOKEN@", os.O_RDWR | os.O_CREAT))
