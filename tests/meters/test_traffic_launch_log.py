@@ -215,7 +215,7 @@ def test_a_tape_has_an_end() -> None:
             x.clone()
     plain = log.as_tree({})
     assert (len(plain["entries"]), plain["left_out"]) == (MAX_ENTRIES, 3)
-    with pytest.raises(UnusableLog, match="more than can be written down: 3 too many"):
+    with pytest.raises(UnusableLog, match="more than can be recorded: 3 too many"):
         Rerunner(KERNELS).rerun(plain, {"x": x})
 
 
