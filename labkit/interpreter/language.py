@@ -52,12 +52,12 @@ class Language:
 
 def _truth(self) -> bool:
     """`if` and `while` decide by one value. The stock interpreter takes every block for true; the compiler refuses."""
+    if sys._getframe(1).f_globals.get("__name__") == "triton.language.semantic":
+        # Triton asks here whether it was given an operand, as in `other.handle if other else None`: also one of 0.
+        return True
     values = self.handle.data
     if values.size == 1:
         return bool(values)
-    if sys._getframe(1).f_globals.get("__name__", "").startswith("triton."):
-        # Triton's own functions ask in this way whether they were given an operand.
-        return True
     raise TypeError(
         f"a block of {values.size} values is neither true nor false: choose with tl.where(condition, x, y), and join "
         "masks with &, | and ~"

@@ -514,3 +514,37 @@ def masked_lanes_hold_anything():
         assert (out[:5].float() == 1).all() and (filled.float() == torch.tensor([1.0] * 5 + [0.0] * 3)).all(), dtype
         huge = rest.float().isnan() if dtype.is_floating_point else rest == torch.iinfo(dtype).max
         assert huge.all(), (dtype, rest)
+
+
+@triton.jit
+def unfilled_single_kernel(x_ptr, out_ptr, n, OTHER: tl.constexpr, KIND: tl.constexpr):
+    for i in range(4):
+        if KIND == "scalar":
+            at = i
+        elif KIND == "block of one":
+            at = i + tl.arange(0, 1)
+        else:
+            at = i + tl.arange(0, 1)[:, None] + tl.arange(0, 1)[None, :]
+        filled = tl.load(x_ptr + at, mask=at < n, other=OTHER)
+        of_a_tensor = tl.load(x_ptr + at, mask=at < n, other=tl.load(x_ptr + at * 0) * 0 + OTHER)
+        nowhere = tl.load(x_ptr + at, mask=False, other=OTHER)
+        tl.store(out_ptr + at, filled)
+        tl.store(out_ptr + 4 + at, of_a_tensor)
+        tl.store(out_ptr + 8 + at, nowhere)
+        tl.store(out_ptr + 12 + at, tl.load(x_ptr + at, mask=at < n))
+
+
+@check
+def single_masked_values_hold_what_was_asked_for():
+    """Triton asks `if other`. Of one value the stock interpreter answers by that value: no to `other=0`."""
+    floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    for dtype in (*floats, torch.int8, torch.uint8, torch.int32, torch.int64):
+        for kind in ("scalar", "block of one", "matrix of one"):
+            for other in (0, 0.0, 1):
+                x, out = torch.full((4,), 3).to(dtype), torch.full((16,), 5).to(dtype)
+                unfilled_single_kernel[(1,)](x, out, 2, other, kind)
+                want = [3, 3, other, other] * 2 + [other] * 4 + [3, 3]
+                assert out[:14].tolist() == want, (dtype, kind, other, out)
+                rest = out[14:]
+                huge = rest.isnan() if dtype.is_floating_point else rest == torch.iinfo(dtype).max
+                assert huge.all(), (dtype, kind, rest)
