@@ -38,6 +38,10 @@ class Forbidden:
 
 def find_forbidden(cells: Sequence[str], roots: Sequence[str], forbids: Sequence[str]) -> Forbidden | None:
     """The first forbidden use reachable from the definitions of `roots` in the program that the cells make."""
+    # What the student's own classes call so is no method of a tensor.
+    if any(name.startswith(METHOD) for name in forbids):
+        own = {METHOD + name for cell in cells for name in _attributes_made(_parse(cell))}
+        forbids = [name for name in forbids if name not in own]
     if not forbids:
         return None
     for cell, definition, known in _reached(cells, roots, forbids):
@@ -184,6 +188,16 @@ def _bound(tree: ast.Module) -> Iterator[tuple[str, list[ast.AST]]]:
                 for name in dict.fromkeys(_names_bound(head)):
                     found.setdefault(name, []).append(head)
         yield from found.items()
+
+
+def _attributes_made(tree: ast.Module | None) -> Iterator[str]:
+    """The names of methods that a cell's classes define, and of attributes that it sets."""
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.ClassDef):
+            yield from (part.name for part in node.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef))
+            yield from (name for part in node.body for name in _names_bound(part))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
 
 
 def _without_body(node: ast.stmt) -> ast.stmt:

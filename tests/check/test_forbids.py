@@ -50,6 +50,10 @@ def test_every_spelling_is_found(source: str, name: str) -> None:
     assert found(source) == name
 
 
+def test_a_method_is_forbidden_also_where_it_is_looked_up_alone() -> None:
+    assert found("def answer(x):\n    f = x.softmax\n    return f(-1)") == "torch.Tensor.softmax"
+
+
 def test_helpers_are_followed_through_cells() -> None:
     helper = "def helper(x):\n    return deeper(x)"
     deeper = "class Deeper:\n    def run(self, x):\n        return torch.softmax(x, -1)\ndeeper = Deeper().run"
@@ -74,6 +78,9 @@ def test_helpers_are_followed_through_cells() -> None:
         "for n in (1, 2):\n    print(torch.softmax(torch.ones(n), 0))\ndef answer(x):\n    return x.exp() * n",
         "with wrap() as w:\n    torch.softmax(torch.ones(1), 0)\ndef answer(x):\n    return w(x)",
         "torch.testing.assert_close(answer(x), torch.softmax(x, -1))\ndef answer(x):\n    return x.exp()",
+        # One's own attribute or method of that name.
+        "class Sum:\n    def __init__(self, x):\n        self.softmax = x\ndef answer(x):\n    return Sum(x).softmax",
+        "class Mine:\n    def softmax(self):\n        return 1\ndef answer(x):\n    return Mine().softmax()",
         # An earlier attempt under the same name.
         "def answer(x):\n    return torch.softmax(x, -1)\ndef answer(x):\n    return x.exp()",
     ],
