@@ -4,10 +4,10 @@
 # Half the bits should mean half the memory and twice the speed. So you call `model.half()`, train with the same AdamW as
 # before, and read `nan` after the first step. **The gradients of that step were all finite. What broke?**
 #
-# There are three places where 16 bits are not enough: gradients that vanish, updates that vanish, and sums that lose
-# digits. In this lab you find them and write what every training framework builds around them: the loss scale, the step
-# that uses it, and the rules by which autocast picks a dtype for each operation. At the end you can say when mixed
-# precision *costs* memory.
+# There are four places where 16 bits are not enough: gradients that vanish, optimizer states that vanish, updates that
+# vanish, and sums that lose digits. In this lab you find them and write what every training framework builds around
+# them: the loss scale, the step that uses it, and the rules by which autocast picks a dtype for each operation. At the
+# end you can say when mixed precision *costs* memory.
 #
 # [[time]]
 #
@@ -68,14 +68,13 @@ lab03.print_losses(plain)
 print(f"pure fp16, loss at step 1: {plain['pure fp16'][1]}")
 
 # %% [markdown]
-# There are two failures in three lines. In fp16 the loss is NaN after one step. In bf16 training works but falls behind:
-# at the end its loss is about twice that of fp32.
+# There are two failures in three lines. In fp16 the loss is NaN after one step. In bf16 training works but falls
+# behind: at the end its loss is about twice that of fp32. This one you know from lab 02: an update smaller than half
+# the gap between two bf16 numbers is lost.
 #
-# The first has a short answer. AdamW divides by $\sqrt{v} + \epsilon$ with $\epsilon = 10^{-8}$. The smallest positive
-# number of fp16 is $6 \cdot 10^{-8}$, so $\epsilon$ becomes 0. After the first step $v$ is $0.001\,g^2$, which becomes 0
-# as well for every gradient $g$ below 0.005. What is left is a division by zero: $g / 0$ is infinite, and $0 / 0$ is NaN.
-#
-# The second you know from lab 02: an update smaller than half the gap between two bf16 numbers is lost.
+# For the other, look at the first fp16 step. AdamW moves each weight by the learning rate times $m / (\sqrt{v} +
+# \epsilon)$. Here $m$ and $v$ are running means of the gradient and of its square, and $\epsilon$ is $10^{-8}$. Which
+# of these numbers became 0? The answer is folded below the cell.
 
 # %%
 torch.manual_seed(0)
@@ -88,9 +87,15 @@ weights = torch.cat([p.detach().flatten() for p in model.parameters()])
 shares = (weights.isinf(), weights.isnan(), weights.isfinite())
 infinite, nan, finite = (f"{100 * share.float().mean():.0f} %" for share in shares)
 print(f"weights after the step: {infinite} infinite, {nan} NaN, {finite} finite")
-print("epsilon in fp16:", torch.tensor(1e-8).half().item())
-
 # %% [markdown]
+# <details><summary>Which numbers became 0?</summary>
+#
+# Two of them. The smallest positive number of fp16 is $6 \cdot 10^{-8}$, so $\epsilon$ becomes 0. After the first step
+# $v$ is $0.001\,g^2$, which becomes 0 as well for every gradient $g$ below 0.005. What is left is a division by zero:
+# $g / 0$ is infinite, and $0 / 0$ is NaN.
+#
+# </details>
+#
 # A popular remedy is a larger epsilon, one that fp16 can hold. It removes the NaN. But does it still train the same
 # model with the same optimizer? To tell, we need a control: fp32 with the larger epsilon.
 
@@ -104,10 +109,10 @@ for name, dtype in (("fp32", torch.float32), ("pure fp16", torch.float16)):
     )
 
 # %% [markdown]
-# In fp32 the larger epsilon changes little: the last loss is 0.141 instead of 0.116. In fp16 it is 0.002, and that is not
-# good news. For 90 % of the weights $v$ is still 0, so AdamW divides their momentum by $\epsilon$ alone. They are trained
-# by plain momentum with a learning rate of $0.003 / 10^{-4} = 30$. On this toy that happens to be fast. On your model
-# nobody has tuned it.
+# In fp32 the larger epsilon changes little: the last loss is 0.141 instead of 0.116. In fp16 it is 0.002, lower than
+# any other, but by another algorithm. For 90 % of the weights $v$ is still 0, so AdamW divides their momentum by
+# $\epsilon$ alone. They are trained by plain momentum with a learning rate of $0.003 / 10^{-4} = 30$. On this toy that
+# happens to be fast. For your model nobody has tuned it.
 #
 # The lasting cure is **mixed precision** (Micikevicius and others, 2017). Weights and optimizer states stay in fp32,
 # matrix products run in 16 bits, and each other operation runs in the lowest precision that it tolerates. This takes
@@ -117,10 +122,10 @@ for name, dtype in (("fp32", torch.float32), ("pure fp16", torch.float16)):
 # %% [markdown]
 # ## Keep small gradients from vanishing
 #
-# fp16 has 5 exponent bits: normal numbers from $2^{-14}$ up to 65504, and subnormal ones down to $2^{-24}$. Gradients are
-# small because the loss is a mean over all tokens, and they shrink as the model gets better. Let us look at the
-# gradients that mixed precision computes in 16 bits, those of the linear layers' results and of their weights, early and
-# late in training.
+# fp16 has 5 exponent bits: normal numbers from $2^{-14}$ up to 65504, and subnormal ones down to $2^{-24}$. Gradients
+# are small because the loss is a mean over all tokens, and they shrink as the model gets better. Let us look at the
+# gradients that mixed precision computes in 16 bits, early and late in training: the gradients of each linear layer's
+# parameters and of its output.
 #
 # We count them by powers of two: a gradient $g$ with $2^k \le |g| < 2^{k+1}$ is in bin $k$. Gradients that are exactly 0
 # are left out, because they lose nothing.
@@ -159,7 +164,8 @@ guesses.take("gradients lost at step 120", None, unit="%")
 # Write two functions. `fraction_to_zero(exponents, counts, scale)` is the fraction of the gradients that become 0 in
 # fp16 after multiplication by `scale`, a power of two. Treat each gradient as lying inside its bin, not exactly on its
 # lower end. `largest_safe_scale(exponents, counts)` is the largest power of two, as a float, with which no gradient of
-# the histogram can become infinite. Bins may be empty, including the first and the last.
+# the histogram can become infinite. `exponents` ascend. Bins may be empty, including the first and the last, but at
+# least one is not.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -170,9 +176,9 @@ guesses.take("gradients lost at step 120", None, unit="%")
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# A scale of $2^s$ moves bin $k$ to $k + s$. Everything below half of the smallest subnormal, $2^{-25}$, becomes zero.
-# At the other end fp16 stops at 65504, which is just below $2^{16}$. The bin from $2^{15}$ to $2^{16}$ holds numbers
-# that fit and numbers that do not, so a safe scale leaves it empty.
+# A scale of $2^s$ moves bin $k$ to $k + s$. The smallest subnormal is $2^{-24}$, and everything below half of it, that
+# is below $2^{-25}$, becomes zero. At the other end fp16 stops at 65504, which is just below $2^{16}$. The bin from
+# $2^{15}$ to $2^{16}$ holds numbers that fit and numbers that do not, so a safe scale leaves it empty.
 #
 # </details>
 #
@@ -234,8 +240,8 @@ labkit.figures.gradient_histogram(
 # %% [markdown]
 # <details><summary>Check your predictions</summary>
 #
-# Bin −26, which ends at $2^{-25}$, half of the smallest subnormal. Bin −25 still rounds up to $2^{-24}$. At step 120
-# more than a fifth of the gradients is lost.
+# Bin −26, which ends at $2^{-25}$, half of the smallest subnormal. Everything in bin −25 but its lower end, a tie,
+# still rounds up to $2^{-24}$. At step 120 more than a fifth of the gradients is lost.
 #
 # </details>
 #
@@ -247,8 +253,8 @@ labkit.figures.gradient_histogram(
 # The real step overflows at four times your scale. Twice your scale would have fitted, but only by luck: whether a
 # gradient between $2^{15}$ and $2^{16}$ fits depends on where in the bin it lies.
 #
-# **In practice** bf16 needs none of this, because it has the exponents of fp32. It pays with 3 bits of mantissa, so each
-# rounding is 8 times coarser than in fp16.
+# **In practice** bf16 needs none of this, because it has the exponents of fp32. It pays with three mantissa bits fewer,
+# 7 instead of 10, so each rounding is 8 times coarser than in fp16.
 
 # %% [markdown]
 # ## Let the scale find itself
@@ -281,10 +287,11 @@ guesses.take("steps skipped at the start", None, exact=True)
 # %% [markdown]
 # [[exercise 03-loss-scaler]]
 #
-# Write `LossScaler` with the methods of the table and `get_scale()`, which returns a Python float. Names and meaning are
-# those of `torch.amp.GradScaler`, and the check compares with it step by step: the scale, the weights, and the
-# optimizer's state. In some steps a parameter has no gradient (`p.grad is None`), and an optimizer may have several
-# groups of parameters. Every step ends with one call of `update`.
+# Write `LossScaler` with the methods of the table and `get_scale()`, which returns a Python float. Names and meaning
+# are those of `torch.amp.GradScaler`, and the check compares with it step by step: the scale, the weights, and the
+# optimizer's state. There is one optimizer, which may have several groups of parameters. In some steps one of its
+# parameters has no gradient (`p.grad is None`), never all of them. `unscale_` is called at most once in a step, and
+# every step ends with one call of `update`. The initial scale and both factors are powers of two.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -441,9 +448,10 @@ guesses.settle("norm after clipping too early", parameter.grad / 4096)
 # [[exercise 03-train-step]]
 #
 # Write `train_step(model, x, y, optimizer, scaler, max_norm, dtype)`. `model(x, y)` is the loss, and `scaler` is a
-# `torch.amp.GradScaler`. In bf16 runs it is switched off, and then its methods do nothing except call
-# `optimizer.step()`. Return the loss, unscaled; the check accepts it detached or not. The check compares with a step in
-# plain fp32. On some batches fp16 overflows, and these must leave the weights as they are.
+# `torch.amp.GradScaler`. In bf16 runs it is switched off: then `scale` returns the loss unchanged, `step` calls
+# `optimizer.step()`, and `unscale_` and `update` do nothing. Gradients of an earlier step may still be there. Return
+# the loss, unscaled; the check accepts it detached or not. The check compares with a step in plain fp32. On some
+# batches fp16 overflows, and these must leave the weights as they are.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -497,11 +505,11 @@ check("03-train-step", train_step)
 
 
 # %%
-def train_mixed(scaler, dtype: torch.dtype) -> list[float]:
+def train_mixed(scaler, dtype: torch.dtype, eps: float = 1e-8) -> list[float]:
     """The losses of 61 steps."""
     torch.manual_seed(0)
     model = lab03.Model()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, eps=eps)
     return [
         float(train_step(model, *lab03.batch(), optimizer, scaler, 1.0, dtype)) for _ in range(61)
     ]
@@ -518,9 +526,9 @@ lab03.print_losses({"fp32": plain["fp32"], **runs})
 # divide by the same powers of two. All runs end where fp32 does. That is the work of the master weights and of AdamW's
 # states, which are fp32 again: no update is lost, and $\epsilon$ is not 0.
 #
-# **Detach what you log.** After `backward` the saved activations are freed, and a loss that is kept is a single number
-# with a few graph nodes. A loss that never goes through `backward`, as in validation, keeps all of them alive: compute it
-# under `torch.no_grad()`.
+# **Detach what you log.** `backward` frees the saved activations, but a loss that you keep still holds the graph's
+# nodes, several for each layer, and a list of such losses holds one graph per step. A loss that never goes through
+# `backward`, as in validation, keeps every activation alive too: compute it under `torch.no_grad()`.
 #
 # And the loss scale? In this table it changes nothing. The losses of these 61 steps do not show that small gradients are
 # missing, because the large ones decide. Now make *all* gradients small. A large model averages its loss over
@@ -553,11 +561,22 @@ guesses.settle("fp16 without a scale", outcome)
 #
 # </details>
 #
-# With the scale, fp16 follows fp32. bf16 needs none, because it has the exponents of fp32. (fp32 itself is slower here than
-# in the table before, because $\epsilon$ is no longer small beside such gradients.) With a division by only $2^{14}$ fp16
-# without a scale still learns, but its loss after 121 steps is 0.55, where fp32 has 0.029.
+# With the scale, fp16 follows fp32. bf16 needs none, because it has the exponents of fp32. (fp32 itself is slower here
+# than in the table before, because $\epsilon$ is no longer small beside such gradients.) Gradients need not vanish all
+# at once. With a division by only $2^{14}$, some are left:
+
+# %%
+fewer_parts = {
+    "fp32": lab03.train_divided(2**14, torch.float32, scaled=False),
+    "fp16, no scale": lab03.train_divided(2**14, torch.float16, scaled=False),
+}
+lab03.print_losses(fewer_parts)
+
+# %% [markdown]
+# Here fp16 learns, far more slowly than fp32, and nothing tells you why.
 #
-# Now the bug of the earlier prediction: clip, then unscale. The scale is $2^{16}$ here.
+# Now the bug of the earlier prediction: clip, then unscale. The scale is $2^{16}$ here. The 16-bit format does not matter
+# to this bug, and a CPU is faster in bf16.
 
 
 # %%
@@ -574,14 +593,20 @@ class UnscalesLate(torch.amp.GradScaler):
 
 
 true_norms = []
-bug = train_mixed(UnscalesLate("cpu"), torch.float16)
+bug = train_mixed(UnscalesLate("cpu"), torch.bfloat16)
 print(f"true norms of the gradients: {min(true_norms):.2f} to {max(true_norms):.2f}")
-lab03.print_losses({"fp32": plain["fp32"], "fp16, clipped too early": bug})
+tiny_eps = train_mixed(UnscalesLate("cpu"), torch.bfloat16, eps=1e-15)
+lab03.print_losses(
+    {"fp32": plain["fp32"], "clipped too early": bug, "the same, epsilon 1e-15": tiny_eps}
+)
 
 # %% [markdown]
-# The true norms never reach `max_norm` = 1, so a right step clips nothing. This one leaves a norm of $2^{-16}$. SGD would
-# hardly move. AdamW divides by the size of the gradient and does move: the curve falls smoothly and ends at 0.168 instead
-# of 0.116. Without the fp32 row beside it you would not notice.
+# The true norms never reach `max_norm` = 1, so a right step clips nothing. This one leaves a norm of $2^{-16}$ in every
+# step. SGD would hardly move. AdamW divides by $\sqrt{v} + \epsilon$, and $\sqrt{v}$ shrinks with the gradients, so it
+# does move. But spread over 200,000 weights, that norm is about $3 \cdot 10^{-8}$ for each, and $\epsilon = 10^{-8}$ is
+# no longer small beside it. The steps are too short: the curve falls smoothly and ends at 0.168 instead of 0.116.
+# Without the fp32 row beside it you would not notice. The last row shows that $\epsilon$ does the harm. With a tiny one
+# the loss even ends below fp32's, but by another algorithm again: gradients of every step are brought to the same norm.
 
 # %% [markdown]
 # [[stop]]
@@ -602,11 +627,13 @@ lab03.print_losses({"fp32": plain["fp32"], "fp16, clipped too early": bug})
 #
 # There are five special cases:
 #
-# - A float64 tensor is never cast, whatever the list.
+# - Autocast never casts a float64 tensor, whatever the list.
 # - Without a list, inputs of different dtypes are promoted as usual (`torch.promote_types`).
+# - Promotion makes float32 of float16 with bfloat16, because neither contains the other.
 # - An in-place operation such as `add_` cannot change the dtype of the tensor that it writes into.
-# - `float` is a cast written in the model itself, and always returns float32.
-# - The result of a float32 operation *stays* float32 until the next matrix product.
+# - `float` is a cast written in the model itself, not by autocast, and always returns float32, of float64 too.
+#
+# So the result of a float32 operation *stays* float32 until the next matrix product.
 
 # %%
 for op in BLOCKS["llama"]:
@@ -622,10 +649,12 @@ guesses.take("results of 16 bits", None, exact=True)
 # %% [markdown]
 # [[exercise 03-autocast-dtypes]]
 #
-# Write `autocast_dtypes(ops, given, low)`. Each op has a `result` (a name), a `function` and `inputs` (names of earlier
-# results or of given tensors). `given` maps the names of the given tensors to dtypes, among them int64 for indices.
-# `low` is the low dtype, float16 or bfloat16. Return the dtype of every result by its name. The check runs the blocks,
-# public ones and others, on *fake CUDA tensors*: PyTorch's real rules, without a GPU.
+# Write `autocast_dtypes(ops, given, low)`. Each op has a `result` (a name), a `function` (a name from the table:
+# `"attention"` for `scaled_dot_product_attention`) and `inputs` (names of earlier results or of given tensors). `given`
+# maps the names of the given tensors to dtypes. int64 occurs only as the first input of an `embedding`. The inputs of
+# `where` are the two tensors that it chooses from; its condition is not among them. `low` is the low dtype, float16 or
+# bfloat16. Return the dtype of every result by its name. The check runs the blocks, public ones and others, on *fake
+# CUDA tensors*: PyTorch's real rules, without a GPU.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -645,8 +674,8 @@ guesses.take("results of 16 bits", None, exact=True)
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # `widest = functools.reduce(torch.promote_types, [d for d in inputs if d.is_floating_point])`. An embedding has an
-# int64 index and a table, so the table's dtype is the only one left. float16 with bfloat16 gives float32, which
-# `promote_types` knows.
+# int64 index and a table, so the table's dtype is the only one left. `promote_types` also knows what float16 with
+# bfloat16 gives.
 #
 # </details>
 
@@ -723,7 +752,7 @@ for op in BLOCKS["head"]:
 # On the CPU softmax, log-softmax, layer norm, sums and norms stay in bf16; only losses such as `cross_entropy` go to
 # fp32. So a run on a CPU does not test whether training is stable on a GPU. Three habits follow from the GPU's list:
 #
-# - Where a sum matters, do not write it as a `mean`, which is on no list and returns 16 bits.
+# - Where a sum matters, do not write it as a `mean`: it is on no list, so its result is rounded to 16 bits.
 # - Where a piece of a model needs fp32, wrap it in `torch.autocast(device, enabled=False)` and call `.float()` on its
 #   inputs.
 # - Use `binary_cross_entropy_with_logits`. On a GPU `binary_cross_entropy` raises an error under autocast, because its
@@ -734,36 +763,38 @@ for op in BLOCKS["head"]:
 #
 # Does mixed precision save memory? Hugging Face's guide to training on a single GPU says "maybe". Let us count.
 #
-# Autocast leaves the fp32 weights where they are and makes a 16-bit copy of each. It keeps the copy until the autocast
-# block ends, so that a weight that is used twice is cast once. In training, autograd also keeps the copies of all layers
-# but the first until the backward pass, which needs them for the gradients with respect to the layers' inputs. What
-# autocast saves is the *activations*: the result of a linear layer takes 2 bytes per element instead of 4.
-#
-# Take linear layers without bias, from width to width, with a GELU between any two of them:
-#
-# - *inference* (no autograd): alive at the end of the forward pass are the weights, the input, which is fp32, and the
-#   output. The copies are alive too, as long as we are inside the block;
-# - *training*: also AdamW's two moments and the gradients of the previous micro-batch (all fp32), and what the backward
-#   pass needs: the input of every linear layer, in the dtype in which the layer computes, and the input of every GELU.
-#   For the first layer under autocast that is a 16-bit copy of the fp32 input.
-#
-# The figure shows the tensors of two layers under autocast, in the colour of their dtype. Which of them are alive at the
-# end, in inference and in training?
+# Take linear layers without bias, from width to width, with a GELU between any two of them. The figure shows the
+# tensors of two layers under autocast, in the colour of their dtype. Which of them are alive at the end of the forward
+# pass, while we are still inside the autocast block, in inference and in training?
 
 # %% tags=["figure"]
 labkit.figures.amp_layers()
 
 # %% [markdown]
-# **Predict:** how many bytes per parameter are alive in inference under autocast, with a single row?
+# **Predict:** how many bytes per parameter are alive then, in inference under autocast, with a single row?
 
 # %% nbgrader={"grade": false, "grade_id": "03-predict-inference", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("inference under autocast", None, unit="bytes per parameter")
 
 # %% [markdown]
-# **Predict:** and in training with AdamW, under autocast?
+# **Predict:** and in training with AdamW under autocast, also with a single row, when the gradients of the previous
+# micro-batch are still there?
 
 # %% nbgrader={"grade": false, "grade_id": "03-predict-training", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("training under autocast", None, unit="bytes per parameter")
+
+# %% [markdown]
+# Autocast leaves the fp32 weights where they are and makes a 16-bit copy of each. It keeps the copy until the autocast
+# block ends, so that a weight that is used twice is cast once. In training, autograd also keeps the copies of all
+# layers but the first until the backward pass, which needs them for the gradients with respect to the layers' inputs.
+# What autocast saves is the *activations*: the result of a linear layer takes 2 bytes per element instead of 4. So
+# these are alive:
+#
+# - *inference* (no autograd): at the end of the forward pass the weights, the input, which is fp32, and the output. The
+#   copies are alive too, as long as we are inside the block;
+# - *training*: also AdamW's two moments and the gradients of the previous micro-batch (all fp32), and what the backward
+#   pass needs: the input of every linear layer, in the dtype in which the layer computes, and the input of every GELU.
+#   For the first layer under autocast that is a 16-bit copy of the fp32 input.
 
 # %% [markdown]
 # [[exercise 03-amp-memory]]
@@ -773,8 +804,8 @@ guesses.take("training under autocast", None, unit="bytes per parameter")
 # - `bytes_after_forward(widths, n_rows, training=..., autocast=...)`: the bytes that are alive at the end of the forward
 #   pass, before the autocast block is left. `widths` has the input's width $d_0$ first, then the width of each linear
 #   layer's result: the hidden widths, whose sum is $H$, and at the end $d_L$.
-# - `break_even_rows(widths)`: the smallest number of rows with which autocast leaves *fewer* bytes alive in training. In
-#   the check $2H + d_L > d_0$, so that such a number exists.
+# - `break_even_rows(widths)`: the smallest number of rows with which autocast leaves *fewer* bytes alive in training.
+#   In the check there always is such a number.
 #
 # The check measures both on hidden models. You may leave out AdamW's step counters, 4 bytes for each weight matrix.
 #
@@ -965,16 +996,18 @@ labkit.feature_row(
 #
 # (3 points, read by a person; 150 to 250 words) A team runs the released checkpoints of one family of language models
 # in fp16 and in bf16, for inference only. For most families the two are alike. For this family bf16 is clearly worse on
-# a benchmark, although fp16 never overflows. Why might that be, and what would you check first? Use numbers from this
-# lab, and say what each outcome of your check would mean. The optional section below measures two more.
+# a benchmark, and fp16 does not overflow. Why might that be, and what would you check first? Use numbers from this lab,
+# and say what each outcome of your check would mean. Answer before you read the optional section below, which looks at
+# such differences.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "03-open-bf16", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# bf16 rounds 8 times more coarsely than fp16 (8 against 11 significant bits; the KV-cache differences above, 0.125 against
-# 0.02, show it; casting fp16 weights to bf16 changes 87 % of them, by 0.17 % in all). Its only advantage is range, which does not matter where nothing overflows. Likely reasons: the
-# checkpoint was trained or stored in fp16, so that fp16 reproduces it exactly and the cast to bf16 drops 3 bits of every
-# weight; large logits or large activations, where a gap of bf16 is 0.06 to 0.125 and decides between close candidates;
-# positions or rotary angles computed in bf16, which cannot tell 257 from 256; a cache or a softmax kept in bf16.
+# bf16 rounds 8 times more coarsely than fp16 (8 against 11 significant bits; the KV-cache differences below, 0.125
+# against 0.02, show it; casting fp16 weights to bf16 changes 87 % of them, by 0.17 % in all). Its only advantage is
+# range, which does not matter where nothing overflows. Likely reasons: the checkpoint was trained or stored in fp16, so
+# that fp16 reproduces it exactly and the cast to bf16 drops 3 bits of every weight; large logits or large activations,
+# where a gap of bf16 is 0.06 to 0.125 and decides between close candidates; positions or rotary angles computed in
+# bf16, which cannot tell 257 from 256; a cache or a softmax kept in bf16.
 #
 # First check: in which dtype were the weights saved (config and tensors), and does casting fp16 -> bf16 -> fp16 change
 # them? Then run bf16-rounded weights with fp32 arithmetic: if the score is as bad, the weights are the cause; if it
@@ -990,8 +1023,9 @@ labkit.feature_row(
 # %% [markdown]
 # ## Differences that are not bugs (optional reading)
 #
-# No exercise needs this section. It has four short stories about two runs that should agree and do not: with and without
-# a KV cache, a checkpoint loaded in another format, a GPU against a CPU, and the same step twice.
+# No exercise needs this section, but answer the open question first. Here are four short stories about two runs that
+# should agree and do not: with and without a KV cache, the same file loaded twice, a GPU against a CPU, and the same
+# step twice.
 #
 # **A KV cache.** A bug report: generating with a key-value cache gives other logits than running the whole text at
 # once. In exact arithmetic the two are the same. The reporter found differences of up to 0.125 in bf16 and 0.0195 in
@@ -1015,9 +1049,9 @@ print(f"bf16 divided by fp16: {ratio:.1f}; in the report: {0.125 / 0.0195:.1f}")
 
 # %% [markdown]
 # The order of the sums differs: a matrix product over 48 rows is cut into other blocks than one over a single row (lab
-# 02). That shows as rounding, and in 16 bits the largest difference is one to a few gaps. Both ratios are as close to 8
-# as you can expect of two maxima. This is not a bug. But where the two best tokens are closer than 0.1, the generated
-# text may change.
+# 02). That shows as rounding, and in 16 bits the largest difference is one to a few gaps. Your ratio above and the
+# report's 6.4 are as close to 8 as you can expect of two maxima. This is not a bug. But where the two best tokens are
+# closer than 0.1, the generated text may change.
 #
 # **A checkpoint** meets the same gaps when it was stored in one format and is loaded in the other:
 
