@@ -36,9 +36,13 @@ def inputs(case: InterruptedTraining = CASE) -> dict:
     return make_inputs(LAUNCH, case, 1)
 
 
-def perfect(case: InterruptedTraining = CASE) -> Observation:
-    """What a right script would bring back, from the training in one process."""
-    right, tree = course(CaseRun(case, inputs(case))), inputs(case)
+def perfect(case: InterruptedTraining = CASE, slip: str = "", given: dict | None = None) -> Observation:
+    """What a right script would bring back, from the training in one process; or one with this slip all along.
+
+    given: the inputs, if the script took other ones.
+    """
+    tree = inputs(case)
+    right = course(CaseRun(case, given or tree), slip=slip)
     left = []
     for step in case.kept_at:
         kept = right.at[step]
@@ -233,3 +237,43 @@ def test_a_lost_momentum_is_named_from_the_curve_alone() -> None:
     found = verdict(run)
     assert dict(found.rows)["problem"] == "from the restart on, the curve is that of an optimizer without its momentum"
     assert found.hint.startswith("The model was restored, but not the optimizer")
+
+
+SLIPS = {
+    "seed without rank": "Both ranks drew the same noise.",
+    "summed loss": "an all-reduce adds them up",
+    "summed gradients": "The gradients were added up over the ranks",
+    "loss after the update": "A step's loss is the one before its update",
+    "own loss": "all-reduce a detached copy of the loss",
+    "never set_epoch": "without set_epoch every epoch has the order of epoch 0",
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_from_the_first_step_on_is_named(slip: str) -> None:
+    assert SLIPS[slip] in verdict(perfect(slip=slip)).hint
+
+
+def test_other_first_weights_are_named_only_where_they_explain_the_curve() -> None:
+    given = copy.deepcopy(inputs())
+    given["job"]["model"]["weight"] += torch.tensor([[0.7, -1.0, 0.2]])
+    run = perfect(given=given)
+    found = verdict(run)
+    assert dict(found.rows)["problem"] == "the training began with other weights than job['model']"
+    assert found.hint.startswith("Load job['model'] into the nn.Linear before the first step")
+    run.got["left"][0]["losses"][3] *= 1.05
+    run.got["losses"][3] *= 1.05
+    assert "began with other weights" not in dict(verdict(run).rows)["problem"]
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_an_epoch_that_began_again_is_named_however_it_is_counted(counted: bool) -> None:
+    run, right = perfect(), course(CaseRun(CASE, inputs()))
+    first, start = CASE.kept_at[0], CASE.kept_at[0] // CASE.steps_per_epoch * CASE.steps_per_epoch
+    kept = right.at[first] | {"step": start, "losses": right.losses[:start]}
+    loss = course(CaseRun(CASE, inputs()), kept).losses[start]
+    for losses in (run.got["losses"], run.got["left"][1]["losses"]):
+        losses[start if counted else first] = loss
+    if counted:
+        run.got["left"][1]["step"] = 10
+    assert verdict(run).hint.startswith("The checkpoint lies in the middle of an epoch")

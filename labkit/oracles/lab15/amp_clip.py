@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -11,7 +12,8 @@ from torch.nn.utils import clip_grad_norm_
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.amp_clip import LEARNING_RATE, MOMENTUM, ClippedSteps, finite
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.lab15.clipping_mistakes import alike, norms_with
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 """float32 sums over rows and ranks in another order."""
@@ -52,67 +54,30 @@ def mean_of(tree: dict, step: int, number: int) -> Tensor:
     return torch.stack([part["shared_grads"][step][number] for part in tree["ranks"]]).mean(0)
 
 
-def mean_of_tables(tree: dict) -> float:
-    """The squares that are added up where the gradients of the tables were averaged over the ranks; NaN if they differ
-    in size."""
-    grads = [part["own_grads"][0] for part in tree["ranks"]]
-    if len({grad.shape for grad in grads}) > 1:
-        return math.nan
-    return len(grads) * squares([torch.stack(grads).mean(0)])
+def norm_is(*mistakes: str) -> Any:
+    """A diagnosis: as long as all ranks have one scale, each rank's norms are those that one of these mistakes gives.
+    CANNOT_TELL where these are the right ones."""
 
-
-def squares(tensors: list[Tensor]) -> float:
-    return sum(float(tensor.square().sum()) for tensor in tensors)
-
-
-def first_norms(run: CaseRun[ClippedSteps]) -> dict[str, list[float]]:
-    """What each rank would call the norm of its first step, by mistake; and the right one."""
-    case = run.case
-    parts = run.tree["ranks"]
-    own = [squares([part["own_grads"][0]]) for part in parts]
-    mean = [mean_of(run.tree, 0, number) for number in range(len(case.n_shared))]
-    local = [squares(part["shared_grads"][0]) for part in parts]
-    n, average = case.n_ranks, squares(mean)
-    every = [1.0] * n
-    return {
-        "right": [math.sqrt(average + sum(own)) for _ in every],
-        "alone": [math.sqrt(average + one) for one in own],
-        "n times": [math.sqrt(n * average + sum(own)) for _ in every],
-        "shared only": [math.sqrt(average) for _ in every],
-        "before the average": [math.sqrt(sum(local) + sum(own)) for _ in every],
-        "of its own version": [math.sqrt(one + sum(own)) for one in local],
-        "own averaged": [math.sqrt(average + sum(own) / n) for _ in every],
-        "own gradients averaged": [math.sqrt(average + mean_of_tables(run.tree)) for _ in every],
-        "norms added": [sum(math.sqrt(average + one) for one in own) for _ in every],
-        "norms added, shared once": [math.sqrt(average) + sum(map(math.sqrt, own)) for _ in every],
-        "norms of tables added": [math.sqrt(average + sum(map(math.sqrt, own)) ** 2) for _ in every],
-        "of sums": [math.sqrt(n**2 * average + sum(own)) for _ in every],
-        "squared": [average + sum(own) for _ in every],
-        "own scaled": [math.sqrt(average + case.scale**2 * sum(own)) for _ in every],
-        "shared scaled": [math.sqrt(case.scale**2 * average + sum(own)) for _ in every],
-        "clipped": [min(math.sqrt(average + sum(own)), case.max_norm) for _ in every],
-    }
-
-
-def norm_is(mistake: str) -> Any:
-    """A diagnosis: on every rank the first step's norm is the one that this mistake gives, and a wrong one."""
-
-    def when(run: CaseRun[ClippedSteps]) -> bool:
-        norms = first_norms(run)
-        pairs = list(zip(norms[mistake], norms["right"], [one["norms"][0] for one in run.got["ranks"]], strict=True))
-        return all(math.isclose(wrong, one, rel_tol=1e-4) for wrong, _, one in pairs) and any(
-            not math.isclose(right, one, rel_tol=1e-3) for _, right, one in pairs
-        )
+    def when(run: CaseRun[ClippedSteps]) -> Any:
+        n_steps, told = begun_with_one_scale(run), False
+        right = norms_with(run, "")[:n_steps]
+        got = [[one["norms"][step] for one in run.got["ranks"]] for step in range(n_steps)]
+        for mistake in mistakes:
+            wrong = norms_with(run, mistake)[:n_steps]
+            if not alike(wrong, right, rtol=1e-3):
+                told = True
+                if alike(wrong, got, rtol=1e-4):
+                    return True
+        return False if told else CANNOT_TELL
 
     return when
 
 
-def times_the_scale(run: CaseRun[ClippedSteps]) -> bool:
-    norms = first_norms(run)["right"]
-    return all(
-        math.isclose(right * run.case.scale, one["norms"][0], rel_tol=1e-4)
-        for right, one in zip(norms, run.got["ranks"])
-    )
+def begun_with_one_scale(run: CaseRun[ClippedSteps]) -> int:
+    """How many steps: after that, gradients of different scales are averaged."""
+    after = zip(*(one["scales"] for one in run.got["ranks"]), strict=True)
+    agree = itertools.takewhile(lambda scales: len(set(scales)) == 1, after)
+    return min(1 + sum(1 for _ in agree), run.case.n_steps)
 
 
 def same_scales(run: CaseRun[ClippedSteps]) -> bool:
@@ -128,6 +93,17 @@ def moved(run: CaseRun[ClippedSteps], rank: int, step: int) -> bool:
     after = run.got["ranks"][rank]["after"]
     before = {"shared": run.tree["shared"], "own": run.tree["ranks"][rank]["own"]} if step == 0 else after[step - 1]
     return compare(before, after[step]) is not None
+
+
+def decided_alone(run: CaseRun[ClippedSteps]) -> Any:
+    """In a step that an infinity or NaN spoiled, some ranks moved and others did not. CANNOT_TELL where each such step
+    was spoiled on all ranks."""
+    ranks_by_step = {
+        step: {rank for at, rank, *_ in run.case.spoiled if at == step} for step in spoiled_steps(run.case)
+    }
+    if ranks_by_step and all(len(ranks) == run.case.n_ranks for ranks in ranks_by_step.values()):
+        return CANNOT_TELL
+    return any(any(who) and not all(who) for who in stepped_when_spoiled(run))
 
 
 def stepped_when_spoiled(run: CaseRun[ClippedSteps]) -> list[list[bool]]:
@@ -177,10 +153,9 @@ AMP_CLIP = Oracle(
     ),
     diagnose=(
         Hint(
-            lambda run: any(any(who) and not all(who) for who in stepped_when_spoiled(run)),
+            decided_alone,
             "Where one rank found an infinity, it skipped the step and the others took it. Let the ranks decide "
             "together, from one number that has gone through an all-reduce.",
-            everywhere=False,
         ),
         Hint(
             lambda run: not same_scales(run),
@@ -193,47 +168,49 @@ AMP_CLIP = Oracle(
             "the gradient was set to zero. Skip optimizer.step() on all ranks.",
         ),
         Hint(
-            times_the_scale,
+            norm_is("scaled"),
             "That is the norm of the scaled gradients. Divide by the scale before you measure and clip.",
-            everywhere=False,
         ),
         Hint(
-            lambda run: any(norm_is(m)(run) for m in ("own scaled", "shared scaled")),
-            "Some gradients are still multiplied with the scale: divide the shared ones and the own ones by it.",
-            everywhere=False,
+            norm_is("own scaled", "shared scaled"),
+            "Some gradients are still multiplied by the scale: divide the shared ones and the own ones by it.",
         ),
-        Hint(norm_is("clipped"), "That is the norm after clipping. Return the one from before.", everywhere=False),
+        Hint(norm_is("clipped"), "That is the norm after clipping. Return the one from before."),
         Hint(
-            lambda run: any(norm_is(mistake)(run) for mistake in ("before the average", "of its own version")),
+            norm_is("alone, before the average"),
+            "Each rank took the norm of its own gradients before the average. Average the shared ones first; the "
+            "squares of the others' tables belong into the norm, too.",
+        ),
+        Hint(
+            norm_is("before the average", "of its own version"),
             "The norm was taken before the average, of every rank's own version of the shared gradient. Average first.",
-            everywhere=False,
         ),
         Hint(
             norm_is("of sums"),
             "The shared gradients are sums over the ranks: one process would have their mean.",
-            everywhere=False,
         ),
         Hint(
             norm_is("alone"),
             "Each rank took the norm of what it holds, and clipped by a factor of its own. The squares of the others' "
             "tables belong into the norm.",
-            everywhere=False,
+        ),
+        Hint(
+            norm_is("its table alone"),
+            "Each rank took the norm of its own table alone. The norm is that of all parameters: the shared ones once, "
+            "and the tables of all ranks.",
         ),
         Hint(
             norm_is("n times"),
             "The shared parameters were counted once for every rank. Only the squares of the own tables are added up "
             "over the ranks.",
-            everywhere=False,
         ),
         Hint(
             norm_is("shared only"),
             "The tables are missing in the norm: clipping is by the norm of all parameters.",
-            everywhere=False,
         ),
         Hint(
             norm_is("own averaged"),
             "The squares of the tables were averaged over the ranks. They are different parameters: add them up.",
-            everywhere=False,
         ),
         Hint(
             norm_is("own gradients averaged"),
@@ -241,12 +218,8 @@ AMP_CLIP = Oracle(
             "shared ones are averaged.",
         ),
         Hint(
-            lambda run: any(
-                norm_is(mistake)(run)
-                for mistake in ("norms added", "norms added, shared once", "norms of tables added")
-            ),
+            norm_is("norms added", "norms added, shared once", "norms of tables added"),
             "Norms do not add up, their squares do: sum the squares over the ranks, then take the root.",
-            everywhere=False,
         ),
         Hint(norm_is("squared"), "That is the square of the norm: take the root."),
         Hint(
@@ -255,7 +228,7 @@ AMP_CLIP = Oracle(
         ),
         Hint(
             lambda run: right_norms(run) and compare(run.expected, run.got, CLOSE) is not None,
-            "The norms are right and the steps are not: divide all gradients by the scale, and multiply them with "
+            "The norms are right and the steps are not: divide all gradients by the scale, and multiply them by "
             "max_norm / norm only where the norm is larger than max_norm.",
         ),
         Hint(

@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.env import DECOY, PLACE, Launched, variables
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 FIRST_PORT, N_PORTS = 15_000, 10_000
 """A Slurm job's own port: the first one and the job's number modulo so many."""
@@ -79,14 +79,28 @@ def values(got: dict) -> dict[str, Any]:
     return got["place"] if isinstance(got["place"], dict) else {}
 
 
-def wrong(name: str, value: Callable[[Launched], object], when: Callable[[Launched], bool] = lambda case: True):
+def wrong(name: str, value: Callable[[Launched], object]) -> Callable[[CaseRun[Launched]], bool]:
     """A diagnosis where one of the five values is this wrong one."""
 
     def holds(run: CaseRun[Launched]) -> bool:
         found = values(run.got)[name]
-        return when(run.case) and found != place(run.case)[name] and str(found) == str(value(run.case))
+        return found != place(run.case)[name] and str(found) == str(value(run.case))
 
     return holds
+
+
+def outer_launcher(run: CaseRun[Launched]) -> Any:
+    """The rank is the place among the outer launcher's processes. CANNOT_TELL where variables are missing: which names
+    are asked for then is another matter."""
+    if missing(run):
+        return CANNOT_TELL
+    return run.case.around is not None and values(run.got)["rank"] == run.case.rank // run.case.per_node
+
+
+def not_as_told(run: CaseRun[Launched]) -> bool:
+    """Somebody has set MASTER_ADDR or MASTER_PORT, and what came back is another one."""
+    told, found = run.tree["env"], values(run.got)
+    return any(name in told and str(found[name.lower()]) != told[name] for name in ("MASTER_ADDR", "MASTER_PORT"))
 
 
 def raised(kind: str) -> Callable[[CaseRun[Launched]], bool]:
@@ -158,10 +172,9 @@ ENV = Oracle(
             "Environment variables are strings: convert ranks, world size and port to int.",
         ),
         Hint(
-            wrong("rank", lambda case: case.rank // case.per_node, lambda case: case.around is not None),
+            outer_launcher,
             "That is the place of the outer launcher, which started one process a node. The inner one, which started "
             "this process, comes first in the table.",
-            everywhere=False,
         ),
         Hint(
             wrong("rank", lambda case: case.local_rank),
@@ -184,13 +197,9 @@ ENV = Oracle(
             "Those are the ranks of one node. The world size is the number of ranks on all of them.",
         ),
         Hint(
-            lambda run: (
-                run.case.exported
-                and (values(run.got)["master_addr"], values(run.got)["master_port"]) != _rendezvous(run.case)
-            ),
+            not_as_told,
             "MASTER_ADDR and MASTER_PORT, each where somebody has set it, come before anything that could be worked "
             "out.",
-            everywhere=False,
         ),
         Hint(
             wrong("master_addr", lambda case: case.nodelist),
@@ -247,10 +256,6 @@ ENV = Oracle(
         ),
     ),
 )
-
-
-def _rendezvous(case: Launched) -> tuple[str, int]:
-    return place(case)["master_addr"], place(case)["master_port"]
 
 
 def _of_others(case: Launched) -> set[str]:

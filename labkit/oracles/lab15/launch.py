@@ -14,7 +14,14 @@ from typing import Any
 import torch
 
 from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
-from labkit.oracles.lab15.launch_training import close, course, first_departure, flat
+from labkit.oracles.lab15.launch_training import (
+    began_the_epoch_again,
+    close,
+    course,
+    first_departure,
+    flat,
+    from_other_weights,
+)
 from labkit.spec import CaseRun, Hint, Oracle
 
 
@@ -155,6 +162,11 @@ FAULTS: tuple[Fault, ...] = (
         "The old checkpoint is gone before the new one is whole. Write to another name in the same folder, then "
         "os.replace it onto checkpoint.pt: that happens at once or not at all.",
     ),
+    (
+        began_the_epoch_again,
+        "after the restart, the epoch began again with its first batch",
+        "The checkpoint lies in the middle of an epoch: skip the batches of it that were done, step % steps per epoch.",
+    ),
     CONDUCT[3],
     (
         kept_other("step", lambda kept, right: kept != right["step"]),
@@ -166,6 +178,11 @@ FAULTS: tuple[Fault, ...] = (
         kept_other("momentum", lambda kept, right: kept is None),
         "checkpoint.pt held no momentum under 'optimizer'",
         "SGD's momentum is part of the training's state: keep optimizer.state_dict() under 'optimizer', and load it.",
+    ),
+    (
+        from_the_start("seed without rank"),
+        "both ranks drew the same noise",
+        "Both ranks drew the same noise. Seed the generator of each with job['seed'] + rank.",
     ),
     (
         lambda run: (
@@ -237,11 +254,6 @@ FAULTS: tuple[Fault, ...] = (
         "The sampler shuffles by seed + epoch: without set_epoch every epoch has the order of epoch 0.",
     ),
     (
-        slipped("epoch", 1),
-        "after the restart, the epoch began again with its first batch",
-        "The checkpoint lies in the middle of an epoch: skip the batches of it that were done, step % steps per epoch.",
-    ),
-    (
         slipped("set_epoch", 1),
         "after the restart, the batches came in the order of epoch 0",
         "A new sampler is at epoch 0: call set_epoch with the epoch that the step lies in, also after a restart.",
@@ -253,10 +265,32 @@ FAULTS: tuple[Fault, ...] = (
         "number of ranks.",
     ),
     (
+        from_the_start("summed loss"),
+        "the curve is that of the sum of both ranks' losses",
+        "The curve holds the mean of both ranks' losses, and an all-reduce adds them up: divide by the number of "
+        "ranks.",
+    ),
+    (
+        from_the_start("loss after the update"),
+        "the curve is that of the losses after each update",
+        "A step's loss is the one before its update: the one that backward() was called on.",
+    ),
+    (
+        from_the_start("summed gradients"),
+        "the curve is that of summed gradients",
+        "The gradients were added up over the ranks: divide them by the number of ranks, as DistributedDataParallel "
+        "does.",
+    ),
+    (
         from_the_start("never averaged"),
         "the curve is that of two ranks which train each for itself",
         "The gradients were not averaged: take the loss from what DistributedDataParallel returned, not from the model "
         "inside, whose forward pass it does not see.",
+    ),
+    (
+        from_other_weights,
+        "the training began with other weights than job['model']",
+        "Load job['model'] into the nn.Linear before the first step, where there is no checkpoint to go on from.",
     ),
 )
 

@@ -16,6 +16,7 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import DistributedSampler
 
 from labkit.exercises.lab15.launch import N_RANKS, InterruptedTraining
+from labkit.oracles.hints import once
 from labkit.spec import CaseRun
 
 ATOL, RTOL = 1e-5, 1e-4
@@ -33,10 +34,15 @@ class Course:
 def course(run: CaseRun[InterruptedTraining], begin: dict | None = None, slip: str = "") -> Course:
     """The training from the checkpoint `begin` (from the inputs' own, or from nothing, without it) to its end.
 
-    slip: "model", "momentum" or "generators" forgotten at the beginning; "rank 0's generator" for all; the "epoch"
-    begun again for its first step; the order of epoch 0 there ("set_epoch"), or in every epoch ("never set_epoch");
-    "own loss" of rank 0 on the curve; gradients "never averaged".
+    slip: "model", "momentum" or "generators" forgotten at the beginning; "rank 0's generator" for all; a "seed without
+    rank"; the order of epoch 0 at the first step ("set_epoch"), or in every epoch ("never set_epoch"); on the curve the
+    "own loss" of rank 0, the "summed loss" or the "loss after the update"; gradients "never averaged", or "summed
+    gradients".
     """
+    return run.memo(_played, slip) if begin is None else _played(run, slip, begin)
+
+
+def _played(run: CaseRun[InterruptedTraining], slip: str, begin: dict | None = None) -> Course:
     case = run.case
     job = run.tree["job"]
     begin = begin or run.tree["begun"] or {"step": 0, "model": job["model"], "losses": []}
@@ -49,27 +55,32 @@ def course(run: CaseRun[InterruptedTraining], begin: dict | None = None, slip: s
     if "momentum" in begin and slip != "momentum":
         for parameter, buffer in zip(parameters, itertools.cycle(begin["momentum"])):
             optimizer.state[parameter]["momentum_buffer"] = buffer.clone()
-    generators = [torch.Generator().manual_seed(job["seed"] + rank) for rank in range(N_RANKS)]
+    generators = [
+        torch.Generator().manual_seed(job["seed"] + rank * (slip != "seed without rank")) for rank in range(N_RANKS)
+    ]
     if "generators" in begin and slip != "generators":
         for rank, generator in enumerate(generators):
             generator.set_state(begin["generators"][0 if slip == "rank 0's generator" else rank])
     first, losses, at = begin["step"], list(begin["losses"]), {}
     for step in range(first, case.n_steps):
         epoch, within = divmod(step, case.steps_per_epoch)
-        if slip == "epoch" and step == first:
-            within = 0
         if slip == "never set_epoch" or (slip == "set_epoch" and step == first):
             epoch = 0
-        each = []
+        batches = []
         for rank, generator in enumerate(generators):
             x, y = _batch(case, job, rank, epoch, within)
-            x = x + job["noise"] * torch.randn(x.shape, generator=generator)
-            each.append(mse_loss(replicas[rank](x), y))
-        loss = sum(each) / N_RANKS
+            batches.append((x + job["noise"] * torch.randn(x.shape, generator=generator), y))
+
+        def each(batches=batches) -> list[Tensor]:
+            return [mse_loss(replica(x), y) for replica, (x, y) in zip(replicas, batches, strict=True)]
+
+        before = each()
         optimizer.zero_grad()
-        (sum(each) if slip == "never averaged" else loss).backward()
+        (sum(before) / (1 if slip in ("never averaged", "summed gradients") else N_RANKS)).backward()
         optimizer.step()
-        losses.append(float((each[0] if slip == "own loss" else loss).detach()))
+        shown = each() if slip == "loss after the update" else before
+        divisor = 1 if slip == "summed loss" else N_RANKS
+        losses.append(float((shown[0] if slip == "own loss" else sum(shown) / divisor).detach()))
         at[step + 1] = {
             "step": step + 1,
             "model": {name: value.clone() for name, value in model.state_dict().items()},
@@ -101,3 +112,45 @@ def first_departure(right: Course, got: dict) -> int | None:
     losses = torch.tensor(right.losses, dtype=torch.float64)
     apart = ~((got["losses"] - losses).abs() <= ATOL + RTOL * losses.abs())
     return int(apart.nonzero()[0]) if bool(apart.any()) else None
+
+
+@once
+def from_other_weights(run: CaseRun[InterruptedTraining]) -> bool:
+    """Whether other first weights, and nothing else, explain the losses before the first kill.
+
+    The weights after some steps follow from the first ones by an affine map. It is read off from trainings that begin
+    with zeros and with unit vectors, and inverted at the checkpoint of the first kill.
+    """
+    case, left = run.case, run.got["left"][0]
+    if case.begun_steps:
+        return False
+    step = case.kept_at[0]
+
+    def begun_with(weights: Tensor) -> Course:
+        model = {"weight": weights[None, :-1].float(), "bias": weights[-1:].float()}
+        return course(run, {"step": 0, "model": model, "losses": []})
+
+    def weights_then(weights: Tensor) -> Tensor:
+        return flat(begun_with(weights).at[step]["model"].values()).double()
+
+    n = case.n_features + 1
+    offset = weights_then(torch.zeros(n))
+    columns = [weights_then(unit) - offset for unit in torch.eye(n)]
+    first = torch.linalg.solve(torch.stack(columns, 1), left["model"].double() - offset)
+    losses = torch.tensor(begun_with(first).losses[:step], dtype=torch.float64)
+    return torch.allclose(left["losses"][:step], losses, rtol=1e-2, atol=1e-3)
+
+
+@once
+def began_the_epoch_again(run: CaseRun[InterruptedTraining]) -> bool:
+    """Whether the first loss after the first resumption is that of the first batch of the checkpoint's epoch, be it
+    counted as the epoch's first step or as the next one."""
+    case = run.case
+    first = case.begun_steps or case.kept_at[0]
+    start = first // case.steps_per_epoch * case.steps_per_epoch
+    state = run.tree["begun"] if case.begun_steps else course(run).at[first]
+    again = course(run, {**state, "step": start, "losses": state["losses"][:start]}).losses[start]
+    number = 0 if case.begun_steps else 1
+    left, wanted = run.got["left"], torch.tensor([again], dtype=torch.float64)
+    losses = left[number]["losses"] if len(left) > number else run.got["losses"]
+    return start < first and any(close(losses[place : place + 1], wanted) for place in (start, first))

@@ -92,8 +92,8 @@ def last_only(run: CaseRun[MicroBatches]) -> bool:
 
 
 def alone(run: CaseRun[MicroBatches]) -> bool:
-    """In the last step each rank has the gradient of its own rows."""
-    return run.case.n_ranks > 1 and all(
+    """Nothing travelled, and in the last step each rank has the gradient of its own rows."""
+    return not any(one["talked"] for one in run.got["ranks"]) and all(
         compare(gradients(run, [rank])[-1], one["grads"][-1], CLOSE) is None
         for rank, one in enumerate(run.got["ranks"])
     )
@@ -185,7 +185,6 @@ NO_SYNC = Oracle(
             alone,
             "Nothing travelled, and every rank has the gradient of its own rows. The last micro-step belongs outside "
             "of no_sync.",
-            everywhere=False,
         ),
         Hint(
             weighed(lambda n_rows, case: 1.0),

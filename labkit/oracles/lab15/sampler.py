@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from torch.utils.data import DistributedSampler
 
 from labkit.exercises.lab15.sampler import Split
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 ENOUGH = 20
 """From so many samples on, two shuffles that agree are no accident."""
@@ -128,6 +128,14 @@ def n_dealt(case: Split) -> int:
     return len(counts(torchs(case)))
 
 
+def overlap(run: CaseRun[Split]) -> object:
+    """Some samples come more than once over all ranks and others never. CANNOT_TELL where there is one rank, or where
+    so few samples may all come by accident."""
+    if run.case.world_size == 1 or n_dealt(run.case) < ENOUGH:
+        return CANNOT_TELL
+    return complete(run) is not None and n_seen(run.got) < n_dealt(run.case)
+
+
 SAMPLER = Oracle(
     id="15-sampler",
     judge=(equal_lengths, complete, shuffled),
@@ -181,14 +189,10 @@ SAMPLER = Oracle(
             "There is no sample of that number: indices go from 0 to n_samples - 1.",
         ),
         Hint(
-            fails(
-                complete,
-                lambda run: run.case.world_size > 1 and n_seen(run.got) < n_dealt(run.case),
-            ),
+            overlap,
             "Some samples are seen by several ranks and others by none: the ranks do not draw the same permutation, or "
             "their shares of it overlap. Seed a generator with the seed and the epoch, the same on all ranks, and only "
             "then take the rank's share.",
-            everywhere=False,
         ),
         Hint(
             fails(complete, lambda run: not run.case.drop_last and n_seen(run.got) == n_dealt(run.case)),

@@ -10,7 +10,11 @@ from torch.nn import functional as F
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.sync_bn import EPS, MOMENTUM, Rows
-from labkit.spec import Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.oracles.hints import any_of
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
+
+LARGE_MEAN = 100
+"""In standard deviations: from here on float32 loses too many digits of the squares."""
 
 
 def one_process(run: CaseRun[Rows]) -> dict[str, Any]:
@@ -71,6 +75,12 @@ def out_is(statistics: Any) -> Any:
     return when
 
 
+def by_ranks(when: Any) -> Any:
+    """`when`, on what the ranks' own statistics make. CANNOT_TELL where a rank has no rows, whose mean is whatever 0/0
+    was replaced by, and where the mean is so large that squares cancel."""
+    return lambda run: CANNOT_TELL if 0 in run.case.rows or abs(run.case.mean) > LARGE_MEAN else when(run)
+
+
 def each(tree: dict, statistic: Any) -> list[Tensor]:
     return [statistic(part["x"]) for part in tree["ranks"]]
 
@@ -93,8 +103,8 @@ def averaged(tree: dict, statistic: Any) -> Tensor:
 
 
 def weighed(tree: dict, statistic: Any) -> Tensor:
-    """Every rank counts by its rows."""
-    parts = [(len(part["x"]), statistic(part["x"])) for part in tree["ranks"]]
+    """Every rank counts by its rows, and one without any does not count."""
+    parts = [(len(part["x"]), statistic(part["x"])) for part in tree["ranks"] if len(part["x"])]
     return sum(n_rows * value for n_rows, value in parts) / sum(n_rows for n_rows, _ in parts)
 
 
@@ -214,10 +224,9 @@ SYNC_BN = Oracle(
         ),
         Hint(no_bias, "The bias is missing: the output is weight * x_hat + bias."),
         Hint(
-            out_is(lambda tree: (averaged(tree, mean), averaged(tree, var))),
+            by_ranks(out_is(lambda tree: (averaged(tree, mean), averaged(tree, var)))),
             "The variances were averaged. Each is about its own rank's mean, so how far the means lie apart is lost: "
             "combine sums, or add the squares of those distances.",
-            everywhere=False,
         ),
         Hint(
             out_is(lambda tree: (weighed(tree, mean), weighed(tree, var))),
@@ -225,9 +234,8 @@ SYNC_BN = Oracle(
             "is lost: add the squares of those distances.",
         ),
         Hint(
-            lambda run: out_is(by_squares)(run) or out_is(about_the_means)(run),
+            by_ranks(any_of(out_is(by_squares), out_is(about_the_means))),
             "Every rank counted alike, and they have different numbers of rows: the counts have to travel, too.",
-            everywhere=False,
         ),
         Hint(
             out_is(lambda tree: (mean(all_rows(tree)), all_rows(tree).var(0, unbiased=True))),
@@ -240,7 +248,7 @@ SYNC_BN = Oracle(
             "eps is missing, or stands beside the root: it is added to the variance, under the root.",
         ),
         Hint(
-            lambda run: abs(run.case.mean) > 100 and bool(only_wrong(run)),
+            lambda run: abs(run.case.mean) > LARGE_MEAN and bool(only_wrong(run)),
             "Where the mean is large, E[x^2] - E[x]^2 cancels: nearly all digits are gone (lab 02). Let squares of "
             "distances from the rank's own mean travel, or add up in float64.",
         ),

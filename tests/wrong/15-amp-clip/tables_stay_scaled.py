@@ -1,4 +1,4 @@
-# hint: still multiplied with the scale
+# hint: still multiplied by the scale
 def amp_clip_step(comm, shared, own, optimizer, scale, max_norm):
     for p in shared:
         comm.all_reduce(p.grad, op="avg")
