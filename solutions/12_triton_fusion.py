@@ -72,14 +72,16 @@ guesses.settle("bytes of LlamaRMSNorm", eager_norm.total_bytes / ideal_bytes)
 #
 # </details>
 #
-# Each line is one **kernel** on a GPU: a function that runs there from start to end. What one kernel hands to the next
-# makes a round trip through memory, and all but the last of these results are in float32, twice as wide as the input.
+# Each line of the table that was printed is one **kernel** on a GPU: a function that runs there from start to end. What
+# one kernel hands to the next makes a round trip through memory, and all but the last of these results are in float32,
+# twice as wide as the input.
 #
 # An A100 does 9.6 float32 operations in the time that a byte takes (19.5 TFLOP/s over 2039 GB/s, lab 01). None of these
 # lines comes near that, so bytes are time.
 #
-# **Fusing** means to read the input once, keep all intermediate results in registers, and write the output once.
-# Registers are 256 KiB of memory in each multiprocessor, right beside its arithmetic units.
+# **Fusing** means to read the input once, keep all intermediate results in registers, and write the output once. An
+# A100 has 108 **multiprocessors**, which work side by side. Registers are 256 KiB of memory in each of them, right
+# beside its arithmetic units.
 
 # %% tags=["figure"]
 labkit.figures.fused_chain()
@@ -90,14 +92,14 @@ labkit.figures.fused_chain()
 # A kernel of your own has to be right for every shape, dtype and stride, it has no backward pass unless you write one, and
 # it must be maintained for every new GPU. Go through this list first, and stop at the first yes.
 #
-# | ask | for example |
+# | ask | if yes |
 # |---|---|
-# | 1. Is it fast enough already? | profile (lab 09): below 5 % of the step, leave it |
-# | 2. Does it exist? | `F.scaled_dot_product_attention`, `F.rms_norm`, `AdamW(fused=True)`; Liger Kernel, FlashAttention |
+# | 1. Is it fast enough already? | below 5 % of the step in a profile (lab 09): leave it |
+# | 2. Does it exist? | use it: `F.scaled_dot_product_attention`, `F.rms_norm`, `AdamW(fused=True)`; Liger Kernel, FlashAttention |
 # | 3. Do fewer operations of PyTorch do it? | `torch.addcmul`, in-place operations, `torch._foreach_...`, `out=` |
-# | 4. Does `torch.compile` fuse it? | made for chains of elementwise operations and reductions; measure it |
-# | 5. Triton | the compiler does not find the algorithm: softmax in blocks, a loss in place (lab 13), a new layout |
-# | 6. CUDA C++ | single threads, asynchronous copies or instructions that Triton does not show |
+# | 4. Does `torch.compile` fuse it? | measure it; made for chains of elementwise operations and reductions |
+# | 5. Does it take an algorithm that no compiler finds? | Triton: softmax in blocks, a loss in place (lab 13), a new layout |
+# | 6. Does it take what Triton does not show? | CUDA C++: single threads, asynchronous copies, special instructions |
 #
 # In practice most of what you write below stops at 2 or 4. You write it here because it shows what these libraries do,
 # and because lab 13 begins where they end.
@@ -106,7 +108,8 @@ labkit.figures.fused_chain()
 # ## Write a program for one block
 #
 # A kernel in Triton is the text of one **program**, and a launch runs it many times: `kernel[(5,)](...)` starts 5
-# programs. They differ only in their number, `tl.program_id(0)`, here from 0 to 4.
+# programs. They differ only in their number, `tl.program_id(0)`, here from 0 to 4. On a GPU, each multiprocessor runs a
+# few programs at the same time.
 #
 # A program works on a **block** of elements at once. `tl.arange(0, 4)` is the block 0, 1, 2, 3, and arithmetic on it is
 # elementwise. Each place in a block is a **lane**.
@@ -114,7 +117,8 @@ labkit.figures.fused_chain()
 # A kernel gets a tensor as a **pointer**, the address of its first element: no shape, no length. A pointer plus a block of
 # offsets, counted in elements, is a block of addresses, which `tl.load` reads and `tl.store` writes.
 #
-# The length of a block is a power of two that the compiler has to know: a parameter marked `tl.constexpr`.
+# The length of a block is a power of two and fixed when the kernel is compiled, because it decides how many registers a
+# thread gets. So it is a parameter marked `tl.constexpr`.
 #
 # The kernel below stores its program's number in every lane of its block. Say what it prints before you run it.
 
@@ -169,15 +173,17 @@ labkit.figures.masked_block(n=10, block=4, program=2)
 # %% [markdown]
 # [[exercise 12-add]]
 #
-# Write `add(x, y)`, the sum of two contiguous vectors of the same length and dtype, as a kernel under `@triton.jit` and
-# the function that launches it. Each input is read once and the output is written once, in a single launch. In a vector
-# of 4096 elements a thread should move at least two elements at once: a GPU runs a program with 4 **warps** of 32 threads,
-# and distributes the lanes of a block among them. A vector of millions of elements takes many programs, since each of
-# the 108 multiprocessors of an A100 needs at least one.
+# Write `add(x, y)`, the sum of two contiguous vectors of the same length and dtype (float32, float16 or bfloat16), as a
+# kernel under `@triton.jit` and the function that launches it. Each input is read once and the output is written once,
+# in a single launch.
+#
+# A GPU runs a program with 4 **warps** of 32 threads and distributes the lanes of a block among them. A thread should
+# move at least two elements at once, so a block needs at least 256 lanes, two for each of 128 threads. A vector of
+# millions of elements takes many programs, since each of the 108 multiprocessors of an A100 needs at least one.
 #
 # The check counts bytes and lanes out of bounds, and compiles the kernel. It also counts **sectors**: a GPU reads and
 # writes memory in sectors of 32 bytes, so a program that touches every eighth float32 uses an eighth of what it moves.
-# Only the kernel may compute.
+# PyTorch may only allocate; all arithmetic happens in the kernel.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -246,8 +252,9 @@ labkit.figures.launch_map(lambda: add(torch.ones(n), torch.ones(n)), n)
 
 # %% [markdown]
 # A kernel that the interpreter runs has to compile, too. The next cell shows what the compiler makes of one with blocks
-# of 1024 and of 128 elements, for an A100 (`sm_80`) and an H100 (`sm_90`). **Spilled** bytes are what did not fit into a
-# thread's registers and went to memory instead.
+# of 1024 and of 128 elements, for an A100 (`sm_80`) and an H100 (`sm_90`). A thread has at most 255 registers of 4
+# bytes, and **spilled** bytes are what did not fit into them and went to memory instead. If a long block spills, pass
+# `num_warps=8` at the launch: its lanes are then distributed among 256 threads instead of 128.
 
 # %% [markdown]
 # **Predict:** with `n=4096` and a block of 1024, each load of a thread has 16 bytes. How many bytes does it have with
@@ -280,8 +287,8 @@ guesses.settle("bytes a load with n=4095", report.load_width_bytes)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 4 bytes. Of `n`, the compiler knows only whether it is a multiple of 16. If it is not, four neighbouring lanes may not
-# share the same mask, so each is loaded by itself.
+# 4 bytes. Of this `n`, the compiler knows only whether it is a multiple of 16. If it is not, four neighbouring lanes
+# may not share the same mask, so each is loaded by itself.
 #
 # </details>
 #
@@ -291,14 +298,15 @@ guesses.settle("bytes a load with n=4095", report.load_width_bytes)
 # %% [markdown]
 # ## Keep a row in registers: softmax in one pass
 #
-# With a reduction, the order of reading matters. Written as operations, softmax finds the maximum of each row, subtracts
-# it, exponentiates, sums up and divides, and every step goes over the whole matrix. But a row of a few thousand numbers
-# fits into the registers of one program, and a program that holds its row touches memory only twice.
+# With a reduction, the order of reading matters. Written as operations, softmax has five steps: (1) find the maximum of
+# each row, (2) subtract it, (3) exponentiate, (4) sum up, (5) divide. Every step goes over the whole matrix. But a row
+# of a few thousand numbers fits into the registers of one program, and a program that holds its row touches memory only
+# twice.
 #
 # $$\text{softmax}(x)_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j$$
 #
 # The result is the same for any $m$; with $m = \max x$ no exponent is above 0, so nothing overflows. In float32, `exp`
-# overflows from 89 on, in float16 from 12 on.
+# overflows above 88.7, in float16 above 11.1.
 #
 # A kernel that gets a matrix as a pointer has to be told where a row begins. `x.stride(0)` is the distance from one row
 # to the next, in elements. For a contiguous matrix it is the number of columns; for a slice it is not.
@@ -312,11 +320,25 @@ print(narrow.shape, narrow.stride(), "row 1 begins with", int(narrow[1, 0]))
 # `narrow` has 3 columns, and its row 1 begins 4 elements after its row 0: a slice is a view into the memory of `wide`.
 
 # %% [markdown]
-# **Predict:** how many matrices of x's size do the five operations above move, loads and stores together? (One pass moves
+# **Predict:** how many matrices of x's size do the five steps above move, loads and stores together? (One pass moves
 # two.)
 
 # %% nbgrader={"grade": false, "grade_id": "12-predict-softmax", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("softmax by operations", None, unit="matrices")
+
+# %% [markdown]
+# From here on your kernels also need these:
+#
+# | in a kernel | what it makes |
+# |---|---|
+# | `tl.max(x, axis=0)`, `tl.sum(x, axis=0)` | one number from a block |
+# | `tl.exp`, `tl.sqrt`, `tl.rsqrt`, `tl.sigmoid`, `tl.erf` | a function of each element |
+# | `tl.maximum(x, y)`, `tl.minimum(x, y)`, `tl.where(condition, x, y)` | a choice for each element; also for single numbers |
+# | `x.to(tl.float32)` | a cast; `tl.store` casts to the tensor's dtype by itself |
+# | `tl.zeros((BLOCK_SIZE,), tl.float32)` | a block of zeros, for sums |
+# | `for i in range(first, last):` | a loop, also with bounds that are known only at the launch |
+#
+# Outside of the kernel, `triton.next_power_of_2(n)` rounds a length up to that of a block.
 
 # %% [markdown]
 # [[exercise 12-softmax]]
@@ -453,17 +475,21 @@ guesses.take("LlamaRMSNorm with gradients", None, unit="times the ideal")
 # Write `rmsnorm(x, weight, eps)` for contiguous `x` of shape (n_rows, n_cols) and `weight` of shape (n_cols,) with the
 # same dtype, float32 or float16, so that gradients flow to both. A row fits into a block. Compute in float32.
 #
-# Keep x and one float32 per row. Forward is one launch, backward at most two; both passes read each matrix once. The
-# gradient that comes into `backward` may have any strides (after `.sum()`, it is one number expanded);
-# `dout.contiguous()` copies it.
+# Keep x, the weight and one float32 per row. Forward is one launch, backward at most two; both passes read each matrix
+# once. The gradient that comes into `backward` may have any strides (after `.sum()`, it is one number expanded), so
+# call `dout.contiguous()` first. The limits on bytes allow for this copy.
 #
 # All rows contribute to the weight's gradient, and two programs must not write the same element. So let each program of
-# the backward pass take 4 rows or more, and write a partial sum of its own, once. A kernel fills this matrix completely,
-# so it needs no zeros first. PyTorch may add the partial sums: what kernels stored may go through `.sum(0)` and `.to`.
+# the backward pass take 4 rows or more, and write a partial sum of its own, once. With up to 32 rows each, 4096 rows
+# are still more programs than an A100 has multiprocessors. The partial sums are a matrix (n_programs, n_cols), which
+# the kernel fills completely: make it with `torch.empty`. PyTorch may add them up: what kernels stored may go through
+# `.sum(0)` and `.to`.
+#
 # (Atomic additions to a single row of zeros are accepted as well. Their order changes from run to run, and with it the
 # last bits.)
 #
-# The check runs forward twice, with another input in between, and backward once: its report counts these launches.
+# The check runs forward on one input, forward on another, and then backward of the first. Its report counts all three
+# or four launches.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -543,7 +569,7 @@ def rmsnorm_backward_kernel(
 class RMSNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, eps: float) -> Tensor:
-        """The normalised rows times the weight; keeps x and one float32 a row."""
+        """The normalised rows times the weight; keeps x, the weight and one float32 per row."""
         ### BEGIN SOLUTION
         n_rows, n_cols = x.shape
         out, scale = torch.empty_like(x), x.new_empty(n_rows, dtype=torch.float32)
@@ -661,9 +687,10 @@ guesses.take("SwiGLU by operations", None, unit="matrices")
 # [[exercise 12-swiglu]]
 #
 # Write `swiglu(gate, up)`, that is `silu(gate) * up`, for two contiguous tensors of the same shape and dtype, float32
-# or float16, with gradients for both. One launch forward and one backward. Keep the two inputs and nothing else. Compute
-# in float32 and round once, at the store. The incoming gradient may have any strides, here and in the next exercise. The
-# check runs forward twice, with other inputs in between, so its report counts three launches.
+# or float16, with gradients for both. One launch forward and one backward. Keep the two inputs and nothing else.
+# Compute in float32 and round once, at the store. The incoming gradient may have any strides, here and in the next
+# exercise. The check runs forward on two inputs, forward on others, and then backward of the first: its report counts
+# three launches.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -785,16 +812,14 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 # %% [markdown]
 # ## Draw random numbers again instead of storing them
 #
-# The general form of a fused kernel is $z = h(f(x), g(y))$: two streams come in, everything in between happens in
-# registers, one stream goes out. A transformer layer has this in many places, as an activation, dropout and a residual
-# sum:
+# A transformer layer has an activation, dropout and a residual sum in a row:
 #
-# $$z = y + \frac{m \odot \text{gelu}(x + b)}{1 - p}, \qquad m_i = 1 \text{ with probability } 1 - p, \text{ else } 0$$
+# $$z = y + \frac{k \odot \text{gelu}(x + b)}{1 - p}, \qquad k_i = 1 \text{ with probability } 1 - p, \text{ else } 0$$
 #
-# On a GPU, PyTorch's dropout writes the mask $m$ to memory, one byte per element, and reads it in the backward pass. A
+# On a GPU, PyTorch's dropout writes the mask $k$ to memory, one byte per element, and reads it in the backward pass. A
 # kernel does not have to. Triton's `tl.rand(seed, offset)` is a **counter-based** generator (Philox): it has no state
-# that changes from call to call, and returns a number from 0 to 1 that depends only on its two arguments. If you know the
-# seed you can compute the mask again, element by element and in any order.
+# that changes from call to call, and returns a number from 0 to 1 that depends only on its two arguments. If you know
+# the seed you can compute the mask again, element by element and in any order.
 
 # %% [markdown]
 # **Question:** the best case moves six float32 numbers per element in both passes together. By how much does the mask's
@@ -814,10 +839,10 @@ labkit.figures.traffic_bars(traffic_of_swiglu, 8 * 4 * 64 * 512)
 # $\Phi(a) = \frac12\bigl(1 + \text{erf}(a/\sqrt2)\bigr)$ and the derivative $\Phi(a) + a\,e^{-a^2/2}/\sqrt{2\pi}$.
 # Gradients flow to x, bias and y.
 #
-# One launch forward and one backward, each input read once, nothing kept but the inputs and the two numbers. You choose
-# the random numbers, as long as every element has its own, the seed decides, and masks of neighbouring seeds have nothing
-# to do with each other. The gradient of the bias is the sum of that of x over the rows; PyTorch may do this sum. The
-# check runs forward with three seeds and backward once.
+# One launch forward and one backward. Read x, y and the incoming gradient once; the bias may be read for each element.
+# Keep only x, bias, p and seed. You choose the random numbers, as long as every element has its own, the seed decides,
+# and masks of neighbouring seeds have nothing to do with each other. The gradient of the bias is the sum of that of x
+# over the rows; PyTorch may do this sum. The check runs forward with three seeds, and then backward of the first.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -934,8 +959,9 @@ labkit.figures.traffic_bars(traffic_of_dropout, 6 * 4 * 64 * 512)
 # gradient of y is that of z, unchanged. Your kernels also read the bias for each element, which a cache serves on a GPU,
 # and dx once more for the sum.
 #
-# The operations keep 256 KiB here, not a fifth more than yours, because on a CPU PyTorch keeps the mask in float32: 128
-# KiB for it, and 128 KiB for the argument of the GELU.
+# Beside their inputs, the operations keep 256 KiB and your kernels nothing. On a GPU the operations would keep 160 KiB:
+# 128 for the argument of the GELU, and 32 for the mask. On a CPU, PyTorch keeps the mask in float32, so it takes 128,
+# too.
 #
 # Two more things matter in practice. Philox takes about a hundred integer operations and makes four numbers, of which
 # `tl.rand` uses one; `tl.rand4x` returns all four. And a training loop draws a fresh seed for each call from PyTorch's
@@ -952,7 +978,8 @@ labkit.figures.traffic_bars(traffic_of_dropout, 6 * 4 * 64 * 512)
 # v \leftarrow \beta_2 v + (1-\beta_2)\,g^2, \quad
 # \theta \leftarrow \theta - \eta\,\frac{m / (1-\beta_1^t)}{\sqrt{v / (1-\beta_2^t)} + \varepsilon}$$
 #
-# Step $t$ counts from 1. Once the four tensors have been read, everything on the right is known.
+# Here $\eta$ is the learning rate (`lr`), $\lambda$ the decay (`weight_decay`), and step $t$ counts from 1. Nothing on
+# the right comes from another element. So one kernel can do it: four reads and three writes for each parameter.
 
 # %% [markdown]
 # **Predict:** how many times the ideal does `torch.optim.AdamW(foreach=False)` move, operation by operation?

@@ -13,7 +13,8 @@
 #
 # [[time]]
 #
-# You need lab 12 (masks, traffic, backward passes), tf32 (lab 02), the roofline (lab 01), and Linux.
+# You need to know kernels with masks and backward passes (lab 12), tf32 (lab 02) and the roofline (lab 01), and you
+# need Linux.
 
 # %% nbgrader={"grade": false, "grade_id": "13-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from collections.abc import Iterator
@@ -118,14 +119,16 @@ guesses.take(
 # [[exercise 13-matmul]]
 #
 # Write `matmul(a, b, precision, tile)` for `a` (M, K) and `b` (K, N), both float32 or both float16, with any strides.
-# The result has their dtype. One launch, one program for each tile of `tile` × `tile` elements (a power of two from 16
-# on). No size has to be a multiple of anything. Sum in float32 and round once, at the store; `precision` is what
-# `tl.dot` is to be told: `"ieee"` or `"tf32"`.
+# The result is contiguous and has their dtype. One launch, one program for each tile of `tile` × `tile` elements (a
+# power of two from 16 on). No size has to be a multiple of anything. Sum in float32 and round once, at the store;
+# `precision` is what `tl.dot` is to be told: `"ieee"` or `"tf32"`.
 #
-# The check counts bytes: at most 1.1 × the formula, or its value for sizes rounded up to whole tiles. It counts lanes out
-# of bounds, and compiles the kernel for an A100 and an H100: it has to use their tensor cores, except for float32 with
-# `"ieee"`, and to spill at most 32 bytes per thread. A kernel that passes is compiled again for 4096 × 4096 × 4096,
-# where its tiles have to fit into registers and shared memory, so a step along $K$ needs a fixed length.
+# The check counts bytes: at most 1.1 × the formula or its value for sizes rounded up to whole tiles, whichever is
+# larger. It counts lanes out of bounds, and compiles the kernel for an A100 and an H100: it has to use their tensor
+# cores, except for float32 with `"ieee"`, and to spill at most 32 bytes per thread. A kernel that passes is compiled
+# again for 4096 × 4096 × 4096, where its tiles have to fit into registers and **shared memory**: on an A100, 164 KiB
+# beside the registers of each multiprocessor, where the tiles of `a` and `b` wait for the tensor cores. So a step along
+# $K$ must have a constant length such as 32 (at least 16), not $K$.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -224,7 +227,7 @@ calls = {tile: partial(matmul, a, b, "ieee", tile) for tile in (16, 32, 64, 128)
 traffic_of_tiles = compare_traffic(calls)
 if traffic_of_tiles:
     off = (matmul(a, b, "ieee", 64).float() - a.float() @ b.float()).abs().max()
-    print(f"largest difference from torch.matmul: {off:.2g}")
+    print(f"largest difference from the product in float32: {off:.2g}")
 
 n, fast_enough = 4096, "none"
 for tile in (128, 64, 1):
@@ -250,8 +253,8 @@ labkit.figures.tile_roofline(
 # The figure places your own launches under the roof of an A100, by the bytes that were counted. None of them reaches the
 # bend at 153 FLOP/B, and still cuBLAS comes to 80 % of the roof. What is missing is the cache: the next section.
 #
-# The largest difference from `torch.matmul`, 0.016, is half a unit in the last place of a float16 between 32 and 64: the
-# sums are rounded only once.
+# The largest difference from the product in float32, 0.016, is half a unit in the last place of a float16 between 32
+# and 64: the sums are rounded only once.
 #
 # Why not larger tiles? This is what the compiler makes of your kernel, the worse of an A100 and an H100.
 
@@ -301,10 +304,11 @@ else:
 # %% [markdown]
 # ## Choose which tile comes next
 #
-# The formula counts as if each program read all that it needs from memory. On an A100, 108 programs or more run at
-# the same time, and what one of them reads is in the cache of 40 MB when its neighbours ask for it a moment later. So
-# what counts is how many *different* strips of A and B the running programs need. The result is the same in any
-# order of the tiles, and a program knows only its number, so you may map numbers to tiles as you like.
+# The formula counts as if each program read all that it needs from memory. On an A100, 108 programs or more run at the
+# same time, and what one of them reads is in the cache of 40 MB when its neighbours ask for it a moment later. Call the
+# rows of A that a tile needs a **strip** of A, and its columns of B a strip of B. What counts is how many *different*
+# strips the running programs need. The result is the same in any order of the tiles, and a program knows only its
+# number, so you may map numbers to tiles as you like.
 #
 # Programs start in the order of their numbers. Row by row, 16 programs of a result with 16 columns of tiles need 1
 # strip of A and 16 of B. As a square of 4 × 4 tiles they need 4 + 4.
@@ -314,8 +318,8 @@ else:
 # two rows.
 
 # %% [markdown]
-# **Predict:** a product of 8192 × 8192 matrices in tiles of 128 on an A100, in groups of 8 rows of tiles. How many times
-# fewer bytes does it read from memory than row by row?
+# **Predict:** a product of 8192 × 8192 matrices in tiles of 128 on an A100. How many times as many bytes does it read
+# from memory row by row as in groups of 8 rows of tiles?
 
 # %% nbgrader={"grade": false, "grade_id": "13-predict-order", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("row by row / in groups", None, unit="times")
@@ -324,9 +328,9 @@ guesses.take("row by row / in groups", None, unit="times")
 # [[exercise 13-grouped-order]]
 #
 # Write `tile_of(pid, n_tiles_m, n_tiles_n, group)`, the tile of program `pid` as a pair `(row of tiles, column of
-# tiles)` of whole numbers, for `pid` from 0 to `n_tiles_m * n_tiles_n - 1`. Where `group` does not divide
-# `n_tiles_m`, the last group has fewer rows. Every program computes this for itself when it starts, so use arithmetic
-# (`//`, `%`, `min`) and no list of tiles.
+# tiles)` of whole numbers, for `pid` from 0 to `n_tiles_m * n_tiles_n - 1`. Where `group` does not divide `n_tiles_m`,
+# the last group has fewer rows. Every program computes this for itself when it starts, so use arithmetic that Triton
+# knows (`//`, `%`, `min`, but not `divmod`) and no list of tiles.
 #
 # The check goes through all programs: each tile once. Then it plays their reads through a model of a cache that
 # evicts what has not been read for longest, for chips of several sizes. Any order is right that reads as little from
@@ -376,8 +380,9 @@ labkit.figures.tile_order(tile_of, 14, 16, group=4, at_once=16)
 # compute 16 tiles. Look at the lengths of the strips: of all rectangles with the same area, a square has the shortest
 # edges.
 #
-# **Question:** now one program runs at a time, and the cache holds the strips of A of a group and two more. How many
-# strips of B are read for $R$ rows and $S$ columns of tiles, row by row and in groups of $g$ rows?
+# **Question:** now one program runs at a time, and the cache holds $g + 2$ strips: the $g$ strips of A of a group, and
+# 2 others. How many strips of B are read for $R$ rows and $S > 2$ columns of tiles, row by row and in groups of $g$
+# rows?
 #
 # <details><summary>Answer</summary>
 #
@@ -396,7 +401,7 @@ a100_product = {"n_steps": 8, "at_once": 108, "block_bytes": 128 * 1024 * 2}
 labkit.figures.cache_curve(tile_of, 64, 64, group=8, cache_bytes=40e6, **a100_product)
 
 # %%
-orders = {"row by row": lambda pid, m, n, group: divmod(pid, n)}
+orders = {"row by row": lambda pid, m, n, group: (pid // n, pid % n)}
 if is_written(lambda: tile_of(0, 2, 2, 1)):
     orders["your order"] = tile_of
 read_bytes = {"no cache (the formula)": 2 * 8192**3 * 2 // 128}
@@ -418,12 +423,12 @@ guesses.settle("row by row / in groups", in_groups and read_bytes["row by row"] 
 #
 # </details>
 #
-# Once the cache holds the blocks of one step, its size hardly matters for a long while (until it holds all of B). What
-# matters is how many different strips the running programs ask for. That answers the question at the top: tiles divide
-# the bytes by their size, and the cache serves the neighbours. Here even row by row takes less time than the arithmetic.
-# The order still matters, for four reasons: memory and arithmetic overlap only in part, the bytes cost energy, the
-# programs of a real chip are not in step, and a chip with more FLOP/s per byte (an H100 has nearly twice that of an
-# A100) or a smaller cache reaches the limit earlier.
+# Once the cache holds the blocks of one step, more of it changes little until it holds all of B. What matters is how
+# many different strips the running programs ask for. That answers the question at the top: tiles divide the bytes by
+# their size, and the cache serves the neighbours. Here even row by row takes less time than the arithmetic. The order
+# still matters, for four reasons: memory and arithmetic overlap only in part, the bytes cost energy, the programs of a
+# real chip are not in step, and a chip with more FLOP/s per byte (an H100 has nearly twice that of an A100) or a
+# smaller cache reaches the limit earlier.
 #
 # In a kernel the same lines stand at the top, with `tl.program_id(0)` for `pid`, and the grid has a single axis.
 # Triton takes `//`, `%` and `min` as they are, so your function works in a kernel, unchanged.
@@ -442,12 +447,16 @@ def order_kernel(out_ptr, n_tiles_m, n_tiles_n, group):
 
 if "your order" in orders:
     order = torch.full((5, 6), -1)
-    order_kernel[(30,)](order, 5, 6, 2)
-    print(order)
+    try:
+        order_kernel[(30,)](order, 5, 6, 2)
+        print(order)
+    except triton.runtime.errors.InterpreterError as error:
+        print(error)
 
 # %% [markdown]
-# Each number is the program that takes this tile. If you have a GPU, put the three lines at the top of a copy of your
-# `matmul` kernel, launch it with one axis, and time both for 8192 × 8192. Expect a smaller gain than in the model.
+# Each number is the program that takes this tile. If you have a GPU, put the body of your `tile_of` at the top of a
+# copy of your `matmul` kernel, launch it with one axis, and time both for 8192 × 8192. Expect a smaller gain than in
+# the model.
 
 # %% [markdown]
 # ## Take a softmax without ever holding its row
@@ -482,9 +491,9 @@ if "your order" in orders:
 # [[exercise 13-online-softmax]]
 #
 # Write `softmax_stats(blocks)`. `blocks` is an iterator over tensors (n_rows, some columns), all float32 or all
-# float16, which you can go through only once. It returns the pair `(top, total)` of float32 tensors (n_rows,): the
-# maximum of each row, and its sum of exponentials relative to that. Keep no block and change none: there is memory only
-# for a few.
+# float16, which you can go through only once; there is at least one. It returns the pair `(top, total)` of float32
+# tensors (n_rows,): the maximum of each row, and its sum of exponentials relative to that. Do not collect blocks and do
+# not write into them: there is memory for only a few.
 #
 # Then write `merge_stats(first, second)`, which takes two such pairs, of two parts of the same rows, and returns the
 # pair for both parts together. In both functions, a row that consists of $-\infty$ alone has `top` $-\infty$ and `total`
@@ -548,7 +557,7 @@ blocks = [torch.tensor([pair]) for pair in ([1.0, 2.0], [5.0, 0.0], [3.0, 3.0])]
 has_stats = is_written(lambda: softmax_stats(iter(blocks)))
 for n in range(1, 4) if has_stats else ():
     top, total = softmax_stats(iter(blocks[:n]))
-    print(f"after {n} blocks: m = {top.item():.1f}, l = {total.item():.1f}")
+    print(f"after {n} blocks: m = {top.item():.1f}, ℓ = {total.item():.1f}")
 
 # %% tags=["figure"]
 row = torch.randn(400) + torch.cat([torch.linspace(-4, 4, 200), torch.linspace(4, 0, 200)])
@@ -621,16 +630,17 @@ guesses.settle("peak of F.cross_entropy", peak)
 # Lab 05 cut the tokens into chunks. A kernel can do better, because the loss is where the forward pass ends: the gradient
 # of the logits $x$ of a token needs nothing that comes later.
 #
-# $$\ell = \log \sum_j e^{x_j} - x_t, \qquad \frac{\partial \ell}{\partial x_j} = p_j - [j = t], \qquad
+# $$\mathcal{L} = \log \sum_j e^{x_j} - x_t, \qquad \frac{\partial \mathcal{L}}{\partial x_j} = p_j - [j = t], \qquad
 # p_j = \frac{e^{x_j - m}}{\sum_i e^{x_i - m}}$$
 #
-# Here $t$ is the target and $m$ the row's maximum. So compute the gradient at once, in the forward pass, and write
-# it over the logits, which are not needed any more. `backward` only has to multiply by the incoming gradient,
-# and that is 1 wherever `loss.backward()` is called on the loss itself.
+# Here $t$ is the target, $m$ is the row's maximum, and $[j = t]$ is 1 where $j = t$, else 0. So compute the gradient at
+# once, in the forward pass, and write it over the logits, which are not needed any more. `backward` only has to
+# multiply by the incoming gradient, and that is 1 wherever `loss.backward()` is called on the loss itself.
 #
 # **Question:** the forward pass has to know the maximum and the sum of a row before it can write the first gradient,
 # and a row does not fit into registers. How often does it read each logit, and how often does it write it? The
-# operations of PyTorch move eight matrices of this size.
+# operations of PyTorch move eight matrices of this size by our meter, and about six on a GPU, where `nll_loss` and its
+# backward pass read only one number per row.
 #
 # <details><summary>Answer</summary>
 #
@@ -650,10 +660,19 @@ guesses.settle("peak of F.cross_entropy", peak)
 # memory, and there is no other matrix of this size. Forward reads the logits at most twice and writes them once.
 # Backward reads and writes them once; if the incoming gradient is 1, not at all. At most three launches in all.
 #
-# The kernels have to find out how many tokens count: `.item()`, or an `if` on a tensor's value, would stop the host
-# until the GPU is done (lab 09). PyTorch may add up what kernels stored. The check also compiles your kernels for 8192
-# tokens and a vocabulary of 128,256. There a row as a single block is larger than all registers of a
-# multiprocessor, so blocks need a fixed length.
+# The kernels have to find out how many tokens count, and whether the incoming gradient is 1. Outside of a kernel,
+# `.item()` or an `if` on a tensor's value would stop the host until the GPU is done (lab 09). Inside, an `if` on a
+# single number is allowed, and a program then skips the loads and stores below it:
+#
+# ```python
+# number = tl.load(number_ptr)
+# if number != 0.0:
+#     tl.store(out_ptr + offs, number * tl.load(x_ptr + offs))
+# ```
+#
+# PyTorch may add up what kernels stored. The check also compiles your kernels for 8192 tokens and a vocabulary of
+# 128,256. There a row as a single block is larger than all registers of a multiprocessor, so blocks need a fixed
+# length.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -797,8 +816,8 @@ if "yours" in traffic_of_loss:
 labkit.figures.traffic_bars(traffic_of_loss, 3 * 4 * 16 * 8192)
 
 # %% [markdown]
-# Two reads and one write are three matrices, and that is all: no probability is ever written. (The figure also counts
-# small kernels of PyTorch.) Three quarters of the memory are gone.
+# Two reads and one write are three matrices, and that is all: no probability is ever written. (The figure counts eight
+# for PyTorch, of which a GPU moves about six, and small kernels.) Three quarters of the memory are gone.
 #
 # The price is that the logits are gone. Take the accuracy or a sample from them *before* the loss. A second backward
 # pass over the same graph would scale a gradient that is scaled already. And the operation before the loss must not
@@ -851,8 +870,9 @@ guesses.settle("eager attention, 512 tokens", eager_512.total_bytes / ideal_byte
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 19 times. One matrix of scores is twice as large as q, k, v and the result together, and it is read or written seven
-# times: by the product, the scale, the mask, the softmax and the second product. The mask itself is made on top.
+# 19 times. One matrix of scores is twice as large as q, k, v and the result together, and it is read or written eight
+# times: once by the product, twice each by the scale, the mask and the softmax, and once by the second product. That
+# makes 16 of the 19. One is q, k, v and the result themselves, and two are the mask, which is made and read on top.
 #
 # </details>
 #
@@ -887,14 +907,14 @@ labkit.figures.query_walk()
 # %% [markdown]
 # [[exercise 13-flash-attention]]
 #
-# Write `attention(q, k, v, block_m, block_n)`: causal attention for contiguous tensors of shape (n_heads, seq,
-# d_head) in float32 or float16, with a head size of 16, 32 or 64 and any length. The result has q's shape and dtype.
-# One launch, with a program for each block of `block_m` queries of each head, which goes over the keys in blocks of
-# `block_n`; both are powers of two from 16 on, and the check looks at both.
+# Write `attention(q, k, v, block_m, block_n)`: causal attention for contiguous tensors of shape (n_heads, seq, d_head)
+# in float32 or float16, with a head size of 16, 32 or 64 and any length. The result has q's shape and dtype. One
+# launch, with a program for each block of `block_m` queries of each head, which goes over the keys in blocks of
+# `block_n`. Both are powers of two from 16 on, and the check tells from your loads and blocks whether both are used.
 #
-# Queries are loaded once and the result is written once; nothing as large as seq × seq is. A program does not load
-# keys of blocks in which none of its queries sees anything. Float32 products are exact, `input_precision="ieee"`,
-# and float16 ones run on the tensor cores; maximum, sum and output are held in float32. Scores are multiplied by
+# Queries are loaded once and the result is written once. Never write anything of seq × seq. A program does not load
+# keys of blocks in which none of its queries sees anything. Float32 products are exact, `input_precision="ieee"`, and
+# float16 ones run on the tensor cores; maximum, sum and output are held in float32. Scores are multiplied by
 # $1 / \sqrt{d_\text{head}}$.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -1010,10 +1030,10 @@ if not has_attention:
 labkit.figures.bytes_against_length(lengths, moved_by_attention)
 
 # %% [markdown]
-# Both lines bend up to the slope of $s^2$, but yours lies far below. Not one of the $s^2$ scores moves; only the keys
-# and values are loaded again for each block of queries, $s / B_M$ times and half of that with causality. So a higher block
-# saves bytes, until the output's $B_M \cdot d$ numbers no longer fit into the registers. And what several programs read
-# comes from the cache after the first time.
+# The upper two lines bend up to the slope of $s^2$, but yours lies far below eager attention's. Not one of the $s^2$
+# scores moves; only the keys and values are loaded again for each block of queries, $s / B_M$ times and half of that
+# with causality. So a higher block saves bytes, until the output's $B_M \cdot d$ numbers no longer fit into the
+# registers. And what several programs read comes from the cache after the first time.
 #
 # The difference is largest in memory.
 
@@ -1028,9 +1048,9 @@ for name, call in calls.items():
     print(f"{name}: peak {in_bytes(profile.peak_bytes)}, of it inputs {in_bytes(3 * q.nbytes)}")
 
 # %% [markdown]
-# Beside its inputs your function holds only the result. The scores of eager attention grow with the square of the length:
-# at 8192 tokens they are the 4.3 GB from above, where yours has 16 KiB for each program that runs. Now the compiler's
-# view: does the product run on the tensor cores?
+# Beside its inputs your function holds only the result. The scores of eager attention grow with the square of the
+# length: for 32 heads of 8192 tokens in float16 they are the 4.3 GB from above, where yours has a tile of 16 KiB for
+# each program that runs. Now the compiler's view: does the product run on the tensor cores?
 
 # %%
 # The check's shapes, whose kernels are compiled already.
@@ -1176,11 +1196,11 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (2 points, read by a person) A sequence of 1,048,576 tokens is too long for one GPU. Eight GPUs hold an
-# eighth of the keys and values each, and all queries are needed everywhere. Each GPU computes attention of all
+# **B.** (2 points, read by a person) A sequence of 1,048,576 tokens is too long for one GPU. Each of eight GPUs holds
+# the keys and values of 131,072 tokens, and all queries are needed everywhere. Each GPU computes attention of all
 # queries over its own keys. What must it hand over for each query and head of size 128, so that the result is exact,
-# and how are the eight parts put together? How many bytes are that for 32 heads in float32, and what else could the
-# GPUs send to one another?
+# and how are the eight parts put together? How many bytes does each GPU hand over for all queries and 32 heads in
+# float32, and what else could the GPUs send to one another?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "13-open-long-sequence", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

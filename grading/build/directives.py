@@ -97,9 +97,8 @@ def stop_line(lab: Lab, exercises: Mapping[str, Exercise], done: Collection[str]
     core = [exercise for exercise in exercises.values() if not exercise.optional]
     share = sum(one.minutes for one in core if one.id in done) / sum(one.minutes for one in core)
     behind = rounded(share * lab.minutes)
-    text = (
-        f"About {in_hours(behind)} of this lab's core lies behind you, about {in_hours(lab.minutes - behind)} is left."
-    )
+    part = "this lab's core" if lab.optional_minutes else "this lab"
+    text = f"About {in_hours(behind)} of {part} lies behind you, about {in_hours(lab.minutes - behind)} is left."
     return f"> **A good place to stop.** {text}"
 
 

@@ -62,6 +62,8 @@ def test_a_place_to_stop_counts_core_exercises_alone() -> None:
     assert (
         line == "> **A good place to stop.** About 2 h 30 min of this lab's core lies behind you, about 10 min is left."
     )
+    whole = stop_line(replace(SMALL, optional_minutes=0), EXERCISES, {"07-decode"})
+    assert whole == line.replace("this lab's core", "this lab")
 
 
 def test_both_are_put_into_the_notebook(declared, tmp_path) -> None:
