@@ -21,10 +21,12 @@ _HOMES = {
     "check": "labkit.check.api",
     "compile_report": "labkit.meters",
     "device": "labkit.devices",
+    "each_written": "labkit.blanks",
     "feature_row": "labkit.features",
     "feature_table": "labkit.features",
     "guard_launches": "labkit.meters",
     "has_gpu": "labkit.devices",
+    "leave_out_blanks": "labkit.left_out",
     "limit_memory": "labkit.meters",
     "measure_step": "labkit.meters",
     "progress": "labkit.check.api",
@@ -34,7 +36,7 @@ _HOMES = {
     "track_memory": "labkit.meters",
     "track_ops": "labkit.meters",
     "track_traffic": "labkit.meters",
-    "written": "labkit.written",
+    "written": "labkit.blanks",
 }
 """The public names, and the module of each."""
 

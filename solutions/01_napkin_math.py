@@ -30,6 +30,7 @@ from labkit import Predictions, check, measure_step, progress
 from labkit.figures import Plan
 
 guesses = Predictions("01")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %%
 LLAMA_3_8B = dict(
@@ -1540,23 +1541,31 @@ print(f"GPT-2 small on 2.5 B tokens, 20 per parameter, on this core: {days:,.0f}
 #
 # The left column is your sum or, for the exponent, the theory; the right column is the measurement.
 
-# %% tags=["varies"]
-states = model_state_bytes([(n_llama,)], "bf16", "adamw")
-print(f"{'Llama-3-8B, bf16, AdamW, 100 x 1024 tokens':44}{'sum or theory':>14}{'measured':>14}")
-for label, n_bytes, found in (
-    ("parameters", states["weights"], whole.peak_by_category["parameters"]),
-    ("optimizer states", states["optimizer"], whole.peak_by_category["optimizer"]),
-    ("kept by the forward pass", kept, whole.peak_by_category["activations"]),
-    ("peak, from one and two layers", extrapolate(shallow, 32), whole.peak_bytes),
-):
-    print(f"{label:44}{n_bytes / 1e9:>11.1f} GB{found / 1e9:>11.1f} GB")
-print(f"{'largest batch on 80 GiB, sequences of 1024':44}{n_sequences:>14}{'fits':>14}")
 
-_, two_inputs, _ = fit_scaling_law(*tables["2 inputs"])
-first = counted["GPT-2's shape, attention written out"]
-print(f"{'exponent of grid models with two inputs':44}{2 / 2:>14.2f}{two_inputs:>14.2f}")
-print(f"{'an iteration of a tiny GPT-2':44}{by_formula / 1e6:>8.1f} MFLOP{first / 1e6:>8.1f} MFLOP")
-print(f"{'six layers, from one':44}{6e3 * one:>11.1f} ms{1e3 * six:>11.1f} ms")
+# %% tags=["varies"]
+def state(part: str) -> int:
+    return model_state_bytes([(n_llama,)], "bf16", "adamw")[part]
+
+
+at_peak, tiny = whole.peak_by_category, "GPT-2's shape, attention written out"
+summary = {
+    "parameters": lambda: (state("weights") / 1e9, at_peak["parameters"] / 1e9, ".1f", "GB"),
+    "optimizer states": lambda: (state("optimizer") / 1e9, at_peak["optimizer"] / 1e9, ".1f", "GB"),
+    "kept by the forward pass": lambda: (kept / 1e9, at_peak["activations"] / 1e9, ".1f", "GB"),
+    "peak, from one and two layers": lambda: (
+        *(extrapolate(shallow, 32) / 1e9, whole.peak_bytes / 1e9, ".1f", "GB"),
+    ),
+    "largest batch on 80 GiB, sequences of 1024": lambda: (n_sequences, "fits", "", ""),
+    "exponent of grid models with two inputs": lambda: (
+        *(2 / 2, fit_scaling_law(*tables["2 inputs"])[1], ".2f", ""),
+    ),
+    "an iteration of a tiny GPT-2": lambda: (by_formula / 1e6, counted[tiny] / 1e6, ".1f", "MFLOP"),
+    "six layers, from one": lambda: (6e3 * one, 1e3 * six, ".1f", "ms"),
+}
+print(f"{'Llama-3-8B, bf16, AdamW, 100 x 1024 tokens':44}{'sum or theory':>14}{'measured':>14}")
+for label, (by_you, measured, digits, unit) in labkit.each_written(summary).items():
+    cells = (f"{value:{digits}} {unit}".rstrip() for value in (by_you, measured))
+    print(f"{label:44}" + "".join(f"{cell:>14}" for cell in cells))
 
 # %% [markdown]
 # And this is how well you guessed:

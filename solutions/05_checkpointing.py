@@ -35,6 +35,7 @@ from labkit.simdevice import Machine, run_traced
 from labkit.units import in_bytes
 
 guesses = Predictions("05")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
 # First the 27 GiB, measured. `measure_step` runs the real program on tensors that have a shape but no memory, and
@@ -1445,7 +1446,6 @@ if hasattr(F, "linear_cross_entropy"):
 
 # %% tags=["varies"]
 N_BLOCKS = 48
-n_best = best_segments(N_BLOCKS, 14)
 
 
 def chain_row(run) -> tuple[int, int]:
@@ -1466,24 +1466,29 @@ def chain(layers, x: Tensor, call=lambda layer, x: layer(x)) -> None:
     x.backward()
 
 
+def in_best_segments(layers, x: Tensor) -> None:
+    run_in_segments(layers, x, best_segments(N_BLOCKS, 14), checkpoint).backward()
+
+
+def selective(layer, x: Tensor) -> Tensor:
+    contexts = partial(create_selective_checkpoint_contexts, policy)
+    return torch_checkpoint(layer, x, use_reentrant=False, context_fn=contexts)
+
+
 rows = {
     "regular": chain,
     "checkpoint, every layer": partial(chain, call=checkpoint),
-    f"checkpoint, {n_best} segments": lambda layers, x: run_in_segments(
-        layers, x, n_best, checkpoint
-    ).backward(),
-    "selective checkpoint": partial(
-        chain,
-        call=lambda layer, x: torch_checkpoint(layer, x, use_reentrant=False, context_fn=contexts),
-    ),
+    "checkpoint, best segments": in_best_segments,
+    "selective checkpoint": partial(chain, call=selective),
     "only the input kept": lambda layers, x: low_memory_backward(layers, x.detach()),
 }
-measured_rows = {name: chain_row(run) for name, run in rows.items()}
+measured_rows = labkit.each_written({name: partial(chain_row, run) for name, run in rows.items()})
+heads = {"loss at once": lambda: at_once, "loss in chunks of 64": lambda: in_chunks[64]}
 _, regular_flops = measured_rows["regular"]
 print(f"{'technique':28}{'peak memory':>14}{'FLOPs':>10}")
 for name, (peak, flops) in measured_rows.items():
     print(f"{name:28}{in_bytes(peak):>14}{flops / regular_flops:>9.2f}x")
-for name, (peak, flops) in {"loss at once": at_once, "loss in chunks of 64": in_chunks[64]}.items():
+for name, (peak, flops) in labkit.each_written(heads).items():
     print(f"{name:28}{in_bytes(peak):>14}{flops / at_once[1]:>9.2f}x")
 
 # %% [markdown]
@@ -1516,10 +1521,10 @@ labkit.feature_row(
     "05",
     "checkpoint in segments",
     speed=lambda: (
-        f"{measured_rows[f'checkpoint, {n_best} segments'][1] / regular_flops:.2f} x the FLOPs"
+        f"{measured_rows['checkpoint, best segments'][1] / regular_flops:.2f} x the FLOPs"
     ),
     memory=lambda: (
-        f"{measured_rows[f'checkpoint, {n_best} segments'][0] / measured_rows['regular'][0]:.0%} of the peak"
+        f"{measured_rows['checkpoint, best segments'][0] / measured_rows['regular'][0]:.0%} of the peak"
     ),
 )
 

@@ -57,6 +57,7 @@ from labkit.units import in_bytes
 os.environ["KINETO_LOG_LEVEL"] = "6"
 
 guesses = Predictions("09")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
 # First the measurement. `cuda` is `torch.cuda` or the simulated device, and `now_s()` the host's clock in seconds:
@@ -1095,16 +1096,13 @@ for name, training in (("as it is, in evaluation", False), ("after model.train()
 guesses.settle("peak with train()", qlora_peak / 1e9)
 
 # %% tags=["figure"]
-labkit.figures.allocator_trace(
-    {
-        name: rows[
-            sum(
-                1 for _ in itertools.takewhile(lambda one: one[0] == "malloc", qlora_traces[name])
-            ) :
-        ]
-        for name, rows in qlora_rows.items()
-    }
-)
+steps_alone = {
+    name: rows[
+        sum(1 for _ in itertools.takewhile(lambda one: one[0] == "malloc", qlora_traces[name])) :
+    ]
+    for name, rows in qlora_rows.items()
+}
+labkit.figures.allocator_trace(steps_alone) if steps_alone else None
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
@@ -1467,20 +1465,34 @@ else:
 #
 # Each row is a way to be wrong, or slow, and by how much, on the machines of this notebook.
 
+
 # %%
-true_ms = probes["your bench, 2 repeats"].read_ms
+def reads(method: str) -> str:
+    return (
+        f"reads {probes[method].read_ms / probes['your bench, 2 repeats'].read_ms:.0%} of the time"
+    )
+
+
+def times_as_long(runs, slow: str) -> str:
+    return f"{runs[slow].duration_s / runs['yours'].duration_s:.0%} of the time"
+
+
 summary = {
-    "clock without synchronization": f"reads {probes['clock, not synchronized'].read_ms / true_ms:.0%} of the time",
-    "first call among the timed": f"reads {probes['clock, synchronized, first call'].read_ms / true_ms:.0%}",
-    "warm cache": f"reads {probes['events, warm cache'].read_ms / true_ms:.0%}",
-    "adding up times of two streams": f"reads {total_ms / (1e3 * kernels_on_two_streams.duration_s):.0%}",
-    "reserved taken for allocated": f"{qlora_reserved_peak / qlora_peak:.0%} of the memory in use",
-    "one stream instead of two": f"{fed['one stream'].duration_s / fed['yours'].duration_s:.0%} of the time",
-    "waits in every step": f"{waiting['with waits'].duration_s / waiting['yours'].duration_s:.0%} of the time",
-    "empty_cache in every step": f"{measured_slow_down:.0%} of the step's time",
-    "nothing runs, in the trace": f"{report['idle_us'] / window_us:.0%} of the time",
+    "clock without synchronization": lambda: reads("clock, not synchronized"),
+    "first call among the timed": lambda: reads("clock, synchronized, first call"),
+    "warm cache": lambda: reads("events, warm cache"),
+    "adding up times of two streams": lambda: (
+        f"reads {total_ms / (1e3 * kernels_on_two_streams.duration_s):.0%} of the time"
+    ),
+    "reserved taken for allocated": lambda: (
+        f"{qlora_reserved_peak / qlora_peak:.0%} of the memory in use"
+    ),
+    "one stream instead of two": lambda: times_as_long(fed, "one stream"),
+    "waits in every step": lambda: times_as_long(waiting, "with waits"),
+    "empty_cache in every step": lambda: f"{measured_slow_down:.0%} of the step's time",
+    "nothing runs, in the trace": lambda: f"{report['idle_us'] / window_us:.0%} of the time",
 }
-for name, text in summary.items():
+for name, text in labkit.each_written(summary).items():
     print(f"{name:34}{text}")
 
 # %% [markdown]

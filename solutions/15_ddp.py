@@ -31,13 +31,19 @@ from torch.nn import functional as F
 from torch.utils.data import DistributedSampler, Sampler
 
 import labkit.figures
-from labkit import Predictions, check, progress, run_ranks, track_comm, written
+from labkit import Predictions, check, progress, run_ranks, written
 from labkit.exercises.lab15.ddp import Job
 from labkit.exercises.lab15.env import Launched, variables
 from labkit.material.lab15 import first_host, launch_twice, timeline
+from labkit.material.lab15_on_ranks import (
+    losses_and_calls,
+    micro_batches_and_calls,
+    overflowing_steps,
+)
 from labkit.ranks import Comm
 
 guesses = Predictions("15")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
 # Here is the question, measured: four simulated ranks on a virtual clock, and a network of 12 blocks with 10 ms of
@@ -311,40 +317,16 @@ labkit.figures.ddp_scaling(DDP, train_step, job)
 
 
 # %%
-def small_model() -> nn.Sequential:
-    return nn.Sequential(*(nn.Linear(64, 64) for _ in range(4)), nn.Linear(64, 1))
+def by_pytorch(module: nn.Module, comm: Comm, bucket_bytes: int) -> nn.Module:
+    return nn.parallel.DistributedDataParallel(module, bucket_cap_mb=bucket_bytes / 2**20)
 
 
-def train_three_steps(comm: Comm, wrap: str) -> tuple[list[float], int, int]:
-    """(losses averaged over the ranks, all-reduce calls of the last step, of which inside of backward)."""
-    torch.manual_seed(comm.rank)
-    model = small_model()
-    if wrap == "yours":
-        ddp = DDP(model, comm, 64 * 65 * 4)
-    else:
-        ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=64 * 65 * 4 / 2**20)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    torch.manual_seed(100 + comm.rank)
-    losses = []
-    for _ in range(3):
-        x = torch.randn(32, 64)
-        with track_comm() as log:
-            loss = F.mse_loss(ddp(x), x[:, :1])
-            step = train_step if wrap == "yours" else step_at_once
-            step(ddp, optimizer, loss, max_norm=1.0)
-        mean = loss.detach().clone()
-        comm.all_reduce(mean, op="avg")
-        losses.append(round(mean.item(), 5))
-    reduces = [call for call in log.calls if call.name == "all_reduce"]
-    return losses, len(reduces), sum(call.in_backward for call in reduces)
-
-
-for wrap in ("yours", "DistributedDataParallel"):
-    if wrap == "yours" and not written(DDP, train_step):
-        continue
-    ranks = run_ranks(partial(train_three_steps, wrap=wrap), 2, backend="gloo")
+ways = {"yours": (DDP, train_step)} if written(DDP, train_step) else {}
+ways["DistributedDataParallel"] = (by_pytorch, step_at_once)
+for name, (wrap, step) in ways.items():
+    ranks = run_ranks(partial(losses_and_calls, wrap=wrap, step=step), 2, backend="gloo")
     losses, n_calls, n_inside = ranks[0]
-    print(f"{wrap:24} losses {losses}, calls a step: {n_calls}, inside of backward: {n_inside}")
+    print(f"{name:24} losses {losses}, calls a step: {n_calls}, inside of backward: {n_inside}")
 
 # %% [markdown]
 # The same losses from the same number of calls. **In practice** you write
@@ -585,34 +567,19 @@ check("15-no-sync", no_sync, accumulate)
 
 
 # %%
-def four_micro_batches(comm: Comm, quiet: bool) -> tuple[int, int, float]:
-    """(all-reduce calls, their bytes, norm of the gradient) of one step on PyTorch's own class."""
-    torch.manual_seed(comm.rank)
-    ddp = nn.parallel.DistributedDataParallel(small_model())
-    torch.manual_seed(100 + comm.rank)
-    xs = torch.randn(4, 2, 64)
-    batches = [(x, x[:, :1]) for x in xs]
-
-    def loss_of(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
-        return F.mse_loss(model(batch[0]), batch[1])
-
-    with track_comm() as log:
-        if quiet:
-            accumulate(ddp, batches, loss_of)
-        else:
-            for batch in batches:
-                (loss_of(ddp, batch) / len(batches)).backward()
-    norm = nn.utils.get_total_norm([p.grad for p in ddp.parameters()]).item()
-    reduces = [call for call in log.calls if call.name == "all_reduce"]
-    return len(reduces), sum(call.n_bytes for call in reduces), round(norm, 5)
+def plain_loop(ddp: nn.Module, batches: Sequence[tuple[Tensor, Tensor]], loss_of: Callable) -> None:
+    for batch in batches:
+        (loss_of(ddp, batch) / len(batches)).backward()
 
 
-micro = {}
-for name, quiet in (("a plain loop", False), ("accumulate", True)):
-    if quiet and not written(no_sync, accumulate):
-        continue
-    micro[name] = run_ranks(partial(four_micro_batches, quiet=quiet), 2, backend="gloo")[0]
-    n_calls, n_bytes, norm = micro[name]
+ways = {"a plain loop": plain_loop}
+if written(no_sync, accumulate):
+    ways["accumulate"] = accumulate
+micro = {
+    name: run_ranks(partial(micro_batches_and_calls, accumulate=way), 2, backend="gloo")[0]
+    for name, way in ways.items()
+}
+for name, (n_calls, n_bytes, norm) in micro.items():
     print(f"{name:14} calls {n_calls}, bytes {n_bytes:>7,}, norm of the gradient {norm}")
 
 gradients_gb = 7e9 * 2 / 1e9
@@ -723,35 +690,25 @@ check("15-amp-clip", amp_clip_step)
 
 
 # %%
-def run_away(comm: Comm, together: bool) -> tuple[list[float], Tensor]:
-    """(the scale after each step, the shared parameter at the end) of one rank."""
-    generator = torch.Generator().manual_seed(comm.rank)
-    shared, own = nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4))
-    optimizer = torch.optim.SGD([shared, own], lr=0.1)
-    scale, scales = 2.0**14, []
-    for step in range(30):
-        for parameter, size in ((shared, 0.01), (own, 0.02 * 1.3**step)):
-            grad = torch.randn(4, generator=generator) * size * scale
-            parameter.grad = grad.half().float()
-        if together:
-            _, scale = amp_clip_step(comm, [shared], [own], optimizer, scale, 1.0)
-        else:
-            comm.all_reduce(shared.grad, op="avg")
-            finite = bool((shared.grad.isfinite() & own.grad.isfinite()).all())
-            shared.grad, own.grad = shared.grad / scale, own.grad / scale
-            nn.utils.clip_grad_norm_([shared, own], 1.0)
-            if finite:
-                optimizer.step()
-            else:
-                scale /= 2
-        scales.append(scale)
-    return scales, shared.detach()
+def each_for_itself(comm, shared, own, optimizer, scale, max_norm):
+    """Average, and then do what one process would do, whatever the other ranks find."""
+    parameters = [*shared, *own]
+    for parameter in shared:
+        comm.all_reduce(parameter.grad, op="avg")
+    finite = all(bool(parameter.grad.isfinite().all()) for parameter in parameters)
+    for parameter in parameters:
+        parameter.grad = parameter.grad / scale
+    norm = nn.utils.clip_grad_norm_(parameters, max_norm)
+    if finite:
+        optimizer.step()
+    return norm, scale if finite else scale / 2
 
 
-for name, together in (("each for itself", False), ("together, yours", True)):
-    if together and not written(amp_clip_step):
-        continue
-    ranks = run_ranks(partial(run_away, together=together), 3)
+ways = {"each for itself": each_for_itself}
+if written(amp_clip_step):
+    ways["together, yours"] = amp_clip_step
+for name, step in ways.items():
+    ranks = run_ranks(partial(overflowing_steps, step=step), 3)
     apart = max(float((one - ranks[0][1]).abs().max()) for _, one in ranks)
     ends = [f"2^{math.log2(scales[-1]):.0f}" for scales, _ in ranks]
     print(f"{name}: scales at the end {', '.join(ends)}; the replicas are {apart:.2g} apart")
@@ -1518,9 +1475,10 @@ script = Path("train.py").read_text()
 check("15-launch", script)
 
 # %% tags=["figure"]
-undisturbed, killed = launch_twice(script)
-guesses.settle("steps computed twice", killed.n_twice)
-labkit.figures.killed_run(undisturbed, killed)
+undisturbed_and_killed = launch_twice(script) if written(script) else ()
+for killed in undisturbed_and_killed[1:]:
+    guesses.settle("steps computed twice", killed.n_twice)
+labkit.figures.killed_run(*undisturbed_and_killed) if undisturbed_and_killed else None
 
 # %% [markdown]
 # Your own script, launched twice: once left alone (the line), once with two kills (the dots). Every dot has to lie on the

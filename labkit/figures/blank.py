@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from labkit.blanks import blank_met_by
 from labkit.figures.canvas import TRUTH, LabFigure, new_figure
-from labkit.ranks import RankFailed
-from labkit.spec import STUB_MESSAGE
 
 Arguments = ParamSpec("Arguments")
 Drawn = TypeVar("Drawn")
@@ -27,22 +26,12 @@ def or_a_note(draw: Callable[Arguments, Drawn]) -> Callable[Arguments, Drawn | L
     def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawn | LabFigure:
         try:
             return draw(*args, **kwargs)
-        except (NotImplementedError, RankFailed) as error:
-            # On simulated ranks the stub's error is the cause of the rank's.
-            stub = error.__cause__ if isinstance(error, RankFailed) else error
-            if not isinstance(stub, NotImplementedError) or str(stub) != STUB_MESSAGE:
-                raise
-            return _note(_blank_function(stub))
+        except Exception as error:
+            if name := blank_met_by(error):
+                return _note(name)
+            raise
 
     return drawn
-
-
-def _blank_function(error: NotImplementedError) -> str:
-    """The name of the stub: the function that raised."""
-    frame = error.__traceback__
-    while frame.tb_next:
-        frame = frame.tb_next
-    return frame.tb_frame.f_code.co_name
 
 
 def _note(name: str) -> LabFigure:

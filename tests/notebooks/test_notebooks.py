@@ -34,9 +34,10 @@ each_in_its_lab = pytest.mark.parametrize(
 )
 
 
-def run(notebook: NotebookNode, folder: Path) -> NotebookNode:
+def run(notebook: NotebookNode, folder: Path, allow_errors: bool = False) -> NotebookNode:
+    resources = {"metadata": {"path": str(folder)}}
     NotebookClient(
-        notebook, timeout=HANG_S, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=HANG_S, kernel_name="python3", resources=resources, allow_errors=allow_errors
     ).execute()
     return notebook
 
@@ -129,6 +130,18 @@ def test_a_blank_notebook_stops_at_its_first_exercise_with_one_friendly_line(sou
     assert [cell.id for cell in failed] == checks[:1]
     (error,) = [output for output in failed[0].outputs if output.output_type == "error"]
     assert len(error.traceback) == 1 and "not answered yet" in error.traceback[0]
+
+
+@pytest.mark.full("notebooks")
+@each_in_its_lab
+def test_of_a_blank_notebook_nothing_but_the_checks_fails(source: Path, tmp_path: Path) -> None:
+    """Every other cell runs, or says in a line what it leaves out."""
+    blank = run(build(source).student, tmp_path, allow_errors=True)
+    errors = {cell.id for cell in blank.cells if any(o.output_type == "error" for o in cell.get("outputs", ()))}
+    assert errors == {cell.id for cell in blank.cells if cell.id.endswith("-check")}
+    outputs = [output for cell in blank.cells for output in cell.get("outputs", ())]
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+    assert source.stem[:2] == "00" or any("Left out here" in output.get("text", "") for output in outputs)
 
 
 @each_notebook
