@@ -4,7 +4,8 @@
 # A model of eight billion parameters has 16 GB of gradients in 16-bit floats. With 16 GPUs that each train on a part of the
 # batch, there are 16 such gradients, and before each update every GPU needs their sum. The network moves 25 GB/s into each
 # GPU and 25 GB/s out of it. If every GPU sends to one, which adds up and sends the sum back, a step takes 19 seconds. A
-# library call takes 1.2 seconds, and on a thousand GPUs 1.3. **How can the time hardly depend on the number of GPUs?**
+# library call, *all-reduce*, takes 1.2 seconds, and on a thousand GPUs 1.3. **How can the time hardly depend on the number
+# of GPUs?**
 #
 # You will write this call in four ways, from nothing but send and receive: through one rank, along a tree, by exchanges,
 # and around a ring. Each is checked on its values, to the last bit, and on what it sends: bytes, messages and rounds. Then
@@ -14,7 +15,7 @@
 # [[time]]
 #
 # You need to know PyTorch's tensors, and no earlier lab. You need neither a GPU nor a network. Because the ranks of a check
-# wait for each other, an endless loop is stopped after 20 seconds here, not after 10.
+# wait for each other, a check stops an endless loop only after 20 seconds.
 
 # %% nbgrader={"grade": false, "grade_id": "14-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
@@ -65,9 +66,12 @@ for n in (2, 4, 8, 16, 32):
 # | `comm.rank`, `comm.world_size` | the number of this rank, 0 to n-1, and n |
 # | `comm.send(tensor, dst)` | send to rank `dst`, and return once that rank receives it |
 # | `comm.recv(tensor, src)` | wait for a message from rank `src` and write it *into* `tensor`, of the same shape and dtype; returns nothing |
-# | `work = comm.isend(tensor, dst)` | start to send, and return at once; somebody has to call `wait` |
-# | `work = comm.irecv(tensor, src)` | start to receive, and return at once |
+# | `work = comm.isend(tensor, dst)` | start to send, and return at once; you must call `work.wait()` later |
+# | `work = comm.irecv(tensor, src)` | start to receive, and return at once; you must call `work.wait()` later |
 # | `work.wait()` | return when that transfer is done; before that, do not change what is sent or use what is received |
+#
+# The simulator forgives it if you change a tensor before its `wait`. Real ranks may send wrong numbers then, and the checks of
+# this lab refuse it.
 #
 # `run_ranks(fn, n)` calls `fn(comm)` once for each rank and returns the results in order. Here the ranks are **simulated**:
 # they are threads that take turns, in the same way in every run, and every message is counted. Later in this lab the same
@@ -116,9 +120,10 @@ guesses.settle("send, then receive", happened)
 # <details><summary>Check your prediction</summary>
 #
 # A **deadlock**: `send` returns when the other side receives, and the other side is in a `send` as well. The simulator sees
-# at once that no rank can continue, and says who waits for whom. Real ranks stand still until a watchdog ends the job; in
-# PyTorch it waits for 10 minutes on NCCL and for 30 on gloo. (Some libraries buffer small messages and let `send` return
-# early. A program that relies on it works in the test and hangs with the large model.)
+# at once that no rank can continue, and says who waits for whom. Real ranks stand still until a watchdog, a timer of the
+# library, ends the job. In PyTorch it waits for 10 minutes on NCCL (the library for GPUs) and for 30 on gloo (for CPUs).
+# (Some libraries buffer small messages and let `send` return early. A program that relies on it works in the test and hangs
+# with the large model.)
 #
 # </details>
 #
@@ -155,17 +160,18 @@ print(f"rounds: {traffic.seconds:.0f}")
 # %% [markdown]
 # ## Send everything to one rank and back
 #
-# An **all-reduce** starts with a tensor on each rank and ends with their sum on all of them. The obvious program lets rank
-# 0 receive the other tensors one after the other, add them up, and send the sum to all. If the one in the middle is a
-# machine of its own, it is called a **parameter server**: often a host's memory, to which all workers push gradients and
-# from which they pull weights.
+# An **all-reduce** starts with a tensor on each rank and ends with their sum on all of them. A call that all ranks make
+# together, like this one, is a **collective**. The obvious program lets rank 0 receive the other tensors one after the
+# other, add them up, and send the sum to all. If the one in the middle is a machine of its own, it is called a **parameter
+# server**: often a host's memory, to which all workers push gradients and from which they pull weights.
 #
 # What does the rank in the middle pay? It has one port in and one port out, so for $n$ ranks
 #
 # $$\text{rounds} = 2(n-1), \qquad \text{bytes sent by rank 0} = (n-1)\,S, \qquad \text{by any other rank} = S$$
 
 # %% [markdown]
-# **Predict:** on 16 ranks, while rank 0 receives the tensors, what share of the ports that could send is busy at a time?
+# **Predict:** 16 ranks have 16 ports that can send, one each. While rank 0 receives the tensors, what share of these 16
+# ports is sending at a time?
 
 # %% nbgrader={"grade": false, "grade_id": "14-predict-ports", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("ports that send", None, unit="%")
@@ -227,9 +233,8 @@ labkit.figures.collective_steps(naive_all_reduce, n_ranks=4)
 
 # %% [markdown]
 # Time runs to the right, one column per round. A box shows what a rank has after that round, with a slot for each rank whose
-# tensor is in the sum. It turns dark when it is complete. Arrows are messages. Look at how few there are: of four ranks that
-# could send, one does. **If a check fails, run the figure below it and look:** it draws the messages of your function,
-# right or wrong.
+# tensor is in the sum. It turns dark when it is complete. Arrows are messages. Look at how few there are. **If a check
+# fails, run the figure below it and look:** it draws the messages of your function, right or wrong.
 
 # %%
 if written(naive_all_reduce):
@@ -239,7 +244,7 @@ if written(naive_all_reduce):
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 1 of 16 ports, 6.25 %. The others wait, in every round.
+# 1 of 16 ports, 6.25 %. The others wait, in every round. (In the figure it is one of four.)
 #
 # </details>
 #
@@ -263,7 +268,8 @@ if written(naive_all_reduce):
 
 # %% [markdown]
 # **Predict:** in another tree, rank $r$ reports to rank $\lfloor (r-1)/2 \rfloor$, so every rank has up to two children. For
-# 8 ranks it has depth 3 as well. How many rounds does an all-reduce along this tree take?
+# 8 ranks it has depth 3 as well. On the way up and on the way down, each rank serves the child with the lower number first.
+# How many rounds does an all-reduce along this tree take?
 
 # %% nbgrader={"grade": false, "grade_id": "14-predict-two-children", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("rounds, two children each", None, exact=True)
@@ -335,8 +341,10 @@ guesses.settle("rounds, two children each", traffic.seconds)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 9, because a rank with two children can receive from only one at a time, so each full level costs two rounds, up and down.
-# (If every rank first serves the child that is ready first, one round is saved.) Your tree is **binomial**: the root has $\lceil \log_2 n \rceil$ children, and each is ready just when its turn comes.
+# 9, because a rank with two children can receive from only one at a time, and send to only one at a time. The longest chain
+# up has five messages: 7 → 3, 3 → 1, 4 → 1, 1 → 0, 2 → 0. Four more rounds lead down: 0 → 1, 0 → 2, 2 → 5, 2 → 6. (If every
+# rank first serves the child that is ready first, one round is saved.) Your tree is **binomial**: the root has
+# $\lceil \log_2 n \rceil$ children, and each is ready just when its turn comes.
 #
 # </details>
 #
@@ -368,7 +376,8 @@ guesses.settle("rounds, two children each", traffic.seconds)
 #
 # Would it matter? At first nothing would happen. A few gradients differ by one unit in the last place. But then each replica
 # goes its own way, nothing brings them together again, and after many thousand steps the ranks average gradients of
-# different models. DDP sends the weights of rank 0 to all ranks when it starts, and never again (lab 15).
+# different models. PyTorch's DistributedDataParallel (DDP, lab 15) sends the weights of rank 0 to all ranks when it
+# starts, and never again.
 #
 # [[exercise 14-butterfly]]
 #
@@ -442,9 +451,9 @@ labkit.figures.collective_steps(butterfly_all_reduce, n_ranks=8)
 # The tree and the butterfly save rounds. For 16 GB of gradients, rounds cost nothing: they take microseconds. What counts is
 # how many bytes go through the busiest port, and the butterfly sends $S \log_2 n$ through each. How few could it be?
 #
-# Cut the tensor into $n$ chunks and put the ranks in a ring, each sending only to the next one. In the first step rank $r$
-# sends its chunk $r$. In step $k$ it sends chunk $r - k$, the one that it has just received and to which it has added its
-# own numbers. (All chunk numbers are modulo $n$.)
+# Cut the tensor into $n$ chunks and put the ranks in a ring, each sending only to the next one. Count the steps from 0. In
+# step 0 rank $r$ sends its chunk $r$. From step 1 on, it sends in step $k$ chunk $r - k$, the one that it has just received
+# and to which it has added its own numbers. (All chunk numbers are modulo $n$.)
 
 # %% tags=["figure"]
 labkit.figures.ring_plan(n_ranks=4)
@@ -456,8 +465,7 @@ labkit.figures.ring_plan(n_ranks=4)
 #
 # $$\text{rounds} = 2(n-1), \qquad \text{bytes sent by each rank} = 2\,\frac{n-1}{n}\,S$$
 #
-# A rank sends the tensor twice, except for two chunks: the one that it never sends while adding, and the one that it never
-# passes on.
+# In each of the two halves a rank sends all of the $n$ chunks but one.
 
 # %% [markdown]
 # **Predict:** by which factor do the bytes that each rank sends grow from 2 ranks to 32?
@@ -469,7 +477,7 @@ guesses.take("bytes, 2 to 32 ranks", None, unit="times")
 # [[exercise 14-ring]]
 #
 # Write `ring_all_reduce(comm, x)`, with the same contract. The number of elements is seldom a multiple of $n$, and may
-# be smaller than $n$. The lengths of the chunks may differ by one at most.
+# be smaller than $n$. The lengths of the chunks may differ by one at most. Do not pad them.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -542,8 +550,9 @@ if written(ring_all_reduce):
 #
 # </details>
 #
-# No algorithm needs fewer bytes. For each element, $n - 1$ additions need a number from another rank, and $n - 1$ ranks have
-# to be told the sum. That makes $2(n-1)S$ bytes over all ranks.
+# No algorithm needs fewer bytes in all. For each element, $n - 1$ additions need a number from another rank, and $n - 1$
+# ranks have to be told the sum. That makes $2(n-1)S$ bytes over all ranks. Naive and tree do not send more than this, but
+# of the four only the ring spreads it evenly over the ports.
 #
 # But the messages get short. With 1000 ranks there are 1998 rounds of $S/1000$, each with its latency. For a small tensor the
 # ring is as slow as the way through rank 0.
@@ -564,12 +573,13 @@ if written(ring_all_reduce):
 # $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}, \qquad \text{each: } n - 1 \text{ rounds},\;
 # \frac{n-1}{n}\,S \text{ bytes sent by each rank}$$
 #
-# Why stop half-way? If rank $r$ updates only the $r$-th part of the weights, it needs only that part of the summed gradients,
-# and only that part of the optimizer's state. This is the idea of ZeRO and FSDP (lab 16), and it sends not one byte more than
-# an all-reduce.
+# Why stop half-way? If rank $r$ updates only the $r$-th part of the weights, it needs only that part of the summed
+# gradients, and only that part of the optimizer's state. This is the idea of ZeRO (lab 16), and the two halves send not one
+# byte more than an all-reduce. FSDP stores the weights in parts, too. It gathers them for the forward pass and again for the
+# backward pass, so it sends half as much again.
 #
-# One thing changes. In the ring, rank $r$ finished chunk $r + 1$. Here it has to end with part $r$. Before you write it: in
-# which step, and with which part, does each rank start then?
+# One thing changes. In the ring, rank $r$ finished chunk $r + 1$. Here it has to end with part $r$. Before you write it:
+# which part does each rank send first?
 #
 # [[exercise 14-reduce-scatter]]
 #
@@ -733,8 +743,8 @@ for what, error in differences[0].items():
 # Integers agree exactly. So do these float32 numbers: they are small and whole, and every sum of them fits into 24 bits. In
 # bfloat16, with 8 bits, whole numbers above 256 are 2 apart. A sum of four numbers near 100 is rounded on the way, so the
 # order of the additions shows. Correct all-reduces differ here by 0.6 %. This is why gradients are often summed in float32
-# even if they are stored in 16 bits. If one of your functions differs by 0 in bfloat16 as well, it adds in the order in which
-# gloo does, which uses a ring.
+# even if they are stored in 16 bits. If one of your functions differs by 0 in bfloat16 as well, it adds in the order in
+# which gloo does, which uses a ring. Your ring may differ from it and be right: it may start each chunk at another rank.
 #
 # On real ranks a mistake looks different. A deadlock is not detected at once: somebody has to give up waiting. Here
 # `run_ranks` does, after two seconds. A `wait` that you forgot can make real ranks hang, too.
@@ -765,7 +775,8 @@ except CommError as error:
 # | barrier | | no rank continues before all have arrived | none | timing |
 #
 # Two rules avoid most problems. All ranks must call the same collectives in the same order: a collective inside
-# `if comm.rank == 0:` is a deadlock. And a collective cannot finish before the last rank has called it.
+# `if comm.rank == 0:` is a deadlock. And no rank leaves an all-reduce, an all-gather or a barrier before
+# the last one has entered it.
 
 # %% [markdown]
 # ## Tell two kinds of parallelism apart
@@ -776,8 +787,9 @@ except CommError as error:
 #   sum the gradients: an all-reduce of the model's size, however large the batch is (lab 15). ZeRO and FSDP are data
 #   parallel too, and store the model in parts (lab 16).
 # - **Model parallel.** Each rank has a part of the model, and all see the same data. They communicate inside each layer
-#   (tensor parallel: an all-reduce of the activations) or between layers (pipeline parallel: a send and a receive). So the
-#   traffic grows with the batch, not with the model (lab 17).
+#   (tensor parallel: an all-reduce of the activations) or between layers (pipeline parallel: a send and a receive). What
+#   travels are activations, not weights or their gradients. So the traffic grows with the batch, and with the model only as
+#   far as its layers get wider or (tensor parallel) more (lab 17).
 #
 # Tensor parallel ranks wait for each other several times in every layer. Data parallel ranks communicate once per step, and
 # that can be hidden behind the backward pass. Hence the usual plan: tensor parallel within a node, where the wires are
@@ -805,7 +817,8 @@ labkit.figures.ring_over_nodes()
 # 2. Between the nodes, an all-reduce of part $p$ among the ranks in place $p$, for all $p$ at once.
 # 3. Within each node, an all-gather.
 #
-# With $N$ nodes, all parts together, step 2 takes what a ring of $N$ takes:
+# With $N$ nodes, each rank sends $2(N-1)/N$ of its part in step 2, as in any ring of $N$. The parts of a node
+# add up to $S$, so for a node
 #
 # $$\text{bytes that leave a node} = 2\,\frac{N-1}{N}\,S, \qquad \text{rounds between nodes} = 2(N-1)$$
 
@@ -939,8 +952,9 @@ if written(hierarchical_all_reduce):
 # %% [markdown]
 # ## Predict the time of each
 #
-# You have five programs, and have counted rounds and bytes for all of them. The butterfly has fewer rounds, the ring has fewer
-# bytes. To compare them, both need a price in seconds. The usual model has two numbers. A message of $k$ bytes takes
+# The rounds and bytes of all programs stand above, also of those that you skipped. The butterfly has fewer rounds, the ring
+# has fewer bytes. To compare them, both need a price in seconds. The usual model has two numbers. A message of $k$ bytes
+# takes
 #
 # $$t(k) = \alpha + k\,\beta$$
 #
@@ -963,7 +977,8 @@ guesses.take("ring beats butterfly from", None, unit="MB")
 # - `all_reduce_time(algorithm, n, n_bytes, alpha_s, beta_s)` returns the seconds that `"naive"`, `"tree"`, `"butterfly"`
 #   or `"ring"` takes. `n_bytes` is $S$ and a multiple of `n`, so all chunks are equal; `n` is any number from 1 on.
 #   `beta_s` is in seconds per byte. Adding up takes no time.
-# - `fastest(n, n_bytes, alpha_s, beta_s)` returns the name of the one that takes least, for `n` from 2 on.
+# - `fastest(n, n_bytes, alpha_s, beta_s)` returns the name of the one that takes least, for `n` from 2 on. The cases of
+#   the check have no ties.
 #
 # The check compares with the clock of the simulated network, on which programs like yours send messages.
 #
@@ -1141,7 +1156,8 @@ for name, way in {**ways, **by_nodes}.items():
     )
 
 # %% [markdown]
-# In the upper table no row has both the fewest rounds and the fewest bytes.
+# In the upper table no row has both the fewest rounds and the fewest bytes, once the ring and the butterfly or the tree
+# stand in it.
 #
 # In the lower table the butterfly, which was the fastest for 8 kB a moment ago, sends eight tensors out of each node. In two of
 # its four rounds all four ranks of a node have their partners elsewhere, and wait for one port. The tree is better here, because
@@ -1210,12 +1226,12 @@ labkit.feature_row(
 # ### END SOLUTION
 
 # %% [markdown]
-# **B.** (3 points, read by a person) You train a model of 7 billion parameters with bfloat16 gradients (14 GB) on 8 nodes
-# of 8 GPUs. Within a node a GPU moves 200 GB/s. A node has one network port of 25 GB/s. The backward pass takes 1.5 s.
-# Estimate the all-reduce of a step in seconds for a flat ring with the ranks dealt round-robin, for a flat ring with the
-# nodes filled in order, and for the hierarchical one. Which of them can be hidden behind the backward pass? What changes with
-# one network port for each GPU? And what would a single parameter server, a host with one such port, need: every GPU sends
-# it the gradients and fetches the new weights?
+# **B.** (3 points, read by a person) You train a model of 7 billion parameters with bfloat16 gradients (14 GB) on 8 nodes of
+# 8 GPUs. Within a node a GPU moves 200 GB/s. A node has one network port of 25 GB/s. The backward pass takes 1.5 s. Estimate
+# the all-reduce of a step in seconds for a flat ring with the ranks dealt round-robin, for a flat ring with the nodes filled
+# in order, and for the hierarchical one. Which of them can be hidden behind the backward pass? What changes with one network
+# port for each GPU? And how many seconds would it take with a single parameter server, a host with one such port, to which
+# every GPU sends its gradients and from which it fetches the new weights?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "14-open-64-gpus", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

@@ -13,7 +13,7 @@
 #
 # [[time]]
 #
-# You need to know what an all-reduce is (lab 14) and what a loss scale is for (lab 03).
+# You need to know what an all-reduce is (lab 14) and what a loss scale is for (lab 03), but nothing that you wrote there.
 
 # %% nbgrader={"grade": false, "grade_id": "15-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import contextlib
@@ -46,8 +46,9 @@ guesses = Predictions("15")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
-# Here is the question, measured: four simulated ranks on a virtual clock, and a network of 12 blocks with 10 ms of
-# backward pass each. (The cell itself takes a moment only. The milliseconds are those of the virtual clock.)
+# Here is the question, measured: four simulated ranks on a virtual clock, and a model of 12 blocks with 10 ms of
+# backward pass each. The class below averages each gradient in a **hook**, a function that autograd calls as soon as this
+# gradient is ready. (The cell itself takes a moment only. The milliseconds are those of the virtual clock.)
 
 
 # %%
@@ -101,7 +102,7 @@ labkit.figures.ddp_timeline({"one by one": one_by_one})
 # so one all-reduce gives every rank the gradient that one process would have computed from all rows. If all copies start
 # with the same weights and take the same steps, they stay equal *to the last bit*, and no weight ever has to be sent
 # again. Nothing else keeps them together. A rank that starts from other weights, or clips before it averages, trains
-# another network, and no error is raised.
+# another model, and no error is raised.
 
 # %% [markdown]
 # ### What came before
@@ -111,10 +112,10 @@ labkit.figures.ddp_timeline({"one by one": one_by_one})
 #   one Python interpreter lock, and it cannot use GPUs of another machine.
 # - **Parameter servers** keep the weights on machines of their own. The gradients of all workers go through the network
 #   ports of these machines.
-# - **Horovod** (2017) took the ring from high-performance computing: one process per GPU, started by `mpirun`, and an
-#   all-reduce in the optimizer's step.
-# - **`DistributedDataParallel`** (DDP) does the same from within autograd, where it can start before the backward pass
-#   is over.
+# - **Horovod** (2017) took the ring from high-performance computing: one process per GPU, started by `mpirun`, and a
+#   wrapper around the optimizer that averages the gradients.
+# - **`DistributedDataParallel`** (DDP) is a wrapper around the model that averages them from within autograd, and starts
+#   before the backward pass is over.
 
 # %% [markdown]
 # ## Send gradients while others are still computed
@@ -127,11 +128,14 @@ labkit.figures.ddp_timeline({"one by one": one_by_one})
 #
 # $$T + 2(n-1)\left(\alpha + \frac{B_\text{last}}{n\,b}\right)$$
 #
-# as long as the network keeps up. Only the last bucket, which holds the first layers, has nothing to hide behind.
+# as long as each bucket's call is done before the next bucket is complete. Only the last bucket, which holds the first
+# layers, has nothing to hide behind. If the end of the backward pass completes several buckets, their times add up.
 #
-# In the network above, an all-reduce of one block's gradients takes 9 ms: 6 ms of latency, paid on every call, and 3 ms
-# for the bytes. Each block has two parameters. In front of the blocks there are three more parameters (an embedding, and a
-# layer that nobody calls). They have 2 ms of bytes, and are complete only when the backward pass is over.
+# On the network of the opening, an all-reduce of one block's gradients takes 9 ms: 6 ms of latency, paid on every call, and
+# 3 ms for the bytes. Each block has two parameters. In front of the blocks there are three more parameters (an embedding,
+# and the weight and bias of a layer that nobody calls). They have 2 ms of bytes. Not one of them can leave before the end
+# of the backward pass: the embedding's gradient comes last, and the other two never get one, so only `finish` can send
+# them.
 
 # %% [markdown]
 # **Predict:** how long is a step, in ms, if every parameter has a bucket of its own, so that there are 27 calls?
@@ -160,14 +164,16 @@ guesses.take(
 #   when its gradients reach `bucket_bytes`; what remains at the end is the last bucket. Each bucket's all-reduce is one
 #   call.
 # - **Overlap:** a bucket leaves in the hook of the gradient that completes it, and the hook does not wait.
-# - **Order:** every rank sends the buckets in the same order. But ranks may complete them in different orders, and a
-#   parameter may get no gradient at all, on one rank or on all of them: then it counts as zero.
+# - **Order:** every rank sends the buckets in the same order. But ranks may complete them in different orders, for
+#   instance if some inputs skip a layer. And a parameter may get no gradient at all, on one rank or on all of them: then it
+#   counts as zero.
 # - **The end:** `finish()` sends what has not left, waits for everything, and puts the average into `.grad` of every
 #   parameter.
 # - `train_step` runs the backward pass, finishes, clips the gradient to `max_norm`, steps, and clears the gradients.
 #
-# All parameters are float32. Two layers of the model share one weight. If the check fails on time and you cannot see
-# why, run the figure below the check: it draws what your class does.
+# All parameters are float32. Two layers of the model share one weight: `module.parameters()` lists it once, and its hook
+# fires once, after both layers have added to its gradient. If the check fails on time and you cannot see why, run the
+# figure below the check: it draws what your class does.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -262,7 +268,8 @@ def train_step(ddp: DDP, optimizer: torch.optim.Optimizer, loss: Tensor, max_nor
 check("15-ddp", DDP, train_step)
 
 # %% [markdown]
-# The step of the opening, and one step of your class with each of four caps:
+# The step of the opening, and one step of your class with each of four caps. (A **cap** is the value of `bucket_bytes`, here
+# in blocks.)
 
 # %%
 CAPS = {
@@ -306,8 +313,9 @@ labkit.figures.ddp_scaling(DDP, train_step, job)
 # %% [markdown]
 # Left: with a small cap you pay latency, with a large one you wait for the last bucket. PyTorch's default is 25 MiB, with
 # a first bucket of 1 MiB, so that something leaves early. Right: every rank has a batch of its own, so $n$ ranks do at
-# most $n$ times the work (**weak scaling**). A rank sends nearly the same number of bytes for every $n$, so the bytes do
-# not bend the curves. What the backward pass cannot cover does.
+# most $n$ times the work (**weak scaling**). What bends the curves is the communication that is still running when the
+# backward pass ends. A rank sends nearly the same number of bytes for every $n$, but each of the $2(n-1)$ rounds pays its
+# latency, so this rest grows with $n$.
 
 # %% [markdown]
 # ### Beside PyTorch's own
@@ -336,9 +344,9 @@ for name, (wrap, step) in ways.items():
 # ddp = DistributedDataParallel(model.to(local_rank), device_ids=[local_rank])
 # ```
 #
-# and nothing else changes. The backward pass itself waits at its end, so there is no `finish`. After the first step
-# PyTorch fills the buckets again, in the order in which the gradients became ready. You now know three of its arguments
-# from the inside:
+# and the loop stays as it is; only the data need a sampler (below). The backward pass itself waits at its end, so there is
+# no `finish`. After the first step PyTorch fills the buckets again, in the order in which the gradients became ready. You
+# wrote the first of these arguments. The other two handle missing gradients, which your `finish` handles:
 #
 # - `bucket_cap_mb` is your `bucket_bytes`, in MiB.
 # - `find_unused_parameters=True` walks through the graph after each forward pass and marks parameters that will get no
@@ -351,11 +359,11 @@ for name, (wrap, step) in ways.items():
 # %% [markdown]
 # ## Put the all-reduce into the optimizer
 #
-# There is a simpler place for the all-reduce: between the backward pass and the update, in the optimizer's `step`. This is
-# how Horovod made data parallel training popular. You wrap the optimizer and leave the model alone, so there is no module
-# to unwrap when you save it. But `step` is the last call of a training step, and clipping comes before it. If the average
-# is taken in `step`, each rank has already clipped its own gradient. So the wrapper has a second method, `synchronize`,
-# which averages now, and then `step` must not average again.
+# There is a simpler place for the all-reduce: between the backward pass and the update, in the optimizer's `step`. With this
+# interface Horovod made data parallel training popular (its calls may still start in hooks). You wrap the optimizer and
+# leave the model alone, so there is no module to unwrap when you save it. But `step` is the last call of a training step,
+# and clipping comes before it. If the average is taken in `step`, each rank has already clipped its own gradient. So the
+# wrapper has a second method, `synchronize`, which averages now, and then `step` must not average again.
 #
 # [[exercise 15-optimizer-wrapper]]
 #
@@ -367,7 +375,7 @@ for name, (wrap, step) in ways.items():
 #   gradient counts as zero.
 # - `step()` averages, unless `synchronize()` has been called since the last step, and then steps the wrapped optimizer.
 # - `wrapped_step` runs the backward pass, averages, clips the averaged gradient of all parameters to `max_norm`, steps, and
-#   clears the gradients.
+#   clears the gradients, through `optimizer.optimizer` or a `zero_grad` of your own.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -482,8 +490,8 @@ labkit.figures.ddp_timeline(
 #
 # A batch that does not fit into memory is split into **micro-batches**, whose gradients add up in `.grad` (lab 04). DDP
 # sends all gradients in every backward pass. It does not know that with four micro-batches three out of four of them will
-# change again. On a slow network this makes accumulation four times as expensive as necessary, and nobody notices, because
-# the *values are right*: an average of sums is a sum of averages.
+# change again. So it sends four times as much as necessary, and nobody notices, because the *values are right*: an average
+# of sums is a sum of averages.
 
 # %% [markdown]
 # **Predict:** a model of 7 billion parameters with 16-bit gradients accumulates over 8 micro-batches, on a ring of many
@@ -610,7 +618,7 @@ guesses.settle("sent by a plain loop", 8 * 2 * gradients_gb)
 
 # %% [markdown]
 # **Predict:** on 64 ranks, each rank's own gradient overflows in one step of 1000, independently of the others. If every
-# rank decides for itself, after how many steps do two replicas differ, on average?
+# rank decides for itself, how many steps does it take, on average, until the 64 replicas are no longer all equal?
 
 # %% nbgrader={"grade": false, "grade_id": "15-predict-replicas-differ", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("steps until replicas differ", None)
@@ -620,13 +628,15 @@ guesses.take("steps until replicas differ", None)
 #
 # Write `amp_clip_step(comm, shared, own, optimizer, scale, max_norm)`, which returns the norm and the new scale.
 #
-# - `shared` are the parameters that all ranks hold, `own` those that only this rank has. Each `.grad` is already
-#   multiplied by `scale`. Average the shared gradients. Leave the own ones as they are: they are already the gradients of
-#   all rows.
+# - `shared` are the parameters that all ranks hold, `own` those that only this rank has. Each `.grad` is already multiplied
+#   by `scale`. Average the shared gradients. Leave the own ones as they are: the rows of all ranks look things up in each
+#   table, so a table's gradient already has the contributions of all rows, divided by their number. `shared` and `own` have
+#   at least one parameter each.
 # - The norm is that of the whole unscaled gradient, as one process with all tables would compute it.
-# - If it is not finite, no rank takes the step, and the new scale is half the old one, on all ranks. Otherwise multiply
-#   the gradients by `max_norm / norm` if that is below 1, call `optimizer.step()`, and keep the scale.
-# - Besides the shared gradients, each rank sends at most two numbers.
+# - If it is not finite, no rank takes the step, and the new scale is half the old one, on all ranks. What is in `.grad` then
+#   does not matter. Otherwise multiply the gradients by `max_norm / norm` if that is below 1, call `optimizer.step()`, and
+#   keep the scale.
+# - Besides the shared gradients, each rank sends at most two numbers: a flag and a sum, for instance, though one is enough.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -723,7 +733,7 @@ guesses.settle("steps until replicas differ", 1 / skipped_by_someone)
 # <details><summary>Check your prediction</summary>
 #
 # 16 steps. The chance that at least one of 64 ranks overflows in a step is $1 - 0.999^{64} = 6.2\,\%$. If the ranks decide
-# together, this many steps are skipped: 62 of 1000.
+# together, 6.2 % of the steps are skipped.
 #
 # </details>
 #
@@ -740,8 +750,9 @@ guesses.settle("steps until replicas differ", 1 / skipped_by_someone)
 #
 # All ranks can read the whole dataset. In each epoch exactly one of them should see each sample, in an order that is new in
 # every epoch, and no message is sent about it: each rank works out its own share. This works if all ranks draw *the same*
-# shuffled order and rank $r$ takes places $r, r + W, r + 2W, \dots$ of it, where $W$ is the number of ranks. If they draw
-# different orders, nothing fails. The loss falls a little more slowly, and nobody knows why.
+# shuffled order and divide its places among them: rank $r$ takes, for instance, places $r, r + W, r + 2W, \dots$, where $W$
+# is the number of ranks. If they draw different orders, nothing fails. The loss falls a little more slowly, and nobody knows
+# why.
 
 # %% [markdown]
 # **Predict:** 1000 images, 8 ranks. Each rank shuffles with its own seed and takes the first eighth of its own order. What
@@ -854,8 +865,8 @@ labkit.figures.who_sees_what(ShardSampler)
 
 # %% [markdown]
 # A row is an epoch, a column is a sample, and a colour is a rank. Look for a pattern: there should be none. Every rank has
-# twelve boxes in a row, and a sample's colour and step change from row to row. A white box would be a sample that no rank
-# sees, a black one a sample that comes twice.
+# twelve boxes in a row, and the colour of a sample (its rank) and the number in its box (its step) change from row to row. A
+# white box would be a sample that no rank sees, a black one a sample that comes twice.
 #
 # **In practice** this is `torch.utils.data.DistributedSampler`, passed to the `DataLoader` in place of `shuffle=True`. Its
 # generator is seeded with `seed + epoch`, so epoch 1 of seed 0 is epoch 0 of seed 1. And it cannot know the epoch: without
@@ -905,8 +916,8 @@ for name, kind in kinds.items():
 # $$m = \sum_r m_r, \qquad \mu = \frac{1}{m} \sum_r m_r\,\mu_r, \qquad
 # \sigma^2 = \frac{1}{m} \sum_r \left( S_r + m_r\,(\mu_r - \mu)^2 \right) .$$
 #
-# The last term is what an average of the variances loses: how far the ranks' means lie apart. Take two ranks with the rows
-# 0, 2 and 10, 12 of a single channel. Each has a variance of 1, and all four rows have a variance of 26.
+# An average of the variances would lack the last term, which measures how far the ranks' means lie apart. Take two ranks
+# with the rows 0, 2 and 10, 12 of a single channel. Each has a variance of 1, and all four rows have a variance of 26.
 
 # %% [markdown]
 # Backward, with $\hat x = (x - \mu)/\sqrt{\sigma^2 + \epsilon}$ and $g = \partial L/\partial y$ the gradient of the output
@@ -1078,8 +1089,8 @@ guesses.take("stable step: 0 against 8 late", None, unit="times")
 # - `stale_sgd(gradient, weights, lr, delay, n_steps)` returns a list of the weights after each step. `gradient(w)` returns
 #   the gradient at `w`; call it once in each step, on the weights of `delay` steps ago. As long as there are none, use the
 #   first weights. Leave `weights` as it is.
-# - `largest_stable_lr(curvature, delay)` returns the step size $\eta$ up to which the weights converge to the minimum, within
-#   1 %. You can derive it, or find it by trying.
+# - `largest_stable_lr(curvature, delay)` returns the step size $\eta$ up to which the weights converge to the minimum. An
+#   error of 1 % is accepted. You can derive it, or find it by trying.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1202,7 +1213,7 @@ guesses.take("SLURM_NTASKS", None, exact=True)
 # - The launcher is the first in the table for which *all three* variables are set. If there is none, it is the first for
 #   which any is set. If there is none of these either, it is torchrun.
 # - `MASTER_ADDR` and `MASTER_PORT` count wherever they are set, under every launcher. Otherwise the host is
-#   `first_host(env["SLURM_JOB_NODELIST"])`, and the port is 15000 plus `SLURM_JOB_ID` modulo 10000.
+#   `first_host(env["SLURM_JOB_NODELIST"])`, and the port is 15000 plus the last four digits of `SLURM_JOB_ID`.
 # - If anything is missing, raise one `ValueError` whose text names every missing variable, and none that is set: those
 #   of the launcher's three, and `MASTER_ADDR` or `MASTER_PORT` if they cannot be worked out.
 #
@@ -1328,8 +1339,8 @@ guesses.settle("SLURM_NTASKS", int(variables(processes["srun torchrun"])["SLURM_
 # something that belongs to the state of the training was not saved.
 #
 # **Before you read on:** SGD with momentum trains a model on shuffled batches with noise added, and a rank is killed after
-# step 13. Write down everything that the process needs besides the parameters so that step 14 gives the same loss. There
-# are five things.
+# step 13. Write down what has to be saved besides the parameters so that step 14 gives the same loss. There are three
+# things. (The script and its settings are still there.)
 
 # %% [markdown]
 # ### The job
@@ -1342,7 +1353,7 @@ guesses.settle("SLURM_NTASKS", int(variables(processes["srun torchrun"])["SLURM_
 # | `x`, `y` | the dataset: (n, features) and (n, 1), float32 |
 # | `model` | the state dict from which an `nn.Linear(features, 1)` starts |
 # | `lr`, `momentum` | of `torch.optim.SGD` |
-# | `n_epochs`, `batch` | epochs, and rows that **each rank** takes in a step; they divide the data evenly |
+# | `n_epochs`, `batch` | epochs, and rows that **each rank** takes in a step; 2 × `batch` divides the number of rows |
 # | `seed` | of the sampler; and `seed + rank` of each rank's own noise |
 # | `noise` | the noise's standard deviation |
 # | `every` | a checkpoint after each step whose number is a multiple of this |
@@ -1352,7 +1363,13 @@ guesses.settle("SLURM_NTASKS", int(variables(processes["srun torchrun"])["SLURM_
 # rows' `x`, where `generator` is a `torch.Generator` that is seeded once, before the first step. The loss is
 # `mse_loss` (a mean over the rows), and gradients are averaged over the ranks.
 #
-# `FOLDER/checkpoint.pt`, written with `torch.save`, holds
+# The checkpoint is `FOLDER/checkpoint.pt`, a dict written with `torch.save`. What it holds is folded, because it gives away
+# your list; the exercise needs it.
+#
+# <details><summary>Check your list, and see the keys of the checkpoint</summary>
+#
+# The momentum (the optimizer's state), the number of the step (epoch and place in it follow from it; the sampler's seed is
+# in `job.pt`), and the state of each rank's noise generator. The losses are kept for the record.
 #
 # | key | is |
 # |---|---|
@@ -1360,6 +1377,8 @@ guesses.settle("SLURM_NTASKS", int(variables(processes["srun torchrun"])["SLURM_
 # | `model`, `optimizer` | the two state dicts (of the `nn.Linear` itself, not of a wrapper around it) |
 # | `generators` | a list: the state of each rank's generator, by rank |
 # | `losses` | a list: for each step done, the loss before its update, mean over both ranks |
+#
+# </details>
 #
 # If this file is there when the script starts, the training continues from it. At the end rank 0 saves `losses` and `model`
 # to `FOLDER/result.pt`.
@@ -1488,13 +1507,6 @@ labkit.figures.killed_run(*undisturbed_and_killed) if undisturbed_and_killed els
 #
 # 17: the first kill costs the 7 steps since step 20. The second costs 10, because the checkpoint of step 40 is not complete
 # and the training continues from step 30.
-#
-# </details>
-#
-# <details><summary>Check your list of five</summary>
-#
-# The momentum, the epoch and the place in it (both follow from the step), the sampler's seed (it is in `job.pt`), and the
-# state of each rank's noise generator.
 #
 # </details>
 
