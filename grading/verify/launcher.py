@@ -17,7 +17,8 @@ from pathlib import Path
 
 import psutil
 
-GONE_WITHIN_S = 2.0
+GONE_WITHIN_S = 6.0
+"""A process of ours that has PyTorch loaded takes seconds to end on a busy machine."""
 SAMPLE_S = 0.1
 LEAST_FREE_BYTES = 2 * 2**30
 MOST_PROCESSES = 5_000
@@ -40,7 +41,7 @@ class CommandReport:
 
 
 def run_bounded(command: list[str], limit_s: float) -> CommandReport:
-    """Run the command to its end, then see what is still there GONE_WITHIN_S later, and end that too."""
+    """Run the command to its end, then see what is still there after GONE_WITHIN_S, and end that too."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
     free_bytes = least_bytes = psutil.virtual_memory().available
@@ -55,9 +56,11 @@ def run_bounded(command: list[str], limit_s: float) -> CommandReport:
         time.sleep(SAMPLE_S)
     wall_s = time.monotonic() - began
     code = process.wait()
-    if not stopped_for:
-        time.sleep(GONE_WITHIN_S)
-    survivors = tuple(_described(each) for each in _descendants() if each.is_running() and not _is_dead(each))
+    until = time.monotonic() + (0 if stopped_for else GONE_WITHIN_S)
+    # All that is left of it is ours to wait for: where nothing is, nothing can come.
+    while (left := _alive()) and time.monotonic() < until:
+        time.sleep(SAMPLE_S)
+    survivors = tuple(map(_described, left))
     _end_all()
     return CommandReport(None if stopped_for else code, stopped_for, wall_s, most, free_bytes - least_bytes, survivors)
 
@@ -74,6 +77,10 @@ def _descendants() -> list[psutil.Process]:
     with contextlib.suppress(psutil.Error):
         return psutil.Process().children(recursive=True)
     return []
+
+
+def _alive() -> list[psutil.Process]:
+    return [each for each in _descendants() if each.is_running() and not _is_dead(each)]
 
 
 def _is_dead(process: psutil.Process) -> bool:
