@@ -56,7 +56,7 @@ def gpt2_pass(checkpointed: bool):
     def build():
         model = GPT2LMHeadModel(config).train()
         if checkpointed:
-            # The name of this method is about to change.
+            # transformers warns that this method will get another name.
             with warnings.catch_warnings(action="ignore"):
                 model.gradient_checkpointing_enable()
         return model
@@ -87,12 +87,12 @@ labkit.figures.memory_timeline(
 # keeps only the arguments of that part, throws away everything inside, and runs the part again when its gradient is
 # needed.
 #
-# For a part $f$ whose arguments take $a$ bytes and whose inside takes $I$ bytes:
+# For a part $f$ whose arguments take $a$ bytes and whose inside, without the arguments, takes $I$ bytes:
 #
 # | | kept after the forward pass | held during its backward pass | runs of $f$ |
 # |---|---|---|---|
-# | as usual | $I$ | $I$ | 1 |
-# | checkpoint | $a$ | $I$ | 2 |
+# | as usual | $a + I$ | $a + I$ | 1 |
+# | checkpoint | $a$ | $a + I$ | 2 |
 #
 # A backward pass costs about as much as two forward passes, so the second run turns a step of 3 units into one of 4.
 # The figure shows one feed-forward block, each tensor as long as its bytes.
@@ -106,7 +106,8 @@ labkit.figures.kept_and_dropped()
 # like an argument.
 #
 # **Predict:** a dropout layer drops 25 % of its units, and draws new random numbers in the second run. What share of
-# the units is kept in one run and dropped in the other?
+# the units is dropped in exactly one of the two runs? (In the next cell, as in all cells of this kind, replace `None`
+# with your answer and run the cell. A choice from `among` is written exactly as it stands there, in quotes.)
 
 # %% nbgrader={"grade": false, "grade_id": "05-predict-redrawn", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("units that differ", None, unit="%")
@@ -251,9 +252,10 @@ for name, call in {
 #
 # **In practice** use PyTorch's checkpoint with `use_reentrant=False`. Yours is of the *reentrant* kind, the older
 # one: its backward starts a backward pass inside a backward pass. It has a trap. If no argument needs a gradient, the
-# output of the Function needs none either, and the parameters inside get no gradient and no warning. That happens in
-# the first layer of a model whose embedding is frozen, as with the adapters of lab 08. The newer kind replaces the
-# saved tensors by placeholders, and recomputes when the first placeholder is used.
+# output of the Function needs none either, and the parameters inside get no gradient. In a model whose embedding is
+# frozen, as with the adapters of lab 08, that holds for the first layer, so for the input of the second, and so on:
+# **no** checkpointed layer gets a gradient. PyTorch's reentrant kind warns about it, yours does not. The newer kind
+# replaces the saved tensors by placeholders, and recomputes when the first placeholder is used.
 
 # %% [markdown]
 # ## How many segments?
@@ -279,8 +281,9 @@ guesses.take("best number of segments", None, among=("6", "12", "36"))
 #
 # Write two functions.
 #
-# - `best_segments(n_layers, cost)` returns the whole number $k$ from 1 to $L$ for which $k + cL/k$ is smallest.
-#   `cost` is $c$, a float, which may be larger than $L$. Use $L/k$ as it is, also where $k$ does not divide $L$.
+# - `best_segments(n_layers, cost)` returns the whole number $k$ from 1 to $L$ for which $k + cL/k$ is smallest, and
+#   either one of two that are equally good. `cost` is $c$, a float, which may be larger than $L$. Use $L/k$ as it is,
+#   also where $k$ does not divide $L$.
 # - `run_in_segments(layers, x, n_segments, checkpoint)` calls the functions of the list `layers` one after the other
 #   and returns the last output. It uses at most `n_segments` segments, each inside `checkpoint(fn, x)`, and no
 #   segment has more than $\lceil L / k \rceil$ layers.
@@ -324,7 +327,7 @@ def run_in_segments(
     n_segments: int,
     checkpoint: Callable[..., Tensor],
 ) -> Tensor:
-    """The output of all layers, run in segments of nearly the same length, each inside checkpoint(fn, x)."""
+    """The output of all layers, run in at most n_segments segments, each inside checkpoint(fn, x)."""
 
     ### BEGIN SOLUTION
     def run(first: int, last: int, x: Tensor) -> Tensor:
@@ -365,8 +368,8 @@ guesses.settle("best number of segments", str(best_segments(36, 4)))
 # 16-bit floats, with dropout and with an attention that does not keep its scores, Korthikanti and others count 34
 # bytes per token and unit of width. An output takes 2 bytes, so $c = 17$. The Llama-3-8B of lab 01 keeps 49, so $c =
 # 24.5$. With $c = 17$ and $L = 32$ the root is 23, and $P$ is so flat there that 32 segments, one per layer, take 49
-# outputs where 23 take 47. With $c = 24.5$ it is 56.5 and 56. That is why libraries put a checkpoint around every
-# layer and leave it at that.
+# outputs where 23 take 47. With $c = 24.5$ the root is 28, and 28 segments take 56 outputs where 32 take 56.5. That
+# is why libraries put a checkpoint around every layer and leave it at that.
 
 # %%
 for k in (1, 6, best_segments(32, 17), 32):
@@ -412,8 +415,8 @@ guesses.take("slowdown with 24 layers", None)
 #
 # Write `low_memory_backward(layers, x)`. `layers` is a list of functions of one tensor, the last of which returns the
 # loss, a scalar. Return the loss, without a graph, and its gradient with respect to `x`. The gradients of the
-# parameters are added to their `.grad`, as `backward()` does. Run exactly $n(n+1)/2$ layers. The check counts them,
-# and the bytes at the peak.
+# parameters are added to their `.grad`, as `backward()` does. No layer draws random numbers, so there is no generator
+# to restore. Run exactly $n(n+1)/2$ layers. The check counts them, and the bytes at the peak.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -522,7 +525,9 @@ guesses.take("share of the products", None, unit="%")
 # Write `policy(ctx, op, *args, **kwargs)`. It returns `CheckpointPolicy.MUST_SAVE` for matrix products and
 # `CheckpointPolicy.PREFER_RECOMPUTE` for everything else. `op` is an operator as PyTorch dispatches it. There are
 # four products: `mm` and `bmm`, and two that add something to the product, `addmm` (a linear layer with a bias) and
-# `baddbmm`. Forward and backward together must take as many FLOPs as a step without any checkpoint.
+# `baddbmm`. Forward and backward together must take as many FLOPs as a step without any checkpoint. (`MUST_...` is
+# binding; `PREFER_...` may be overruled, for example by a compiler. PyTorch also takes True for `MUST_SAVE` and False
+# for `PREFER_RECOMPUTE`, and so does the check.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -627,9 +632,10 @@ guesses.settle("share of the products", 100 * products_kept / all_kept)
 # clock. The simulator also reports every missing wait, which a real GPU does not. With a GPU the same cells run on
 # the GPU.
 #
-# **Predict:** a copy takes 2.6 ms, and three matrix products take 2.1 ms each; copy and products do not need each
-# other. A fourth product of 8.4 ms needs both. How long does it all take with two streams, if the host's memory is
-# pinned, and if it is not?
+# **Predict:** on the simulated device a copy takes 2.6 ms, and three matrix products take 2.1 ms each; copy and
+# products do not need each other. A fourth product of 8.4 ms needs both. The program launches the copy first, then
+# the products. How long does it all take with two streams, if the host's memory is pinned, and if it is not? (A real
+# GPU ignores the machine `SLOW` below, and takes other times.)
 
 # %% nbgrader={"grade": false, "grade_id": "05-predict-streams", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("two streams, pinned", None, unit="ms")
@@ -684,7 +690,8 @@ labkit.figures.gantt({name: one.spans for name, one in traced.items()})
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 14.7 ms if it is pinned: the copy hides behind the products. 17.3 ms if it is not, as long as with one stream.
+# On the simulated device: 14.7 ms if it is pinned, because the copy hides behind the products. 17.3 ms if it is not,
+# as long as with one stream.
 #
 # </details>
 #
@@ -724,10 +731,12 @@ print(f"{no_wait.duration_s * 1e3:.1f} ms")
 guesses.take("width that hides the copies", None)
 
 # %% [markdown]
-# The hard part of the exercise is to know when memory may be freed. Memory that you free is handed out again at once,
-# in the order in which the *host* runs, to the stream on which it was allocated. The copy on the other stream may still
-# be reading it. So before you drop the last reference to `x`, let the stream that will reuse its memory wait for an
-# event after that copy:
+# The hard part of the exercise is to know when memory may be freed. The moment Python drops a tensor, its bytes can
+# go to the next tensor of the stream on which it was allocated, even if the device has not finished with them. The
+# copy on the other stream may still be reading them. So before you drop the last reference to `x`, let the stream
+# that will reuse its memory wait for an event after that copy. (PyTorch's `x.record_stream(side)` is safe too, but
+# it keeps the memory until the *host* sees that the copy is done. The host is far ahead of the device, so too many
+# activations stay, and the check fails.)
 
 # %% tags=["figure"]
 labkit.figures.who_may_reuse()
@@ -944,7 +953,7 @@ guesses.take("tokens in the basement", None, unit="tokens")
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# When layer i is launched, layer i + 1 must already be on its way, on a side stream. Whose memory is it about to
+# While the device computes layer i, layer i + 1 must be on its way, on a side stream. Whose memory is it about to
 # take?
 #
 # </details>
@@ -970,7 +979,7 @@ guesses.take("tokens in the basement", None, unit="tokens")
 
 # %% nbgrader={"grade": false, "grade_id": "05-stream-weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def stream_layers(cuda, layer: Callable, weights: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
-    """The results of all layers on the micro-batches xs; the weights come from pinned host memory, one at a time."""
+    """The results of all layers on the micro-batches xs; weights come one layer ahead, at most two on the device."""
     ### BEGIN SOLUTION
     compute, side = cuda.current_stream(), cuda.Stream()
     device, used = xs[0].device, []  # used[i]: an event behind the kernels of layer i
@@ -1061,7 +1070,7 @@ for name, one in runs.items():
 labkit.figures.gantt({name: one.spans for name, one in runs.items()})
 
 # %% [markdown]
-# With 10 tokens the row of kernels is nearly empty, and four times as many tokens take hardly longer. At 40 both rows
+# With 10 tokens the row of kernels is mostly empty, and four times as many tokens take hardly longer. At 40 both rows
 # are full. Beyond that the link idles, and the time grows with the tokens. All eight layers are 512 KiB; the device
 # never held more than two of them, 128 KiB, and the activations.
 #
@@ -1128,8 +1137,16 @@ leaking, leaky_losses = training_profile(leaky_train)
 labkit.figures.memory_by_category(leaking, "the script as it is, eight steps")
 
 # %% [markdown]
-# A staircase: every step leaves something behind. The profile knows which tensors are alive at the peak and which
-# line made each of them. Lines that appear once for every step are the suspects.
+# A staircase: every step leaves something behind.
+#
+# **Predict:** how many MiB does each step leave behind? A hidden activation is 512 × 512 float32, 1 MiB.
+
+# %% nbgrader={"grade": false, "grade_id": "05-predict-leak", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("left behind by each step", None, unit="MiB")
+
+# %% [markdown]
+# The profile knows which tensors are alive at the peak and which line made each of them. Lines that appear once for
+# every step are the suspects.
 
 # %%
 n_bytes, n_tensors = Counter(), Counter()
@@ -1141,18 +1158,12 @@ for (op, site), total in n_bytes.most_common(4):
     print(f"{n_tensors[op, site]:>3} tensors, {in_bytes(total)}, by {op:8} in {site}")
 
 # %% [markdown]
-# **Predict:** how many MiB does each step leave behind? A hidden activation is 512 × 512 float32, 1 MiB.
-
-# %% nbgrader={"grade": false, "grade_id": "05-predict-leak", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("left behind by each step", None, unit="MiB")
-
-# %% [markdown]
 # [[exercise 05-find-the-leak]]
 #
 # Copy the script into the next cell under the name `train` and repair it. It returns two lists of Python numbers, one
 # number per step: the validation losses, and the mean magnitudes of the hidden layer *in the training passes*.
-# Training and validation each run in their own mode, and gradients belong to one step. When `train` returns, the
-# model has the hooks that it had before.
+# Training and validation each run in their own mode, and gradients belong to one step (the model comes without any).
+# When `train` returns, the model has the hooks that it had before.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1263,9 +1274,9 @@ print(checkpointed_gpt2.report(n_tensors=3))
 # $$\ell = \log \sum_v e^{z_v} - z_y, \qquad \frac{\partial \ell}{\partial z_v} = p_v - [v = y],
 # \qquad p_v = \frac{e^{z_v}}{\sum_w e^{z_w}}$$
 #
-# So each chunk can add its part to the gradients with respect to $x$ and to the weight $W$ right there, in the
-# *forward* pass, and free its logits. The incoming gradient of the backward pass is one scalar that multiplies
-# everything.
+# where $[v = y]$ is 1 if $v$ is the label and 0 otherwise. So each chunk can add its part to the gradients with
+# respect to $x$ and to the weight $W$ right there, in the *forward* pass, and free its logits. The incoming
+# gradient of the backward pass is one scalar that multiplies everything.
 
 # %% [markdown]
 # **Work it out:** 8192 tokens of width 1024, a vocabulary of 50257, chunks of 512. How many MiB are the logits of a
@@ -1280,10 +1291,11 @@ print(checkpointed_gpt2.report(n_tensors=3))
 # pass through the same graph (`retain_graph=True`) gives the same gradients. Besides `x` and $W$, which are there
 # before, hold no more than
 #
-# $$dx + 2\,dW + 4 \cdot \text{chunk} \cdot V \;\text{bytes} \;+\; 32\;\text{KiB},$$
+# $$dx + 2\,dW + \max(4 \cdot \text{chunk} \cdot V,\; dx) \;\text{bytes} \;+\; 32\;\text{KiB},$$
 #
 # where $dx$ and $dW$ are the bytes of these gradients, and the last term has room for a chunk's maxima, sums and
-# labels. So there is room for *one* buffer of chunk × V float32 numbers.
+# labels. So in the forward pass there is room for *one* buffer of chunk × V float32 numbers, and in the backward
+# pass for both gradients twice.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1535,8 +1547,8 @@ labkit.feature_row(
 # count them. A few sentences each; numbers count more than words.
 #
 # **A.** (2 points) Why are activations kept at all? For a linear layer, ReLU, dropout, softmax and a residual
-# addition, say what the backward pass needs from the forward pass. For which of them is it much less than the input
-# in its own format?
+# addition, say what the backward pass needs from the forward pass. Which of them need far fewer bytes than their
+# input takes?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "05-open-why-kept", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
@@ -1553,24 +1565,24 @@ labkit.feature_row(
 
 # %% [markdown]
 # **B.** (3 points) You train a 7-billion-parameter model with 32 layers of width 4096 ($c = 17$) and a vocabulary of
-# 128256 in bfloat16 on a card of 80 GB. At 4096 tokens a step it just fits, without any technique of this lab;
-# weights, gradients and optimizer states take 56 GB of it. You want 32768 tokens in one sequence. Choose from: a
-# checkpoint around every layer, a selective checkpoint, activations to the host, the loss in chunks. Which do you
-# take first, how many GB does each leave, and what does each cost?
+# 128256 on a card of 80 GB. Everything is in bfloat16, the logits too. At 4096 tokens a step it just fits, without
+# any technique of this lab; weights, gradients and optimizer states take 56 GB of it. You want 32768 tokens in one
+# sequence. Choose from: a checkpoint around every layer, a selective checkpoint, activations to the host, the loss in
+# chunks. Which do you take first, how many GB does each leave, and what does each cost?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "05-open-long-context", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
-# Left for activations: 24 GB at 4096 tokens. Layers with c = 17 take 32 x 17 x 4096 x 4096 x 2 bytes = 18 GB, and float32
-# logits 4096 x 128256 x 4 = 2.1 GB each (about three of them at the peak, 6 GB). At 32768 tokens without features: eight
-# times that, 146 GB and 50 GB, logits 16.8 GB each.
+# Left for activations: 24 GB at 4096 tokens. Layers with c = 17 take 32 x 17 x 4096 x 4096 x 2 bytes = 18 GB, and logits
+# 4096 x 128256 x 2 = 1.05 GB each (about three of them at the peak, 3 GB). At 32768 tokens without features: eight times
+# that, 146 GB and 25 GB, logits 8.4 GB each.
 # First the loss in chunks: logits down to some 0.1 GB plus dW (128256 x 4096 x 2 = 1.05 GB), no FLOPs. It is needed in
-# any case, since 16.8 GB x 3 alone do not fit into 24. Then a checkpoint around every layer: 32 x 32768 x 4096 x 2 bytes
+# any case, since 8.4 GB x 3 alone do not fit into 24. Then a checkpoint around every layer: 32 x 32768 x 4096 x 2 bytes
 # = 8.6 GB for the inputs, plus the inside of one layer (some 17 to 34 times 0.27 GB, 5 to 9 GB): 14 to 18 GB, which
 # fits; price up to a third more FLOPs. A selective checkpoint keeps the results of all products, 9 to 10 outputs for each
 # layer (queries, keys, values, attention and its projection, feed-forward), some 80 GB, and does not fit. To the host: the 8.6 GB of inputs could go there
 # too, at 8.6 GB / 25 GB/s = 0.35 s each way, hidden behind a step that takes seconds.
 #
-# Marks: 1 for the logits with a number (16.8 GB, or 8.4 in bfloat16) and chunks as the first step. 1 for the checkpoint's
+# Marks: 1 for the logits with a number (8.4 GB, or 16.8 in float32) and chunks as the first step. 1 for the checkpoint's
 # inputs, 8.6 GB (a factor of 2 is fine), and one layer's inside. 1/2 for the prices (a third more FLOPs; none; traffic).
 # 1/2 for seeing that the selective checkpoint is too much, or for offloading with a time.
 # ### END SOLUTION

@@ -2,7 +2,7 @@
 # # Lab 09: Timing an asynchronous device
 #
 # You put a matrix product between two readings of the clock. The device can do at most 2 TFLOP/s. The measurement
-# says 54. **Which of the two is wrong, and what else that you have measured was wrong in the same way?**
+# says 54. **What did the clock measure, and what else that you have measured was wrong in the same way?**
 #
 # A GPU works on its own. A call hands it the work and returns, long before the work is done. Reading a value, freeing
 # memory or copying may stop the program at places where you see no wait. In this lab you will measure what a call
@@ -88,9 +88,8 @@ print(
 # %% [markdown]
 # ## What a clock sees
 #
-# The reading is right, but it answers another question: how long the host took to *launch* the product, some 5
-# microseconds. The product itself had hardly begun. Four things stand between such a reading and the time that a call
-# takes:
+# The clock is right, but it measured how long the host took to *launch* the product, some 5 microseconds. The product
+# itself had hardly begun. Four things stand between such a reading and the time that a call takes:
 #
 # | the reading is | because | remedy |
 # |---|---|---|
@@ -104,11 +103,14 @@ print(
 # `start.elapsed_time(end)` returns the milliseconds between two marks that the device has passed.
 
 # %% [markdown]
-# Whether a cold or a warm cache is right depends on the question. In a training step, gigabytes of other data pass
-# through the cache before a tensor is used again, so kernels are compared with a cold cache. The cache's size is
-# `cuda.get_device_properties(device).L2_cache_size`, in bytes.
+# Should the cache be cold or warm? Ask what the kernel will meet in a training step. There, gigabytes of other data
+# pass through the cache before a tensor is used again, so kernels are compared with a **cold** cache. The cache's size
+# is `cuda.get_device_properties(device).L2_cache_size`, in bytes; overwriting a buffer of twice that size makes it
+# cold.
 #
-# **Predict:** 49 of 50 calls take 10 µs, and the first takes 20 ms. What is the mean of the 50?
+# **Predict:** 49 of 50 calls take 10 µs, and the first takes 20 ms. What is the mean of the 50? (In the next cell, as
+# in all cells of this kind, replace `None` with your answer and run the cell. A choice from `among` is written exactly
+# as it stands there, in quotes.)
 
 # %% nbgrader={"grade": false, "grade_id": "09-predict-mean", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("mean of 50 calls", None, unit="µs")
@@ -120,7 +122,8 @@ guesses.take("mean of 50 calls", None, unit="µs")
 # `n_repeats` calls, each from a cold cache, without anything that happens only the first time. `fn` issues work to
 # the device's current stream. Use events, or the clock `now_s`, and use `cuda`, not `torch.cuda`: the check has
 # devices of its own, with slow first calls, a fast cache and jitter. In one case `n_repeats` is 1, and that single
-# reading must be right.
+# reading must be right. A result may be off by 3.5 % plus 10 µs, two launches, because a reading of the clock includes
+# a launch.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -244,7 +247,7 @@ labkit.figures.timing_methods(probes, true_ms=0.4)
 #
 # Follow the shaded spans. The first method stops its clock when the call is launched. The second includes the time
 # for loading the code. The third times the device correctly, but with a cache that the previous call has warmed. In
-# yours, the flush comes before each first event, and the host is so far ahead that the launches are hidden.
+# yours, the flush comes before each repeat's start event, and the host is so far ahead that the launches are hidden.
 #
 # **In practice** use `triton.testing.do_bench(fn)`, which does what you wrote; its default is the mean, so ask for
 # `return_mode="median"`. For the CPU there is `torch.utils.benchmark.Timer`. This course has `labkit.bench`, which
@@ -291,8 +294,9 @@ print("labkit.bench         ", labkit.bench(lambda: x @ x, n_repeats=30, now_s=t
 # [[exercise 09-events]]
 #
 # Write `time_jobs(jobs, cuda)`. `jobs` is a list of pairs: a function that issues work, and the stream on which it
-# must run. Run them in the order of the list, each on its stream, and return the milliseconds that each took there.
-# The host must not wait before the last job is issued, and no stream may wait for another.
+# must run. Run them in the order of the list, each on its stream. Return for each the milliseconds from the moment its
+# stream reaches it to its end, waits included. The host must not wait before the last job is issued, and no stream may
+# wait for another.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -318,7 +322,7 @@ print("labkit.bench         ", labkit.bench(lambda: x @ x, n_repeats=30, now_s=t
 
 # %% nbgrader={"grade": false, "grade_id": "09-events", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def time_jobs(jobs: Sequence[tuple[Callable[[], object], object]], cuda) -> list[float]:
-    """The ms that each (function, stream) took on its stream; the host waits once, at the end."""
+    """The ms that each (function, stream) took on its stream; the host waits only after the last is issued."""
     ### BEGIN SOLUTION
     pairs = []
     for fn, stream in jobs:
@@ -399,7 +403,7 @@ labkit.figures.gantt(kernels_on_two_streams.spans)
 # $$t_\text{two} = c + (n - 1) \, \max(c, k) + k$$
 #
 # **Predict:** eight batches take 3 ms each to copy and 3 ms each to compute. What is the speed-up with two streams?
-# And what is the best speed-up that any training can get?
+# And what is the largest speed-up that it can give, for any $n$, $c$ and $k$?
 
 # %% nbgrader={"grade": false, "grade_id": "09-predict-speed-up", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("speed-up of 8 batches", None)
@@ -412,10 +416,12 @@ guesses.take("best speed-up", None)
 # batch. `cuda` is `torch.cuda` or the simulated device.
 #
 # - `batches` are tensors in ordinary host memory. `buffers` are two tensors of the device, as large as a batch. Copy
-#   into these and nowhere else, so that the device never holds more than two batches.
+#   into these and nowhere else, so that the device never holds more than two batches. Nothing that was queued before
+#   the call uses their memory (or the side stream would have to wait for that first).
 # - `compute(x)` launches kernels on the current stream and returns a new tensor of the device.
-# - The function queues everything and returns; **the host never waits**. The caller may use the results on the stream
-#   that is current, without waiting for anything.
+# - The function queues everything and returns; **the host never waits** for the device (pinning is work of the host
+#   and does not count as waiting). The caller may use the results on the stream that is current, without waiting for
+#   anything.
 # - Copies run beside kernels: at most 1.1 times $t_\text{two}$. No race: nothing is read before it has arrived, and
 #   nothing is overwritten while something still reads it.
 #
@@ -523,8 +529,8 @@ for name, run in fed.items():
 labkit.figures.gantt({name: run.spans for name, run in fed.items()})
 
 # %% [markdown]
-# In the lower chart a copy and a product run together all the time, except at the two ends. Because of those ends
-# eight batches gain a factor of 1.78 and not of 2, the limit for $c = k$ and very many batches.
+# In the lower chart a copy and a product run together all the time, except at the two ends. These ends cost eight
+# batches a part of the gain.
 #
 # Now other links, from 16 times faster to 16 times slower than the kernels. The line is your formula.
 
@@ -551,20 +557,25 @@ labkit.figures.overlap_gain(predicted, measured)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 1.78 for the eight batches, and never more than 2, for $c = k$ and very many batches.
+# 1.78 for the eight batches: $8 \cdot 6 / (3 + 7 \cdot 3 + 3) = 48/27$. The limit is 2, for $c = k$ and very many
+# batches.
 #
 # </details>
-#
-# **Three cases gain nothing.** At the left the copies are so short that there is nothing to hide. At the right the
-# link is the bottleneck: the kernels hide behind the copies, and it only helps to copy less (bytes instead of floats,
-# tokens instead of images, augmentation on the device). The third is a single batch, because nothing is left to run
-# beside it.
 #
 # At the left the dots lie above the line, because the copies of the plain loop also make the *host* wait, so its
 # launches are no longer hidden. The formula leaves launches out.
 #
-# Two more cases are not in the formula. Kernels that fill the device gain nothing from a second stream, because they
-# share the same multiprocessors:
+# **In five cases a second stream gains little or nothing:**
+#
+# 1. The copies are short (left in the figure): there is nothing to hide.
+# 2. The link is the bottleneck (right in the figure): the kernels hide behind the copies, and it only helps to copy
+#    less (bytes instead of floats, tokens instead of images, augmentation on the device).
+# 3. There is a single batch: nothing is left to run beside it.
+# 4. The *host* is late: where every kernel waits for its launch, all streams are empty most of the time. People try
+#    more streams most often with many tiny kernels, where they help least. A CUDA graph or larger kernels do help
+#    there.
+# 5. Both streams hold kernels that fill the device, so they share the same multiprocessors. The formula does not know
+#    this case and the one before. Here are four products that do not need each other, on one stream and on two:
 
 
 # %%
@@ -592,10 +603,6 @@ for n_streams in (1, 2):
     print(f"{n_streams} stream{'s' * (n_streams > 1)}: {run.duration_s * 1e3:.2f} ms")
 
 # %% [markdown]
-# And a *host* that is late has nothing to overlap: where every kernel waits for its launch, all streams are empty
-# most of the time. People try more streams most often with many tiny kernels, where they help least. A CUDA graph or
-# larger kernels do help there.
-#
 # **In practice** `DataLoader(pin_memory=True)` pins batches in a thread of its own, because pinning takes the host
 # longer than the copy (in your loop it is part of the host's work), and `batch.to(device, non_blocking=True)` does
 # the rest. A second stream is worth it where copies take a tenth of a step or more. Prefetchers, offloading (lab 05)
@@ -650,9 +657,10 @@ guesses.take("waits of one step", None, exact=True)
 # `weight` has shape (n_classes, width), is on the device, requires gradients and is changed in place. `batches` is a
 # list of pairs (x, y) on the host, of shapes (n_rows, width) and (n_rows,), in memory that is not pinned.
 #
-# From the start of `train` to the last step's forward pass **the host waits 0 times**. After the loop you may fetch
-# what you like. The mean loss is over the steps that are not skipped; the accuracy is over their labels that are not
-# −100.
+# Inside the loop **the host waits 0 times**; the check counts the waits up to the last step's forward pass. After the
+# loop you may fetch what you like. The mean loss is over the steps that are not skipped, and there is at least one;
+# the accuracy is over their labels that are not −100. Numbers and weight may be off by a part in 10,000, because sums
+# may be taken in another order.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -793,14 +801,14 @@ if has_gpu():
 # **blocks**, and keeps what is freed for the next request. **Allocated** is the sum of the blocks in use,
 # **reserved** that of the segments. `nvidia-smi` shows reserved, plus the few hundred MB that CUDA takes for itself.
 #
-# These are the rules (from `c10/cuda/CUDACachingAllocator.cpp`, with its default settings):
+# These are the rules (after `c10/cuda/CUDACachingAllocator.cpp`, with its default settings):
 #
 # | | rule |
 # |---|---|
 # | rounding | every request is rounded up to a multiple of 512 bytes |
 # | two pools | rounded requests up to 1 MiB are *small*, the others *large*; they never share a segment |
-# | which block | of the free blocks of the pool that are large enough the smallest; of equals, the one in the oldest segment, and there the first |
-# | no such block | a new segment: 2 MiB for a small request; 20 MiB for a large one below 10 MiB; from 10 MiB on the request rounded up to a multiple of 2 MiB |
+# | which block | of the free blocks of the pool that are large enough the smallest; of equals, the one in the oldest segment, and there the first (PyTorch takes the lowest address) |
+# | no such block | a new segment, which is one free block (go on with splitting): 2 MiB for a small request; 20 MiB for a large one below 10 MiB; from 10 MiB on the request rounded up to a multiple of 2 MiB |
 # | splitting | the request takes the front of the block; the rest becomes a free block of its own if it is at least 512 bytes (small pool) or more than 1 MiB (large pool); otherwise it stays part of the block, and counts as allocated |
 # | freeing | the block becomes free and joins its free neighbours in the segment; the driver is not called |
 # | `empty_cache` | every segment that is one free block goes back to the driver, with one `cudaFree` each |
@@ -815,13 +823,11 @@ if has_gpu():
 guesses.take("reserved", None, unit="MiB")
 
 # %% [markdown]
-# To see the rules at work, here are a request of 6 MiB, one of 3 MiB and one of 0.5 MiB, after the first is freed.
-# The small request is in a segment of its own.
+# To see the rules at work: three requests, of 6, 3 and 0.5 MiB; then the first is freed. The small request is in a
+# segment of its own.
 
 # %% tags=["figure"]
-example = labkit.simdevice.CachingAllocator()
-first, *_ = [example.malloc(size) for size in (6 * 2**20, 3 * 2**20, 2**19)]
-example.free(first)
+example = [("malloc", 0, 6 * 2**20), ("malloc", 1, 3 * 2**20), ("malloc", 2, 2**19), ("free", 0, 0)]
 labkit.figures.segment_map(example)
 
 # %% [markdown]
@@ -830,9 +836,9 @@ labkit.figures.segment_map(example)
 # Write two functions.
 #
 # - `replay_trace(trace)` follows a list of events: `("malloc", ticket, n_bytes)`, `("free", ticket, 0)`, where the
-#   ticket is that of an earlier malloc, and `("empty_cache", 0, 0)`. Return a list with one row for each event, four
-#   whole numbers that hold after it: allocated bytes, reserved bytes, calls of `cudaMalloc` so far, calls of
-#   `cudaFree` so far. Every request is for at least one byte.
+#   ticket is that of an earlier malloc, and `("empty_cache", 0, 0)`. After its free a ticket may come again. Return a
+#   list with one row for each event, four whole numbers that hold after it: allocated bytes, reserved bytes, calls of
+#   `cudaMalloc` so far, calls of `cudaFree` so far. Every request is for at least one byte.
 # - `slow_down(before, step, step_ms, malloc_ms, free_ms)` predicts what `empty_cache` at the end of every training
 #   step costs. `before` is the trace of the set-up, and `step` that of one step, which frees everything that it
 #   allocates. A step takes `step_ms`, plus `malloc_ms` or `free_ms` for each call of the driver. Return the time of
@@ -969,7 +975,7 @@ def slow_down(
 check("09-allocator", replay_trace, slow_down)
 
 # %% [markdown]
-# Your replay of the program of the prediction, and a picture of the segments:
+# Your replay of the program of the prediction, and a picture of the segments (by labkit, not by your replay):
 
 # %%
 three_and_nine = [("malloc", ticket, 6 * 2**20) for ticket in range(3)]
@@ -979,12 +985,7 @@ print(f"{in_bytes(allocated)} allocated, {in_bytes(reserved)} reserved, {n_mallo
 guesses.settle("reserved", reserved / 2**20)
 
 # %% tags=["figure"]
-allocator = labkit.simdevice.CachingAllocator()
-tickets = [allocator.malloc(6 * 2**20) for _ in range(3)]
-allocator.free(tickets[0])
-allocator.free(tickets[2])
-allocator.malloc(9 * 2**20)
-labkit.figures.segment_map(allocator)
+labkit.figures.segment_map(three_and_nine)
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
@@ -1011,8 +1012,9 @@ labkit.figures.segment_map(allocator)
 # forward and backward.
 
 # %% [markdown]
-# **Predict:** without `model.train()` the peak of allocated memory is 2.9 GB, with a fused attention. What is it with
-# that line?
+# **Predict:** without `model.train()` the peak of allocated memory is 2.9 GB, with a fused attention. Of these the
+# weights take 0.76 GB, the logits and their gradients some 0.5 GB, and the rest are the insides of 22 layers. What is
+# the peak with that line, if a checkpoint keeps only the input of each layer (1200 tokens of width 2048 in 16 bits)?
 
 # %% nbgrader={"grade": false, "grade_id": "09-predict-train", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("peak with train()", None, unit="GB")
@@ -1107,7 +1109,8 @@ labkit.figures.allocator_trace(steps_alone) if steps_alone else None
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 1.4 GB, less than half: in evaluation mode every layer keeps its inside, 22 times.
+# 1.4 GB, less than half: $0.76 + 0.5$, and 22 inputs of 4.9 MB are 0.1. In evaluation mode every layer keeps its
+# inside, 22 times.
 #
 # </details>
 #
@@ -1233,7 +1236,8 @@ for category, n in Counter(event.get("cat", "no category") for event in trace.ev
 #
 # Work of the device and the call that launched it have the same `args["correlation"]`. That number is the only safe
 # way to say to which step a kernel belongs: the device runs *behind* the host, so in time it may lie in the next
-# step. The backward pass is launched from one of autograd's threads, and kernels of Triton by the driver.
+# step. The backward pass is launched from one of autograd's threads, and Triton launches its kernels through the
+# driver. So do not filter by thread, and count calls of `cuda_driver` as launches, too.
 
 # %%
 one_launch = next(event for event in trace.events if event.get("cat") == "cuda_runtime")
@@ -1263,8 +1267,9 @@ for event in (one_launch, its_work):
 print(TENSOR_CORE_MARKS)
 
 # %% [markdown]
-# **Predict:** the steps below launch some thirty kernels each, 20 µs apart, most of which take less than 20 µs. For
-# what part of the time is the device idle? (With the trace of a real GPU, guess from the origin above.)
+# **Predict:** the steps that count launch 29 kernels each, 20 µs apart, and a kernel takes 16 µs on average, from 2
+# to 44. For what part of the time is the device idle? (With the trace of a real GPU, guess from the text that
+# `trace.origin` printed.)
 
 # %% nbgrader={"grade": false, "grade_id": "09-predict-idle", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("idle time", None, among=("a twentieth", "a quarter", "a half"))
@@ -1274,12 +1279,14 @@ guesses.take("idle time", None, among=("a twentieth", "a quarter", "a half"))
 #
 # - `gpu_work(events, first_step)`: those of the events that are work of the device and were launched in a step
 #   `ProfilerStep#n` with n ≥ first_step. Return the events as they are, in any order.
-# - `gpu_report(work, marks)`: what is in such a list, as a dict. `"kernels"` is a list of rows (name, calls, total
-#   µs), the longest total first, kernels alone. `"idle_us"` is the time in which *nothing* ran, neither a kernel nor
-#   a copy. `"tensor_core_share"` is $s_\text{tensor}$, a number from 0 to 1.
+# - `gpu_report(work, marks)`: what is in such a list, which has at least one kernel, as a dict. `"kernels"` is a list
+#   of rows (name, calls, total µs), tuples or lists, the longest total first, kernels alone. `"idle_us"` is the time
+#   in which *nothing* ran, neither a kernel nor a copy. `"tensor_core_share"` is $s_\text{tensor}$, a number from 0 to
+#   1: a kernel counts if one of `marks` is in its name, letter for letter (upper and lower case differ).
 # - `profile_steps(step, n_unsteady, n_active)`: your own recording. Call `step()` as often as needed under
-#   `torch.profiler.profile`, record the n_active calls after the first n_unsteady (at least 2), and return the
-#   profiler. Switching the profiler on takes time of its own, so it must be on for one step that it does not record.
+#   `torch.profiler.profile`, record the n_active calls after the first n_unsteady (n_unsteady is at least 2), and
+#   return the profiler. Switching the profiler on takes time of its own, so it must be on for one step that it does
+#   not record.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -76,8 +76,12 @@ def _lines(axes: Axes, rows: Sequence[Row], unit: float) -> set[str]:
     return marked
 
 
-def segment_map(allocator: CachingAllocator) -> Figure:
-    """Each segment as a bar, cut into its blocks: what is in use, and what is free."""
+def segment_map(trace: Sequence[tuple[str, int, int]]) -> Figure:
+    """Each segment as a bar, cut into its blocks: what is in use, and what is free.
+
+    trace: ("malloc", ticket, bytes), ("free", ticket, 0) and ("empty_cache", 0, 0), in order; drawn is what they leave.
+    """
+    allocator = _after(trace)
     segments = list(allocator.segments.values())
     if not segments:
         raise ValueError("there is nothing to draw: the allocator has no segment")
@@ -101,3 +105,16 @@ def segment_map(allocator: CachingAllocator) -> Figure:
     handles = [Patch(color=YOURS, label="in use"), Patch(color=FREE, label="free")]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
+
+
+def _after(trace: Sequence[tuple[str, int, int]]) -> CachingAllocator:
+    """An allocator that has followed the trace."""
+    allocator, blocks = CachingAllocator(), {}
+    for kind, ticket, n_bytes in trace:
+        if kind == "malloc":
+            blocks[ticket] = allocator.malloc(n_bytes)
+        elif kind == "free":
+            allocator.free(blocks.pop(ticket))
+        else:
+            allocator.empty_cache()
+    return allocator

@@ -8,8 +8,10 @@ from grading.demo.examples import example
 from grading.hidden import Secret, hidden_of
 from grading.supervisor.witness import SLACK_BYTES
 from labkit import exercises
+from labkit.exercises.lab05.chunked_loss import Head
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
+from labkit.oracles.lab05.chunked_loss import peak_bytes
 from labkit.spec import CaseRun, MiB, Observation
 from tests.exercises.harness import answers_in, solution_of
 
@@ -44,6 +46,16 @@ def test_the_solution_stays_within_the_watched_budget(exercise_id: str) -> None:
     run, limit = memory_run(exercise_id, solution_of(exercise_id))
     assert run.trouble is None
     assert run.measured["peak_bytes"] <= limit
+
+
+@pytest.mark.slow
+def test_small_chunks_leave_room_for_both_gradients_twice() -> None:
+    exercise, case = exercises.find("05-chunked-loss"), Head(4096, 64, 256, 16)
+    tree = make_inputs(exercise, case, 1)
+    run = observe(exercise, gather_answers(exercise, answers_in(exercise.id, solution_of(exercise.id))), case, tree)
+    assert run.trouble is None
+    limit = peak_bytes(CaseRun(case, tree))
+    assert limit - case.x_bytes + case.chunk_bytes < run.measured["peak_bytes"] <= limit
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from labkit import figures
-from labkit.simdevice import CachingAllocator, Machine, probe_timing
+from labkit.simdevice import Machine, probe_timing
 from labkit.spec import MiB
 
 SLOW = Machine(memory_bytes_per_s=1e9, cache_bytes=2**18, cache_bytes_per_s=4e9, first_call_s=6e-4, launch_s=3e-5)
@@ -68,12 +68,12 @@ def test_many_calls_of_the_driver_are_not_marked_and_a_small_difference_is_magni
 
 
 def test_segments_are_drawn_with_their_blocks() -> None:
-    allocator = CachingAllocator()
-    allocator.malloc(6 * MiB)
-    allocator.malloc(100)
-    (axes,) = figures.segment_map(allocator).axes
+    trace = [("malloc", 0, 6 * MiB), ("malloc", 1, 100)]
+    (axes,) = figures.segment_map(trace).axes
     assert [round(bar.get_width(), 3) for bar in axes.patches] == [6, 14, 0.0, 2.0]
     assert axes.get_title(loc="left") == "6.00 MiB allocated, 22.00 MiB reserved"
+    (axes,) = figures.segment_map([*trace, ("free", 0, 0), ("empty_cache", 0, 0), ("malloc", 0, 200)]).axes
+    assert axes.get_title(loc="left") == "1.0 KiB allocated, 2.00 MiB reserved"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_segments_are_drawn_with_their_blocks() -> None:
     [
         lambda: figures.timing_methods({}, 1.0),
         lambda: figures.allocator_trace({"none": []}),
-        lambda: figures.segment_map(CachingAllocator()),
+        lambda: figures.segment_map([]),
     ],
 )
 def test_nothing_to_draw_is_said(draw) -> None:

@@ -42,8 +42,12 @@ def tolerances(run: CaseRun[Head]) -> dict[str, Tolerance]:
 
 
 def peak_bytes(run: CaseRun[Head]) -> float:
-    """dx + 2 dW + 4 chunk V bytes: what the formula has beyond x and W, which are there before."""
-    return run.case.x_bytes + 2 * run.case.weight_bytes + run.case.chunk_bytes + SLACK_BYTES
+    """dx + 2 dW + max(4 chunk V, dx) bytes: what the formula has beyond x and W, which are there before.
+
+    In forward a chunk's buffer, and dW beside what is added to it; in backward both gradients and their products.
+    """
+    case = run.case
+    return case.x_bytes + 2 * case.weight_bytes + max(case.chunk_bytes, case.x_bytes) + SLACK_BYTES
 
 
 def loss_like(loss_of: Callable[[CaseRun[Head]], torch.Tensor]) -> Callable[[CaseRun[Head]], object]:
@@ -217,9 +221,9 @@ CHUNKED_LOSS = Oracle(
         Budget(
             "peak_bytes",
             peak_bytes,
-            "More than dx + 2 dW + 4 * chunk * V bytes + 32 KiB is held at once. A chunk's logits are not needed once "
-            "its part of dx and dW is added: work out the gradient in the same loop, and write the probabilities over "
-            "the logits.",
+            "More than dx + 2 dW + max(4 * chunk * V, dx) bytes + 32 KiB is held at once. A chunk's logits are not "
+            "needed once its part of dx and dW is added: work out the gradient in the same loop, and write the "
+            "probabilities over the logits.",
         ),
     ),
     diagnose=(

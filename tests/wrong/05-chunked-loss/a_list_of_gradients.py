@@ -1,4 +1,4 @@
-# hint: More than dx + 2 dW + 4 * chunk
+# hint: More than dx + 2 dW + max(4 * chunk
 class Chunked(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight, labels, chunk_size, ignore_index):

@@ -1,4 +1,4 @@
-# hint: More than dx + 2 dW + 4 * chunk
+# hint: More than dx + 2 dW + max(4 * chunk
 def chunked_loss(x, weight, labels, chunk_size, ignore_index=-100):
     total = 0
     for a, b in zip(x.split(chunk_size), labels.split(chunk_size)):
