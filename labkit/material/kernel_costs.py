@@ -12,6 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from labkit.blanks import left_out
 from labkit.meters import track_traffic
 from labkit.meters.traffic import TrafficProfile
 from labkit.spec import STUB_MESSAGE
@@ -90,4 +91,4 @@ def compare_steps(
 def _say_blank(name: object, error: NotImplementedError) -> None:
     if str(error) != STUB_MESSAGE:
         raise error
-    print(f"{name}: not written yet, so it is left out here")
+    print(left_out(str(name)))
