@@ -6,13 +6,13 @@
 # from, and how much of that could you have known before renting the machine?**
 #
 # At the end you can read a configuration file and say, with pen and paper, how many parameters the model has, how much
-# memory a training step takes, which batch fits on a card, how long a training run lasts and what it costs. Every one of
-# your sums is compared with a measurement or with a library, and several published figures turn out to be off.
+# memory a training step takes, which batch fits on a card, how long a training run lasts and what it costs. Every one
+# of your sums is compared with a measurement or with a library, and several published figures turn out to be off.
 #
 # [[time]]
 #
-# The lab has two halves. The first is about memory: parameters, model states, activations, the largest batch. The second
-# is about time and scale: scaling laws, FLOPs, days and dollars. Good places to stop are marked. You need to
+# The lab has two halves. The first is about memory: parameters, model states, activations, the largest batch. The
+# second is about time and scale: scaling laws, FLOPs, days and dollars. Good places to stop are marked. You need to
 # know the layers of a transformer by name; lab 00 shows how exercises are checked.
 
 # %% nbgrader={"grade": false, "grade_id": "01-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -46,7 +46,7 @@ llama = LlamaConfig(**LLAMA_3_8B)
 
 
 def step_of_llama(batch_size=100, seq_len=1024, checkpointing=False, **changes):
-    """The profile of two training steps in bf16 with AdamW. On fake tensors: nothing is allocated or computed."""
+    """The profile of two training steps in bf16 with AdamW. Nothing is allocated or computed: the text below says how."""
 
     def build():
         config = LlamaConfig(**{**LLAMA_3_8B, **changes})
@@ -81,17 +81,19 @@ print(f"{'peak':12} {whole.peak_bytes / 1e9:8.1f} GB {whole.peak_bytes / 2**30:8
 #
 # | | Llama | GPT-2 | T5 |
 # |---|---|---|---|
+# | widths | `hidden_size`, `intermediate_size` in the MLP | `n_embd`, `n_inner` in the MLP | `d_model`, `d_ff` in the MLP |
 # | layers | `num_hidden_layers` | `n_layer` | `num_layers` in the encoder, `num_decoder_layers` in the decoder |
 # | attention | queries and output: `num_attention_heads` heads of `head_dim`; keys, values: `num_key_value_heads` | one matrix `n_embd` → 3 `n_embd`, one back to `n_embd` | four matrices between `d_model` and `num_heads` · `d_kv` |
 # | MLP | gate, up, down: three matrices | two matrices, `n_inner` wide (None: 4 `n_embd`) | two matrices, `d_ff` wide; three with `is_gated_act` |
 # | biases | none | in every matrix of a layer | none |
 # | norms | RMSNorm, a weight: 2 a layer, 1 at the end | LayerNorm, weight and bias: 2 a layer, 1 at the end | RMSNorm: 2 an encoder layer, 3 a decoder layer, 1 at the end of each stack |
 # | positions | computed | `n_positions` learned vectors | a number for each of `relative_attention_num_buckets` and head, in the first layer of each stack |
-# | vocabulary | one matrix, two unless `tie_word_embeddings` | one matrix for both ends | one matrix for all |
+# | vocabulary, `vocab_size` tokens | one matrix if `tie_word_embeddings`, else two | one matrix for both ends | one matrix for all |
 #
-# A T5 decoder layer has two attentions, one over its own tokens and one over the encoder's. **Tied embeddings** means
-# that one matrix serves as input embedding and as output layer. With **grouped-query attention**, several query heads
-# share one head of keys and values.
+# The published T5s with a gated MLP have an output layer of their own. The check's T5s do not: count one matrix for
+# all. A T5 decoder layer has two attentions, one over its own tokens and one over the encoder's. **Tied embeddings**
+# means that one matrix serves as input embedding and as output layer. With **grouped-query attention**, several query
+# heads share one head of keys and values.
 
 # %% [markdown]
 # **Predict:** what share of Llama-3-8B's parameters is in its two vocabulary matrices, in percent?
@@ -123,9 +125,9 @@ guesses.take("share of the vocabulary", None, unit="%")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# T5, with `inner = num_heads * d_kv`, `attention = 4 * d_model * inner` and `mlp = (3 if is_gated_act else 2) * d_model *
-# d_ff`: an encoder layer is `attention + mlp + 2 * d_model`, a decoder layer `2 * attention + mlp + 3 * d_model`. Once
-# for each stack: `buckets * num_heads + d_model`. Once for all: `vocab_size * d_model`.
+# T5, with `inner = num_heads * d_kv`, `attention = 4 * d_model * inner` and `mlp = (3 if is_gated_act else 2) * d_model
+# * d_ff`: an encoder layer is `attention + mlp + 2 * d_model`, a decoder layer `2 * attention + mlp + 3 * d_model`.
+# Once for each stack: `buckets * num_heads + d_model`. Once for all: `vocab_size * d_model`.
 #
 # </details>
 
@@ -185,7 +187,7 @@ guesses.settle("share of the vocabulary", 100 * vocabulary / n_llama)
 #
 # A parameter is rarely stored only once. It has a gradient, the optimizer remembers one or two numbers about it, and a
 # model that computes in 16 bits may keep a second copy in 32. Together these are the **model states**. The usual answer
-# to how much that is, "16 bytes per parameter", is the result of three quite different recipes.
+# to how much that is, "16 bytes per parameter", comes from quite different recipes.
 #
 # | recipe | what it does |
 # |---|---|
@@ -223,7 +225,8 @@ guesses.take("recipes with 16 bytes", None, exact=True)
 # Write two functions.
 #
 # - `model_state_bytes(shapes, recipe, optimizer)` gets the shapes of all parameters and a name from each of the two
-#   tables. It returns a dict with the keys `"weights"`, `"master"`, `"gradients"` and `"optimizer"`, in bytes.
+#   tables. It returns a dict with the keys `"weights"`, `"master"`, `"gradients"` and `"optimizer"`, in bytes. Where
+#   there is a master copy, `"weights"` are the 16-bit ones. The casts of `amp` are temporary and count in no part.
 # - `gb_and_gib(n_bytes)` returns the amount in GB ($10^9$ bytes) and in GiB ($2^{30}$ bytes). Card makers and papers mix
 #   the two, and they are 7.4 % apart.
 #
@@ -326,10 +329,10 @@ guesses.settle("recipes with 16 bytes", totals.count(16))
 # So `amp` saves no memory on model states at all. During the forward and the backward pass it even takes up to 2 bytes
 # per parameter more, for the casts of the weights.
 #
-# Now three figures from lecture slides, by your functions. One prints 14.90 "GB" for the states of 1 billion parameters.
-# That is GiB, at 16 bytes per parameter; Hugging Face's 18 would make it 16.76. The second says that training 100 million
-# parameters in fp32 takes "1.2 GB or higher", and prints 651.92 "GB" for 175 billion fp32 weights. The third lists what
-# the optimizer of T5-3B takes: 24 GB for AdamW, 12 for Adafactor, 6 for 8-bit Adam.
+# Now three figures from lecture slides, by your functions. One prints 14.90 "GB" for the states of 1 billion
+# parameters. That is GiB, at 16 bytes per parameter; Hugging Face's 18 would make it 16.76. The second says that
+# training 100 million parameters in fp32 takes "1.2 GB or higher", and prints 651.92 "GB" for 175 billion fp32 weights.
+# The third lists what the optimizer of T5-3B takes: 24 GB for AdamW, 12 for Adafactor, 6 for 8-bit Adam.
 
 # %%
 n_t5 = param_count(T5Config(d_model=1024, d_kv=128, d_ff=16384, num_layers=24, num_heads=32))
@@ -360,8 +363,8 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 #
 # <details><summary>An answer</summary>
 #
-# 16 bytes × 3 billion are the 48 GB: weights, gradients and both moments in fp32. The bracket, 8 × 3, is the two moments
-# alone, and makes the 24 GB of the slide's first line.
+# 16 bytes × 3 billion are the 48 GB: weights, gradients and both moments in fp32. The bracket, 8 × 3, is the two
+# moments alone, and makes the 24 GB of the slide's first line.
 #
 # </details>
 
@@ -371,10 +374,10 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # %% [markdown]
 # ## See what the forward pass keeps
 #
-# The model states of Llama-3-8B in bf16 are 64 GB, and 48 GB of them were alive at the peak of 867 GB. Temporary tensors
-# took 105 GB. The other 714 GB are **activations**: results of the forward pass that the backward pass will read again.
-# They grow with the batch and with the length of the text. Most rules of thumb get them wrong, because they depend on
-# how the model is *written* and not just on its shape.
+# The model states of Llama-3-8B in bf16 are 64 GB. All but the 16 GB of gradients, 48 GB, were alive at the peak of 867
+# GB. Temporary tensors took 105 GB. The other 714 GB are **activations**: results of the forward pass that the backward
+# pass will read again. They grow with the batch and with the length of the text. Most rules of thumb get them wrong,
+# because they depend on how the model is *written* and not just on its shape.
 
 # %% [markdown]
 # One question settles every case: **what does the backward pass of this operation read?**
@@ -382,18 +385,19 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # | operation | keeps |
 # |---|---|
 # | linear layer | its input |
-# | product of two activations | both |
+# | product of two activations, such as `silu(gate) * up` | both |
 # | sum, cast, rotation of queries and keys by fixed angles | nothing of its own |
 # | SiLU | its input |
 # | softmax | its result |
-# | RMSNorm of `transformers` | its input cast to float32, and the normalized values in the model's dtype, which are then multiplied with the weight |
+# | RMSNorm of `transformers` | its input cast to float32, and the normalized values in the model's dtype, which are then multiplied by the weight (the result is the input of the next linear layers) |
 # | fused attention (`"sdpa"`) | queries, keys, values and its result; of the scores, one float32 per token and head |
 # | cross-entropy | the log-probabilities of the whole vocabulary, in float32 |
 #
 # A tensor that two operations keep is stored once. A cast to the dtype that a tensor already has makes no copy.
 
 # %% [markdown]
-# This is a layer of Llama, in order, where $x$ is the residual stream of width $h$:
+# This is a layer of Llama, in order. The tensor $x$ of width $h$ runs through all layers, and each part of a layer adds
+# its result to it. It is called the **residual stream**.
 #
 # ```
 # n = norm(x);  q, k, v = q_proj(n), k_proj(n), v_proj(n);  rotate q and k
@@ -405,10 +409,11 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 #
 # **Eager attention** (`"eager"`) does the same in single steps. It first repeats keys and values, so that every query
 # head has its own copy. Then it computes the scores $q k^\top$, one number for each pair of tokens and each head; their
-# softmax, in float32; the cast of the softmax back to the model's dtype; and the product with the values.
+# softmax, in float32; the cast of the softmax back to the model's dtype; and the product with the values. Scaling and
+# masking the scores keeps nothing. The whole square is stored, its masked half too.
 #
-# The figure draws every tensor that a layer of Llama-3-8B makes, to scale. Go through it with the table above and decide
-# for each bar: is it kept?
+# The figure draws every tensor that a layer of Llama-3-8B makes, to scale. Go through it with the table above and
+# decide for each bar: is it kept?
 
 # %% tags=["figure"]
 labkit.figures.llama_layer(llama)
@@ -423,17 +428,18 @@ guesses.take("scores outweigh the rest", None, unit="tokens")
 # %% [markdown]
 # [[exercise 01-activation-bytes]]
 #
-# Write `activation_bytes(config, batch_size, seq_len, attention, dtype_bytes)` for a Llama. It returns the bytes that are
-# alive after the forward pass, beyond weights and tokens, when your program holds on to the loss alone. `config` has the
-# fields of the first table, `attention` is `"sdpa"` or `"eager"`, and `dtype_bytes` is 2 for bfloat16 and 4 for float32.
-# There is no dropout. Add the bytes up yourself: measuring the model of `transformers` is the check's job. It allows
-# 2 %, so you may leave out what has only a few numbers per token.
+# Write `activation_bytes(config, batch_size, seq_len, attention, dtype_bytes)` for a Llama. It returns the bytes that
+# are alive after the forward pass, beyond weights and tokens, when your program holds on to the loss alone, not to the
+# logits. `config` has the fields of the first table, `attention` is `"sdpa"` or `"eager"`, and `dtype_bytes` is 2 for
+# bfloat16 and 4 for float32. There is no dropout. Add the bytes up yourself: measuring the model of `transformers` is
+# the check's job. It allows 2 %, so you may leave out what has only a few numbers per token, such as a norm's scale or
+# softmax's statistics.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Per token and layer, every term is a width times a number of bytes. Walk through the three lines of the layer and write
-# down each tensor that an operation keeps, once. A norm has three: the float32 copy, the normalized values, and the
-# result that the projections read.
+# Per token and layer, every term is a width times a number of bytes. Walk through the three lines of the layer and
+# write down each tensor that an operation keeps, once. A norm has three: the float32 copy, the normalized values, and
+# the result that the projections read.
 #
 # </details>
 #
@@ -447,10 +453,10 @@ guesses.take("scores outweigh the rest", None, unit="tokens")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# In bfloat16 with fused attention, per token: a layer keeps $16h$ (two norms) $+\,4ad$ (queries and result) $+\,4kd$ (keys
-# and values) $+\,8h_{ff}$, and the end $8h + 4V$, with $a$ query heads, $k$ key-value heads and $d$ the head size. Eager
-# attention keeps $8ad$ in place of $4ad + 4kd$, and the scores: the softmax's result, $4as$ per token, and its cast,
-# $2as$, which in float32 is no copy.
+# In bfloat16 with fused attention, per token: a layer keeps $16h$ (two norms) $+\,4ad$ (queries and result) $+\,4kd$
+# (keys and values) $+\,8h_{ff}$, and the end $8h + 4V$, with $a$ query heads, $k$ key-value heads and $d$ the head
+# size. Eager attention keeps $8ad$ in place of $4ad + 4kd$, and the scores: the softmax's result, $4as$ per token, and
+# its cast, $2as$, which in float32 is no copy.
 #
 # </details>
 
@@ -499,21 +505,22 @@ labkit.figures.kept_per_token(activation_bytes, llama)
 
 # %% [markdown]
 # With fused attention a token costs the same 7 MB in a short text and in a long one. In each layer the MLP keeps 115 kB
-# per token, the norms 66 kB, and attention only 20 kB. With eager attention a token also pays for every other token. The
-# weights are shared by all tokens: from 2300 tokens on, activations take more memory than the weights.
+# per token, the norms 66 kB, and attention only 20 kB. With eager attention a token also pays for every other token.
+# The weights are shared by all tokens: from 2300 tokens on, activations take more memory than the weights.
 #
 # <details><summary>Check your prediction</summary>
 #
-# Near 1200 tokens, which the ring in the figure marks. From there on the scores are more than half of what a token keeps.
+# Near 1200 tokens, which the ring in the figure marks. From there on the scores are more than half of what a token
+# keeps.
 #
 # </details>
 
 # %% [markdown]
 # ### Two right answers
 #
-# A lecture prints 2.09 "TB" for these activations. Those are TiB, so it is 3.2 times your figure. Its calculator uses the
-# sum of Korthikanti and others (2022) for a layer with *dropout* in three places, in float32, with eager attention and
-# round numbers for the shape. Here it is, with $w$ = 4 bytes:
+# A lecture prints 2.09 "TB" for these activations. Those are TiB, so it is 3.2 times your figure. Its calculator uses
+# the sum of Korthikanti and others (2022) for a layer with *dropout* in three places, in float32, with eager attention
+# and round numbers for the shape. Here it is, with $w$ = 4 bytes:
 
 
 # %%
@@ -552,26 +559,32 @@ for label, n_bytes in rows.items():
     print(f"{label:26} {n_bytes / 1e12:5.2f} TB = {n_bytes / 2**40:5.2f} TiB")
 
 # %% [markdown]
-# Nobody has miscounted: 2.09 TiB and 0.71 TB are the activations of two different programs. In this order the stored
-# scores make a difference of 0.64 TB and float32 one of 0.43. In the other order it is 0.43 and 0.65, because the two
-# multiply. The second row takes away 0.56 TB of dropout and adds 0.11, because a norm of `transformers` keeps three
-# tensors where the lecture counts two. The shape matters least.
+# <details><summary>Which assumption matters most?</summary>
 #
-# bfloat16 does not halve the sum, because the insides of norms, softmax and the loss stay in float32. **Checkpointing**
-# keeps only the input of each layer and computes the rest a second time, so 0.08 TB are enough until the backward pass
-# begins. A memory figure means nothing without its assumptions.
+# In this order the stored scores, with 0.64 TB, before float32 with 0.43. In the other order the scores make 0.43 TB
+# and float32 0.65, because a score takes 4 bytes in float32, and 6 in bfloat16, where the cast is a copy. The second
+# row takes away 0.56 TB of dropout and adds 0.11, because a norm of `transformers` keeps three tensors where the
+# lecture counts two. The shape matters least.
 #
-# The step needs more than its activations. The peak in the first cell also has weights, optimizer states and *temporary*
-# tensors: 105 GB, which is $8V$ bytes per token. They belong to the loss. Its gradients with respect to the
-# log-probabilities and with respect to the logits, both in float32, exist at the same moment as everything that the
-# forward pass has kept.
+# </details>
+#
+# Nobody has miscounted: 2.09 TiB and 0.71 TB are the activations of two different programs.
+#
+# bfloat16 does not halve the sum, because the insides of norms, softmax and the loss stay in float32.
+# **Checkpointing**, also called **recomputation**, keeps only the input of each layer and computes the rest a second
+# time, so 0.08 TB are enough until the backward pass begins. A memory figure means nothing without its assumptions.
+#
+# The step needs more than its activations. The peak in the first cell also has weights, optimizer states and
+# *temporary* tensors: 105 GB. They belong to the loss: its gradients with respect to the log-probabilities and with
+# respect to the logits, both in float32, exist at the same moment as everything that the forward pass has kept. These
+# are two tensors of $V$ numbers per token, so $8V$ bytes.
 
 # %% [markdown]
 # ## Measure two shallow models to know a deep one
 #
 # What if the model is not a Llama, and nobody has written down what its layers keep? Then measure, but not the whole
-# model: whether it fits is just what you want to find out. All layers of a transformer are alike, so memory is a straight
-# line in the number of layers,
+# model: whether it fits is just what you want to find out. All layers of a transformer are alike, so memory is a
+# straight line in the number of layers,
 #
 # $$M(L) = M_{\text{once}} + L \cdot M_{\text{layer}},$$
 #
@@ -698,10 +711,10 @@ guesses.take("largest batch on 80 GiB", None, unit="sequences")
 # [[exercise 01-largest-batch]]
 #
 # Write `largest_batch(needs, card_bytes)`. It returns the largest number of sequences whose step fits, or 0 if not even
-# one does. `needs` is a dict of bytes with the keys `"weights"`, `"gradients"`, `"optimizer"`,
-# `"activations_per_sequence"`, `"loss_per_sequence"` (the temporary tensors of the loss) and `"update"` (those of the
-# optimizer's step). The optimizer states are there from the start. The check trains with your batch, and with one
-# sequence more.
+# one does. A step that fills the card to the last byte fits. `needs` is a dict of bytes with the keys `"weights"`,
+# `"gradients"`, `"optimizer"`, `"activations_per_sequence"`, `"loss_per_sequence"` (the temporary tensors of the loss)
+# and `"update"` (those of the optimizer's step). Ignore any other key. The optimizer states are there from the start.
+# The check trains with your batch, and with one sequence more.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -739,8 +752,9 @@ def largest_batch(needs: Mapping[str, int], card_bytes: int) -> int:
 check("01-largest-batch", largest_batch)
 
 # %% [markdown]
-# Now put it all together: a configuration goes in, a batch comes out, and every number on the way is yours. AdamW updates
-# one parameter after the other here. For the largest of them, a vocabulary matrix, it needs two temporary copies.
+# Now put it all together: a configuration goes in, a batch comes out, and every number on the way is yours. AdamW
+# updates one parameter after the other here. For the largest of them, a vocabulary matrix, it needs two temporary
+# copies.
 
 
 # %%
@@ -774,8 +788,8 @@ for n in (n_sequences, n_sequences + 1):
 #
 # </details>
 #
-# A real card has less room than its label says: the CUDA context, the libraries' workspaces and the allocator's rounding
-# take 1 to 3 GiB, and fragmentation may take more. **In practice** you leave a tenth free. `accelerate` offers
+# A real card has less room than its label says: the CUDA context, the libraries' workspaces and the allocator's
+# rounding take 1 to 3 GiB, and fragmentation may take more. **In practice** you leave a tenth free. `accelerate` offers
 # `find_executable_batch_size`, which takes a tenth off the batch after each out-of-memory error (older versions half)
 # until a step succeeds. It needs the card and some time, but no thinking.
 
@@ -783,10 +797,10 @@ for n in (n_sequences, n_sequences + 1):
 # ### The calculator
 #
 # Training on several cards divides some of the parts. **Tensor parallelism** $t$ splits every layer over $t$ cards (lab
-# 17) and, with *sequence parallelism*, which we assume here, the activations between the layers too. **ZeRO** splits the
-# optimizer states (stage 1), also the gradients (2), and also the weights (3) over the cards that share the batch (lab
-# 16). **Recomputation** is the checkpointing from above. The bars add up what your functions return, and $8V$ bytes per
-# token for the loss.
+# 17). Between the layers, every card would still hold all activations. **Sequence parallelism**, which we assume here,
+# splits these too, by tokens. **ZeRO** splits the optimizer states (stage 1), also the gradients (2), and also the
+# weights (3) over the cards that share the batch (lab 16). `recompute` is the checkpointing from above. The bars add up
+# what your functions return, and $8V$ bytes per token for the loss.
 
 # %% tags=["figure"]
 plan = Plan(
@@ -806,7 +820,7 @@ labkit.figures.memory_bars(plan, param_count, model_state_bytes, activation_byte
 # show. (The bars leave out the temporary tensors of the update, which come when activations and loss are gone.)
 #
 # Here it is with sliders. Find a setting in which Llama-3-8B trains at 8192 tokens on cards of 24 GiB each, with as few
-# cards as you can. Tensor parallelism over $t$ and ZeRO over $n$ need $t \cdot n$ cards.
+# cards as you can, by the length of the bars. Tensor parallelism over $t$ and ZeRO over $n$ need $t \cdot n$ cards.
 #
 # <details><summary>An answer</summary>
 #
@@ -827,18 +841,18 @@ labkit.figures.memory_sliders(param_count, model_state_bytes, activation_bytes, 
 #
 # $$L(N) = E + \frac{A}{N^{\alpha}}$$
 #
-# $N$ is the size in parameters (or in tokens or FLOPs: the form is the same). $L$ is now the loss, in nats per token. $E$
-# is the **irreducible loss**, which even an infinite model would have, because the next word is not certain.
-# $A / N^\alpha$ is the part that a larger model can reduce. With $\alpha = 0.076$, which Kaplan and others found in 2020,
-# ten times the parameters divide this part by $10^{0.076} = 1.19$.
+# $N$ is the size in parameters (or in tokens or FLOPs: the form is the same). $L$ is now the loss, in nats per token
+# (cross-entropy with the natural logarithm). $E$ is the **irreducible loss**, which even an infinite model would have,
+# because the next word is not certain. $A / N^\alpha$ is the part that a larger model can reduce. With $\alpha =
+# 0.076$, which Kaplan and others found in 2020, ten times the parameters divide this part by $10^{0.076} = 1.19$.
 
 # %% [markdown]
-# On two logarithmic axes $A / N^\alpha$ is a straight line with slope $-\alpha$, which any line fit finds. With $E$ added
-# it is *not* straight: the line bends and levels off at $E$. Fit a line through $\log L$ anyway and you get an exponent,
-# and no warning.
+# On two logarithmic axes $A / N^\alpha$ is a straight line with slope $-\alpha$, which any line fit finds. With $E$
+# added it is *not* straight: the line bends and levels off at $E$. Fit a line through $\log L$ anyway and you get an
+# exponent, and no warning.
 #
-# **Predict:** the true exponent is 0.34, and $E$ is 1.69. Which exponent does a straight line through $\log L$ show, over
-# models from $10^7$ to $3 \cdot 10^{10}$ parameters?
+# **Predict:** the true exponent is 0.34, and $E$ is 1.69. Which exponent does a straight line through $\log L$ show,
+# over models from $10^7$ to $3 \cdot 10^{10}$ parameters?
 
 # %% nbgrader={"grade": false, "grade_id": "01-predict-exponent", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("exponent of a straight line", None)
@@ -848,13 +862,14 @@ guesses.take("exponent of a straight line", None)
 #
 # Write `fit_scaling_law(size, loss)`, which returns three Python floats `(A, α, E)`. Both tensors are float64 with one
 # entry per run. The exponents lie between 0.05 and 2.5, $E$ may be 0, and the losses have noise of up to 0.03 %. Your
-# exponent may be off by 2 %, and the other two by as much as such an exponent makes them. PyTorch, NumPy and Python's
-# own library are there where answers are graded; SciPy is not.
+# exponent may be off by 2 %, $A$ by what an error of 2 % in the exponent does to it, and $E$ by 2 % of the smallest
+# loss. Put back into the law, the three must meet the table to 0.5 % on average. PyTorch, NumPy and Python's own
+# library are there where answers are graded; SciPy is not.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# If you knew $E$, a line through $\log(L - E)$ would be all you need. If you knew $\alpha$, the rest would be even simpler.
-# You know neither, but a computer can try a thousand values.
+# If you knew $E$, a line through $\log(L - E)$ would be all you need. If you knew $\alpha$, the rest would be even
+# simpler. You know neither, but a computer can try a thousand values.
 #
 # </details>
 #
@@ -869,8 +884,9 @@ guesses.take("exponent of a straight line", None)
 #
 # The basis is `torch.stack([x**-alpha, torch.ones_like(x)], -1) / loss[:, None]`, the target a column of ones, and
 # `torch.linalg.lstsq(basis, target).solution` holds $A$ and $E$. Use `x = size / middle` with a size from the middle of
-# the table, or the basis spans twenty powers of ten; at the end $A$ = solution × `middle**alpha`. `lstsq` solves a batch
-# of problems at once: 41 exponents in each of eight rounds, each round between the neighbours of the last one's best.
+# the table, or the basis spans twenty powers of ten; at the end $A$ = solution × `middle**alpha`. `lstsq` solves a
+# batch of problems at once: 41 exponents in each of eight rounds, each round between the neighbours of the last one's
+# best.
 #
 # </details>
 
@@ -906,22 +922,22 @@ size = torch.logspace(7, 10.5, 24, dtype=torch.float64)
 loss = 1.69 + 406.4 * size**-0.34
 centred = size.log() - size.log().mean()
 straight = -(centred * loss.log()).sum() / centred.square().sum()
-constant, exponent, irreducible = fit_scaling_law(size, loss)
 print(f"straight line through log L: exponent {straight:.3f}")
-print(f"your fit:                    exponent {exponent:.3f}, irreducible loss {irreducible:.3f}")
 guesses.settle("exponent of a straight line", straight)
+constant, exponent, irreducible = fit_scaling_law(size, loss)
+print(f"your fit:                    exponent {exponent:.3f}, irreducible loss {irreducible:.3f}")
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# Less than a quarter of the true one, because most of the loss is $E$. Which exponent the line shows depends on the range
-# of sizes. (Kaplan's law of 2020 had no $E$.)
+# Less than a quarter of the true one, because most of the loss is $E$. Which exponent the line shows depends on the
+# range of sizes. (Kaplan's law of 2020 had no $E$.)
 #
 # </details>
 #
-# Now measure a law yourself. The "models" below predict a smooth function by one number for each cell of a grid, so $N$ is
-# the number of cells. The test data have noise with a variance of 0.01, which no model can predict. Your function fits
-# the runs with one, two and three inputs. Before you run it: which of the three has the largest exponent?
+# Now measure a law yourself. The "models" below predict a smooth function by one number for each cell of a grid, so $N$
+# is the number of cells. The test data have noise with a variance of 0.01, which no model can predict. Your function
+# fits the runs with one, two and three inputs. Before you run it: which of the three has the largest exponent?
 
 
 # %%
@@ -951,9 +967,15 @@ tables = {
 labkit.figures.scaling_law(fit_scaling_law, tables)
 
 # %% [markdown]
-# All three level off near $E$ = 0.01, the variance of the noise. The exponents are close to 2, 1 and 2/3, which is two
-# divided by the number of inputs: cells of half the width have a quarter of the error, but with $d$ inputs there are
-# $2^d$ times as many of them. This is one explanation for the small exponents of language models: text lies in a space of
+# <details><summary>Which has the largest exponent?</summary>
+#
+# The one with one input. The exponents are close to 2, 1 and 2/3, which is two divided by the number of inputs: cells
+# of half the width have a quarter of the error, but with $d$ inputs there are $2^d$ times as many of them.
+#
+# </details>
+#
+# All three level off near $E$ = 0.01, the variance of the noise. What the exponent depends on here is one
+# explanation for the small exponents of language models: text lies in a space of
 # many dimensions (Sharma and Kaplan, 2020).
 #
 # This is what the laws that were measured on language models say, and how the conclusions changed:
@@ -996,9 +1018,15 @@ for name, law in {
         )
 
 # %% [markdown]
-# They differ by a factor of two, and the tokens per parameter by a factor of five. Only the second fit agrees with
+# <details><summary>By how much?</summary>
+#
+# The sizes by a factor of two, and the tokens per parameter by a factor of five.
+#
+# </details>
+#
+# Only the second fit agrees with
 # Chinchilla itself, 70 B parameters and 1.4 T tokens, whose size came from two other methods. $\beta$ had moved by a
-# third and its constant by a factor of five, and that is enough to double the best size.
+# third and its constant by a factor of five, and that is enough.
 #
 # **In practice** such fits use a robust loss (Huber's, on $\log L$), many starting points, and error bars from
 # resampled runs. They extrapolate by a factor of ten or a hundred, not of a million.
@@ -1012,8 +1040,8 @@ for name, law in {
 #
 # $$t \ge \max\left(\frac{\text{FLOPs}}{\text{peak rate}},\; \frac{\text{bytes}}{\text{bandwidth}}\right)$$
 #
-# FLOPs / bytes is called **arithmetic intensity**. Where it is below peak rate / bandwidth, the **threshold** of the chip,
-# the operator is **memory-bound**: with half the FLOPs it would take just as long. Above the threshold it is
+# FLOPs / bytes is called **arithmetic intensity**. Where it is below peak rate / bandwidth, the **threshold** of the
+# chip, the operator is **memory-bound**: with half the FLOPs it would take just as long. Above the threshold it is
 # **compute-bound**.
 
 # %% [markdown]
@@ -1035,7 +1063,8 @@ for name, law in {
 # **Bytes**: each input is read once and the result is written once. Intermediate results stay on the chip.
 
 # %% [markdown]
-# **Predict:** fp16 numbers have 2 bytes. What is the intensity of a product of two 1024 × 1024 matrices, in FLOP per byte?
+# **Predict:** fp16 numbers have 2 bytes. What is the intensity of a product of two 1024 × 1024 matrices, in FLOP per
+# byte?
 
 # %% nbgrader={"grade": false, "grade_id": "01-predict-intensity", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("intensity of a matrix product", None, unit="FLOP/B")
@@ -1048,7 +1077,8 @@ guesses.take("intensity of a matrix product", None, unit="FLOP/B")
 # - `peak_flops(n_sms, fma_per_clock, clock_hz)`: FLOP/s, with the FMAs per clock of *one* SM.
 # - `operator_cost(operator, rows, cols, n_out, itemsize)`: `(FLOPs, bytes)` by the table above. `operator` is one of its
 #   four names, `n_out` matters for `linear` only, and `itemsize` is the bytes of one number.
-# - `least_time(flops, n_bytes, peak, bandwidth)`: `(seconds, bound)`, where `bound` is `"compute"` or `"memory"`.
+# - `least_time(flops, n_bytes, peak, bandwidth)`: `(seconds, bound)`, where `bound` is `"compute"` or `"memory"`
+#   (either, if both take equally long).
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1066,7 +1096,8 @@ guesses.take("intensity of a matrix product", None, unit="FLOP/B")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `peak_flops` is a product of four factors, one of them 2. `least_time`: `compute_s = flops / peak`, `memory_s = n_bytes
+# `peak_flops` is a product of four factors, one of them 2. `least_time`: `compute_s = flops / peak`, `memory_s =
+# n_bytes
 # / bandwidth`; return the larger one, and the name that belongs to it.
 #
 # </details>
@@ -1134,21 +1165,29 @@ guesses.settle("intensity of a matrix product", flops / n_bytes)
 # compute-bound or memory-bound in itself: its *shape* decides.
 #
 # **Find the slip.** A slide gives the threshold of the A100 as 143 FLOP/B, from the same 312 TFLOP/s and 2039 GB/s.
-# Divide them yourself. Which unit turns the right figure into 143?
+# Divide them. Which unit turns the right figure into 143?
 
 # %%
 threshold = 312e12 / 2039e9
-print(f"312 TFLOP/s / 2039 GB/s  = {threshold:.0f} FLOP/B")
-print(f"312 TFLOP/s / 2039 GiB/s = {312e12 / (2039 * 2**30):.0f} FLOP/B")
+print(f"312 TFLOP/s / 2039 GB/s = {threshold:.0f} FLOP/B")
 
 # %% [markdown]
-# Bandwidths are given in GB of $10^9$ bytes, and the slide divided by GiB of $2^{30}$. Seven percent is not much, but GB
-# and GiB meet in every formula of this lab, and each time the same seven percent hides there.
+# <details><summary>Which unit?</summary>
 #
-# **Two wrong cells.** Tables of tensor-core rates are copied from slide to slide, and so are their mistakes. This table of
-# ours has the dense rates of four generations, in TFLOP/s (for integers in TOP/s), and we have put two of the usual
-# mistakes into its last two columns. In each generation, half the bits means twice the FMAs per clock, *if* the tensor
-# cores support that format. Find the two cells with `peak_flops` and the data sheets before you run the next cell.
+# GiB. Bandwidths are given in GB of $10^9$ bytes, and the slide divided by GiB: $312 \cdot 10^{12} / (2039 \cdot
+# 2^{30})$ is 142.5.
+#
+# </details>
+#
+# Seven percent is not much, but GB and GiB meet in every formula of this lab, and each time the same seven percent
+# hides there.
+#
+# **Two wrong cells.** Tables of tensor-core rates are copied from slide to slide, and so are their mistakes. This table
+# of ours has the rates of four generations for dense matrices, in which every number counts, in TFLOP/s (for integers
+# in TOP/s). We have put two of the usual mistakes into its last two columns. (SXM is the form of the GPU for servers,
+# and its rates are higher than those of the PCIe card.) In each generation, half the bits means twice the FMAs per
+# clock, *if* the tensor cores support that format. Find the two cells with `peak_flops` and the data sheets before you
+# run the next cell.
 #
 # | GPU | SMs | boost clock | FMA per clock and SM, FP16 | FP16 | TF32 | INT8 | INT4 |
 # |---|---|---|---|---|---|---|---|
@@ -1172,13 +1211,19 @@ for name, (n_sms, fma, clock_hz, bandwidth, supported) in gpus.items():
     print(f"{name:7}{''.join(cells)}{rates['FP16'] / bandwidth:10.0f} FLOP/B")
 
 # %% [markdown]
-# The A100's INT8 rate is 624 TOP/s. 1248 is its rate with *sparsity*, where two of every four weights are zero and
-# skipped. And the H100 has no INT4: the formula would give 3958, but Hopper's tensor cores no longer support that format.
-# The formula cannot know this, nor that the tensor cores of the V100 and the T4 have no TF32 and those of the V100 no
-# integers. It tells you whether a rate is possible; the data sheet tells you whether it exists.
+# <details><summary>Which two?</summary>
 #
-# Read the last column, too. From A100 to H100 the FP16 rate grew by a factor of 3.2, but the bandwidth only by 1.6. What
-# was compute-bound on the A100 may be memory-bound on the H100.
+# The A100's INT8 rate is 624 TOP/s. 1248 is its rate with *sparsity*, where two of every four weights are zero and
+# skipped. And the H100 has no INT4: the formula would give 3958, but Hopper's tensor cores no longer support that
+# format. The formula cannot know this, nor that the tensor cores of the V100 and the T4 have no TF32 and those of the
+# V100 no integers.
+#
+# </details>
+#
+# The formula tells you whether a rate is possible; the data sheet tells you whether it exists.
+#
+# Read the last column, too. From A100 to H100 the FP16 rate grew by a factor of 3.2, but the bandwidth only by 1.6.
+# What was compute-bound on the A100 may be memory-bound on the H100.
 #
 # **The roofline** shows all of this in one picture, for the machine in front of you. Your `least_time` draws the roof,
 # from the rates of a copy and of a matrix product that are timed now. The points are operators, also timed now, at the
@@ -1188,14 +1233,19 @@ for name, (n_sms, fma, clock_hz, bandwidth, supported) in gpus.items():
 labkit.figures.roofline(operator_cost, least_time)
 
 # %% [markdown]
+# <details><summary>Which points lie on the left?</summary>
+#
+# All but the linear layers with many rows. Memory is the limit of these operators, however well they are written.
+#
+# </details>
+#
 # Look at the triangles, labelled with their number of rows. From 1 to 512 rows the same layer moves to the right by a
-# factor of 410, because its weight is read once for all rows. The other operators stay on the left, where memory is the
-# limit, however well they are written.
+# factor of 410, because its weight is read once for all rows.
 #
 # A point can reach the roof, but need not. Softmax has exponentials, which we count as one operation and which take
-# several, and a product with few rows may stay below both limits. A point can lie above the slope if its data fit into a
-# cache, which is faster than the memory that set the slope. On a busy machine points sink, and the roof may be too low,
-# so that points lie above it: run the cell again.
+# several, and a product with few rows may stay below both limits. A point can lie above the slope if its data fit into
+# a cache, which is faster than the memory that set the slope. On a busy machine points sink, and the roof may be too
+# low, so that points lie above it: run the cell again.
 
 # %% [markdown]
 # **Shares of FLOPs, shares of time.** Back to the question at the start. The next cell adds up the forward pass of one
@@ -1236,23 +1286,24 @@ labkit.figures.flops_against_time(
 )
 
 # %% [markdown]
-# The operators with 0.3 % of the FLOPs move more than twice the bytes of the products (797 MB against 344) and take nearly
-# as long: 47 % of the least time, where 39 % was measured. The red bars are from Ivanov and others (2021). They timed
-# forward *and* backward, in a framework that had fused some of the element-wise operators into their neighbours. Fusing
-# is the cure: an operator that never writes its result to memory does not wait for memory. You will do it in labs 11 and
-# 12.
+# The operators with 0.3 % of the FLOPs (0.2 % by the authors' own count) move more than twice the bytes of the products
+# (797 MB against 344) and take nearly as long: 47 % of the least time, where 39 % was measured. The red bars are from
+# Ivanov and others (2021). They timed forward *and* backward, in a framework that had fused some of the element-wise
+# operators into their neighbours. Fusing is the cure: an operator that never writes its result to memory does not wait
+# for memory. You will do it in labs 11 and 12.
 
 # %% [markdown]
 # ## Turn FLOPs into days and dollars
 #
-# A product of $r$ rows with a weight of $P$ parameters takes $2rP$ FLOPs. The backward pass needs two such products, one
-# for the gradient of the input and one for the gradient of the weight. So a training step takes $2 + 4 = 6$ FLOPs per
-# parameter and token. With **full recomputation**, where the backward pass runs every layer's forward pass again (lab 05),
-# it takes 8:
+# A product of $r$ rows with a weight of $P$ parameters takes $2rP$ FLOPs. The forward pass is one such product: 2 FLOPs
+# per parameter and token. The backward pass needs two, one for the gradient of the input and one for the gradient of
+# the weight: 4 FLOPs. Together a training step takes 6. With **full recomputation**, where the backward pass runs every
+# layer's forward pass again (the checkpointing from above; lab 05), there are 2 more, so 8:
 #
 # $$\text{days} = \frac{8\,T\,P}{n_\text{GPU}\,X \cdot 86400} \quad\text{or}\quad \frac{6\,T\,P}{n_\text{GPU}\,X \cdot 86400}$$
 #
-# with $T$ tokens, $P$ parameters, $n_\text{GPU}$ GPUs, and $X$ the FLOP/s that a GPU really achieves, not its peak rate.
+# with $T$ tokens, $P$ parameters, $n_\text{GPU}$ GPUs, and $X$ the FLOP/s that a GPU really achieves, not its peak
+# rate. (Below, 8TP and 6TP are these products, not tensor parallelism.)
 
 # %% [markdown]
 # This leaves out the products of the attention, which have no weights. For GPT's shape with batch $b$, sequence length
@@ -1267,8 +1318,8 @@ labkit.figures.flops_against_time(
 # the GPUs could have done in their time. Recomputation is not progress, so it does not count (Chowdhery and others,
 # 2022).
 #
-# **Predict:** GPT-3 has 175 B parameters and saw 300 B tokens. How many days is that on 480 GPUs at 140 TFLOP/s each, with
-# recomputation?
+# **Predict:** GPT-3 has 175 B parameters and saw 300 B tokens. How many days is that on 480 GPUs at 140 TFLOP/s each,
+# with recomputation?
 
 # %% nbgrader={"grade": false, "grade_id": "01-predict-days", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("training GPT-3", None, unit="days")
@@ -1361,8 +1412,8 @@ guesses.settle("training GPT-3", with_it)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# The 72.3 days that lectures quote for GPT-3 come from 8TP. A quarter of that is recomputation: with enough memory to do
-# without it, it would be 54.3 days.
+# The 72.3 days that lectures quote for GPT-3 come from 8TP. A quarter of that is recomputation: with enough memory to
+# do without it, it would be 54.3 days.
 #
 # </details>
 #
@@ -1425,21 +1476,27 @@ for name, model, layers in (
     )
 
 # %% [markdown]
-# The first is exact. The second does not do less work: the counter of PyTorch 2.13 does not know the CPU's fused
-# attention kernel and leaves out all of its FLOPs, here 16 % of the whole. A counter counts only the operations it knows.
-# (It would also count less if you left out `set_checkpoint_early_stop(False)`: PyTorch stops recomputing a layer as soon
-# as the backward pass has what it needs, which can save the layer's last product.)
+# <details><summary>Which of the three?</summary>
+#
+# The first, exactly. The second does not do less work: the counter of PyTorch 2.13 does not know the CPU's fused kernel
+# and leaves out all of its FLOPs, here 16 % of the whole. (It would also count less if you left out
+# `set_checkpoint_early_stop(False)`: PyTorch stops recomputing a layer as soon as the backward pass has what it needs,
+# which can save the layer's last product.)
 #
 # The third differs for a real reason. Count the weights of a layer in units of $h^2$. GPT has 12: 3 for query, key and
-# value, 1 for the output, and 8 for the two linear layers after it. Here the smaller key and value and the three matrices
-# of width $3h$ make $2 + 2/6 + 9 = 11.3$. So $F$ is for one shape only. 8TP and 6TP work for any shape, with the true
-# number of parameters: here within about ten percent for the two models that are counted in full. They hold where $P$ is
-# much larger than the input embedding, which is looked up and not multiplied, and $s$ much smaller than $6h$.
+# value, 1 for the output, and 8 for the two linear layers after it. Here the smaller key and value and the three
+# matrices of width $3h$ make $2 + 2/6 + 9 = 11.3$.
+#
+# </details>
+#
+# A counter counts only the operations it knows, and $F$ is for one shape only. 8TP and 6TP work for any shape, with the
+# true number of parameters: here within about ten percent for the two models that are counted in full. They hold where
+# $P$ is much larger than the input embedding, which is looked up and not multiplied, and $s$ much smaller than $6h$.
 
 # %% [markdown]
 # **Published runs.** Meta states the GPU-hours of the Llama 3.1 models, on H100s with a peak of 989 TFLOP/s, for 15 T
-# tokens each. The second table is Megatron's (Narayanan and others, 2021), on A100s with full recomputation: the rate of
-# each GPU, counted by $F$, as a share of 312 TFLOP/s. The last column has the MFU of the same runs.
+# tokens each. The second table is Megatron's (Narayanan and others, 2021), on A100s with full recomputation: the rate
+# of each GPU, counted by $F$, as a share of 312 TFLOP/s. The last column has the MFU of the same runs.
 
 # %%
 for name, n_params, gpu_hours in (
@@ -1468,16 +1525,15 @@ for n_params, n_layers, hidden, batch, achieved in (
     print(f"{n_params / 1e9:7.1f}B{achieved / 1e12:12.0f}{achieved / 312e12:15.0%}{share:9.1%}")
 
 # %% [markdown]
-# Megatron's share of peak, 44 % to 52 %, is the printed rate divided by 312. Their MFU is three quarters of that or less:
-# the last quarter is recomputation (and attention, which 6TP leaves out).
+# Megatron's share of peak, 44 % to 52 %, is the printed rate divided by 312. Their MFU is three quarters of that or
+# less: the last quarter is recomputation (and attention, which 6TP leaves out).
 #
 # For the 405B model Meta reports an MFU of 38 to 43 % while it runs. The GPU-hours give 33 %, because they also pay for
 # restarts, long-context training and what came after pre-training. The bill is made from hours, not from MFU.
 #
-# Why do the smaller models reach only 14 % and 25 %? Part of the answer is what 6TP leaves out. By $F$ the attention adds
-# a share of $s / 6h$, and with 8192 tokens that is a third for the 8B model ($h$ = 4096), a sixth for 70B and a twelfth
-# for 405B. That makes 18 %, 30 % and 36 %. The model card does not explain the
-# rest.
+# Why do the smaller models reach only 14 % and 25 %? Part of the answer is what 6TP leaves out. By $F$ the attention
+# adds a share of $s / 6h$, and with 8192 tokens that is a third for the 8B model ($h$ = 4096), a sixth for 70B and a
+# twelfth for 405B. That makes 18 %, 30 % and 36 %. The model card does not explain the rest.
 #
 # **A sanity check for any claim.** Narayanan and others also write that GPT-3 would take 288 years on a single V100.
 # Divided by the number of GPUs, this is 36 years on a DGX with eight of them and seven months on 512. Which rate per
@@ -1494,12 +1550,16 @@ for n_gpus in (8, 512):
     )
 
 # %% [markdown]
-# 46 TFLOP/s, 37 % of the peak: plausible. The three figures are one figure, divided by 1, 8 and 512.
+# <details><summary>Is it plausible?</summary>
 #
-# **One layer, measured.** All of this needs $X$, the rate that is really achieved, and no data sheet has it. In practice
-# you run *one* layer of your model, with your batch, on your GPU, forward and backward, and multiply by the number of
-# layers. This includes everything that the formulas leave out: slow shapes, memory-bound operators, launches. Here is one
-# layer on one core of this machine, and then six of them, to see how well that works.
+# Yes: 46 TFLOP/s are 37 % of the peak. The three figures are one figure, divided by 1, 8 and 512.
+#
+# </details>
+#
+# **One layer, measured.** All of this needs $X$, the rate that is really achieved, and no data sheet has it. In
+# practice you run *one* layer of your model, with your batch, on your GPU, forward and backward, and multiply by the
+# number of layers. This includes everything that the formulas leave out: slow shapes, memory-bound operators, launches.
+# Here is one layer on one core of this machine, and then six of them, to see how well that works.
 
 
 # %% tags=["varies"]
@@ -1532,9 +1592,9 @@ days = training_days(124e6, 2.5e9, 1, achieved, recompute=False)
 print(f"GPT-2 small on 2.5 B tokens, 20 per parameter, on this core: {days:,.0f} days")
 
 # %% [markdown]
-# On a quiet machine the two agree within ten or twenty percent, after a measurement of two seconds. If they are far apart
-# here, something else is using your processor: run the cell again. With several GPUs, add the communication, which lab 14
-# measures.
+# On a quiet machine the two agree within ten or twenty percent, after a measurement of two seconds. If they are far
+# apart here, something else is using your processor: run the cell again. With several GPUs, add the communication,
+# which lab 14 measures.
 
 # %% [markdown]
 # ## What you measured
@@ -1594,27 +1654,29 @@ labkit.feature_row(
 # each; numbers count more than words.
 #
 # You fine-tune Llama-3-8B with sequences of 1024 tokens. (a) Which term of the memory do you attack first on a card of
-# 24 GiB, which one on a card of 80 GiB, and with what? (b) A team measures a 4-bit base model with LoRA adapters: on a
-# slow card with little memory it trains several times as many tokens a second as full fine-tuning with offloading, on a
-# fast card with 80 GiB hardly more than before. Explain both with the sums of this lab.
+# 24 GiB, which one on a card of 80 GiB, and with what? (b) A team measures a 4-bit base model with LoRA adapters (small
+# matrices, the only ones that train, beside frozen weights; lab 08). On a slow card with little memory it trains
+# several times as many tokens a second as full fine-tuning with offloading (states wait in the memory of the CPU). On a
+# fast card with 80 GiB it trains hardly more than before. Explain both with the sums of this lab.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "01-open-first-term", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
 # (a) On 24 GiB (25.8 GB) the states: in bf16 with AdamW weights 16 GB + gradients 16 + moments 32 = 64 GB before the
 # first token, so no saving on activations can help. LoRA removes gradients and moments of the frozen weights (48 GB), a
-# 4-bit base model takes 16 GB down to about 4 to 5 (or offload, or ZeRO). On 80 GiB (85.9 GB) the states fit (64 GB) and
-# what limits the batch are activations, 7.1 GB a sequence, and the loss, 1.05 GB: checkpointing first, then the loss in
-# slices.
+# 4-bit base model takes 16 GB down to about 4 to 5 (or offload, or ZeRO). On 80 GiB (85.9 GB) the states fit (64 GB)
+# and what limits the batch are activations, 7.1 GB a sequence, and the loss, 1.05 GB: checkpointing first, then the
+# loss in slices.
 #
 # (b) The slow card could hold no step at all: it trained through offloading, limited by the bus, or with a tiny batch
-# that used a fraction of its rate. Without gradients and moments everything stays on the card, and the batch grows from 0
-# to several. The fast card was limited by arithmetic already. LoRA saves at most the products for the weight gradients
-# (2 of 6 FLOPs a parameter and token), the forward pass and the gradients of activations remain, and 4-bit weights are
-# dequantized to 16 bits before every product: extra work, no faster product.
+# that used a fraction of its rate. Without gradients and moments everything stays on the card, and the batch grows from
+# 0 to several. The fast card was limited by arithmetic already. LoRA saves at most the products for the weight
+# gradients (2 of 6 FLOPs a parameter and token), the forward pass and the gradients of activations remain, and 4-bit
+# weights are dequantized to 16 bits before every product: extra work, no faster product.
 #
-# Marks: 1 for (a), with states on the small card *and* activations or loss on the large one, each with a number. 1 for the
-# slow card: memory or traffic was the limit, and it is states that go. 1 for the fast card: bound by compute, and LoRA or
-# quantization saves little of it (dequantization as a cost, or 2 of 6 FLOPs). "Fewer parameters, so faster" earns nothing.
+# Marks: 1 for (a), with states on the small card *and* activations or loss on the large one, each with a number. 1 for
+# the slow card: memory or traffic was the limit, and it is states that go. 1 for the fast card: bound by compute, and
+# LoRA or quantization saves little of it (dequantization as a cost, or 2 of 6 FLOPs). "Fewer parameters, so faster"
+# earns nothing.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -1635,19 +1697,19 @@ labkit.feature_row(
 # Ainslie and others, *GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints* (2023);
 # Colin Raffel and others, *Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer* (2020);
 # Noam Shazeer and Mitchell Stern, *Adafactor: Adaptive Learning Rates with Sublinear Memory Cost* (2018); Tim Dettmers
-# and others, *8-bit Optimizers via Block-wise Quantization* (2022); Tri Dao and others, *FlashAttention* (2022). Names of
-# fields and what each layer keeps: the source of `transformers`. The recipe `huggingface`: its documentation page *Model
-# training anatomy*.
+# and others, *8-bit Optimizers via Block-wise Quantization* (2022); Tri Dao and others, *FlashAttention* (2022). Names
+# of fields and what each layer keeps: the source of `transformers`. The recipe `huggingface`: its documentation page
+# *Model training anatomy*.
 #
 # Scaling laws: Jared Kaplan and others, *Scaling Laws for Neural Language Models* (2020); Jordan Hoffmann and others,
-# *Training Compute-Optimal Large Language Models* (2022); Tamay Besiroglu and others, *Chinchilla Scaling: A Replication
-# Attempt* (2024); Utkarsh Sharma and Jared Kaplan, *A Neural Scaling Law from the Dimension of the Data Manifold* (2020).
-# Rates: NVIDIA's architecture whitepapers of the V100 (2017), Turing (2018), A100 (2020) and H100 (2022). The roofline:
-# Samuel Williams and others, *Roofline: An Insightful Visual Performance Model* (Communications of the ACM 52, 2009).
-# Shares of run time: Andrei Ivanov and others, *Data Movement Is All You Need* (MLSys 2021). $F$, Megatron's table and
-# the 288 years: Deepak Narayanan and others, *Efficient Large-Scale Language Model Training on GPU Clusters Using
-# Megatron-LM* (SC 2021). MFU: Aakanksha Chowdhery and others, *PaLM* (2022). GPU-hours: the model card of Llama 3.1, and
-# *The Llama 3 Herd of Models* (2024).
+# *Training Compute-Optimal Large Language Models* (2022); Tamay Besiroglu and others, *Chinchilla Scaling: A
+# Replication Attempt* (2024); Utkarsh Sharma and Jared Kaplan, *A Neural Scaling Law from the Dimension of the Data
+# Manifold* (2020). Rates: NVIDIA's architecture whitepapers of the V100 (2017), Turing (2018), A100 (2020) and H100
+# (2022). The roofline: Samuel Williams and others, *Roofline: An Insightful Visual Performance Model* (Communications
+# of the ACM 52, 2009). Shares of run time: Andrei Ivanov and others, *Data Movement Is All You Need* (MLSys 2021). $F$,
+# Megatron's table and the 288 years: Deepak Narayanan and others, *Efficient Large-Scale Language Model Training on GPU
+# Clusters Using Megatron-LM* (SC 2021). MFU: Aakanksha Chowdhery and others, *PaLM* (2022). GPU-hours: the model card
+# of Llama 3.1, and *The Llama 3 Herd of Models* (2024).
 #
 # The figures that this lab takes from lecture slides, right ones and slips, are from Whitaker's deck on napkin math,
 # Fiameni's on training with many GPUs, Sadrtdinov's seminar, and a deck called *Efficiency*.
