@@ -17,6 +17,7 @@ _HOMES = {
     "CheckFailed": "labkit.check.api",
     "Predictions": "labkit.predictions",
     "Timing": "labkit.meters",
+    "VirtualClock": "labkit.clock",
     "bench": "labkit.meters",
     "check": "labkit.check.api",
     "compile_report": "labkit.meters",

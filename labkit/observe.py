@@ -193,7 +193,8 @@ def _stage(comm: Comm | None = None) -> Iterator[Stage]:
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder, known_settings():
         seed_all(0)
         stage = Stage(device=device(), tmp=Path(folder))
-        yield stage if comm is None else replace(stage, **_of_rank(comm))
+        with stage.clock:
+            yield stage if comm is None else replace(stage, **_of_rank(comm))
 
 
 def _of_rank(comm: Comm) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a driver is handed beside the answer and the inputs: a device, a scratch folder, a rank, meters, marks.
+"""What a driver is handed beside the answer and the inputs: a device, a scratch folder, a rank, a clock, meters, marks.
 
 It measures what the driver asks for and nothing else; limits and isolation are not its business.
 """
@@ -13,18 +13,22 @@ from typing import Any
 
 import torch
 
+from labkit.clock import VirtualClock
 from labkit.meters import METERS
 
 
 @dataclass
 class Stage:
-    """tmp is an empty folder of this run's own; comm connects the ranks of an exercise that has several."""
+    """tmp is an empty folder of this run's own; comm connects the ranks of an exercise that has several. clock: for
+    threads that take turns in virtual time, of an exercise that has one rank.
+    """
 
     device: torch.device
     tmp: Path
     rank: int = 0
     world_size: int = 1
     comm: Any = None
+    clock: VirtualClock = field(default_factory=VirtualClock)
     measured: dict[str, float] = field(default_factory=dict)
     held: dict[str, Sequence[str]] = field(default_factory=dict)
     marks: list[str] = field(default_factory=list)

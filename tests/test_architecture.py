@@ -31,6 +31,8 @@ ROOMS = (
     "blanks",
     "labs",
     "busy_times",
+    "interrupts",
+    "clock",
     "shell",
     "features",
     "limits",

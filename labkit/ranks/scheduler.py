@@ -6,12 +6,12 @@ is left who could go on. What the ranks wait for, and messages in particular, is
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable
 
 import torch
 
+from labkit.interrupts import interrupt
 from labkit.ranks.errors import CommError, RankFailed
 from labkit.ranks.network import Need, deadlock
 
@@ -126,14 +126,9 @@ class Scheduler:
         It arrives at the next line of Python. A rank that swallows it three times is left behind: nothing can end
         a thread by force, and the grader ends its process.
         """
-        for _ in range(3):
-            ident = threads[self._running].ident
-            if ident is not None and not self._over.is_set():
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Stopped))
-            if self._over.wait(0.1):
-                for thread in threads:
-                    thread.join()
-                return
+        if interrupt(threads[self._running], Stopped, self._over.wait):
+            for thread in threads:
+                thread.join()
 
 
 def _own_settings() -> tuple[torch.dtype, torch.Tensor]:

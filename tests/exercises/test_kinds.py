@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from itertools import islice
 
+import pytest
 import torch
 
 from labkit.spec import Answer, Budget, Hint, KiB, Oracle, Tolerance
@@ -218,3 +219,64 @@ def test_a_driver_with_a_folder_and_meters() -> None:
         "peak_bytes": "bytes",
         "dispatches": "operations",
     }
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_threads_on_a_virtual_clock() -> None:
+    def drive(ans, case, tree, stage):
+        def load(index):
+            stage.clock.sleep(2.0)
+            if index == case.n:
+                raise ValueError(f"sample {index} is broken")
+            return index
+
+        def steps(n):
+            for item in ans.prefetch(stage.clock, load, n):
+                stage.clock.sleep(3.0)
+                yield item
+
+        found = {"items": list(steps(case.n)), "makespan_s": stage.clock.now_s}
+        try:
+            list(steps(case.n + 1))
+        except ValueError as error:
+            found["error"] = str(error)
+        return {**found, "left": stage.clock.left_over()}
+
+    exercise = declare("prefetch", Answer("prefetch"), drive)
+    oracle = Oracle(
+        exercise.id,
+        expect=lambda run: {
+            "items": list(range(run.case.n)),
+            "makespan_s": 2.0 + 3.0 * run.case.n,
+            "error": f"sample {run.case.n} is broken",
+            "left": [],
+        },
+    )
+    source = """
+def prefetch(clock, load, n):
+    items = clock.Queue(maxsize=2)
+
+    def work():
+        try:
+            for index in range(n):
+                items.put((load(index), None))
+        except Exception as error:
+            items.put((None, error))
+
+    loader = clock.Thread(target=work)
+    loader.start()
+    for _ in range(n):
+        item, error = items.get()
+        if error is not None:
+            loader.join()
+            raise error
+        yield item
+    loader.join()
+"""
+    passes(exercise, oracle, source)
+    in_turn = "def prefetch(clock, load, n):\n    for index in range(n):\n        yield load(index)"
+    fails(exercise, oracle, in_turn, "wrong makespan_s")
+    swallowed = source.replace("items.put((None, error))", "return")
+    fails(exercise, oracle, swallowed, "ThreadsHang: the main thread waits for an item of an empty queue")
+    real = source.replace("clock.Thread(", "__import__('threading').Thread(")
+    fails(exercise, oracle, real, "ThreadsHang: the main thread waits for an item of an empty queue, so nobody")
