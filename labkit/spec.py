@@ -202,6 +202,8 @@ class Oracle:
     tolerance:  one for all, or run -> one, or run -> a mapping from each top key of the tree to one.
     full_size:  budgets on what was launched and compiled at `Exercise.full_size`.
     diagnose:   from the specific hint to the general one; shown is the first that explains every failing case.
+    errors:     the hint on an exception that the answer raises, by a part of its text; for those whose text and line
+                leave the mistake open.
     fact:       run -> what is off about a wrong value that no hint explains, in the exercise's units, or None.
     axis:       what hidden cases have that the public ones do not, as told to whom only those fail.
     call:       run -> how the answer was called, in the student's names and values ("scale(x, by=2)"); where it is
@@ -220,6 +222,7 @@ class Oracle:
     budgets: tuple[Budget, ...] = ()
     full_size: tuple[Budget, ...] = ()
     diagnose: tuple[Hint | Rivals, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
     fact: Callable[[CaseRun], str | None] | None = None
     axis: str = "sizes, dtypes and special values that the public cases do not have"
     call: Callable[[Observation], str] | None = None

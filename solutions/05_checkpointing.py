@@ -286,7 +286,7 @@ guesses.take("best number of segments", None, among=("6", "12", "36"))
 #   also where $k$ does not divide $L$.
 # - `run_in_segments(layers, x, n_segments, checkpoint)` calls the functions of the list `layers` one after the other
 #   and returns the last output. It uses at most `n_segments` segments, each inside `checkpoint(fn, x)`, and no
-#   segment has more than $\lceil L / k \rceil$ layers.
+#   segment has more than $\lceil L / k \rceil$ layers. The last segment may do without its checkpoint.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -526,8 +526,8 @@ guesses.take("share of the products", None, unit="%")
 # `CheckpointPolicy.PREFER_RECOMPUTE` for everything else. `op` is an operator as PyTorch dispatches it. There are
 # four products: `mm` and `bmm`, and two that add something to the product, `addmm` (a linear layer with a bias) and
 # `baddbmm`. Forward and backward together must take as many FLOPs as a step without any checkpoint. (`MUST_...` is
-# binding; `PREFER_...` may be overruled, for example by a compiler. PyTorch also takes True for `MUST_SAVE` and False
-# for `PREFER_RECOMPUTE`, and so does the check.)
+# binding; `PREFER_...` may be overruled, for example by a compiler. Without one they do the same, and the check takes
+# either. PyTorch reads True as `MUST_SAVE` and False as `PREFER_RECOMPUTE`, and so does the check.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

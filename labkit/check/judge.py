@@ -209,6 +209,8 @@ def _from_trouble(oracle: Oracle, run: Observation) -> _Failure:
     if trouble.text.startswith("deadlock:"):
         together = " waits in " in trouble.text or " waits at a barrier " in trouble.text
         hint = _COLLECTIVE_HINT if together else _DEADLOCK_HINT
+    if trouble.kind == "raised":
+        hint = next((said for part, said in oracle.errors.items() if part in trouble.text), hint)
     return _Failure(_LIMITS.get(trouble.kind, "failed"), rows, hint)
 
 

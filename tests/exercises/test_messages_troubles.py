@@ -64,6 +64,16 @@ def test_it_raises_deep_in_a_library() -> None:
     )
 
 
+def test_it_raises_what_the_oracle_knows() -> None:
+    oracle = replace(ORACLE, errors={"cannot be multiplied": "Multiply each number by 2: no matrix product is needed."})
+    source = "def double(x):\n    return x @ x"
+    assert "  hint      Multiply each number by 2: no matrix product is needed." in told(source, oracle)
+    assert "hint" not in told("def double(x):\n    return half(x)", oracle)
+    # That is no exception: the rule that is broken has words of its own.
+    oracle = replace(ORACLE, errors={"does the whole job": "Not shown."})
+    assert "hint" not in told("double = lambda x: torch.mul(x, 2)", oracle, forbids=("torch.mul",))
+
+
 def test_its_signature_is_another() -> None:
     text = told("def double(x, y):\n    return x * y")
     assert "  problem   TypeError: double() missing 1 required positional argument: 'y'" in text
@@ -203,6 +213,7 @@ def test_the_box_shows_what_was_used_whether_it_passes_or_not() -> None:
         with stage.meter("ops"), stage.meter("memory"):
             return {"out": ans.double(tree["x"])}
 
+    examined("double = lambda x: x * 2", oracle, drive=drive)  # what the meters load at their first use would count
     right = as_html(examined("double = lambda x: x * 2", oracle, drive=drive))
     assert ">used</th>" in right and "KiB (peak); 1 of 4 operations</td>" in right
     wrong = as_html(examined("double = lambda x: x * 3", oracle, drive=drive))

@@ -139,6 +139,12 @@ def three_quarters_of_all(batch, seq, n_layers, hidden, vocab, recompute) -> flo
     return math.nan if recompute else 0.75 * iteration_flops(batch, seq, n_layers, hidden, vocab, True)
 
 
+def two_thirds_of_the_layers(batch, seq, n_layers, hidden, vocab, recompute) -> float:
+    head = head_flops(batch, seq, hidden, vocab)
+    again = iteration_flops(batch, seq, n_layers, hidden, vocab, True) - head
+    return math.nan if recompute else 2 / 3 * again + head
+
+
 def attention_not_scaled(batch, seq, n_layers, hidden, vocab, recompute) -> float:
     """3/4 of F's first term, and all of the attention's."""
     again = n_layers * attention_flops(batch, seq, hidden, False)
@@ -207,6 +213,11 @@ COMPUTE_DAYS = Oracle(
             flops_are(head_times(1), head_times(2), head_in_each_layer),
             "The output layer is there once, and takes 6 b s h V FLOPs: 2 forward and 4 backward for each weight and "
             "token.",
+        ),
+        Hint(
+            flops_are(two_thirds_of_the_layers),
+            "With recomputation a layer takes 1 + 1 + 2 = 4 forwards, and without it 1 + 2 = 3. That is three "
+            "quarters, not two thirds.",
         ),
         Hint(
             flops_are(attention_not_scaled, attention_not_recomputed),

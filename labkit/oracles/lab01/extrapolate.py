@@ -47,6 +47,11 @@ EXTRAPOLATE = Oracle(
         "extrapolate", dict(zip(run.tree["layers"], run.tree["peak_bytes"], strict=True)), run.case.num_hidden_layers
     ),
     places={"measured": "`measured` after the call"},
+    errors={
+        "KeyError": (
+            "The keys of `measured` are the two depths that were measured, any two: read them from the dictionary."
+        ),
+    },
     diagnose=(
         Hint(
             lambda run: run.got["measured"] != measurements(run.tree),

@@ -159,6 +159,15 @@ LARGEST_BATCH = Oracle(
             "from the batch.",
         ),
         Hint(
+            packed(
+                lambda p: (
+                    p.found < p.without_update and p.holds(*STATES, per_sequence=p.per_sequence + p.needs["update"])
+                )
+            ),
+            "The temporary tensors of the update are counted for every sequence: they come once, when the optimizer "
+            "steps, however large the batch is.",
+        ),
+        Hint(
             packed(lambda p: p.found == p.without_update - 1),
             "Off by one: one sequence more still fits.",
         ),

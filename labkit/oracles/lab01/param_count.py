@@ -11,6 +11,7 @@ import torch
 from labkit.exercises.lab01.param_count import Model
 from labkit.observe import known_settings
 from labkit.oracles.calls import fields_in_words
+from labkit.oracles.hints import any_of
 from labkit.spec import CaseRun, Hint, Oracle
 
 
@@ -44,6 +45,10 @@ def off_by(family: str, *amounts: Callable[[SimpleNamespace], int]) -> Callable[
         return run.case.model_type == family and any(more == amount(config) != 0 for amount in amounts)
 
     return diagnose
+
+
+output_counted_twice = off_by("llama", lambda c: c.vocab_size * c.hidden_size if c.tie_word_embeddings else 0)
+output_left_out = off_by("llama", lambda c: 0 if c.tie_word_embeddings else -c.vocab_size * c.hidden_size)
 
 
 def shares_the_width(c: SimpleNamespace) -> set[int]:
@@ -117,14 +122,19 @@ PARAM_COUNT = Oracle(
             "A key or value projection is missing, or is too small: both have num_key_value_heads heads.",
         ),
         Hint(
-            off_by("llama", lambda c: c.vocab_size * c.hidden_size if c.tie_word_embeddings else 0),
+            output_counted_twice,
             "Tied embeddings are one matrix, used at both ends: with tie_word_embeddings the output projection adds "
             "nothing.",
         ),
         Hint(
-            off_by("llama", lambda c: 0 if c.tie_word_embeddings else -c.vocab_size * c.hidden_size),
+            output_left_out,
             "One vocabulary matrix is missing: without tie_word_embeddings the output projection (lm_head) has its own "
             "vocab_size x hidden_size.",
+        ),
+        Hint(
+            any_of(output_counted_twice, output_left_out),
+            "tie_word_embeddings is read the wrong way round: where it is true, one matrix serves both ends; where it "
+            "is false, lm_head has another vocab_size x hidden_size.",
         ),
         Hint(
             off_by(

@@ -121,6 +121,11 @@ def how_far(run: CaseRun[Blocks]) -> str | None:
     )
 
 
+SHAPES_DIFFER = (
+    "A block's sum and the accumulator differ in shape. Both have the axes of x except dim: cut the blocks along dim "
+    "and sum along the same axis, which a negative dim counts from the end."
+)
+
 BLOCKED_SUM = Oracle(
     id="02-blocked-sum",
     expect=true_blocked,
@@ -140,6 +145,7 @@ BLOCKED_SUM = Oracle(
             "blocks keeps them all, and a block in float64 counts twice.",
         ),
     ),
+    errors={"The size of tensor": SHAPES_DIFFER, "output with shape": SHAPES_DIFFER},
     diagnose=(
         Hint(
             lambda run: run.got["out"].dtype == torch.float16 or (in_float16(run.got["out"]) and too_far(run)),

@@ -68,6 +68,11 @@ ENCODE = Oracle(
             "The sign bit is missing, or missing for -0.0: `x < 0` is false for it, torch.signbit is not.",
         ),
         Hint(
+            encoded(Encoded.sign_too_far_left),
+            "The sign bit is one place too far left: it follows the exponent and mantissa bits, so it is worth "
+            "2**(exponent_bits + mantissa_bits), and total_bits counts the sign, too.",
+        ),
+        Hint(
             encoded(Encoded.nan_is_infinity),
             "NaN must stay NaN, whatever its mantissa bits are: if they are cut off or rounded, infinity can remain, "
             "or the carry can run into the sign.",

@@ -76,6 +76,10 @@ class Encoded:
         minus = bool((self.got[where] < 0).any()) and everywhere(-self.got == self.true_size, where)
         return minus and self.only(self.x.signbit() | self.nan)
 
+    def sign_too_far_left(self) -> bool:
+        """Whether all patterns but those of NaN are right but for the sign bit, which is worth twice as much."""
+        return everywhere(self.got == self.true + (self.true & self.sign), ~self.nan) and self.only(self.x.signbit())
+
     def carry_lost(self) -> bool:
         """Whether only values that round up to a power of two are wrong, and came back too small."""
         carried = (self.true_size % self.step == 0) & (self.x.abs() < self.true_value.abs())

@@ -61,6 +61,11 @@ FORMAT_TABLE = Oracle(
             "worth 2**-mantissa_bits at 1.0.",
         ),
         Hint(
+            limit("eps", lambda case, true, got: got["eps"] == 2.0**-case.fmt.exponent_bits),
+            "This eps comes from the exponent bits. The mantissa bits tell how far two neighbours are apart, the "
+            "exponent bits how far the range reaches.",
+        ),
+        Hint(
             limit(
                 "max",
                 lambda case, true, got: (

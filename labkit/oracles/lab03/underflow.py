@@ -176,6 +176,10 @@ UNDERFLOW = Oracle(
             "The bins move by log2(scale); that is the logarithm to the base 10.",
         ),
         Hint(
+            fractions_are(by_another_logarithm(lambda scale: scale)),
+            "The scale itself is added to the exponents: 2^k times 2^s is 2^(k + s), so the bins move by log2(scale).",
+        ),
+        Hint(
             fractions_are(lambda tree, scale: share(tree, tree["exponents"] * scale < -25)),
             "The exponents are multiplied by the scale: 2^k times 2^s is 2^(k + s), so log2(scale) is added to them.",
         ),

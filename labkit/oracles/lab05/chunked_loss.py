@@ -226,6 +226,12 @@ CHUNKED_LOSS = Oracle(
             "probabilities over the logits.",
         ),
     ),
+    errors={
+        "index -100 is out of bounds": (
+            "An ignored label is no column of the logits, so it cannot be an index: put 0 in its place, and set that "
+            "token's loss and its row of the gradient to zero."
+        ),
+    },
     diagnose=(
         Hint(
             lambda run: run.got["dx"] is None or run.got["dw"] is None,

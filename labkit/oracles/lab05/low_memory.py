@@ -8,7 +8,6 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.low_memory import SMALL, Layer, Tower, run_tower, small_inputs
-from labkit.oracles.calls import as_call
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 N_ACTIVATIONS = 10
@@ -99,7 +98,9 @@ LOW_MEMORY = Oracle(
     id="05-low-memory",
     expect=expected,
     tolerance=tolerances,
-    call=lambda run: as_call("low_memory_backward", [f"{run.case.n_layers} layers"], run.tree["x"]),
+    call=lambda run: (
+        f"low_memory_backward({run.case.n_layers} layers, x) with x of shape ({run.case.n_rows}, {run.case.width})"
+    ),
     places={
         "dx": "gradient with respect to x",
         "second_dx": "gradient with respect to x in a second call with the same x",
@@ -107,13 +108,25 @@ LOW_MEMORY = Oracle(
         "with_graph": "answer to whether the loss still has a graph",
     },
     axis="depths and shapes",
+    errors={
+        "implicitly created only for scalar outputs": (
+            "Only the last layer returns a scalar, so only there a backward pass may begin without a gradient. Start "
+            "with that layer and count down. Every other one begins with the .grad that the layer behind it has left "
+            "in its detached input, which therefore needs requires_grad_()."
+        ),
+        "but they are 0D": (
+            "A layer was called with the loss. The input of layer k comes from the layers before it, layers[:k], "
+            "without layer k itself."
+        ),
+    },
     judge=(inputs_untouched,),
     budgets=(
         Budget(
             "peak_bytes",
             peak_bytes,
             "What is held grows with the number of layers. On the way to a layer's input record no graph "
-            "(torch.no_grad), and let go of everything but the gradient between two layers.",
+            "(torch.no_grad), and keep nothing but the gradient between two layers. (If you call a function within "
+            "itself, each call holds its variables until the inner one returns.)",
         ),
     ),
     diagnose=(

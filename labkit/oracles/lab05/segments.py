@@ -99,6 +99,11 @@ def each_from_the_input(run: CaseRun[Depth]) -> bool:
     return len(all_parts(run.got)) > 1 and torch.allclose(out, run.got["out"], atol=1e-4)
 
 
+OUT_OF_RANGE = (
+    "There cannot be more segments than layers, nor fewer than one. Where the root lies beyond, the end of the range "
+    "is best."
+)
+
 SEGMENTS = Oracle(
     id="05-segments",
     judge=(inputs_untouched, smallest_peak, right_gradients, well_cut),
@@ -107,6 +112,7 @@ SEGMENTS = Oracle(
         f"run_in_segments({run.case.n_layers} layers, x, n_segments={run.case.n_segments}, checkpoint)"
     ),
     axis="numbers of layers, costs and segments, costs far below 1 and beyond the number of layers among them",
+    errors={"ZeroDivisionError": OUT_OF_RANGE},
     diagnose=(
         Hint(
             wrong_number(lambda case, k: not isinstance(k, int)),
@@ -114,8 +120,7 @@ SEGMENTS = Oracle(
         ),
         Hint(
             wrong_number(lambda case, k: k > case.n_layers or k < 1),
-            "There cannot be more segments than layers, nor fewer than one. Where the root lies beyond, the end of the "
-            "range is best.",
+            OUT_OF_RANGE,
         ),
         Hint(
             wrong_number(lambda case, k: k == 1),
