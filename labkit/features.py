@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from labkit.blanks import blank_met_by
 from labkit.labs import LABS
 from labkit.shell import show
-from labkit.spec import STUB_MESSAGE
 
 FILE = "feature_table.json"
 NOT_MEASURED = "–"
@@ -76,8 +76,8 @@ def feature_row(lab: str, technique: str, speed: Measure | None = None, memory: 
         row = Feature(technique, *(NOT_MEASURED if part is None else str(part()) for part in (speed, memory)))
     except Exception as error:
         # Whatever an unfinished answer does: it is not this cell that tells of it.
-        is_blank = isinstance(error, NotImplementedError) and str(error) == STUB_MESSAGE
-        reason = "an answer that it needs is still blank" if is_blank else f"{type(error).__name__}: {error}"
+        blank = blank_met_by(error)
+        reason = f"{blank} is still blank" if blank else f"{type(error).__name__}: {error}"
         print(f"Lab {lab} has no new row: {reason}. Run the cells above, then this one.")
     else:
         rows[lab] = row

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import Predictions, check, has_gpu, interpreter, progress
-from labkit.material.kernel_costs import compare_traffic, is_written
+from labkit.material.kernel_costs import compare_traffic
 from labkit.meters import bench, guard_launches, measure_compiled, track_memory, track_traffic
 from labkit.meters.traffic.cache import product_read_bytes
 from labkit.units import in_bytes
@@ -403,7 +403,7 @@ labkit.figures.cache_curve(tile_of, 64, 64, group=8, cache_bytes=40e6, **a100_pr
 
 # %%
 orders = {"row by row": lambda pid, m, n, group: (pid // n, pid % n)}
-if is_written(lambda: tile_of(0, 2, 2, 1)):
+if labkit.written(tile_of):
     orders["your order"] = tile_of
 read_bytes = {"no cache (the formula)": 2 * 8192**3 * 2 // 128}
 for name, order in orders.items():
@@ -555,7 +555,7 @@ check("13-online-softmax", softmax_stats, merge_stats)
 
 # %%
 blocks = [torch.tensor([pair]) for pair in ([1.0, 2.0], [5.0, 0.0], [3.0, 3.0])]
-has_stats = is_written(lambda: softmax_stats(iter(blocks)))
+has_stats = labkit.written(softmax_stats, merge_stats)
 for n in range(1, 4) if has_stats else ():
     top, total = softmax_stats(iter(blocks[:n]))
     print(f"after {n} blocks: m = {top.item():.1f}, ℓ = {total.item():.1f}")

@@ -65,9 +65,7 @@ def test_a_blank_answer_makes_no_row(folder: Path, capsys: pytest.CaptureFixture
     feature_row("05", "checkpoint", speed=blank, memory=lambda: "50%")
     assert not (folder / FILE).exists()
     first, *_ = capsys.readouterr().out.splitlines()
-    assert first == (
-        "Lab 05 has no new row: an answer that it needs is still blank. Run the cells above, then this one."
-    )
+    assert first == "Lab 05 has no new row: blank is still blank. Run the cells above, then this one."
 
 
 def test_an_earlier_row_stays_where_the_cells_above_have_not_run(folder: Path, capsys) -> None:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from labkit.blanks import left_out
+from labkit.blanks import each_written
 from labkit.meters import track_traffic
 from labkit.meters.traffic import TrafficProfile
-from labkit.spec import STUB_MESSAGE
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -32,28 +32,9 @@ class StepCost:
     kept_bytes: int
 
 
-def is_written(call: Callable[[], object]) -> bool:
-    """Whether a call meets no blank stub; if it does, a line says so."""
-    try:
-        call()
-    except NotImplementedError as error:
-        _say_blank("your answer", error)
-        return False
-    return True
-
-
 def compare_traffic(calls: Mapping[Key, Callable[[], object]]) -> dict[Key, TrafficProfile]:
     """The traffic of each call by its name, without those that are not written yet."""
-    found = {}
-    for name, call in calls.items():
-        try:
-            with track_traffic() as moved:
-                call()
-        except NotImplementedError as error:
-            _say_blank(name, error)
-        else:
-            found[name] = moved
-    return found
+    return each_written({name: partial(_traffic_of, call) for name, call in calls.items()})
 
 
 def compare_steps(
@@ -64,31 +45,28 @@ def compare_steps(
     Results have the shape of the first input, so that the ones are made where nothing is counted.
     count_inputs: whether inputs that autograd keeps count as kept.
     """
-    found = {}
-    for name, call in calls.items():
-        torch.manual_seed(0)
-        leaves = [one.detach().clone().requires_grad_() for one in inputs]
-        given = set() if count_inputs else {one.untyped_storage().data_ptr() for one in leaves}
-        incoming, kept = torch.ones_like(leaves[0]), dict[int, int]()
-
-        def keep(saved: Tensor, kept=kept, given=given) -> Tensor:
-            address = saved.untyped_storage().data_ptr()
-            if address not in given:
-                kept[address] = saved.nbytes
-            return saved
-
-        try:
-            with track_traffic() as moved, torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
-                out = call(*leaves)
-                torch.autograd.grad(out, leaves, incoming)
-        except NotImplementedError as error:
-            _say_blank(name, error)
-        else:
-            found[name] = StepCost(moved, out.detach(), sum(kept.values()))
-    return found
+    return each_written({name: partial(_cost_of, call, inputs, count_inputs) for name, call in calls.items()})
 
 
-def _say_blank(name: object, error: NotImplementedError) -> None:
-    if str(error) != STUB_MESSAGE:
-        raise error
-    print(left_out(str(name)))
+def _traffic_of(call: Callable[[], object]) -> TrafficProfile:
+    with track_traffic() as moved:
+        call()
+    return moved
+
+
+def _cost_of(call: Callable[..., Tensor], inputs: Sequence[Tensor], count_inputs: bool) -> StepCost:
+    torch.manual_seed(0)
+    leaves = [one.detach().clone().requires_grad_() for one in inputs]
+    given = set() if count_inputs else {one.untyped_storage().data_ptr() for one in leaves}
+    incoming, kept = torch.ones_like(leaves[0]), dict[int, int]()
+
+    def keep(saved: Tensor) -> Tensor:
+        address = saved.untyped_storage().data_ptr()
+        if address not in given:
+            kept[address] = saved.nbytes
+        return saved
+
+    with track_traffic() as moved, torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
+        out = call(*leaves)
+        torch.autograd.grad(out, leaves, incoming)
+    return StepCost(moved, out.detach(), sum(kept.values()))
