@@ -95,7 +95,7 @@ def _received(answer: BinaryIO) -> bytes | None:
 def _serve(writing: int, work: Callable, args: tuple) -> NoReturn:
     """Be the child: do the work and send what it returned or raised. Never returns to what the parent was at."""
     try:
-        _settle_in()
+        _settle_in(writing)
         try:
             answer = (True, work(*args))
         except Exception as error:
@@ -107,7 +107,10 @@ def _serve(writing: int, work: Callable, args: tuple) -> NoReturn:
         os._exit(0)
 
 
-def _settle_in() -> None:
+def _settle_in(writing: int) -> None:
+    # A descriptor of the parent's may hold a lock, which would outlive a parent that is killed.
+    os.closerange(3, writing)
+    os.closerange(max(3, writing + 1), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     # Ctrl-C and its like are the parent's to hear: a child that they ended would look like a file that cannot be read.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -2,7 +2,8 @@
 
 They are forks of one process that has loaded what judging takes, and nothing else: it runs no job, starts no thread and
 ends with this program. A process that ends takes the whole pool with it (BrokenProcessPool): nothing is tried again
-here. What they leave in the temporary folder goes when the pool does, however that ends.
+here. What they leave in the temporary folder goes when the pool does, or this program, however that ends; it stays only
+where both are killed at once.
 """
 
 from __future__ import annotations

@@ -5,11 +5,13 @@ Control: `test_without_a_child_it_would_have_ended_this_process`.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,21 @@ def fill(n_bytes: int) -> int:
 
 def refuse() -> None:
     raise Unreadable("x.ipynb is not a text file: ask for the notebook itself")
+
+
+def files_open_in_a_child() -> int:
+    """How many files a reading inherits: what it has open itself is a pipe, and what it was started with."""
+    links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd") if int(number) > 2)
+    return sum(os.path.isfile(link) for link in links)
+
+
+def is_free(path: Path) -> bool:
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def spin() -> None:
@@ -117,6 +134,15 @@ def test_no_child_and_no_descriptor_is_left() -> None:
         with pytest.raises(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)
     """)
+
+
+def test_a_reading_that_outlives_its_run_holds_no_lock_of_it(tmp_path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert do_aside("x.ipynb", files_open_in_a_child) == 0
+        assert not is_free(path), "the control: the lock is held here"
+    assert is_free(path)
 
 
 def test_without_a_child_it_would_have_ended_this_process() -> None:

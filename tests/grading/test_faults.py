@@ -19,7 +19,8 @@ from tests.grading.test_pipeline import REPOSITORY, WRONG, alive, grades, wait_u
 
 pytestmark = pytest.mark.full("kills")
 N_STUDENTS = 20
-KILLS = ("grader", "pool", "forker", "grader", "forker", "pool", "grader")
+KILLS = ("grader", "pool", "forker", "grader", "pool", "forker", "grader")
+"""A grader that is killed leaves nothing behind where its pool lives on, so no grader comes right after a pool."""
 SEED = 20260302
 SLOW = "import time\ntime.sleep(0.35)\n"
 
@@ -73,14 +74,14 @@ def n_results(course: Course) -> int:
     return len(list((course.root / ".grading" / "results" / LAB).glob("*.json")))
 
 
-def kill_one(process: subprocess.Popen, what: str, course: Course, after: int) -> None:
-    """Kill one process of that kind when so many more results are there."""
+def kill_one(process: subprocess.Popen, what: str, course: Course, after: int, said: Path) -> None:
+    """Kill one process of that kind when so many more results are there. Raises Ended with what the run `said`."""
     wanted = n_results(course) + after
     chosen: list[int] = []
 
     def is_due() -> bool:
         if process.poll() is not None:
-            raise Ended
+            raise Ended(f"before the next {what} was killed: {said.read_text()}")
         find = {"grader": lambda process: [process.pid], "pool": pool_of, "forker": forkers_of}[what]
         chosen[:] = find(process)
         return bool(chosen) and n_results(course) >= wanted
@@ -101,14 +102,14 @@ def test_kills_at_random_moments_change_no_grade(tmp_path) -> None:
     folder.mkdir()
     process = start(course, folder)
     for what in KILLS:
-        kill_one(process, what, course, after=drawn.randint(0, 2))
+        kill_one(process, what, course, drawn.randint(0, 2), folder / "said")
         if what == "grader":
             assert process.wait(10) == -signal.SIGKILL
             wait_until(lambda: not alive(folder))
             process = start(course, folder)
     assert process.wait(120) == 0, (folder / "said").read_text()
     wait_until(lambda: not alive(folder))
-    assert [path.name for path in folder.iterdir()] == ["said"]
+    assert [path.name for path in folder.iterdir()] == ["said"], (folder / "said").read_text()
     found = grades(course)
     assert {student: found[student, "00-warm-up-check"] for student in expected} == expected
     assert {found[student, "00-plain"] for student in expected} == {2.0}
