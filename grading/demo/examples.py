@@ -59,13 +59,14 @@ def solution_of(exercise: str) -> str:
 def _read(path: Path) -> Example:
     """Raises PatchError, or ValueError where the first line is not as it should be; both name the file."""
     exercise, first, _, rest = path.parent.name, *path.read_text(encoding="utf-8").partition("\n")
-    if path.parents[1].name == "right":
-        return Example(exercise, path.stem, rest if first.startswith("#") else f"{first}\n{rest}")
-    if not first.startswith("# hint: "):
+    is_wrong = path.parents[1].name == "wrong"
+    if is_wrong and not first.startswith("# hint: "):
         raise ValueError(f"{path}: the first line must be `# hint: …`, a part of the hint that this answer gets")
     if path.suffix == ".patch":
         rest = _patched(path, rest)
-    return Example(exercise, path.stem, rest, first.removeprefix("# hint: "))
+    elif not first.startswith("#"):
+        rest = f"{first}\n{rest}"
+    return Example(exercise, path.stem, rest, first.removeprefix("# hint: ") if is_wrong else "")
 
 
 def _patched(path: Path, rest: str) -> str:

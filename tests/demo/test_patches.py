@@ -68,6 +68,7 @@ def tests(tmp_path, monkeypatch):
         "wrong/02-sums/without.py": "x = 1\n",
         "right/02-sums/short.py": "# is short\nx = 2\n",
         "right/02-sums/plain.py": "x = 4\n",
+        "right/02-sums/shorter.patch": "# is shorter\n# base: right/short\n\n-x = 2\n+x=2\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -77,7 +78,7 @@ def test_answers_are_read_whole_or_patched(tests: None) -> None:
     assert examples.example("wrong", "02-sums/whole") == examples.Example("02-sums", "whole", "x = 1\n", "the hint")
     assert examples.example("wrong", "02-sums/of_a_right_one").source == "x = 3\n"
     assert examples.example("wrong", "02-sums/of_a_right_one").hint == "another"
-    assert [known.source for known in examples.examples("right", "02-sums")] == ["x = 4\n", "x = 2\n"]
+    assert [known.source for known in examples.examples("right", "02-sums")] == ["x = 4\n", "x = 2\n", "x=2\n"]
 
 
 @pytest.mark.parametrize(
@@ -94,3 +95,10 @@ def test_answers_are_read_whole_or_patched(tests: None) -> None:
 def test_an_answer_that_cannot_be_read_names_its_file(tests: None, name: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         examples.example("wrong", f"02-sums/{name}")
+
+
+def test_no_two_answers_share_a_name() -> None:
+    """One would hide the other from `example`."""
+    for folder in ("wrong", "right"):
+        names = [path.with_suffix("") for path in (examples.TESTS / folder).glob("*/*.p*")]
+        assert sorted(names) == sorted(set(names))
