@@ -13,15 +13,19 @@ from typing import Literal
 RANKS = "ranks"
 """The meter of a run of several ranks. No driver opens it: their messages are counted on the way."""
 
+STORE = "store"
+"""The meter of a run with a store. No driver opens it: the store's books are kept on the way."""
+
 FULL_SIZE = "full_size"
 """The meter of what an answer would launch at `Exercise.full_size`. No driver opens it: nothing is run there."""
 
-Witness = Literal["outside", "probe", "replay", "router", "inside"]
+Witness = Literal["outside", "probe", "replay", "router", "store", "inside"]
 """What bears a measure out when an answer is graded, beside the process that the student's code runs in.
 
 "outside": the figure itself is read from outside of it. "probe": the meter is tried on work of a known size. "replay":
 the answer's kernels run again from their text under the meter. "router": it stands in the books of what the ranks'
-messages pass through. "inside": nothing does, and no exercise of the course may rest on it.
+messages pass through. "store": it stands in the books of the store, which alone can reach the files. "inside": nothing
+does, and no exercise of the course may rest on it.
 """
 
 
@@ -77,6 +81,9 @@ _TABLE = (
     Measure("rounds", RANKS, "rounds", "max", "router"),
     Measure("rounds_across", RANKS, "rounds", "max", "router"),
     Measure("seconds", RANKS, "seconds", "max", "router"),
+    Measure("opens", STORE, "opened files", "sum", "store"),
+    Measure("read_bytes", STORE, "bytes", "sum", "store"),
+    Measure("written_bytes", STORE, "bytes", "sum", "store"),
 )
 
 MEASURES: Mapping[str, Measure] = {measure.name: measure for measure in _TABLE}

@@ -7,6 +7,7 @@ expected value.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from labkit.ranks.scheduler import Stopped
 from labkit.ranks.traffic import figures
 from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
+from labkit.store import BookedStore, Books, Store, books_of, part_of_job
 from labkit.students_code import is_students, line_of
 from labkit.tree import clone, part_of, plain, without_addresses
 
@@ -103,11 +105,15 @@ def observe(
     Runs with every generator seeded and in `known_settings`, so that neither the notebook's earlier cells nor an
     earlier run can change the outcome. Ranks get copies of their own each, of inputs under "ranks" their own part alone
     (`labkit.tree.part_of`), and what came back and the inputs afterwards are `{"ranks": [tree of rank 0, ...]}`, also
-    where a case has one rank and others have more.
+    where a case has one rank and others have more. With a store they are `{"jobs": [tree of job 0, ...]}`, with None
+    for a job that was killed.
 
     Where calls are forbidden, the first public case runs once more to see whether the answer makes one.
     """
     drive = _drive_one if exercise.run.ranks == 1 else _drive_ranks
+    books = books_of(tree) if exercise.run.store else None
+    if books is not None:
+        drive = functools.partial(_drive_jobs, books)
     with _stage() as stage:
         try:
             with time_limit(wall_s or exercise.run.wall_s, cpu_s or exercise.run.cpu_s):
@@ -118,12 +124,14 @@ def observe(
             return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
     if case == exercise.public[0] and not lend and (trouble := _forbidden(exercise, answers, case, tree)):
         return Observation(case, tree, trouble=trouble)
-    return Observation(case, tree, got, back, stage.measured, held=stage.held)
+    return Observation(case, tree, got, back, stage.measured, held=stage.held, books=books and books.record())
 
 
 def _forbidden(exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree) -> Trouble | None:
-    """What speaks against an answer that calls what the exercise forbids, seen in a run of its own; not among ranks."""
-    if not exercise.forbids or exercise.run.ranks != 1:
+    """What speaks against an answer that calls what the exercise forbids, seen in a run of its own; not among ranks
+    or jobs.
+    """
+    if not exercise.forbids or exercise.run.ranks != 1 or exercise.run.store:
         return None
 
     def run() -> None:
@@ -187,6 +195,20 @@ def observe_rank(
     return Observation(case, part, got, back, stage.measured, held=stage.held)
 
 
+def observe_job(
+    exercise: Exercise, answers: SimpleNamespace, case: Case, part: Tree, store: Store, job: int
+) -> Observation:
+    """Drive the answer as one job alone, on a store that is kept elsewhere. part: what every job is given."""
+    with _stage() as stage:
+        own = replace(stage, store=store, job=job)
+        try:
+            with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
+                got, back = _drive_one(exercise, answers, case, part, own, lend=False)
+        except BaseException as error:
+            return Observation(case, part, measured=own.measured, trouble=_trouble(error))
+    return Observation(case, part, got, back, own.measured, held=own.held)
+
+
 @contextlib.contextmanager
 def _stage(comm: Comm | None = None) -> Iterator[Stage]:
     """A fresh stage, with every generator seeded and in `known_settings`. comm: of a rank that has one for itself."""
@@ -228,6 +250,28 @@ def _drive_ranks(
     stage.measured.update(of_ranks([stage.measured, *(own.measured for _, _, own in results)]))
     stage.measured.update(figures(traffic))
     return {"ranks": [got for got, _, _ in results]}, {"ranks": [back for _, back, _ in results]}
+
+
+def _drive_jobs(
+    books: Books, exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage, lend: bool
+) -> tuple[Tree, Tree]:
+    """The same of every job, one after the other on one store; None of one that was killed, whatever it did then."""
+    results: list[tuple[Tree, Tree]] = []
+    stages = []
+    for _ in range(books.n_jobs):
+        with _stage() as fresh:
+            own = replace(fresh, store=BookedStore(books), job=books.begin_job())
+            stages.append(own)
+            try:
+                result = _drive_one(exercise, answers, case, part_of_job(tree), own, lend)
+            except (OverLimit, KeyboardInterrupt):
+                raise
+            except BaseException:
+                if not books.is_killed:
+                    raise
+            results.append((None, None) if books.is_killed else result)
+    stage.measured.update(of_ranks(own.measured for own in stages) | books.figures())
+    return {"jobs": [got for got, _ in results]}, {"jobs": [back for _, back in results]}
 
 
 @contextlib.contextmanager

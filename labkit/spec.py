@@ -63,6 +63,9 @@ class Run:
     ranks: how many communicating copies of the driver run, one number or case -> number. When graded, each is a
     process of its own, and what another rank was given or made reaches it through `stage.comm` alone.
     cluster: case -> the `labkit.ranks.Cluster` that they are on; one node without it.
+    store: whether the driver gets `stage.store`, files that outlive its process (`labkit.store`). `inputs` may then put
+    {"files": {name: uint8 tensor}} there, and have the driver run in several jobs, one after the other, each but the
+    last of which is killed: {"kills": [Kill(3).to_tree()]}. Neither reaches the answer.
     `needs` names grants beyond the plain profile: "loopback", "files", "subprocess", "compiler".
 
         Run(ranks=lambda case: case.n_ranks, wall_s=20.0, needs=("loopback", "files"))
@@ -70,10 +73,15 @@ class Run:
 
     ranks: int | Callable[[Any], int] = 1
     cluster: Callable[[Any], Any] | None = None
+    store: bool = False
     wall_s: float = 10.0
     cpu_s: float | None = None
     memory_bytes: int = GiB
     needs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.store and self.ranks != 1:
+            raise ValueError("an exercise has ranks or a store: its router does not know of stores yet")
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,8 @@ class Exercise:
             all get, and no "ranks". Whatever no rank may know of another belongs there.
     drive:  (answers, case, tree, stage) -> tree. Builds whatever is not data (models, optimizers, schedules),
             calls the answer and returns what happened as a tree. Unless `run.ranks` is 1 it is called once a
-            rank, and the judge sees {"ranks": [the tree of rank 0, ...]}.
+            rank, and the judge sees {"ranks": [the tree of rank 0, ...]}; with `run.store` once a job, and the judge
+            sees {"jobs": [the tree of job 0, or None where it was killed, ...]}.
     forbids: dotted names of calls that would make the exercise pointless; `torch.Tensor.half` stands for the
             method `.half()` on anything.
     optional: whether the lab is whole without it. Its points come on top of the lab's, as nbgrader's extra credit;
@@ -251,6 +260,7 @@ class Observation:
     """One run of one case: the inputs as sent, the tree that came back, the inputs afterwards, what was measured.
 
     held: by the name of a measure, the largest things that it consists of, in words; known only where it was measured.
+    books: of an exercise with a store, the `labkit.store.Record` of its books.
 
         Observation(Rows(1, 2), {"x": torch.ones(1, 2)}, {"out": torch.ones(1, 2) / 2}, measured={"launches": 1.0})
     """
@@ -262,6 +272,7 @@ class Observation:
     measured: Mapping[str, float] = field(default_factory=dict)
     trouble: Trouble | None = None
     held: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    books: Any = None
 
 
 SomeCase = TypeVar("SomeCase", bound=Case)

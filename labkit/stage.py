@@ -1,4 +1,4 @@
-"""What a driver is handed beside the answer and the inputs: a device, a scratch folder, a rank, a clock, meters, marks.
+"""What a driver is handed beside answer and inputs: a device, a scratch folder, ranks, a store, a clock, meters.
 
 It measures what the driver asks for and nothing else; limits and isolation are not its business.
 """
@@ -15,12 +15,14 @@ import torch
 
 from labkit.clock import VirtualClock
 from labkit.meters import METERS
+from labkit.store import Store
 
 
 @dataclass
 class Stage:
     """tmp is an empty folder of this run's own; comm connects the ranks of an exercise that has several. clock: for
-    threads that take turns in virtual time, of an exercise that has one rank.
+    threads that take turns in virtual time, of an exercise that has one rank. store: of an exercise that has one, for
+    the job of this number.
     """
 
     device: torch.device
@@ -28,6 +30,8 @@ class Stage:
     rank: int = 0
     world_size: int = 1
     comm: Any = None
+    store: Store | None = None
+    job: int = 0
     clock: VirtualClock = field(default_factory=VirtualClock)
     measured: dict[str, float] = field(default_factory=dict)
     held: dict[str, Sequence[str]] = field(default_factory=dict)

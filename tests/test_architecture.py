@@ -33,6 +33,7 @@ ROOMS = (
     "busy_times",
     "interrupts",
     "clock",
+    "store",
     "shell",
     "features",
     "limits",

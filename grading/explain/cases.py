@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from grading.hidden import Secret, hidden_of
 from grading.isolation import Tier
 from grading.isolation.sandbox import Sandbox
+from grading.supervisor.apart import run_all
 from grading.supervisor.cases import CaseSet, hidden_cases, public_cases
 from grading.supervisor.job import Job
 from grading.supervisor.kernels import without_compiled
 from grading.supervisor.own_time import verdict_limit
-from grading.supervisor.ranks.schedule import run_all
 from grading.supervisor.transcript import Transcript
 from labkit import exercises
 from labkit.check.judge import judge, mismatch_of, run_of

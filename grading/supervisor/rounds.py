@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from grading.hidden import Secret
 from grading.isolation.sandbox import Sandbox
+from grading.supervisor.apart import ApartSchedule, only_needed, runs_apart, without_apart
 from grading.supervisor.attempts import run_steps
 from grading.supervisor.cases import CaseSet, hidden_cases, public_cases
 from grading.supervisor.job import Job
 from grading.supervisor.kernels import is_rerun
-from grading.supervisor.ranks.schedule import RankSchedule, is_ranked, only_needed, without_ranked
 from grading.supervisor.result import CellResult, ExerciseResult, SubmissionResult
 from grading.supervisor.transcript import Transcript
 from grading.supervisor.verdicts import (
@@ -39,7 +39,7 @@ from labkit.spec import Exercise
 
 @dataclass
 class _Round:
-    """What one round came to: `verdicts["02-sum"].passed`. transcript: of everything but exercises of several ranks."""
+    """What one round came to: `verdicts["02-sum"].passed`. transcript: of everything but exercises that run apart."""
 
     transcript: Transcript
     verdicts: dict[str, Verdict] = field(default_factory=dict)
@@ -68,18 +68,18 @@ def _public_round(sandbox: Sandbox, job: Job) -> _Round:
     """The cells and the public cases."""
     asked = _exercises_in(job.steps)
     case_sets = {exercise.id: public_cases(exercise) for exercise in asked}
-    this = _Round(run_steps(sandbox, without_ranked(job.steps), case_sets))
-    in_ranks = RankSchedule(sandbox, job.steps, this.transcript)
+    this = _Round(run_steps(sandbox, without_apart(job.steps), case_sets))
+    apart = ApartSchedule(sandbox, job.steps, this.transcript)
     for exercise in asked:
         cases = case_sets[exercise.id]
 
         def judged(found: Transcript, exercise: Exercise = exercise, cases: CaseSet = cases) -> Verdict:
             return judge_public(exercise, job, found, this.transcript.cells, cases.n_cases)
 
-        ranked = is_ranked(exercise)
-        verdict = in_ranks.verdict(exercise, cases, judged) if ranked else judged(this.transcript)
+        is_apart = runs_apart(exercise)
+        verdict = apart.verdict(exercise, cases, judged) if is_apart else judged(this.transcript)
         this.verdicts[exercise.id] = verdict
-    this.cpu_s += in_ranks.cpu_s
+    this.cpu_s += apart.cpu_s
     return this
 
 
@@ -88,9 +88,9 @@ def _hidden_round(sandbox: Sandbox, job: Job, public: _Round) -> _Round:
     secret = Secret(job.course_key, job.lab, job.student, job.attempt)
     asked = [exercise for exercise in _exercises_in(job.steps) if public.verdicts[exercise.id].score > 0]
     case_sets = {exercise.id: hidden_cases(exercise, secret) for exercise in asked}
-    steps = _steps_again(without_ranked(job.steps), case_sets, public.transcript.cells)
+    steps = _steps_again(without_apart(job.steps), case_sets, public.transcript.cells)
     this = _Round(run_steps(sandbox, steps, case_sets))
-    in_ranks = RankSchedule(sandbox, job.steps, public.transcript)
+    apart = ApartSchedule(sandbox, job.steps, public.transcript)
     for exercise in asked:
         cases = case_sets[exercise.id]
 
@@ -102,8 +102,8 @@ def _hidden_round(sandbox: Sandbox, job: Job, public: _Round) -> _Round:
             public_logs = public.transcript.launch_logs.get(exercise.id, ())
             return judge_run_again(sandbox, exercise, job, found, cases, secret, public_logs)
 
-        if is_ranked(exercise):
-            verdict = in_ranks.verdict(exercise, cases, judged)
+        if runs_apart(exercise):
+            verdict = apart.verdict(exercise, cases, judged)
         else:
             verdict = judged(this.transcript)
             if verdict.outcome == "suspected" and cases.is_sealed:
@@ -117,7 +117,7 @@ def _hidden_round(sandbox: Sandbox, job: Job, public: _Round) -> _Round:
                         this.notes.append(f"{exercise.id} {text}")
                     verdict = alone
         this.verdicts[exercise.id] = verdict
-    this.cpu_s += in_ranks.cpu_s
+    this.cpu_s += apart.cpu_s
     return this
 
 

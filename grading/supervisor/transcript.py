@@ -22,3 +22,14 @@ class Transcript:
     readings: dict[str, list[Reading]] = field(default_factory=dict)
     launch_logs: dict[str, list[Tree]] = field(default_factory=dict)
     cpu_s: float = 0.0
+
+
+@dataclass
+class RunsApart:
+    """Of an exercise that is run by itself: a run of each case that was reached, figures that were measured or probed,
+    CPU time of all its jobs.
+    """
+
+    runs: list[Observation] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    cpu_s: float = 0.0

@@ -19,6 +19,7 @@ from grading.worker.protocol.job import Done, Observed, Probe, Probed, Ready, Ru
 from grading.worker.protocol.steps import ServeExercise
 from grading.worker.protocol.trees import case_from_tree
 from grading.worker.rank import run_rank
+from grading.worker.store import run_on_store
 from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.devices import device
@@ -49,6 +50,8 @@ def _observed(channel: Channel, exercise: Exercise, answers: object, sent: RunCa
         return Observed.of(Observation(case, sent.tree, trouble=answers))
     if sent.rank is not None:
         return Observed.of(run_rank(channel, exercise, answers, case, sent))
+    if sent.job is not None:
+        return Observed.of(run_on_store(channel, exercise, answers, case, sent))
     if case == exercise.full_size:
         return Observed.of(*observe_written(exercise, answers))
     recorder = recorder_of(exercise, sent.lend)

@@ -7,16 +7,14 @@ Nothing is counted here and no other rank is known: the channel is all there is.
 from __future__ import annotations
 
 import mmap
-import signal
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from grading.worker.not_timed import not_timed
 from grading.worker.protocol.job import RunCase
 from grading.worker.protocol.ranks import (
     Answer,
@@ -129,7 +127,7 @@ class RoutedComm(Comm):
         """Call and wait for the answer. Raises CommError where it is refused, Stopped where the run is over."""
         self._call(call)
         # Nor does a frame's memory belong on the device that a program has chosen for its tensors.
-        with _not_timed(), torch.device("cpu"):
+        with not_timed(), torch.device("cpu"):
             reply = self._channel.expect((Answer, Refused, Over))
         if isinstance(reply, Over):
             self._is_over = True
@@ -137,17 +135,3 @@ class RoutedComm(Comm):
         if isinstance(reply, Refused):
             raise CommError(reply.text)
         return reply.value
-
-
-@contextmanager
-def _not_timed() -> Iterator[None]:
-    """The time limit of `labkit.limits` stands still: who waits for other ranks is not the one who is slow."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    left_s, every_s = signal.setitimer(signal.ITIMER_REAL, 0)
-    try:
-        yield
-    finally:
-        if left_s:
-            signal.setitimer(signal.ITIMER_REAL, left_s, every_s)

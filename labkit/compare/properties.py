@@ -6,6 +6,7 @@ A property may carry a `hint`, shown when it fails. Comparing with an expected t
 from __future__ import annotations
 
 from labkit.spec import Observation, Tree
+from labkit.store import part_of_job
 from labkit.tree import leaves, part_of, same
 
 
@@ -13,6 +14,10 @@ def inputs_untouched(run: Observation) -> str | None:
     """The answer left its inputs as they were, on every rank where there are several."""
     if same(run.tree, run.back):
         return None
+    if isinstance(run.back, dict) and run.back.keys() == {"jobs"}:
+        before = part_of_job(run.tree)
+        changed = [back for back in run.back["jobs"] if back is not None and not same(before, back)]
+        return f"the input `{_first_change(before, changed[0])}` was changed in place" if changed else None
     if isinstance(run.back, dict) and run.back.keys() == {"ranks"} and run.got.keys() == {"ranks"}:
         backs, where = run.back["ranks"], " on rank {}"
         if len(backs) != len(run.got["ranks"]):

@@ -1,4 +1,4 @@
-"""Lab 98 on a forking process, and submissions to it: what the tests on routed ranks have in common."""
+"""Labs 96 and 98 on a forking process, and submissions to them: what the tests on stores and routed ranks share."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ PRELOAD = ("torch", "grading.worker.job")
 
 @contextmanager
 def ranks_server(tier: Tier | None = None, limits: Limits = PLAIN) -> Iterator[Sandbox]:
-    """A forking process of this tier, or of the strongest that is not slow to start, that knows lab 98."""
+    """A forking process of this tier, or of the strongest that is not slow to start, that knows the labs."""
     best = KERNEL if try_tier(KERNEL).works else NONE
     tier = tier or tier_named(os.environ.get("LABS_ISOLATION", best.name))
-    with registered("98"):
+    with registered("96"), registered("98"):
         if limits == PLAIN:
             yield shared_sandbox(tier, PRELOAD)
         else:
             with Sandbox(tier, preload=PRELOAD, limits=limits) as server:
-                copy_into(server.tree, "98")
+                for lab in ("96", "98"):
+                    copy_into(server.tree, lab)
                 yield server
 
 
@@ -38,4 +39,4 @@ def graded(server: Sandbox, *cells: str, name: str = "98-sum") -> SubmissionResu
     steps = [RunCode(f"c{at}", source) for at, source in enumerate(before)]
     steps += [RunCode(name, answer)]
     steps += [ServeExercise(f"{name}-check", name)]
-    return grade_job(server, Job("98_test", "ada", "1", tuple(steps), cells, (), b"key"))
+    return grade_job(server, Job(f"{name[:2]}_test", "ada", "1", tuple(steps), cells, (), b"key"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grading.supervisor import Job, Sandbox, grade_job
-from grading.supervisor.ranks.schedule import ONLY_TOGETHER
+from grading.supervisor.apart import ONLY_TOGETHER
 from grading.supervisor.result import ExerciseResult
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit.check.text import as_text

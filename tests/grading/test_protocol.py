@@ -11,7 +11,7 @@ from dataclasses import fields
 import pytest
 import torch
 
-from grading.worker.protocol import control, job, ranks, rerun, steps
+from grading.worker.protocol import control, job, ranks, rerun, steps, store
 from grading.worker.protocol.steps import RunCode, RunTest, ServeExercise, step_from_tree, step_to_tree
 from grading.worker.seal import Seal
 from grading.worker.wire.frames import Channel
@@ -25,7 +25,11 @@ STEPS = (RunCode("a", "x = 1"), RunTest("t", "x"), ServeExercise("e-check", "e",
 FRAMES: list[Frame] = [
     *(job.StartJob(STEPS, True), job.Begins(), job.Go(), job.At("a"), job.Ready(), job.ThreadsAreRunning()),
     *(job.CellEnded(True, None, "3\n", None), job.CellEnded(False, "NameError: no", "", "1.0")),
-    *(job.RunCase({"n_rows": 4}, {"x": X}, False), job.RunCase({}, None, True, 1, 2)),
+    *(
+        job.RunCase({"n_rows": 4}, {"x": X}, False),
+        job.RunCase({}, None, True, 1, 2),
+        job.RunCase({}, None, False, job=1),
+    ),
     job.Observed({"out": X}, {"peak_bytes": 64.0}, None),
     job.Observed(None, {}, Trouble("raised", "ValueError: no", "line 3"), {"x": X}, {"entries": []}),
     *(job.Probe("ops", 37), job.Probed({"flops": 74.0}), job.Done(), job.ExerciseOver("SIGSEGV"), job.JobOver()),
@@ -33,6 +37,8 @@ FRAMES: list[Frame] = [
     ranks.WaitReceived(0, 0, {"shape": [2], "dtype": "float32"}),
     *(ranks.Enter("all_reduce", [PACKED], "sum", None), ranks.WaitCollective(0), ranks.Now()),
     *(ranks.Answer(0.75), ranks.Answer([PACKED]), ranks.Answer(), ranks.Refused("no"), ranks.Over()),
+    *(store.Write("a", torch.zeros(8, dtype=torch.uint8)), store.Rename("a", "b"), store.Read("b", 2, None)),
+    *(store.ListFiles("b"), store.Stored(["b"]), store.Stored(), store.NotThere("there is no file 'a' in the store")),
     rerun.RerunKernels("x = 1", (("add", "3f", "add_1"),), (80, 90)),
     *(rerun.Started(), rerun.Loaded(), rerun.RerunCase({"entries": []}, {"x": X}), rerun.Failed("no", "UnusableLog")),
     rerun.Repeated({"out": X}, {"x": X}, {"load_bytes": 64.0}, ("sort",)),
@@ -43,7 +49,7 @@ DATAGRAMS: list[Frame] = [
     *(control.ServerReady(), control.ServerFailed("no"), control.JobStarted(4711), control.JobSealed()),
     *(control.JobSealed("no"), control.JobEnded(), control.JobEnded("memory", 3.25)),
 ]
-MODULES = (job, ranks, rerun, control)
+MODULES = (job, ranks, store, rerun, control)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from grading.isolation.tiers import ISOLATING, NONE
 from grading.supervisor import Sandbox
-from grading.supervisor.ranks.schedule import ONLY_TOGETHER
+from grading.supervisor.apart import ONLY_TOGETHER
 from grading.worker.confine.plan import PLAIN
 from labkit.check.judge import judge
 from labkit.observe import make_inputs, observe

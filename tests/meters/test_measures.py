@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from labkit.measures import FULL_SIZE, MEASURES, RANKS, add_to, combined, of_ranks
+from labkit.measures import FULL_SIZE, MEASURES, RANKS, STORE, add_to, combined, of_ranks
 from labkit.meters import METERS
 from labkit.ranks import measure_ranks
 from labkit.ranks.traffic import figures
@@ -19,7 +19,7 @@ def of_meter(meter: str) -> set[str]:
 
 
 def test_every_meter_has_measures_and_every_measure_a_meter() -> None:
-    assert {measure.meter for measure in MEASURES.values()} == {*METERS, RANKS, FULL_SIZE}
+    assert {measure.meter for measure in MEASURES.values()} == {*METERS, RANKS, STORE, FULL_SIZE}
     assert all(name == measure.name for name, measure in MEASURES.items())
 
 

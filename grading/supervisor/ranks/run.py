@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from grading.isolation.sandbox import Sandbox
 from grading.supervisor.attempts import NO_MORE_CASES
@@ -17,6 +17,7 @@ from grading.supervisor.cases import UNMEASURED, CaseInputs, CaseSet, bytes_in
 from grading.supervisor.limits import CELL_LIMITS, CellLimits, granted, over_limit
 from grading.supervisor.ranks.router import RankTrouble, Router
 from grading.supervisor.session import GRACE_S, Session
+from grading.supervisor.transcript import RunsApart
 from grading.supervisor.witness import FRAMES_BYTES, Reading, probe_readings
 from grading.worker.protocol.job import Observed, RunCase
 from grading.worker.protocol.steps import Step
@@ -39,24 +40,15 @@ CELLS_TIMES = 3
 DISMISS_S = 5.0
 
 
-@dataclass
-class RankedRuns:
-    """A run of each case that was reached, figures that were measured or probed, CPU time of all ranks."""
-
-    runs: list[Observation] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
-    cpu_s: float = 0.0
-
-
 def run_in_ranks(
     sandbox: Sandbox, steps: Sequence[Step], exercise: Exercise, cases: CaseSet, limits: CellLimits = CELL_LIMITS
-) -> RankedRuns:
+) -> RunsApart:
     """steps: the cells that each rank runs first, and the exercise as the last one.
 
     CPU time is limited, and memory bounded, for each rank by itself. Raises InfrastructureFault when the trouble is
     ours.
     """
-    found = RankedRuns()
+    found = RunsApart()
     n = max(n_ranks(exercise, inputs.case) for inputs in cases.inputs)
     grants = granted(exercise, cases)
     session = Session.open_ranks(sandbox, n, grants, cases.is_sealed)
@@ -76,7 +68,7 @@ class _Ranks:
     """One exercise on a job that has begun: its cells, its cases, its probes."""
 
     def __init__(
-        self, session: Session, exercise: Exercise, cases: CaseSet, limits: CellLimits, found: RankedRuns
+        self, session: Session, exercise: Exercise, cases: CaseSet, limits: CellLimits, found: RunsApart
     ) -> None:
         self._session = session
         self._exercise = exercise

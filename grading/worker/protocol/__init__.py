@@ -22,6 +22,10 @@ A rank of an exercise that has several (`ranks`) has such a job for itself; betw
 router: any number of Send, Receive and Compute, which nothing answers, and of WaitSent, WaitReceived, Barrier, Enter,
 WaitCollective and Now, each answered by Answer, by Refused or, once the case is lost for all, by Over.
 
+A job of an exercise with a store (`store`) calls it between RunCase and Observed: any number of Write, Rename, Read and
+ListFiles, each answered by Stored or NotThere, until at one of them the job may be killed. Then another job is started,
+and has the same case.
+
 Kernels that run again (`rerun`): RerunKernels -> Started, then Loaded or Failed; for each case RerunCase -> Repeated or
 Failed.
 

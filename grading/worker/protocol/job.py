@@ -91,7 +91,8 @@ class RunCase(Frame):
     """Drive the answer on a case: `RunCase({"n_rows": 4}, {"x": torch.ones(4)}, False)`.
 
     case: the fields of the exercise's own type of case. lend: hand the inputs over themselves, as memory, and do not
-    look at them afterwards (`labkit.observe`). rank, world_size: of a rank, whose part of the inputs `tree` is.
+    look at them afterwards (`labkit.observe`). rank, world_size: of a rank, whose part of the inputs `tree` is. job:
+    of a job on a store, its number.
     """
 
     kind: ClassVar[str] = "case"
@@ -100,6 +101,7 @@ class RunCase(Frame):
     lend: bool
     rank: int | None = None
     world_size: int | None = None
+    job: int | None = None
 
     @property
     def as_memory(self) -> bool:

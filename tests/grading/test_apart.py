@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from grading.supervisor.apart import is_ranked, only_needed, run_all, without_apart
 from grading.supervisor.cases import public_cases
-from grading.supervisor.ranks.schedule import is_ranked, only_needed, run_all, without_ranked
 from grading.worker.protocol.steps import RunCode, ServeExercise
 from labkit import exercises
 from labkit.compare import inputs_untouched
@@ -83,7 +83,7 @@ def test_only_the_cells_that_an_answer_needs_run_first(server) -> None:
     steps = [RunCode(name, source) for name, source in cells.items()]
     steps += [ServeExercise("98-sum-check", "98-sum")]
     assert [step.cell_id for step in only_needed(steps, SUM)] == ["a", "b", "98-sum", "98-sum-check"]
-    assert [step.cell_id for step in without_ranked(steps)] == ["a", "b", "c", "98-sum"]
+    assert [step.cell_id for step in without_apart(steps)] == ["a", "b", "c", "98-sum"]
     assert is_ranked(SUM) and not is_ranked(exercises.find("00-warm-up"))
 
 
