@@ -156,14 +156,10 @@ class Hint:
 
     when: run -> whether the mistake explains this wrong value, or CANNOT_TELL; it may raise, which counts as no, or
           return a tensor. One failing case that says no is enough for the hint not to be shown.
-    everywhere: whether the mistake shows in every case that it makes wrong. Where it is False, a failing case in which
-          `when` does not hold says nothing against the hint; the first failing case, which the student reads, still
-          has to bear it out.
     """
 
     when: Callable[[CaseRun], Any]
     text: str
-    everywhere: bool = True
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The hint that a wrong answer gets: a mistake that every failing case bears out.
 
-One case is easily explained by accident. A hint is therefore believed only where it holds in the first failing case
-that it can tell anything about, and where no other failing case speaks against it (`Hint.when`). The order of an
-oracle's hints says which of them is the more specific one. Where none explains the answer, the oracle's `fact` says
-how far off it is. Nothing is judged here: that an answer is wrong has been found out by then.
+One case is easily explained by accident. A hint is therefore believed only where it holds in every failing case that
+it can tell anything about (`Hint.when`). The order of an oracle's hints says which of them is the more specific one.
+Where none explains the answer, the oracle's `fact` says how far off it is. Nothing is judged here: that an answer is
+wrong has been found out by then.
 """
 
 from __future__ import annotations
@@ -51,17 +51,14 @@ def fact(oracle: Oracle, run: CaseRun) -> str | None:
 
 
 def _explains(hint: Hint, failing: Sequence[CaseRun]) -> bool:
-    """Whether the hint holds in the first failing case that can tell.
-
-    With `Hint.everywhere`: and in every later one that can.
-    """
+    """Whether the hint holds in every failing case that can tell, of which there is one at least."""
     holds = False
     for run in failing:
         answer = _holds(hint, run)
         if answer is CANNOT_TELL:
             continue
-        if not answer or not hint.everywhere:
-            return bool(answer)
+        if not answer:
+            return False
         holds = True
     return holds
 

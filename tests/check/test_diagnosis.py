@@ -74,12 +74,6 @@ def test_a_case_that_cannot_tell_is_left_out() -> None:
     assert verdict({2: 5, 3: 7}, hint).hint is None
 
 
-def test_a_mistake_that_shows_in_some_cases_alone_has_to_show_in_the_first_failing_one() -> None:
-    somewhere = Hint(SQUARE.when, SQUARE.text, everywhere=False)
-    assert verdict({3: 9, 4: 17}, somewhere).hint == "This is the square."
-    assert verdict({3: 10, 4: 16}, somewhere).hint is None
-
-
 def test_of_rivals_that_both_explain_all_neither_is_shown() -> None:
     """At 1, x and its square are the same; a more general hint after them still holds."""
     rivals = Rivals((SQUARE, SAME))

@@ -172,6 +172,20 @@ def gb_and_gib(n_bytes):
 
 
 @pytest.mark.parametrize(
+    ("n_bytes", "off"),
+    [(-300, "300 bytes too few per token and layer: some"), (300, "300 bytes too many per token and")],
+)
+def test_a_sum_that_no_mistake_explains_is_told_by_how_much_it_is_off(n_bytes: int, off: str) -> None:
+    more = f"config.num_hidden_layers * batch_size * seq_len * {n_bytes}"
+    source = solution_of("01-activation-bytes").replace("def activation_bytes", "def kept")
+    source += "\ndef activation_bytes(config, batch_size, seq_len, attention, dtype_bytes=2):"
+    source += f"\n    return kept(config, batch_size, seq_len, attention, dtype_bytes) + {more}\n"
+    verdict = public_verdict("01-activation-bytes", source)
+    assert verdict.hint is None
+    assert [text.startswith(off) for label, text in verdict.rows if label == "note"] == [True]
+
+
+@pytest.mark.parametrize(
     ("exercise_id", "source"),
     [("01-activation-bytes", MEASURED_BY_HOOKS), ("01-model-state-bytes", MEASURED_IN_AN_OPTIMIZER)],
 )
