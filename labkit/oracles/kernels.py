@@ -42,6 +42,22 @@ SAFE = (
 NO_OTHER = Hint(lambda run: run.measured["undefined"] > 0, UNDEFINED)
 """Of values that are wrong because of it."""
 
+_COMPARISONS = frozenset(f"torch.{name}" for name in ("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def _compares_on_the_host(run: CaseRun) -> bool:
+    """PyTorch compares numbers, and computes nothing else."""
+    computed = run.held.get("computed_by_torch", ())
+    return bool(computed) and _COMPARISONS.issuperset(computed)
+
+
+ASKS_THE_HOST = Hint(
+    _compares_on_the_host,
+    "An `if` on the value of a tensor stops the host until the GPU is done. Pass the tensor itself to the kernel, load "
+    "the number there, and decide there.",
+)
+"""Of a comparison by PyTorch, which serves for an `if`."""
+
 COPIED = Hint(
     lambda run: any(line.startswith("torch.clone") for line in run.held.get("load_bytes", ())),
     "`.contiguous()` copies the whole matrix before the kernel reads it again. Hand the strides to the kernel instead, "

@@ -173,8 +173,14 @@ def _fill(model: nn.Module, seed: int) -> None:
 
 
 def _filled_and_saved(ans, model: nn.Module, seed: int) -> dict[str, torch.Tensor]:
+    """The state, taken while a parameter of the base trains too: which tensors are the adapter's, their names say."""
     _fill(model, seed)
-    return ans.adapter_state(model)
+    base = next(p for name, p in model.named_parameters() if "lora_" not in name)
+    trained = base.requires_grad
+    base.requires_grad_()
+    state = ans.adapter_state(model)
+    base.requires_grad_(trained)
+    return state
 
 
 def _one_step(model: nn.Module, case: Adapted, tokens: torch.Tensor) -> list[str]:

@@ -83,6 +83,26 @@ INJECT = Oracle(
     call=lambda run: (
         f"inject(a {run.case.family} model of {run.case.n_layers} layers, targets={run.case.targets!r}, wrap)"
     ),
+    places={
+        "wrapped": "list of wrapped layers",
+        "trainable": "list of what trains after inject",
+        "moved": "list of what a step changes",
+        "state": "adapter_state",
+        "first": "logits with adapter 1",
+        "second": "logits with adapter 2",
+        "back": "logits after adapter 1 was loaded again",
+        "again": "logits after adapter 2 was loaded again",
+        "fresh": "logits of a new model that loaded adapter 1",
+        "fresh_trains": "list of what trains after load_adapter",
+        "reordered": "answer of load_adapter to the same names in another order",
+        "refused.0": "answer of load_adapter to a state that lacks a tensor",
+        "refused.1": "answer of load_adapter to a state with a tensor too many",
+        "refused.2": "answer of load_adapter to a tensor that is twice as wide",
+        "refused.3": "answer of load_adapter to a single row in place of a matrix",
+        "refused.4": "answer of load_adapter to a transposed tensor",
+        "kept": "answer to whether a refused state leaves the model as it was",
+        "apart": "answer to whether a loaded state stays as it is when the model changes",
+    },
     axis="models, targets at any depth, and states that do not fit",
     diagnose=(
         Hint(
@@ -114,8 +134,8 @@ INJECT = Oracle(
         ),
         Hint(
             lambda run: any("lora_" not in name for name in run.got["state"]),
-            "The state holds weights of the base model. A checkpoint of an adapter has the lora_ tensors alone: that "
-            "is why it is small.",
+            "The state holds weights of the base model. A checkpoint of an adapter has the lora_ tensors alone, which "
+            "is why it is small: go by their names, not by what trains at the moment.",
         ),
         Hint(
             lambda run: not run.got["state"] or set(run.got["state"]) != set(run.expected["trainable"]),

@@ -165,6 +165,10 @@ P_TUNING = Oracle(
         Hint(made_by(mlp(between=torch.nn.functional.gelu), "MLP"), BETWEEN),
         Hint(made_by(mlp(after=torch.relu), "MLP"), BETWEEN),
         Hint(
+            looks_like("prompt", lambda run: run.expected["prompt"] + table(run.case, run.tree["encoder"]), close),
+            "The table was added to what the network makes of it. The prompt is the network's output alone.",
+        ),
+        Hint(
             made_by(alone, "LSTM"),
             "The LSTM took every position for a sequence of its own, so none knows of the others: set batch_first=True "
             "or give it (n_prompt, hidden) without a batch axis.",

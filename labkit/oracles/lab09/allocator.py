@@ -82,10 +82,16 @@ def follows(rules: type[CachingAllocator]) -> Callable[[CaseRun[AllocationTrace]
     return when
 
 
-def is_all_of(rules: type[CachingAllocator], run: CaseRun) -> bool:
-    """Whether the rows are those of other rules to the end, and wrong somewhere."""
-    rows = [tuple(row) for row in run.got["rows"]]
-    return first_wrong(run) is not None and rows == rows_of(rules(), run.tree["trace"])
+def is_all_of(*rules: type[CachingAllocator]) -> Callable[[CaseRun[AllocationTrace]], object]:
+    """Whether the rows are those of one of these rules to the end; of a wrong factor alone, who knows."""
+
+    def when(run: CaseRun[AllocationTrace]) -> object:
+        if first_wrong(run) is None:
+            return CANNOT_TELL
+        rows = [tuple(row) for row in run.got["rows"]]
+        return any(rows == rows_of(one(), run.tree["trace"]) for one in rules)
+
+    return when
 
 
 GIVES_BACK = "empty_cache gives back, with a cudaFree each, the segments that are one free block."
@@ -191,9 +197,14 @@ ALLOCATOR = Oracle(
             "own size.",
         ),
         *by(["UnroundedSegments"], "From 10 MiB on, a segment is the request rounded up to a multiple of 2 MiB."),
-        # Up to the first wrong row, another fit may look as if the rest were at fault.
+        # Up to the first wrong row, a pool that is never emptied or another fit may look as if the rest were at fault.
         Hint(
-            lambda run: is_all_of(other_rules.FirstFit, run) or is_all_of(other_rules.WorstFit, run),
+            is_all_of(other_rules.KeepsSmallSegments, other_rules.KeepsLargeSegments),
+            "empty_cache goes through both pools: it gives back the unused segments of the small one and of the large "
+            "one.",
+        ),
+        Hint(
+            is_all_of(other_rules.FirstFit, other_rules.WorstFit),
             BEST_FIT,
         ),
         Hint(

@@ -197,7 +197,7 @@ EVENTS = Oracle(
                 not off(run.got["ms"], since_the_start_ms(run.case), 3 * len(run.case.jobs) * ATOL_MS)
                 or any(ms > 1.2 * true for ms, true in zip(run.got["ms"], true_ms(run.case), strict=True))
             ),
-            "These times contain the jobs before. Each job needs a first event of its own, recorded on its stream "
+            "These times do not begin with their jobs. Each job needs a first event of its own, recorded on its stream "
             "right before it is issued.",
         ),
         Hint(

@@ -167,6 +167,23 @@ class KeepsEverything(CachingAllocator):
         return 0
 
 
+class KeepsSmallSegments(CachingAllocator):
+    """empty_cache goes through one pool alone."""
+
+    kept_pool_is_small = True
+
+    def empty_cache(self) -> int:
+        kept = {number: one for number, one in self.segments.items() if one.small == self.kept_pool_is_small}
+        self.segments = {number: one for number, one in self.segments.items() if number not in kept}
+        n_given_back = super().empty_cache()
+        self.segments = dict(sorted((kept | self.segments).items()))
+        return n_given_back
+
+
+class KeepsLargeSegments(KeepsSmallSegments):
+    kept_pool_is_small = False
+
+
 def rows_of(allocator: CachingAllocator, trace: Sequence[Event]) -> list[Row]:
     """The figures after each event."""
     tickets, rows = {}, []

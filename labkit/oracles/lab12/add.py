@@ -50,7 +50,12 @@ def rounded_inside(run: CaseRun[Vector]) -> bool:
     return out.dtype == right.dtype and close and not torch.equal(out, right)
 
 
-def nothing_written(run: CaseRun[Vector]) -> bool:
+def nothing_stored(run: CaseRun[Vector]) -> bool:
+    """New memory holds NaN here."""
+    return bool(run.got["out"].isnan().all())
+
+
+def hardly_any_right(run: CaseRun[Vector]) -> bool:
     return bool((run.got["out"] != run.tree["x"] + run.tree["y"]).double().mean() > 0.9)
 
 
@@ -96,9 +101,13 @@ ADD = Oracle(
             "all take the same block (tl.program_id).",
         ),
         Hint(
-            nothing_written,
-            "Hardly any element is right. Look at what is stored, and that the grid has at least one program where n "
-            "is smaller than a block.",
+            nothing_stored,
+            "Nothing was stored at all. Where n is smaller than a block, a grid that is rounded down has no program: "
+            "round up, with triton.cdiv.",
+        ),
+        Hint(
+            hardly_any_right,
+            "Hardly any element is right. Look at what is added and at what is stored.",
         ),
     ),
 )

@@ -111,14 +111,15 @@ def follows_the_seed(run: CaseRun) -> str | None:
 
 
 @says(
-    "With seed + program, a block of one seed has the numbers that the block before it gets from the next seed. Give "
-    "tl.rand the seed itself, and an offset that is counted through the whole matrix."
+    "With the seed added to an offset or to a program's number, the next seed has the random numbers of this one, "
+    "moved on. Give tl.rand the seed itself, as its first argument, and an offset that is counted through the whole "
+    "matrix."
 )
 def seeds_do_not_overlap(run: CaseRun) -> str | None:
-    """The mask of the next seed is not this one's, moved on by a block or a row."""
+    """The mask of the next seed is not this one's, moved on by an element, a block or a row."""
     first, is_decided = (one.reshape(-1) for one in kept(run, run.got["out"]))
     following, _ = (one.reshape(-1) for one in kept(run, run.got["next"]))
-    for shift in (run.case.n_cols, *(2**n for n in range(4, 12))):
+    for shift in (1, run.case.n_cols, *(2**n for n in range(4, 12))):
         both = is_decided[shift:] & is_decided[:-shift]
         if int(both.sum()) >= ENOUGH:
             alike = float((first[shift:] == following[:-shift])[both].double().mean())

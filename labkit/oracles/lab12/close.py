@@ -21,6 +21,31 @@ def rounded_once(run: CaseRun[Rows]) -> Tolerance:
     return Tolerance(rtol=max(1.01 * eps, 4e-5), atol=max(eps / 1000, 1e-6))
 
 
+ROUNDED = (
+    "The values are nearly right, but rounded on the way. Convert what you load with .to(tl.float32), compute, and let "
+    "the store round once."
+)
+MOST_OFF = 0.05
+"""Share of elements that may be one float16 beside the right one: in float32, it is one in thousands."""
+
+
+def computed_in_float32(*names: str) -> Callable[[CaseRun], str | None]:
+    """The property that float16 was rounded once: nearly every element is the float16 next to the true value, where of
+    those rounded three times a third is not."""
+
+    def holds(run: CaseRun) -> str | None:
+        if run.case.dtype != "float16":
+            return None
+        for name in names:
+            off = float((run.got[name] != run.expected[name]).double().mean())
+            if off > MOST_OFF:
+                return f"{off:.0%} of the elements of {name} are not the float16 numbers next to the true values"
+        return None
+
+    holds.hint = ROUNDED
+    return holds
+
+
 def near(case: Rows, got: Tensor, expected: Tensor) -> bool:
     """Whether a result is this (wrong) one, more or less."""
     rtol = max(10 * torch.finfo(dtype_of(case)).eps, 1e-3)

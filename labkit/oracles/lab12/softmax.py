@@ -10,7 +10,7 @@ from labkit.exercises.lab12.shapes import Rows
 from labkit.exercises.lab12.softmax import LOW_ROW, MASKED_ROW
 from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
-from labkit.oracles.lab12.close import ends_unwritten, rounded_once
+from labkit.oracles.lab12.close import ROUNDED, computed_in_float32, ends_unwritten, rounded_once
 from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 
@@ -83,7 +83,7 @@ SOFTMAX = Oracle(
     id="12-softmax",
     expect=expected,
     tolerance=rounded_once,
-    judge=(inputs_untouched,),
+    judge=(inputs_untouched, computed_in_float32("out")),
     budgets=(
         *SAFE,
         # Each element is read once and written once; where the rows fill the threads, two float32 at once.
@@ -116,8 +116,7 @@ SOFTMAX = Oracle(
         ),
         Hint(
             nearly,
-            "The values are nearly right, but rounded on the way. Convert what you load with .to(tl.float32), compute, "
-            "and let the store round once.",
+            ROUNDED,
         ),
         Hint(
             other_rows,

@@ -17,6 +17,8 @@ from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import (
     DOUT_HINT,
     LAID_OUT_HINT,
+    ROUNDED,
+    computed_in_float32,
     dout_in_words,
     keeps_at_most,
     laid_out_like_dout,
@@ -25,13 +27,6 @@ from labkit.oracles.lab12.close import (
     takes_dout_as_contiguous,
 )
 from labkit.spec import CaseRun, Hint, Oracle, Tolerance
-
-MOST_OFF = 0.05
-"""Share of elements that may be one float16 beside the right one: in float32, it is one in thousands."""
-ROUNDED = (
-    "The values are nearly right, but rounded on the way. Convert what you load with .to(tl.float32), compute, and let "
-    "the store round once."
-)
 
 
 @once
@@ -50,20 +45,6 @@ def tolerances(run: CaseRun[Graded]) -> dict[str, Tolerance]:
     close = Tolerance(rtol=max(2 * eps, 2e-5), atol=max(2 * eps, 1e-5))
     kept = Tolerance(atol=float("inf"), check_dtype=False)
     return {"out": close, "dgate": close, "dup": close, "kept_bytes": kept}
-
-
-def computed_in_float32(run: CaseRun[Graded]) -> str | None:
-    """Rounded once, nearly every element is the float16 next to the true value; rounded three times, a third is not."""
-    if run.case.dtype != "float16":
-        return None
-    for name in ("out", "dgate", "dup"):
-        off = float((run.got[name] != run.expected[name]).double().mean())
-        if off > MOST_OFF:
-            return f"{off:.0%} of the elements of {name} are not the float16 numbers next to the true values"
-    return None
-
-
-computed_in_float32.hint = ROUNDED
 
 
 def nearly(run: CaseRun[Graded]) -> bool:
@@ -88,6 +69,11 @@ def swapped(run: CaseRun[Graded]) -> bool:
 def sigmoid_alone(run: CaseRun[Graded]) -> bool:
     _, up, _, sigmoid = parts(run)
     return near(run.case, run.got["out"], sigmoid * up)
+
+
+def sign_of_the_exponent(run: CaseRun[Graded]) -> bool:
+    gate, up, _, _ = parts(run)
+    return near(run.case, run.got["out"], gate * torch.sigmoid(-gate) * up)
 
 
 def derivative_in_halves(run: CaseRun[Graded]) -> bool:
@@ -140,7 +126,7 @@ SWIGLU = Oracle(
     tolerance=tolerances,
     judge=(
         inputs_untouched,
-        computed_in_float32,
+        computed_in_float32("out", "dgate", "dup"),
         keeps_at_most(
             lambda case: 0,
             "Keep the two inputs and no third tensor: sigmoid(gate) costs nothing to compute again, while memory and "
@@ -187,6 +173,10 @@ SWIGLU = Oracle(
         ),
         Hint(swapped, "The activation is on the wrong input: silu(gate) * up."),
         Hint(sigmoid_alone, "silu(x) is x * sigmoid(x): the factor x is missing."),
+        Hint(
+            sign_of_the_exponent,
+            "That is x * sigmoid(-x) in silu's place: sigmoid(x) is 1 / (1 + exp(-x)), with a minus in the exponent.",
+        ),
         Hint(
             derivative_in_halves,
             "The derivative of x * sigmoid(x) has two terms, by the product rule: s + x * s * (1 - s) with "

@@ -104,6 +104,16 @@ def sees_its_whole_tile(run: CaseRun[Attention]) -> bool:
     return any(near(run, masked_by(run, seen)) for seen in ways)
 
 
+def loop_ends_too_early(run: CaseRun[Attention]) -> object:
+    """The loop of block i ends with key (i + 1) * block_n; where block_m is not larger, no query lacks a key by it."""
+    case = run.case
+    if case.block_m <= case.block_n:
+        return CANNOT_TELL if near(run, run.expected["out"].double()) else False
+    rows, cols = torch.arange(case.seq), torch.arange(case.seq)
+    ends = (rows // case.block_m + 1) * case.block_n
+    return near(run, masked_by(run, (cols <= rows[:, None]) & (cols < ends[:, None])))
+
+
 def mask_is_transposed(run: CaseRun[Attention]) -> bool:
     """Queries of the first block of keys see what comes after them; later ones see nothing of it, which is NaN."""
     tiles = seen_in_tiles(run)

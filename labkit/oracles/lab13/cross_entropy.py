@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from labkit.exercises.lab13.cross_entropy import LOW_ROW, MASKED_ROW, Tokens
 from labkit.oracles.calls import as_call
 from labkit.oracles.hints import once
-from labkit.oracles.kernels import BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
+from labkit.oracles.kernels import ASKS_THE_HOST, BY_KERNELS, NO_OTHER, SAFE, at_full_size, compiled
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 from labkit.tree import same
 
@@ -273,6 +273,7 @@ CROSS_ENTROPY = Oracle(
     call=in_students_names,
     diagnose=(
         NO_OTHER,
+        ASKS_THE_HOST,
         Hint(
             lambda run: is_nan_in(run.got, 0),
             "exp overflows where the logits are large. Subtract the row's maximum first: the factor that this brings "

@@ -18,6 +18,7 @@ from labkit.oracles.lab13.attention_mistakes import (
     heads_overlap,
     in_blocks,
     last_block_alone,
+    loop_ends_too_early,
     low_rows_alone,
     mask_is_transposed,
     masked_too_late,
@@ -154,6 +155,11 @@ FLASH_ATTENTION = Oracle(
             sees_its_whole_tile,
             "Every query sees all keys that its program loads. The end of the loop leaves out whole tiles; the keys "
             "after a query have to be masked inside the tile on the diagonal, too, with -inf.",
+        ),
+        Hint(
+            loop_ends_too_early,
+            "The loop ends before the last queries of a block have seen their keys: its end is counted in blocks of "
+            "queries, (block + 1) * BLOCK_M, and not of keys.",
         ),
         Hint(
             mask_is_transposed,

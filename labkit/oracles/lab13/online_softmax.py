@@ -65,33 +65,58 @@ def running_sum(run: CaseRun[Blocks], factor: Callable[[Tensor], Tensor], of_blo
     return total
 
 
+def shows_in_several_blocks(condition: Callable[[CaseRun[Blocks]], bool]) -> Callable[[CaseRun[Blocks]], object]:
+    """Of a mistake between two blocks: where there is only one, it does not show."""
+    return lambda run: CANNOT_TELL if len(run.case.widths) == 1 else condition(run)
+
+
+@shows_in_several_blocks
 def never_rescales(run: CaseRun[Blocks]) -> bool:
     """The old sum stays as it is; the block's exponentials are taken below the block's top, or below the new one."""
     wrong = [running_sum(run, torch.ones_like, of_block) for of_block in (torch.zeros_like, lambda gap: gap)]
-    return len(run.case.widths) > 1 and any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
+    return any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
 
 
-def wrong_sign(run: CaseRun[Blocks]) -> object:
-    """Of the old sum's factor, or of both; nothing is rescaled where there is a single block."""
-    if len(run.case.widths) == 1:
-        return CANNOT_TELL
+@shows_in_several_blocks
+def wrong_sign(run: CaseRun[Blocks]) -> bool:
+    """Of the old sum's factor, or of both."""
     ways = (lambda gap: gap, lambda gap: -gap)
     wrong = [running_sum(run, lambda gap: torch.exp(-gap), of_block) for of_block in ways]
     return any(is_like(run.got["total"], one, finite_rows(run.tree)) for one in wrong)
 
 
+@shows_in_several_blocks
 def own_sum_not_moved(run: CaseRun[Blocks]) -> bool:
     """The old sum is rescaled; the block's own stays below the block's top, also where that is the smaller one."""
-    return len(run.case.widths) > 1 and is_like(run.got["total"], running_sum(run, torch.exp), finite_rows(run.tree))
+    return is_like(run.got["total"], running_sum(run, torch.exp), finite_rows(run.tree))
 
 
+@shows_in_several_blocks
 def last_block_only(run: CaseRun[Blocks]) -> bool:
-    return len(run.case.widths) > 1 and is_like(run.got["top"], by_block(run)[-1][0], finite_rows(run.tree))
+    return is_like(run.got["top"], by_block(run)[-1][0], finite_rows(run.tree))
 
 
 def starts_at_zero(run: CaseRun[Blocks]) -> bool:
     """No top is below 0, though rows are."""
     return bool((run.got["top"] == run.tree["x"].float().amax(1).clamp(min=0)).all())
+
+
+def one_maximum_for_all(run: CaseRun[Blocks]) -> bool:
+    """Every row has the maximum of the whole matrix."""
+    return bool((run.got["top"] == run.tree["x"].float().amax()).all())
+
+
+def never_minus_infinity(run: CaseRun[Blocks]) -> bool:
+    """The maximum is wrong where it should be -inf, and nowhere else."""
+    right = run.expected["top"]
+    nothing = right == -torch.inf
+    got = run.got["top"]
+    return bool(nothing.any() and got[nothing].isfinite().all() and torch.equal(got[~nothing], right[~nothing]))
+
+
+def second_pass_is_empty(run: CaseRun[Blocks]) -> bool:
+    """The maximum is right, and nothing was summed up."""
+    return is_like(run.got["top"], run.expected["top"]) and not run.got["total"].any()
 
 
 def stats_are_right(run: CaseRun[Blocks]) -> bool:
@@ -147,7 +172,16 @@ ONLINE_SOFTMAX = Oracle(
             "The maximum never goes below 0: it should start at -float('inf'), so that the first element replaces it.",
         ),
         Hint(
-            lambda run: bool(run.got["top"].isfinite().all()) and bool((run.expected["top"] == -torch.inf).any()),
+            one_maximum_for_all,
+            "Every row has the maximum of the whole matrix. Each row needs its own: take it along dim=1.",
+        ),
+        Hint(
+            second_pass_is_empty,
+            "The maximum is right, and nothing was summed up. The blocks come from an iterator, which a second loop "
+            "finds empty: keep the maximum and the sum in one loop.",
+        ),
+        Hint(
+            never_minus_infinity,
             "A row of -inf alone has the maximum -inf: start at -float('inf'), not at the least finite number.",
         ),
         Hint(

@@ -16,7 +16,7 @@ def inject(model, targets, wrap):
 def adapter_state(model):
     import copy
 
-    return copy.deepcopy({name: p.data for name, p in model.named_parameters() if p.requires_grad})
+    return copy.deepcopy({name: p.data for name, p in model.named_parameters() if name.split(".")[-1][:5] == "lora_"})
 
 
 def load_adapter(model, state):

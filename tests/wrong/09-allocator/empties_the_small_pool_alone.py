@@ -1,4 +1,4 @@
-# hint: empty_cache gives back, with a cudaFree each
+# hint: goes through both pools
 @dataclass(eq=False)
 class Block:
     size: int

@@ -1,4 +1,4 @@
-# hint: These times contain the jobs before
+# hint: These times do not begin with their jobs
 def time_jobs(jobs, cuda):
     start = cuda.Event(enable_timing=True)
     start.record()

@@ -1,4 +1,4 @@
-# hint: These times contain the jobs before
+# hint: These times do not begin with their jobs
 def time_jobs(jobs, cuda):
     pairs = [[cuda.Event(enable_timing=True) for _ in range(2)] for _ in jobs]
     for (start, _), (_, stream) in zip(pairs, jobs):
