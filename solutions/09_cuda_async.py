@@ -1277,16 +1277,19 @@ guesses.take("idle time", None, among=("a twentieth", "a quarter", "a half"))
 # %% [markdown]
 # [[exercise 09-profile]]
 #
-# - `gpu_work(events, first_step)`: those of the events that are work of the device and were launched in a step
-#   `ProfilerStep#n` with n ≥ first_step. Return the events as they are, in any order.
-# - `gpu_report(work, marks)`: what is in such a list, which has at least one kernel, as a dict. `"kernels"` is a list
-#   of rows (name, calls, total µs), tuples or lists, the longest total first, kernels alone. `"idle_us"` is the time
-#   in which *nothing* ran, neither a kernel nor a copy. `"tensor_core_share"` is $s_\text{tensor}$, a number from 0 to
-#   1: a kernel counts if one of `marks` is in its name, letter for letter (upper and lower case differ).
-# - `profile_steps(step, n_unsteady, n_active)`: your own recording. Call `step()` as often as needed under
-#   `torch.profiler.profile`, record the n_active calls after the first n_unsteady (n_unsteady is at least 2), and
-#   return the profiler. Switching the profiler on takes time of its own, so it must be on for one step that it does
-#   not record.
+# Three tasks, one function each. Write them in this order and run the check after each: it judges what you have
+# written, and says which task is wrong or still blank.
+#
+# 1. `gpu_work(events, first_step)`: those of the events that are work of the device and were launched in a step
+#    `ProfilerStep#n` with n ≥ first_step. Return the events as they are, in any order.
+# 2. `gpu_report(work, marks)`: what is in such a list, which has at least one kernel, as a dict. `"kernels"` is a list
+#    of rows (name, calls, total µs), tuples or lists, the longest total first, kernels alone. `"idle_us"` is the time
+#    in which *nothing* ran, neither a kernel nor a copy. `"tensor_core_share"` is $s_\text{tensor}$, a number from 0 to
+#    1: a kernel counts if one of `marks` is in its name, letter for letter (upper and lower case differ).
+# 3. `profile_steps(step, n_unsteady, n_active)`: your own recording. Call `step()` as often as needed under
+#    `torch.profiler.profile`, record the n_active calls after the first n_unsteady (n_unsteady is at least 2), and
+#    return the profiler. Switching the profiler on takes time of its own, so it must be on for one step that it does
+#    not record.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1315,7 +1318,7 @@ guesses.take("idle time", None, among=("a twentieth", "a quarter", "a half"))
 
 # %% nbgrader={"grade": false, "grade_id": "09-profile", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def gpu_work(events: list[dict], first_step: int) -> list[dict]:
-    """The events of the device that were launched in step first_step or later."""
+    """Task 1: the events of the device that were launched in step first_step or later."""
     ### BEGIN SOLUTION
     bounds = [
         (event["ts"], event["ts"] + event["dur"])
@@ -1337,7 +1340,7 @@ def gpu_work(events: list[dict], first_step: int) -> list[dict]:
 
 
 def gpu_report(work: list[dict], marks: Sequence[str]) -> dict:
-    """{"kernels": rows (name, calls, total µs), "idle_us": ..., "tensor_core_share": ...} of this work of the device."""
+    """Task 2: {"kernels": rows (name, calls, total µs), "idle_us": ..., "tensor_core_share": ...} of this work."""
     ### BEGIN SOLUTION
     rows = {}
     for event in work:
@@ -1361,7 +1364,7 @@ def gpu_report(work: list[dict], marks: Sequence[str]) -> dict:
 def profile_steps(
     step: Callable[[], None], n_unsteady: int, n_active: int
 ) -> torch.profiler.profile:
-    """The finished profiler, which has recorded n_active calls of step after the first n_unsteady."""
+    """Task 3: the finished profiler, which has recorded n_active calls of step after the first n_unsteady."""
     ### BEGIN SOLUTION
     schedule = torch.profiler.schedule(wait=n_unsteady - 1, warmup=1, active=n_active, repeat=1)
     with torch.profiler.profile(schedule=schedule) as profiler:

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from labkit import exercises
 from labkit.check.judge import judge
 from labkit.exercises.lab09.hidden_syncs import Loop, loop_inputs
+from labkit.exercises.lab09.profile import NOT_ANSWERED
 from labkit.observe import gather_answers, make_inputs, observe
 from labkit.oracles import oracle_of
 from labkit.oracles.lab09.hidden_syncs import reference
@@ -107,6 +108,26 @@ def test_what_nobody_would_return_is_no_value_and_no_crash(exercise_id: str) -> 
         for key in set(run.got) - {"n_after"}:
             assert verdict({**run.got, key: absurd}).score == 0, (key, absurd)
         assert verdict(absurd).score == 0
+
+
+@pytest.mark.slow
+def test_the_three_tasks_of_the_profile_are_told_apart() -> None:
+    run = observed("09-profile")
+    exercise, oracle = exercises.find("09-profile"), oracle_of("09-profile")
+
+    def told(**parts: object) -> tuple[dict[str, str], str | None]:
+        verdict = judge(exercise, oracle, [replace(run, got={**run.got, **parts})])
+        return dict(verdict.rows), verdict.hint
+
+    rows, hint = told(report=NOT_ANSWERED, own=NOT_ANSWERED)
+    assert rows["problem"] == "task 2 of 3, gpu_report: not written yet" and "carry on" in hint
+    assert rows["case"].startswith("gpu_report(")
+    rows, hint = told(work=NOT_ANSWERED, report={**run.got["report"], "idle_us": -1.0})
+    assert rows["problem"].startswith("task 2 of 3, gpu_report: the device was idle") and "carry on" not in hint
+    rows, _ = told(work=run.got["work"][1:])
+    assert rows["problem"].startswith("task 1 of 3, gpu_work: found") and rows["case"].startswith("gpu_work(")
+    rows, _ = told(own={**run.got["own"], "recorded": [1]})
+    assert rows["problem"].startswith("task 3 of 3, profile_steps: with n_unsteady=") and "gpu" not in rows["case"]
 
 
 @pytest.mark.gpu

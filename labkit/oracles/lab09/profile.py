@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab09.profile import Session, recording_of, steady_events
+from labkit.exercises.lab09.profile import NOT_ANSWERED, TASKS, Session, recording_of, steady_events
+from labkit.oracles.hints import not_written_yet
 from labkit.oracles.lab09.traces import (
     after_the_step_began,
     by_time,
@@ -26,7 +27,7 @@ from labkit.oracles.lab09.traces import (
     window_us,
     without_overlap,
 )
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 KEYS = ("kernels", "idle_us", "tensor_core_share")
 EXACT_TO = 1e-6
@@ -41,15 +42,15 @@ def found_work(got: dict) -> list[list]:
 def right_work(run: CaseRun) -> str | None:
     wanted = true_work(run)
     if len(run.got["work"]) > MOST_TIMES * len(wanted):
-        return f"gpu_work found {len(run.got['work']):,} events, and {len(wanted)} are to be found"
+        return f"found {len(run.got['work']):,} events, and {len(wanted)} are to be found"
     got = found_work(run.got)
     if got == wanted:
         return None
     extra, missing = [one for one in got if one not in wanted], [one for one in wanted if one not in got]
     if not extra and not missing:
-        return f"gpu_work found {len(got)} events, some of them twice; there are {len(wanted)}"
+        return f"found {len(got)} events, some of them twice; there are {len(wanted)}"
     which = f"it has {_shown(extra[0])}" if extra else f"{_shown(missing[0])} is missing"
-    return f"gpu_work found {len(got)} events, and {len(wanted)} were launched from step {run.case.n_cold} on: {which}"
+    return f"found {len(got)} events, and {len(wanted)} were launched from step {run.case.n_cold} on: {which}"
 
 
 def _shown(work: list) -> str:
@@ -59,7 +60,7 @@ def _shown(work: list) -> str:
 def right_form(run: CaseRun) -> str | None:
     report = run.got["report"]
     if type(report) is not dict or set(report) != set(KEYS):
-        return f"gpu_report should return a dict with the keys {', '.join(KEYS)}"
+        return f"it should return a dict with the keys {', '.join(KEYS)}"
     return None
 
 
@@ -94,16 +95,16 @@ def right_share(run: CaseRun) -> str | None:
 
 def right_profile(run: CaseRun) -> str | None:
     case, own = run.case, run.got["own"]
-    asked = f"profile_steps(step, {case.n_unsteady}, {case.n_active})"
+    asked = f"with n_unsteady={case.n_unsteady} and n_active={case.n_active}"
     if own["recorded"] is None:
-        return f"{asked} should return the torch.profiler.profile that recorded the steps"
+        return f"{asked} it should return the torch.profiler.profile that recorded the steps"
     wanted = list(range(case.n_unsteady, case.n_unsteady + case.n_active))
     if own["recorded"] != wanted:
-        return f"{asked} recorded the calls {own['recorded']}, and should have recorded {wanted}"
+        return f"{asked} it recorded the calls {own['recorded']}, and should have recorded {wanted}"
     if own["calls"] != case.n_unsteady + case.n_active:
-        return f"{asked} called step {own['calls']} times; {case.n_unsteady + case.n_active} are needed"
+        return f"{asked} it called step {own['calls']} times; {case.n_unsteady + case.n_active} are needed"
     if not has_warm_up(own["actions"]):
-        return f"{asked}: the profiler is switched on in the first step that it records"
+        return f"{asked} the profiler is switched on in the first step that it records"
     return None
 
 
@@ -113,10 +114,42 @@ def has_warm_up(actions: list[str]) -> bool:
     return begins > 0 and actions[begins - 1] == "WARMUP"
 
 
-def wrong(*holds: Callable[[CaseRun], str | None]):
-    """Whether one of these properties fails or cannot be asked."""
+Property = Callable[[CaseRun[Session]], str | None]
+
+
+def is_blank(run: CaseRun[Session], part: str) -> bool:
+    return isinstance(run.got[part], str) and run.got[part] == NOT_ANSWERED
+
+
+def task(part: str, *properties: Property) -> Property:
+    """The first of these properties that fails, behind the task's number; of a blank one, nothing."""
+    number, function = [*TASKS].index(part) + 1, TASKS[part]
+
+    def holds(run: CaseRun[Session]) -> str | None:
+        problems = () if is_blank(run, part) else (one(run) for one in properties)
+        problem = next(filter(None, problems), None)
+        return problem and f"task {number} of {len(TASKS)}, {function}: {problem}"
+
+    return holds
+
+
+def all_written(run: CaseRun[Session]) -> str | None:
+    blank = [f"task {n} of {len(TASKS)}, {TASKS[part]}" for n, part in enumerate(TASKS, 1) if is_blank(run, part)]
+    return f"{blank[0]}: not written yet" if blank else None
+
+
+def is_next(run: CaseRun[Session], function: str) -> bool:
+    """Whether this function is the first blank one, and what is written is right."""
+    blank = [name for part, name in TASKS.items() if is_blank(run, part)]
+    return blank[:1] == [function] and not any(one(run) for one in RIGHT)
+
+
+def wrong(part: str, *holds: Property):
+    """Whether one of these properties of a part that is written fails or cannot be asked."""
 
     def found(run: CaseRun[Session]) -> bool:
+        if is_blank(run, part):
+            return False
         for one in holds:
             try:
                 if one(run) is not None:
@@ -174,18 +207,35 @@ def share_is(formula: Callable[[CaseRun[Session]], float]):
     return holds
 
 
-WORK, TABLE = wrong(right_work), wrong(right_form, right_table)
+WORK, TABLE = wrong("work", right_work), wrong("report", right_form, right_table)
+RIGHT = (
+    task("work", right_work),
+    task("report", right_form, right_table, right_idle, right_share),
+    task("own", right_profile),
+)
+
+
+def call_of(run: Observation) -> str:
+    """The call of the first task that is wrong, or else of the first that is blank."""
+    case, n_steps = run.case, run.case.n_cold + run.case.n_steps
+    calls = {
+        "work": f"gpu_work(events, first_step={case.n_cold}) on a trace of {n_steps} steps",
+        "report": f"gpu_report(work, marks) on the work of {case.n_steps} steps",
+        "own": f"profile_steps(step, n_unsteady={case.n_unsteady}, n_active={case.n_active})",
+    }
+    if run.got is None:
+        return "; ".join(calls.values())
+    failing = [part for part, right in zip(TASKS, RIGHT, strict=True) if wrong(part, right)(run)]
+    return calls[(failing or [part for part in TASKS if is_blank(run, part)])[0]]
 
 
 PROFILE = Oracle(
     id="09-profile",
-    judge=(inputs_untouched, right_work, right_form, right_table, right_idle, right_share, right_profile),
-    call=lambda run: (
-        f"gpu_work(events, first_step={run.case.n_cold}) on a trace of {run.case.n_cold + run.case.n_steps} steps; "
-        f"profile_steps(step, n_unsteady={run.case.n_unsteady}, n_active={run.case.n_active})"
-    ),
+    judge=(inputs_untouched, *RIGHT, all_written),
+    call=call_of,
     axis="traces of other steps and streams, and other numbers of steps to record",
     diagnose=(
+        *not_written_yet(TASKS.values(), is_next),
         Hint(
             lambda run: has_categories("cuda_runtime", "cuda_driver", "cpu_op")(run),
             "Calls of the host are among them. A launch takes microseconds of the host's time whatever the kernel "
@@ -285,7 +335,7 @@ PROFILE = Oracle(
             "end so far.",
         ),
         Hint(
-            wrong(right_idle),
+            wrong("report", right_idle),
             "Sort by start and keep the latest end so far. Where the next start lies behind it, the difference is idle "
             "time.",
         ),
@@ -310,7 +360,7 @@ PROFILE = Oracle(
             "Divide by the time of the kernels alone, without copies and memsets.",
         ),
         Hint(
-            wrong(right_share),
+            wrong("report", right_share),
             "A kernel counts if any of the marks is in its name: the summed time of those, divided by that of all "
             "kernels.",
         ),
@@ -336,7 +386,7 @@ PROFILE = Oracle(
             "Return the profiler itself, after its `with` block has ended.",
         ),
         Hint(
-            wrong(right_profile),
+            wrong("own", right_profile),
             "wait + warmup are the n_unsteady steps, active the n_active ones. Call step() and then prof.step() that "
             "many times altogether.",
         ),
