@@ -13,7 +13,7 @@ from labkit.exercises.lab02.merge_smallest import WRITTEN, Merging
 from labkit.exercises.lab02.stochastic_rounding import Draws
 from labkit.exercises.lab02.sums import Numbers
 from labkit.observe import make_inputs
-from labkit.oracles.lab02 import added, merge_smallest, stochastic_rounding
+from labkit.oracles.lab02 import added, merge_smallest, rounding_faults
 
 
 def written(kind: str) -> list[float]:
@@ -56,7 +56,7 @@ def test_the_figures_of_the_text_a_thousand_hundredths(dtype: str) -> None:
 def test_bfloat16_neighbours_enclose_every_float32() -> None:
     x = torch.randint(0, 255 << 23, (20_000,), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
     x = torch.cat([x.view(torch.float32), -x.view(torch.float32)])
-    below, above = stochastic_rounding.neighbours(x)
+    below, above = rounding_faults.neighbours(x)
     assert ((below <= x) & (x <= above)).all()
     exact = x.bfloat16().double() == x.double()
     assert torch.equal(below == above, exact)
@@ -64,5 +64,5 @@ def test_bfloat16_neighbours_enclose_every_float32() -> None:
 
 def test_an_unbiased_rounding_stays_within_the_bound() -> None:
     """The bound is Hoeffding's for a chance of 1e-12 a value, so that 1e3 values fail once in 1e9 checks."""
-    bound = math.sqrt(math.log(2 / stochastic_rounding.FAILURE_PROBABILITY) / (2 * Draws().n_copies * Draws().n_seeds))
+    bound = math.sqrt(math.log(2 / rounding_faults.FAILURE_PROBABILITY) / (2 * Draws().n_copies * Draws().n_seeds))
     assert 0.01 < bound < 0.1

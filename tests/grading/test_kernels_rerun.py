@@ -21,7 +21,8 @@ from labkit.oracles import oracle_of
 from labkit.spec import Observation
 from tests.grading.fake_labs import registered
 from tests.grading.lab97.answers import ADD, ADD_KERNEL, IMPORTS, PRODUCT, SILU, SOFTMAX, TOTAL, TOTAL_WITH_SUM
-from tests.grading.lab97.cheats import CHEATS, Cheat
+from tests.grading.lab97.cheat import Cheat
+from tests.grading.lab97.cheats import CHEATS
 from tests.grading.shared_sandboxes import shared_sandbox
 from tests.grading.test_worker import code, count_cpu, exercise, graded
 from tests.lanes import MOSTLY_LATER, require_tier

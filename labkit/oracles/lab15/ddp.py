@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-
 import torch
 
-from labkit.compare import compare, inputs_untouched
-from labkit.exercises.lab15.ddp import BLOCK_S, Job, Net, cluster_of
-from labkit.oracles.lab15.one_process import replicas_with, whole_batch
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
-
-CLOSE = Tolerance(atol=2e-5, rtol=1e-4)
-"""A few steps in float32, whose sums run in another order."""
-BUFFERS = ("temperature", "n_seen", "gain")
-ROOM = 1.5
-"""Buckets may be cut otherwise than in the schedule below: what stands out of the backward pass may last so much."""
-
-
-def as_in_one_process(run: CaseRun) -> str | None:
-    """Parameters and buffers of every rank are those of one process that had the whole batch."""
-    model = whole_batch(run)
-    names = [name for name, _ in model.named_parameters()]
-    wanted = {name: value.detach() for name, value in (*model.named_parameters(), *model.named_buffers())}
-    for rank, got in enumerate(run.got["ranks"]):
-        named = {**dict(zip(names, got["parameters"], strict=True)), **{name: got[name] for name in BUFFERS}}
-        if found := compare(wanted, named, CLOSE):
-            place = f"{found.path}{list(found.index) if found.index else ''}"
-            steps = f"{run.case.n_steps} step{'s' * (run.case.n_steps != 1)}"
-            return f"after {steps} rank {rank} has {found.got} at {place}, and one process has {found.expected}"
-    return None
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab15.ddp import Job, Net
+from labkit.oracles.lab15.ddp_costs import (
+    bucket_bytes,
+    calls_a_step,
+    least_seconds,
+    most_bytes,
+    most_calls,
+    most_seconds,
+    twice,
+)
+from labkit.oracles.lab15.ddp_mistakes import (
+    calls,
+    ended_as_with,
+    late_from_the_second_step_on,
+    narrow,
+    nothing_moved,
+    one_at_a_time,
+    own_counts,
+    skipped_stands_still,
+    stand_still,
+)
+from labkit.oracles.lab15.one_process import as_in_one_process
+from labkit.spec import Budget, CaseRun, Hint, Oracle
 
 
 def every_gradient_there(run: CaseRun) -> str | None:
@@ -91,67 +85,6 @@ def identical(run: CaseRun) -> str | None:
     return None
 
 
-def bucket_bytes(case: Job) -> list[int]:
-    """The buckets of a network whose parameters are dealt from the last to the first."""
-    sizes, total = [], 0
-    for parameter in reversed(list(Net(case, 0).parameters())):
-        total += parameter.nbytes
-        if total >= case.cap_bytes:
-            sizes.append(total)
-            total = 0
-    return sizes + [total] * bool(total)
-
-
-def reduce_s(case: Job, n_bytes: int) -> float:
-    """A ring: 2(n-1) steps, in each of which an n-th of the bytes goes over every wire."""
-    wire = cluster_of(case).within
-    return 2 * (case.n_ranks - 1) * wire.time_s(n_bytes / case.n_ranks)
-
-
-def after_backward_s(case: Job) -> float:
-    """How long the last bucket ends after the backward pass, if every bucket leaves when its last block is done."""
-    until_s = ready = 0.0
-    backward_s = case.backward_s
-    layers_bytes = case.block_bytes * (case.n_blocks + 2 * case.odd_ranks_swap + case.n_crossed)
-    for n_bytes, total in zip(bucket_bytes(case), itertools.accumulate(bucket_bytes(case))):
-        # The embedding's gradient comes last of all.
-        ready = min(math.ceil(total / case.block_bytes) * BLOCK_S, backward_s) if total <= layers_bytes else backward_s
-        until_s = max(until_s, ready) + reduce_s(case, n_bytes)
-    return until_s - backward_s
-
-
-def start_bytes(case: Job) -> list[int]:
-    """What has to be broadcast. The shared weight has two names, and may go twice."""
-    net = Net(case, 0)
-    named = (*net.named_parameters(remove_duplicate=False), *net.named_buffers())
-    return [tensor.nbytes for _, tensor in named]
-
-
-def start_s(case: Job) -> float:
-    """A broadcast for each, one after the other."""
-    hops, wire = math.ceil(math.log2(case.n_ranks)), cluster_of(case).within
-    return sum(hops * wire.time_s(n_bytes) for n_bytes in start_bytes(case))
-
-
-def most_seconds(run: CaseRun[Job]) -> float:
-    """Where a block is missing on some ranks, its bucket and those behind it may wait for the end."""
-    case = run.case
-    step_s = case.backward_s + ROOM * after_backward_s(case)
-    if case.odd_ranks_skip is not None:
-        step_s += sum(reduce_s(case, n_bytes) for n_bytes in bucket_bytes(case))
-    return (start_s(case) + case.n_steps * step_s) * (1 + 1e-9)
-
-
-def least_seconds(case: Job) -> float:
-    """Every weight leaves rank 0 once; every step has a backward pass, and a last bucket behind it."""
-    if case.n_ranks == 1:
-        return case.n_steps * case.backward_s
-    wire = cluster_of(case).within
-    n_bytes = sum(tensor.nbytes for tensor in (*Net(case, 0).parameters(), *Net(case, 0).buffers()))
-    backward_s = case.backward_s - BLOCK_S * (case.odd_ranks_skip is not None)
-    return n_bytes / wire.bytes_per_s + case.n_steps * (backward_s + reduce_s(case, 0))
-
-
 def takes_its_time(run: CaseRun) -> str | None:
     """The clock of the network has seen the backward passes."""
     least_s, seconds = least_seconds(run.case), run.measured["seconds"]
@@ -161,29 +94,6 @@ def takes_its_time(run: CaseRun) -> str | None:
             f"{1000 * seconds:.0f} ms"
         )
     return None
-
-
-def most_calls(run: CaseRun[Job]) -> int:
-    """One broadcast for every tensor at the start, then a call for every full bucket and one for the rest."""
-    return len(start_bytes(run.case)) + run.case.n_steps * calls_a_step(run.case)
-
-
-def calls_a_step(case: Job) -> int:
-    return max(math.ceil(sum(bucket_bytes(case)) / case.cap_bytes), 1)
-
-
-def most_bytes(run: CaseRun[Job]) -> float:
-    """The root of a tree sends every tensor to ⌈log₂ n⌉ others; a ring's chunks are rounded up to whole numbers."""
-    case = run.case
-    n = case.n_ranks
-    at_start = math.ceil(math.log2(n)) * sum(start_bytes(case))
-    chunks = 2 * (n - 1) * (sum(bucket_bytes(case)) / n + 4 * calls_a_step(case))
-    return at_start + case.n_steps * chunks + 4
-
-
-def twice(case: Job) -> list[int]:
-    """The gradients' bytes, that of the shared weight under both of its names."""
-    return [parameter.nbytes for _, parameter in Net(case, 0).named_parameters(remove_duplicate=False)]
 
 
 def well_filled(run: CaseRun) -> str | None:
@@ -201,82 +111,6 @@ well_filled.hint = (
     "Close a bucket as soon as its gradients have reached the cap, begin the next, and send gradients in their own "
     "dtype."
 )
-
-
-def ended_as_with(*mistakes: str) -> Callable[[CaseRun[Job]], Any]:
-    """A diagnosis: every rank ended where one of these mistakes alone would have brought it. CANNOT_TELL where that is
-    where it should be."""
-
-    def when(run: CaseRun[Job]) -> Any:
-        right = [parameter.detach() for parameter in whole_batch(run).parameters()]
-        tells = False
-        for mistake in mistakes:
-            wrong = replicas_with(run, mistake)
-            ranks = zip(wrong, run.got["ranks"], strict=True)
-            if any(compare(right, replica, CLOSE) for replica in wrong):
-                tells = True
-                if all(compare(replica, one["parameters"], CLOSE) is None for replica, one in ranks):
-                    return True
-        return False if tells else CANNOT_TELL
-
-    return when
-
-
-def own_counts(run: CaseRun[Job]) -> bool:
-    """Every rank kept the whole number that it started with, and all the rest is right."""
-    kept = all(torch.equal(one["n_seen"], part["n_seen"]) for one, part in zip(run.got["ranks"], run.tree["ranks"]))
-    shared = {"ranks": [{**one, "n_seen": run.tree["ranks"][0]["n_seen"]} for one in run.got["ranks"]]}
-    return kept and run.case.n_ranks > 1 and as_in_one_process(replace(run, got=shared)) is None
-
-
-def nothing_moved(run: CaseRun[Job]) -> bool:
-    """Whether all ranks have the weights from which rank 0 began."""
-    start = run.tree["ranks"][0]["parameters"]
-    return all(
-        torch.equal(old, new) for one in run.got["ranks"] for old, new in zip(start, one["parameters"], strict=True)
-    )
-
-
-def narrow(run: CaseRun[Job]) -> bool:
-    """All buckets left, each with half of its bytes."""
-    sent = calls(run.got)["bytes"]
-    return [2 * n_bytes for n_bytes in sent] == run.case.n_steps * bucket_bytes(run.case)
-
-
-def stand_still(run: CaseRun[Job]) -> bool:
-    """Whether weights that should have moved are on all ranks those from which rank 0 began."""
-    start, right = run.tree["ranks"][0]["parameters"], whole_batch(run).parameters()
-    return any(
-        not torch.equal(old, new) and all(torch.equal(old, one["parameters"][i]) for one in run.got["ranks"])
-        for i, (old, new) in enumerate(zip(start, right, strict=True))
-    )
-
-
-def skipped_stands_still(run: CaseRun[Job]) -> bool:
-    """Whether the block that odd ranks skip kept its first weight on rank 1, and not on rank 0."""
-    names = [name for name, _ in Net(run.case, 0).named_parameters()]
-    block = names.index(f"blocks.{run.case.odd_ranks_skip}.weight")
-    first = run.tree["ranks"][0]["parameters"][block]
-    moved, still = (one["parameters"][block] for one in run.got["ranks"][:2])
-    return torch.equal(first, still) and not torch.equal(first, moved)
-
-
-def calls(got: dict) -> dict[str, list]:
-    return got["ranks"][0]["calls"]
-
-
-def one_at_a_time(run: CaseRun[Job]) -> Any:
-    """Where odd ranks complete their buckets in another order, they start fewer all-reduces inside of backward."""
-    if not run.case.odd_ranks_swap and not run.case.n_crossed:
-        return CANNOT_TELL
-    even, odd = (sum(one["calls"]["in_backward"]) for one in run.got["ranks"][:2])
-    return 0 < odd < even and as_in_one_process(run) is None
-
-
-def late_from_the_second_step_on(case: Job, in_backward: list[bool]) -> bool:
-    """Whether all-reduces of the first step alone began inside of a backward pass."""
-    n_calls = len(in_backward) // case.n_steps
-    return case.n_steps > 1 and any(in_backward[:n_calls]) and not any(in_backward[n_calls:])
 
 
 def in_words(run: CaseRun[Job]) -> str:

@@ -9,8 +9,9 @@ import torch
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.ddp import Net
 from labkit.exercises.lab15.optimizer_wrapper import Wrapped
-from labkit.oracles.lab15.ddp import CLOSE, ended_as_with, identical
-from labkit.oracles.lab15.one_process import whole_batch
+from labkit.oracles.lab15.ddp import identical
+from labkit.oracles.lab15.ddp_mistakes import ended_as_with
+from labkit.oracles.lab15.one_process import CLOSE, whole_batch
 from labkit.spec import Budget, CaseRun, Hint, Oracle
 
 
