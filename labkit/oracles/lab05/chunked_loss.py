@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +11,23 @@ from torch.nn import functional as F
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab05.chunked_loss import Head, run_head
 from labkit.oracles.calls import as_call
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle, Tolerance
+from labkit.oracles.lab05.chunked_mistakes import (
+    averages_means,
+    dx_like,
+    each_row_scaled,
+    ignored_as_zero,
+    is_factor,
+    is_right,
+    loss_like,
+    losses,
+    mean_of_full_chunks,
+    n_counted,
+    ratio,
+    rows_left_out,
+    unchanged,
+    with_another_picked,
+)
+from labkit.spec import Budget, CaseRun, Hint, KiB, Oracle, Tolerance
 
 ANOTHER_LOGIT = (
     "The loss is log(sum) - z_y with the same z in both: read z_y after the maximum is subtracted and before exp_ "
@@ -48,120 +62,6 @@ def peak_bytes(run: CaseRun[Head]) -> float:
     """
     case = run.case
     return case.x_bytes + 2 * case.weight_bytes + max(case.chunk_bytes, case.x_bytes) + SLACK_BYTES
-
-
-def loss_like(loss_of: Callable[[CaseRun[Head]], torch.Tensor]) -> Callable[[CaseRun[Head]], object]:
-    """A diagnosis: the loss is what this mistake makes of it. Where the right loss is that as well, nobody can tell."""
-
-    def when(run: CaseRun[Head]) -> object:
-        close = partial(torch.isclose, run.got["loss"], rtol=1e-4)
-        like_it, right = close(loss_of(run)), close(run.expected["loss"])
-        return CANNOT_TELL if like_it and right else like_it
-
-    return when
-
-
-def losses(run: CaseRun[Head]) -> torch.Tensor:
-    """Of each token; 0 where it is ignored."""
-    return F.cross_entropy(
-        run.tree["x"] @ run.tree["weight"].T, run.tree["labels"], ignore_index=run.case.ignore_index, reduction="none"
-    )
-
-
-def mean_of_means(run: CaseRun[Head]) -> torch.Tensor:
-    counted = (run.tree["labels"] != run.case.ignore_index).float()
-    parts = zip(losses(run).split(run.case.chunk_size), counted.split(run.case.chunk_size))
-    return torch.stack([part.sum() / count.sum().clamp(min=1) for part, count in parts]).mean()
-
-
-def averages_means(run: CaseRun[Head]) -> object:
-    """A silent last chunk has no mean, so there the mistake is NaN as a rule, like others."""
-    if run.case.silent_end and bool(run.got["loss"].isnan()):
-        return CANNOT_TELL
-    return loss_like(mean_of_means)(run)
-
-
-def mean_of_full_chunks(run: CaseRun[Head]) -> torch.Tensor:
-    """Each chunk's sum over its own length, ignored or not, and the mean of that."""
-    return torch.stack([part.mean() for part in losses(run).split(run.case.chunk_size)]).mean()
-
-
-def ignored_as_zero(run: CaseRun[Head]) -> torch.Tensor:
-    """Ignored tokens count in the sum as if their label were 0."""
-    tree = run.tree
-    labels = tree["labels"].where(tree["labels"] != run.case.ignore_index, 0)
-    return F.cross_entropy(tree["x"] @ tree["weight"].T, labels, reduction="sum") / n_counted(run)
-
-
-def with_another_picked(pick: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[CaseRun[Head]], torch.Tensor]:
-    """The loss where not the logit of the label, less the maximum, is taken from the logarithm of the sum."""
-
-    def loss_of(run: CaseRun[Head]) -> torch.Tensor:
-        tree = run.tree
-        counted = tree["labels"] != run.case.ignore_index
-        logits = (tree["x"] @ tree["weight"].T)[counted]
-        lowered = logits - logits.amax(1, keepdim=True)
-        taken = pick(logits if pick is unchanged else lowered).gather(1, tree["labels"][counted, None])
-        return (lowered.exp().sum(1, keepdim=True).log() - taken).mean()
-
-    return loss_of
-
-
-def unchanged(logits: torch.Tensor) -> torch.Tensor:
-    return logits
-
-
-def dx_like(grad_of: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]) -> Callable[[CaseRun[Head]], bool]:
-    """A diagnosis: dx is grad_of(p @ W, [v = y] @ W, number of tokens that count)."""
-
-    def diagnose(run: CaseRun[Head]) -> bool:
-        tree = run.tree
-        counted = tree["labels"] != run.case.ignore_index
-        mean_row = torch.softmax(tree["x"][counted] @ tree["weight"].T, dim=1) @ tree["weight"]
-        wrong = run.case.upstream * grad_of(mean_row, tree["weight"][tree["labels"][counted]], n_counted(run))
-        return torch.allclose(run.got["dx"][counted], wrong, rtol=1e-3, atol=1e-3 * float(wrong.abs().max()))
-
-    return diagnose
-
-
-def each_row_scaled(run: CaseRun[Head]) -> bool:
-    """Every row of dx points where it should, and their lengths are off by different factors."""
-    rows = run.expected["dx"].abs().amax(1) > 0
-    right, mine = run.expected["dx"][rows].double(), run.got["dx"][rows].double()
-    cosines = torch.cosine_similarity(right, mine, dim=1, eps=1e-30)
-    return bool((cosines > 1 - 1e-4).all()) and ratio("dx", run) == 0
-
-
-def ratio(name: str, run: CaseRun[Head]) -> float:
-    """By which factor a gradient is off, where it is nothing but a factor; else 0."""
-    right = run.expected[name]
-    factor = float((run.got[name] * right).sum() / right.square().sum())
-    return (
-        factor
-        if torch.allclose(run.got[name], factor * right, rtol=1e-3, atol=1e-3 * float(right.abs().max()))
-        else 0.0
-    )
-
-
-def is_factor(value: float, wanted: float) -> bool:
-    return abs(value - wanted) < 1e-3 * abs(wanted) and abs(wanted - 1) > 1e-2
-
-
-def is_right(name: str, run: CaseRun[Head]) -> bool:
-    return abs(ratio(name, run) - 1) < 1e-3
-
-
-def n_counted(run: CaseRun[Head]) -> float:
-    return float((run.tree["labels"] != run.case.ignore_index).sum())
-
-
-def rows_left_out(run: CaseRun[Head]) -> bool:
-    """Whether rows of tokens that count are nothing but zeros, where the right ones are not."""
-    empty, right = (
-        (rows[run.tree["labels"] != run.case.ignore_index] == 0).all(dim=1)
-        for rows in (run.got["dx"], run.expected["dx"])
-    )
-    return bool((empty & ~right).any())
 
 
 def one_chunk_at_a_time(run: CaseRun) -> str | None:
