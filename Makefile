@@ -22,6 +22,8 @@ OUTER := $(PATH)
 export PATH := $(BIN):$(PATH)
 # Kernels, too, come from this environment and not from the user's home.
 export JUPYTER_PREFER_ENV_PATH = 1
+# Thousands of processes start in the tests: without compiled files each would compile all of them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A part of test-all, or several: make test-all PART="answers attacks" (tests/selection.py lists them; triton is one
 # more), of it one lab (LAB=05), what `make test` has not run (LANE=rest), these files alone (FILES=tests/exercises).

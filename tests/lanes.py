@@ -20,6 +20,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 EVERY_TIER = [pytest.param(tier.name, marks=[] if tier is KERNEL else [pytest.mark.slow]) for tier in ISOLATING]
 """For `parametrize` and for fixtures. What the kernel tier does for each job the default one does too."""
 
+EVERY_TIER_SLOW = [pytest.param(tier.name, marks=pytest.mark.slow) for tier in ISOLATING]
+"""For a fixture that starts a sandbox of its own, which takes seconds on each tier."""
+
 MOSTLY_LATER = [
     pytest.param(tier.name, marks=[] if tier is KERNEL else [pytest.mark.full("attacks")]) for tier in ISOLATING
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,8 +80,10 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> Iterator[Import]:
+@cache
+def imports(path: Path) -> tuple[Import, ...]:
     """Every module imported by this file; `from a import b` counts as a.b where that is a module."""
+    found = []
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inside = {
         id(node)
@@ -98,8 +100,8 @@ def imports(path: Path) -> Iterator[Import]:
             names = [name if is_module(name) else node.module for name in names]
         else:
             continue
-        for name in names:
-            yield Import(name, node.lineno, id(node) in inside)
+        found += [Import(name, node.lineno, id(node) in inside) for name in names]
+    return tuple(found)
 
 
 def is_module(name: str) -> bool:

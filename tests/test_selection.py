@@ -81,12 +81,14 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", EXPECTED, ids=" ".join)
 def test_a_lane_runs_what_its_marks_say(tmp_path, arguments: tuple[str, ...]) -> None:
     names, _ = run_of(tmp_path, SUITE.format(lab=LABS[0]), [], *arguments)
     assert Counter(names) == Counter(EXPECTED[arguments])
 
 
+@pytest.mark.slow
 def test_a_lab_in_full_moves_from_the_rest_into_test(tmp_path) -> None:
     suite = SUITE.format(lab=LABS[0])
     names, printed = run_of(tmp_path, suite, [LABS[0]], "--lane=test")

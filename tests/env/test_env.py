@@ -192,6 +192,7 @@ def test_a_missing_package_is_red_only_where_nothing_works_without_it(monkeypatc
     assert packages.probe_of(packages.PACKAGES[0])().fix == "python -m pip install matplotlib"
 
 
+@pytest.mark.slow
 def test_no_package_is_imported_to_find_its_version() -> None:
     code = (
         "import sys; before = set(sys.modules); from labkit.env import look; look()\n"
@@ -243,6 +244,7 @@ def test_the_exit_code(monkeypatch, capsys, findings: list[EnvFinding], code: in
     assert capsys.readouterr().out == as_text(findings) + "\n"
 
 
+@pytest.mark.slow
 def test_a_console_without_check_marks() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "labkit.env"],

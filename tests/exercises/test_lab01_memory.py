@@ -122,6 +122,7 @@ def test_the_lectures_own_sum_gives_the_lectures_figure() -> None:
     assert round(found / 2**40, 2) == 2.09
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("student", [None, "a", "b", "c"])
 def test_no_card_is_so_nearly_full_that_a_right_sum_could_be_off_by_one(ours, student: str | None) -> None:
     """The sum leaves out some tables of cosines: a hundredth of a sequence, where a tenth is the least that is left."""

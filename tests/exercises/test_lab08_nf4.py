@@ -42,6 +42,7 @@ def test_an_update_trains_as_well_over_four_bits_and_not_over_any(nf4: dict, see
     assert loss_after_training(w, coarse) > 1.02 * base
 
 
+@pytest.mark.slow
 def test_a_weight_that_is_kept_stands_out_of_the_watched_budget() -> None:
     exercise = exercises.find("08-frozen-nf4")
     budgets = {budget.name: budget for budget in oracle_of(exercise.id).budgets}

@@ -17,15 +17,14 @@ from labkit.oracles import oracle_of
 from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 
-peft = pytest.importorskip("peft")
-from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM  # noqa: E402
-
 MINE = (PROMPT_TUNING, PREFIX_TUNING, P_TUNING)
 ABSURD = (None, "text", math.nan, {"loss": "small"}, torch.full((2, 3), math.nan), torch.zeros(2, 2, 2, 2, 2))
 
 
-def llama_8b() -> LlamaForCausalLM:
+def llama_8b():
     """Llama 3 8B's shape without its weights, one layer deep: the numbers trained do not depend on the base."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     config = LlamaConfig(
         hidden_size=4096, intermediate_size=64, num_hidden_layers=1, num_attention_heads=32, num_key_value_heads=8
     )
@@ -33,34 +32,33 @@ def llama_8b() -> LlamaForCausalLM:
         return LlamaForCausalLM(config)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("config", "n_numbers"),
+    ("config", "options", "n_numbers"),
     [
-        (lambda: peft.PromptTuningConfig(num_virtual_tokens=20), 81_920),
-        (lambda: peft.PrefixTuningConfig(num_virtual_tokens=20, num_layers=32), 1_310_720),
+        ("PromptTuningConfig", {}, 81_920),
+        ("PrefixTuningConfig", {"num_layers": 32}, 1_310_720),
         (
-            lambda: peft.PrefixTuningConfig(
-                num_virtual_tokens=20, num_layers=32, prefix_projection=True, encoder_hidden_size=512
-            ),
+            "PrefixTuningConfig",
+            {"num_layers": 32, "prefix_projection": True, "encoder_hidden_size": 512},
             34_165_248,
         ),
-        (lambda: peft.PromptEncoderConfig(num_virtual_tokens=20, encoder_hidden_size=1024), 9_525_248),
+        ("PromptEncoderConfig", {"encoder_hidden_size": 1024}, 9_525_248),
     ],
     ids=["prompt", "prefix", "prefix network", "p-tuning"],
 )
-def test_the_numbers_in_the_text_are_pefts(config, n_numbers: int) -> None:
-    settings = config()
-    settings.task_type = "CAUSAL_LM"
+def test_the_numbers_in_the_text_are_pefts(config: str, options: dict[str, int], n_numbers: int) -> None:
+    # Not at the head of the file, which is read to collect its quick tests: it takes seconds.
+    peft = pytest.importorskip("peft")
+    settings = getattr(peft, config)(num_virtual_tokens=20, task_type="CAUSAL_LM", **options)
     with torch.device("meta"):
         model = peft.get_peft_model(llama_8b(), settings)
     assert model.get_nb_trainable_parameters()[0] == n_numbers
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch, where a hint takes a tensor for a dict
-@pytest.mark.parametrize(
-    "exercise",
-    [pytest.param(item, id=item.id, marks=[pytest.mark.slow] * (item is PREFIX_TUNING)) for item in MINE],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise", MINE, ids=lambda exercise: exercise.id)
 def test_an_oracle_reads_whatever_comes_back(exercise) -> None:
     """Every top value replaced by something absurd, one after the other: a verdict, never a crash, never points."""
     case = exercise.public[0]
@@ -101,6 +99,8 @@ def test_a_mask_that_is_too_short_is_taken_for_zeros_at_the_end() -> None:
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_prefix_and_checkpointing_do_not_go_together() -> None:
     """What the text says of transformers 5: the cache is switched off, and the mask no longer fits."""
+    from transformers import DynamicCache
+
     case = Prefix()
     model = model_of(case, make_inputs(PREFIX_TUNING, case, 0)["weights"]).train()
     model.gradient_checkpointing_enable()

@@ -122,6 +122,7 @@ LIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_a_lie_about_any_part_of_it_earns_nothing(lie) -> None:
     run = copy.deepcopy(perfect())

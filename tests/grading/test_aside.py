@@ -108,6 +108,7 @@ def test_memory_is_bounded() -> None:
     """)
 
 
+@pytest.mark.slow
 def test_cpu_time_is_bounded(monkeypatch) -> None:
     monkeypatch.setattr(aside, "CPU_S", 1)
     with pytest.raises(Unreadable, match=r"x\.ipynb takes more than 1 s to be read: look at what is in it"):

@@ -92,6 +92,7 @@ NOTICED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", NOTICED)
 def test_what_changes_the_key_changes_the_basis(
     course: Course, monkeypatch: pytest.MonkeyPatch, change: Callable[[Course, pytest.MonkeyPatch], None]
@@ -104,6 +105,7 @@ def test_what_changes_the_key_changes_the_basis(
     jobs.grader_digest.cache_clear()
 
 
+@pytest.mark.slow
 def test_the_configuration_and_the_time_count_beside_the_key(course: Course) -> None:
     before = key(course)
     course.config.write_text(course.config.read_text() + "\n# later\n")

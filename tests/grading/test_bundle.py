@@ -47,6 +47,7 @@ def solution_passages() -> set[str]:
     return {passage for passage in passages if len(passage) >= 60}
 
 
+@pytest.mark.slow
 def test_no_solution_and_nothing_of_the_grader_is_in_it(bundle) -> None:
     names = {path.relative_to(bundle).parts[0] for path in bundle.rglob("*")}
     assert names.isdisjoint({"grading", "solutions", "tests", "benchmarks", ".git"})
@@ -61,6 +62,7 @@ def test_no_solution_and_nothing_of_the_grader_is_in_it(bundle) -> None:
     assert drawn and not [line for line in drawn if line in text]
 
 
+@pytest.mark.slow
 def test_labkit_checks_answers_from_the_bundle_alone(bundle, tmp_path) -> None:
     answer = "lambda x, dim: x.double().square().mean(dim).sqrt().to(x.dtype)"
     code = f"from labkit import check\ncheck('00-warm-up', {answer})"
@@ -69,6 +71,7 @@ def test_labkit_checks_answers_from_the_bundle_alone(bundle, tmp_path) -> None:
     assert "cases pass" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_the_same_tree_gives_the_same_bytes(bundle, tmp_path) -> None:
     make_bundle(tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == (bundle.parent / "labs.zip").read_bytes()

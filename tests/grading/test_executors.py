@@ -89,6 +89,7 @@ def test_what_judging_takes_is_loaded_once_for_all_processes() -> None:
     assert loaded
 
 
+@pytest.mark.slow
 def test_a_process_of_the_pool_loads_nothing_of_nbgraders() -> None:
     """Which takes two seconds of every start."""
     look = "sorted({'nbgrader', 'nbformat', 'jsonschema'} & set(sys.modules))"

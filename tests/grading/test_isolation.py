@@ -27,14 +27,14 @@ from grading.worker.protocol.steps import RunCode, step_to_tree
 from grading.worker.seal import Seal
 from grading.worker.wire.frames import Channel, Closed
 from labkit import exercises
-from tests.lanes import EVERY_TIER, require_tier
+from tests.lanes import EVERY_TIER_SLOW, require_tier
 
 SMALL = Limits(memory_bytes=768 * MiB)
 WITHIN_S = 30.0
 Do = Callable[..., object]
 
 
-@pytest.fixture(scope="module", params=EVERY_TIER)
+@pytest.fixture(scope="module", params=EVERY_TIER_SLOW)
 def server(request) -> Iterator[Sandbox]:
     with Sandbox(require_tier(request.param), preload=("torch", "grading.worker.job"), limits=SMALL) as server:
         yield server
@@ -361,6 +361,7 @@ def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
     assert len(tried) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", [NONE.name, *TIERS])
 @pytest.mark.parametrize("error", [PermissionError, KeyboardInterrupt])
 def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: str, error: type) -> None:

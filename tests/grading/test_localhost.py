@@ -11,12 +11,12 @@ from grading.isolation.plan import plan_of
 from grading.isolation.sandbox import Sandbox
 from grading.isolation.tiers import tier_named
 from tests.grading.test_isolation import run_cell
-from tests.lanes import EVERY_TIER, require_tier
+from tests.lanes import EVERY_TIER_SLOW, require_tier
 
 LOOPBACK = ("loopback",)
 
 
-@pytest.fixture(scope="module", params=EVERY_TIER)
+@pytest.fixture(scope="module", params=EVERY_TIER_SLOW)
 def server(request):
     with Sandbox(require_tier(request.param), preload=("grading.worker.job",)) as server:
         yield server
@@ -78,7 +78,7 @@ def test_where_it_is_not_granted_real_ranks_are_refused_in_a_sentence(server: Sa
     assert "While a notebook is graded that is as it should be, and costs no points" in told
 
 
-@pytest.mark.parametrize("tier", EVERY_TIER)
+@pytest.mark.parametrize("tier", EVERY_TIER_SLOW)
 def test_the_files_are_ours_and_lie_in_the_workers_tree(tier: str, tmp_path: Path) -> None:
     shown = {place.path: place.source for place in plan_of(tier_named(tier), tmp_path).places if place.source}
     folder = tmp_path.resolve() / "grading" / "worker" / "names"

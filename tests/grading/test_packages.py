@@ -73,6 +73,7 @@ def test_the_labs_import_nothing_that_is_not_installed_here(lab) -> None:
     assert packages.absent_imports([cell.source for cell in template.cells if cell.cell_type == "code"]) == []
 
 
+@pytest.mark.slow
 def test_a_lab_whose_package_is_missing_is_refused_and_nobody_gets_zero_points(monkeypatch, tmp_path) -> None:
     course = make_course(tmp_path / "course")
     submit(course, "ada")

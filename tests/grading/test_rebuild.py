@@ -392,6 +392,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @seed(20261122)
 @settings(max_examples=400, deadline=None)
 @given(
@@ -407,6 +408,7 @@ def test_whatever_the_json_it_is_a_submission_or_unreadable(value) -> None:
         assert all(type(text) is str and text.encode() is not None for cell in cells for text in astuple(cell))
 
 
+@pytest.mark.slow
 @seed(20261122)
 @settings(max_examples=400, deadline=None)
 @given(st.binary(max_size=40), st.integers(0, 10**6), st.integers(1, 10**6))

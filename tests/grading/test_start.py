@@ -87,11 +87,13 @@ except AttributeError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_deferred_module_is_loaded_when_it_is_called() -> None:
     """nbgrader's extension then does what it always did: here it fails on a server that is none."""
     assert run(DEFERRED) == "False True True"
 
 
+@pytest.mark.slow
 def test_the_functions_of_labkit_are_found_whatever_was_imported_before() -> None:
     """`labkit.check` is what notebooks call, also where the package of that name was imported first."""
     program = "import labkit.check.text, labkit.devices, labkit.observe\nfrom labkit import check, device\n"

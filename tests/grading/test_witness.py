@@ -133,11 +133,13 @@ def sum_of(sandbox, *cells: str, answer: str = RIGHT) -> SubmissionResult:
     return graded(sandbox, *before, code(BLOCKED, answer), exercise(BLOCKED))
 
 
+@pytest.mark.slow
 def test_an_honest_answer_passes(sandbox) -> None:
     result = sum_of(sandbox, "import torch")
     assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
 
 
+@pytest.mark.slow
 def test_large_things_in_other_cells_are_no_reason_for_doubt(sandbox, monkeypatch) -> None:
     """Nor for a person's look: a third of the honest notebooks on models keep one."""
     counted = count_cpu(sandbox, monkeypatch)

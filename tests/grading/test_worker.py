@@ -93,6 +93,7 @@ def double(x):
     assert len({first, hidden_size(student="grace"), hidden_size(attempt="2")}) == 3
 
 
+@pytest.mark.slow
 def test_expectations_and_secrets_are_not_there(sandbox) -> None:
     source = """
 import importlib.util, os, sys
@@ -236,6 +237,7 @@ def test_a_failed_cell_is_named_as_the_reason(sandbox) -> None:
     )
 
 
+@pytest.mark.slow
 def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(sandbox) -> None:
     slow = exercise("99-slow")
     busy = "def slow(x):\n    while True: pass"
@@ -246,6 +248,7 @@ def test_cpu_time_is_limited_and_wall_time_is_not_mistaken_for_it(sandbox) -> No
     assert graded(sandbox, code("99-slow", waiting), slow).exercises["99-slow"].outcome == "passed"
 
 
+@pytest.mark.slow
 def test_cpu_time_that_native_code_uses_up_is_named_too(sandbox) -> None:
     """No timer of its own process interrupts that; the kernel ends it, and with it the job that was sealed for it."""
     held = "def slow(x):\n    return x + sum(range(10**12)) if len(x) > 4 else x"

@@ -66,6 +66,7 @@ def test_a_hit_is_the_same_report_and_compiles_nothing(compiled: list[str]) -> N
     assert str(again) == str(first) and again.figures() == first.figures() and again.sass == first.sass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -13,8 +14,9 @@ from labkit.meters.memory.dropout import byte_masks
 from tests.meters.allocator import allocator_peak_bytes
 from tests.meters.setups import SETUPS, Setup, tokens
 
-pytest.importorskip("transformers")
-pytest.importorskip("peft")
+# Looked for and not imported: that takes seconds, of each process that collects tests.
+if not (find_spec("transformers") and find_spec("peft")):
+    pytest.skip("needs transformers and peft", allow_module_level=True)
 
 QUICK = ("base", "LoRA and checkpointing", "AdamW fused")
 RNG_STATE_BYTES = 5056
@@ -28,6 +30,7 @@ each_setup = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each_setup
 def test_the_same_on_every_run_and_on_fake_tensors(setup: Setup) -> None:
     seen = []

@@ -260,6 +260,7 @@ def test_a_rank_that_dies_is_named_rather_than_those_who_notice(code: int | None
     assert str(caught.value.__cause__).endswith("out of luck") == (code == 3)
 
 
+@pytest.mark.slow
 def test_a_hang_ends_with_a_sentence_and_every_stack() -> None:
     def stuck(comm: Comm) -> None:
         if comm.rank == 2:
@@ -277,6 +278,7 @@ def test_a_hang_ends_with_a_sentence_and_every_stack() -> None:
     assert "[rank 2]" not in caught.value.stacks
 
 
+@pytest.mark.slow
 def test_a_hang_for_a_missing_wait_says_whose() -> None:
     """A message is lost with the last reference to its Work."""
 
@@ -412,6 +414,7 @@ def test_what_cannot_run_here_is_said_with_the_way_out(monkeypatch: pytest.Monke
     assert told(ValueError, nothing, 1) == wanted
 
 
+@pytest.mark.slow
 def test_the_process_that_ranks_are_forked_from_leaves_the_gpu_to_them() -> None:
     pretended = """
 import torch

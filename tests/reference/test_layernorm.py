@@ -34,7 +34,11 @@ def inputs(device, kind, *shape):
 
 
 @types
-@places([(1, 8), (0, 8), (19, 100), (2, 3, 1024), (37, 300)], [(4097, 1000), (8192, 4096), (256, 16384), (64, 32768)])
+@places(
+    [(1, 8), (0, 8), (19, 100)],
+    [(4097, 1000), (8192, 4096), (256, 16384), (64, 32768)],
+    slow=[(2, 3, 1024), (37, 300)],
+)
 def test_values_and_gradients(device, shape, kind) -> None:
     agree(layernorm, exact, inputs(device, kind, *shape), kind)
 

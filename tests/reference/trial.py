@@ -42,10 +42,11 @@ FLOAT32, BFLOAT16, FLOAT16 = (
 types = pytest.mark.parametrize("kind", [FLOAT32, BFLOAT16, FLOAT16], ids=str)
 
 
-def places(small: Sequence[tuple], large: Sequence[tuple]) -> pytest.MarkDecorator:
-    """Parameters `device` and `shape`: the small ones on the CPU, all of them on the GPU."""
-    on_gpu = [pytest.param("cuda", shape, marks=pytest.mark.gpu) for shape in (*small, *large)]
-    return pytest.mark.parametrize(("device", "shape"), [*(("cpu", shape) for shape in small), *on_gpu])
+def places(small: Sequence[tuple], large: Sequence[tuple], slow: Sequence[tuple] = ()) -> pytest.MarkDecorator:
+    """Parameters `device` and `shape`: the small and the slow ones on the CPU, all of them on the GPU."""
+    on_cpu = [pytest.param("cpu", shape, marks=pytest.mark.slow) for shape in slow]
+    on_gpu = [pytest.param("cuda", shape, marks=pytest.mark.gpu) for shape in (*small, *slow, *large)]
+    return pytest.mark.parametrize(("device", "shape"), [*(("cpu", shape) for shape in small), *on_cpu, *on_gpu])
 
 
 def draw(device: str, kind: Type, *shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:

@@ -104,6 +104,7 @@ def test_the_command(course: Course, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [path.name for path in out.parent.iterdir()] == ["grades.csv"]
 
 
+@pytest.mark.slow
 def test_an_empty_class_is_a_header(tmp_path: Path) -> None:
     course = empty_course(tmp_path / "empty")
     assert main(["export", str(course.root)]) == 0

@@ -230,6 +230,7 @@ def test_options_of_another_format_are_refused(course: Course, capsys: pytest.Ca
         assert "is for --format" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["canvas", "moodle"])
 def test_a_class_without_grades_is_said(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     course = empty_course(tmp_path / "empty")
@@ -238,6 +239,7 @@ def test_a_class_without_grades_is_said(tmp_path: Path, name: str, capsys: pytes
     assert not (course.root / f"grades-{name}.csv").exists()
 
 
+@pytest.mark.slow
 def test_people_are_read_from_the_gradebook(tmp_path: Path) -> None:
     course = empty_course(tmp_path / "people")
     with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}", "numerics") as gradebook:

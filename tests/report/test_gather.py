@@ -111,6 +111,7 @@ def _state(course: Course) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in sorted(course.root.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.slow
 def test_nobody_handed_in_and_no_gradebook(tmp_path) -> None:
     course = empty_course(tmp_path / "empty")
     (course.root / "gradebook.db").unlink()

@@ -161,6 +161,7 @@ def test_the_command(course: Course, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (tmp_path / unquote(first)).is_file()
 
 
+@pytest.mark.slow
 def test_an_empty_class(tmp_path: Path) -> None:
     course = empty_course(tmp_path / "empty")
     assert main(["report", str(course.root)]) == 0
