@@ -170,7 +170,9 @@ class Turns:
     def _why(self, waiting: list[Seat]) -> str:
         main = self.seats[0]
         names = {seat: MAIN if seat is main else f"thread {seat.name!r}" for seat in waiting}
-        said = [f"{names[seat]} waits for {seat.waits_for}" for seat in waiting]
+        said = [
+            f"{names[seat]} waits for {seat.waits_for}" for seat in sorted(waiting, key=lambda seat: seat is not main)
+        ]
         return ", ".join([*said, *self.failures()]) + ", so nobody can go on"
 
 

@@ -129,6 +129,15 @@ def test_threads_that_wait_for_one_another_are_seen_at_once(clock: VirtualClock)
     assert not loader.is_alive()
 
 
+def test_the_main_thread_is_named_first(clock: VirtualClock) -> None:
+    full = clock.Queue(1)
+    loader = clock.Thread(target=lambda: [full.put(index) for index in range(3)], name="loader")
+    loader.start()
+    clock.sleep(1.0)
+    with pytest.raises(ThreadsHang, match=r"^the main thread waits for thread 'loader' to end, thread 'loader' waits "):
+        loader.join()
+
+
 def test_a_thread_that_is_left_waiting_is_left_over_and_ends_with_the_clock() -> None:
     before = threading.active_count()
     with VirtualClock() as clock:
