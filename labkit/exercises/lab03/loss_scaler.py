@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -102,12 +100,11 @@ def play(scaler: object, case: ScaledTraining, tree: dict) -> dict[str, Tree]:
         scaled[f"in step {step}"] = _backward(scaler.scale(loss), loss, parameters[0])
         losses[f"in step {step}"] = loss.item()
         finite = all(parameter.grad.isfinite().all() for parameter in parameters)
-        with _none_explained():
-            if step in case.unscale_in_steps:
-                scaler.unscale_(optimizer)
-                if finite:
-                    unscaled[f"in step {step}"] = torch.stack([parameter.grad.clone() for parameter in parameters])
-            scaler.step(optimizer)
+        if step in case.unscale_in_steps:
+            scaler.unscale_(optimizer)
+            if finite:
+                unscaled[f"in step {step}"] = torch.stack([parameter.grad.clone() for parameter in parameters])
+        scaler.step(optimizer)
         scaler.update()
         scales[f"after step {step}"] = scaler.get_scale()
         weights.append(torch.stack([parameter.detach().clone() for parameter in parameters]))
@@ -132,17 +129,6 @@ def _backward(scaled: object, loss: torch.Tensor, weights: torch.nn.Parameter) -
             return _number(scaled)
     loss.backward()
     return f"a {type(scaled).__name__} from which backward() does not reach the weights"
-
-
-@contextmanager
-def _none_explained() -> Iterator[None]:
-    """Say in the error of an answer that meets a gradient of None where it comes from."""
-    try:
-        yield
-    except (AttributeError, TypeError) as error:
-        if "NoneType" in str(error):
-            error.args = (f"{error} (some parameters have no gradient: their p.grad is None)",)
-        raise
 
 
 def _state(optimizer: torch.optim.Optimizer, parameter: torch.nn.Parameter) -> torch.Tensor:

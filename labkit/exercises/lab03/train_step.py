@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -16,14 +14,6 @@ WIDTHS = (16, 32, 8)
 LEARNING_RATE = 0.1
 BEYOND_FP16 = 1e6
 """The size of the inputs of a bad batch: infinite in float16."""
-
-
-OBJECTIONS = {
-    "already been called": "one unscale_ in each step, and one update at its end, whatever the gradients are",
-    "called after step": "update is the last call of a step: it makes the scaler ready for the next",
-    "No inf checks": "scaler.unscale_ or scaler.step has to look at the gradients first; update comes last",
-}
-"""What GradScaler says of calls in the wrong order, in part, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +99,7 @@ def drive_step(ans, case: Steps, tree: dict, stage) -> dict[str, Tree]:
     losses, weights, scales, kept = {}, [], {}, set()
     for step in range(case.n_steps):
         x, y = tree["xs"][step].to(stage.device), tree["ys"][step].to(stage.device)
-        with _scaler_explained():
-            loss = ans.train_step(model, x, y, optimizer, scaler, case.max_norm, case.torch_dtype)
+        loss = ans.train_step(model, x, y, optimizer, scaler, case.max_norm, case.torch_dtype)
         losses[f"in step {step}"] = None if step in case.overflow_in_steps else _number(loss)
         weights.append(flat(model))
         kept |= {str(weight.dtype).removeprefix("torch.") for weight in model.parameters()}
@@ -124,18 +113,6 @@ def drive_step(ans, case: Steps, tree: dict, stage) -> dict[str, Tree]:
         WEIGHTS: torch.stack(weights),
         LOSSES: losses,
     }
-
-
-@contextmanager
-def _scaler_explained() -> Iterator[None]:
-    """Add to what GradScaler objects to what should be done about it."""
-    try:
-        yield
-    except (AssertionError, RuntimeError) as error:
-        more = [text for objection, text in OBJECTIONS.items() if objection in str(error)]
-        if more:
-            error.args = (f"{error} ({more[0]})",)
-        raise
 
 
 def _number(value: object) -> object:

@@ -88,6 +88,12 @@ LOSS_SCALER = Oracle(
     judge=(inputs_untouched,),
     call=in_words,
     places={f"{SCALE}.after step {step}": f"{SCALE} after step {step}" for step in range(MOST_STEPS)},
+    errors={
+        "'NoneType'": (
+            "If that is a gradient: a parameter that takes no part in the loss has none, and its p.grad is None. Leave "
+            "it out."
+        ),
+    },
     diagnose=(
         Hint(
             lambda run: any(isinstance(scale, torch.Tensor) for scale in run.got[SCALE].values()),

@@ -108,6 +108,11 @@ TRAIN_STEP = Oracle(
         **{f"{LOSSES}.in step {step}": f"loss returned in step {step}" for step in range(MOST_STEPS)},
         **{f"{SCALES}.after step {step}": f"scale of the scaler after step {step}" for step in range(MOST_STEPS)},
     },
+    errors={
+        "already been called": "One unscale_ in each step, and one update at its end, whatever the gradients are.",
+        "called after step": "update is the last call of a step: it makes the scaler ready for the next.",
+        "No inf checks": "scaler.unscale_ or scaler.step has to look at the gradients first; update comes last.",
+    },
     diagnose=(
         Hint(
             lambda run: run.got[KEPT] != "float32",
