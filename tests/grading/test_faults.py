@@ -15,7 +15,7 @@ from grading.course import Course
 from grading.log import Log
 from grading.results import read_ungraded
 from tests.grading.lessons import LAB, SOLUTION, make_course, submit
-from tests.grading.test_pipeline import REPOSITORY, WRONG, alive, grades, wait_until
+from tests.grading.runs import REPOSITORY, WRONG, alive, grades, wait_until
 
 pytestmark = pytest.mark.full("kills")
 N_STUDENTS = 20

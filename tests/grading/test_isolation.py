@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from grading.errors import UserError
-from grading.isolation import Tier, bwrap, probe, select_tier, selection
-from grading.isolation.plan import layout
-from grading.isolation.probe import TierFinding, _try, try_tier
 from grading.isolation.sandbox import Sandbox
-from grading.isolation.tiers import BWRAP, KERNEL, LAYERED, NONE, TIERS, tier_named
-from grading.isolation.worker_tree import shared_worker_tree
-from grading.worker.confine.plan import GRANTS, Limits, MiB, Place, with_grants
-from grading.worker.procfs import children
+from grading.worker.confine.plan import Limits, MiB, with_grants
 from grading.worker.protocol.control import JobEnded
-from grading.worker.protocol.steps import RunCode, step_to_tree
 from grading.worker.seal import Seal
-from grading.worker.wire.frames import Channel, Closed
-from labkit import exercises
+from grading.worker.wire.frames import Closed
+from tests.grading.cells import WITHIN_S, cell, run_cell
 from tests.lanes import EVERY_TIER_SLOW, require_tier
 
 SMALL = Limits(memory_bytes=768 * MiB)
-WITHIN_S = 30.0
 Do = Callable[..., object]
 
 
@@ -50,25 +39,6 @@ def do(server: Sandbox) -> Do:
         return said
 
     return run
-
-
-def run_cell(server: Sandbox, source: str, grants: tuple[str, ...] = ()) -> object:
-    with cell(server, source, grants) as channel:
-        said = {}
-        while "printed" not in said:
-            _, said = channel.receive(time.monotonic() + WITHIN_S)
-    return said["error"] or (json.loads(said["printed"]) if said["printed"] else None)
-
-
-@contextmanager
-def cell(server: Sandbox, source: str, grants: tuple[str, ...] = ()) -> Iterator[Channel]:
-    """A job that runs this cell now; its channel."""
-    with closing(server.open_job(grants)) as channel:
-        channel.send("job", {"steps": [step_to_tree(RunCode("a", source))], "fork": True})
-        assert channel.receive(time.monotonic() + WITHIN_S)[0] == "begins"
-        channel.send("go")
-        assert channel.receive(time.monotonic() + WITHIN_S)[0] == "at"
-        yield channel
 
 
 # --- what there is to see
@@ -317,111 +287,3 @@ def test_a_sealed_job_starts_and_writes_nothing_more(server: Sandbox) -> None:
 def test_temporary_space_holds_so_many_files(server: Sandbox) -> None:
     make = "import time\nfor n in range(100_000): open(f'{n}', 'w').close()\ntime.sleep(60)"
     assert run_cell(server, make).startswith("OSError: [Errno 28]")
-
-
-# --- the probe, and the choice
-
-
-def test_the_probe_has_teeth() -> None:
-    """The same tries succeed where nothing confines them."""
-    with Sandbox(NONE, preload=()) as server:
-        breaches = _try(server)
-    assert {"read a file outside", "reach the network", "signal the grader", "reach another program's socket"} <= set(
-        breaches
-    )
-
-
-def test_without_its_inner_wall_the_layered_tier_does_not_work(monkeypatch) -> None:
-    """What makes the namespaces of a job is taken from its worker; the sandbox around it stands as before."""
-    require_tier("layered")
-    probe._working.cache_clear()
-    with monkeypatch.context() as lacking:
-        lacking.setattr(bwrap, "_ANYBODY", ())
-        found = try_tier(LAYERED)
-    reason = r"it could not be set up: .*PermissionError: \[Errno 1\] clone: Operation not permitted"
-    assert not found.works and re.fullmatch(reason, found.reason) and "bubblewrap" in found.fix
-    assert try_tier(LAYERED).works
-
-
-def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
-    tried = []
-
-    def start(tier: Tier, *_tree: object, **_options: object) -> Sandbox:
-        tried.append(tier)
-        if len(tried) == 1:
-            raise BlockingIOError("no more processes for now")
-        return Sandbox(tier, preload=())
-
-    require_tier("kernel")
-    probe._working.cache_clear()
-    monkeypatch.setattr("grading.isolation.sandbox.Sandbox", start)
-    first = try_tier(KERNEL)
-    assert not first.works and first.reason == "it could not be set up: no more processes for now" and first.fix
-    assert [try_tier(KERNEL).works for _ in range(3)] == [True, True, True]
-    assert len(tried) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", [NONE.name, *TIERS])
-@pytest.mark.parametrize("error", [PermissionError, KeyboardInterrupt])
-def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: str, error: type) -> None:
-    if tier != NONE.name:
-        require_tier(tier)
-
-    def fail(*_args: object) -> None:
-        raise error("not now")
-
-    def left() -> tuple[object, ...]:
-        return os.listdir(tmp_path), len(os.listdir("/proc/self/fd")), sorted(children(os.getpid()))
-
-    # The worker's files are made alike in every tier, which takes a second: once is enough.
-    tree = None if tier == NONE.name else shared_worker_tree()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    before = left()
-    for step in ("grading.isolation.sandbox.plan_of", "grading.isolation.sandbox.Sandbox._expect"):
-        with monkeypatch.context() as failing, pytest.raises(error):
-            failing.setattr(step, fail)
-            Sandbox(tier_named(tier), tree, preload=())
-        assert left() == before
-
-
-def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
-    asked = {name: set(exercise.run.needs) for name, exercise in exercises.everything().items()}
-    assert asked["15-launch"] and all(needs <= set(GRANTS) for needs in asked.values())
-
-
-def test_auto_takes_the_first_that_works(monkeypatch) -> None:
-    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier is KERNEL, "why", "fix"))
-    assert select_tier("auto") is KERNEL
-    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, tier is not LAYERED, "why", "fix"))
-    assert select_tier("auto") is BWRAP
-    monkeypatch.setattr(selection, "try_tier", lambda tier: TierFinding(tier, True))
-    assert select_tier("auto") is LAYERED
-
-
-def test_where_nothing_works_grading_is_refused(monkeypatch) -> None:
-    def fails(tier: Tier) -> TierFinding:
-        return TierFinding(tier, False, f"no {tier.name}", f"get {tier.name}")
-
-    monkeypatch.setattr(selection, "try_tier", fails)
-    for asked in ("auto", *TIERS):
-        with pytest.raises(UserError, match=r"cannot be isolated.*no (layered|bwrap|kernel).*get .*--isolation none"):
-            select_tier(asked)
-    assert select_tier("none") is NONE
-    choices = "auto, layered, bwrap, kernel, none"
-    with pytest.raises(UserError, match=f'there is no isolation "docker": choose one of: {choices}'):
-        select_tier("docker")
-
-
-def test_what_lies_inside_of_what_is_shown_is_covered(tmp_path: Path) -> None:
-    for name in ("lib/python/site/torch", "lib/repo/solutions", "lib/repo/venv", "elsewhere"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "bin").symlink_to("lib")
-    at = str(tmp_path)
-    shown = [f"{at}/lib", f"{at}/lib/python/site", f"{at}/lib/repo/venv", f"{at}/bin", f"{at}/not/there"]
-    assert layout(shown, [f"{at}/lib/repo", f"{at}/elsewhere"]) == (
-        Place("link", f"{at}/bin"),
-        Place("bind", f"{at}/lib"),
-        Place("cover", f"{at}/lib/repo"),
-        Place("bind", f"{at}/lib/repo/venv"),
-    )

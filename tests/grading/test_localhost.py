@@ -10,7 +10,7 @@ import pytest
 from grading.isolation.plan import plan_of
 from grading.isolation.sandbox import Sandbox
 from grading.isolation.tiers import tier_named
-from tests.grading.test_isolation import run_cell
+from tests.grading.cells import run_cell
 from tests.lanes import EVERY_TIER_SLOW, require_tier
 
 LOOPBACK = ("loopback",)

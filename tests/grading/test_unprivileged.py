@@ -24,7 +24,7 @@ from grading.isolation.probe import try_tier
 from grading.isolation.tiers import tier_named
 from grading.supervisor import Sandbox, Job
 from grading.supervisor.run import close_sandboxes, run
-from tests.grading.test_isolation import run_cell
+from tests.grading.cells import run_cell
 
 RMS = "import torch\\ndef rms(x, dim):\\n    return x.double().pow(2).mean(dim).sqrt().to(x.dtype)"
 SUM = open("tests/right/02-blocked-sum/float64_accumulator.py").read()
