@@ -28,6 +28,7 @@ ROOMS = (
     "tree",
     "formats",
     "units",
+    "unwritten",
     "blanks",
     "labs",
     "busy_times",

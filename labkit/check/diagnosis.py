@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from labkit.compare import Mismatch
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Rivals, Tree
 from labkit.tree import Opaque, leaves
+from labkit.unwritten import unwritten
 
 MOST_TO_DIAGNOSE = 2**20
 """The elements that a wrong result may have and still be looked at, where no right one tells what is reasonable."""
@@ -80,6 +83,19 @@ def _is_readable(run: CaseRun) -> bool:
 
 def _n_elements(tree: Tree) -> int:
     return sum(leaf.numel() if hasattr(leaf, "numel") else 1 for _, leaf in leaves(tree))
+
+
+def rests_on_nothing(found: Mismatch, run: CaseRun) -> str | None:
+    """How much of a wrong result rests on memory that no kernel stored to, if the first wrong element does."""
+    values = dict(leaves(run.got)).get(found.path)
+    if found.kind != "value" or "store_bytes" not in run.measured or not isinstance(values, torch.Tensor):
+        return None
+    missing = unwritten(values)
+    if not missing[found.index or ()]:
+        return None
+    if values.numel() == 1:
+        return "it rests on memory that no kernel stored to"
+    return f"{int(missing.sum()):,} of {values.numel():,} values rest on memory that no kernel stored to"
 
 
 def hint_on_form(found: Mismatch, got: Tree) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form
+from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, rests_on_nothing
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
 from labkit.check.words import case_in_words, describe, what_is_wrong
@@ -45,6 +45,10 @@ _HOST_HINT = (
 _BLOCK_HINT = (
     "It runs at small sizes only. At this size a block has to be a part of a row or of a sum, and each program loops "
     "over the parts."
+)
+_STORE_HINT = (
+    "Not every place was stored to. Look at the grid, which has to be rounded up, and at the offsets and the mask of "
+    "the store."
 )
 
 
@@ -138,6 +142,8 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
     mismatch = mismatch_of(oracle, run)
     if mismatch:
         rows = case_row + _shown(oracle, run, mismatch) + _mismatch_rows(oracle, mismatch)
+        if nothing := rests_on_nothing(mismatch, run):
+            return _Failure("failed", (*rows, ("note", nothing)), _STORE_HINT, run)
         return _Failure("failed", rows, hint_on_form(mismatch, run.got), run)
     for holds in oracle.judge:
         if problem := _problem(holds, run):

@@ -26,12 +26,11 @@ from labkit.meters.traffic.eager import Operation, distinct_bytes
 from labkit.meters.traffic.profile import TrafficProfile
 from labkit.meters.traffic.track import track_traffic
 from labkit.spec import GiB, Tree
+from labkit.unwritten import UNWRITTEN_BYTE
 
 MAX_BYTES = GiB // 2
 """What the storages of one log may hold together."""
 _OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
-_UNKNOWN = 0xFF
-"""The byte of memory that nobody filled: NaN in every format of floating point, -1 in every signed integer."""
 
 
 class UnusableLog(Exception):
@@ -114,7 +113,7 @@ class Rerunner:
             if "input" in one:
                 buffers.append(inputs[one["input"]].contiguous().clone().reshape(-1).view(torch.uint8))
             else:
-                buffers.append(torch.full((int(one["bytes"]),), _UNKNOWN, dtype=torch.uint8))
+                buffers.append(torch.full((int(one["bytes"]),), UNWRITTEN_BYTE, dtype=torch.uint8))
         return buffers
 
     def _typed(self, number: int, dtype: torch.dtype) -> torch.Tensor:
@@ -229,7 +228,7 @@ class Rerunner:
         self._lost.append(str(name)[:40])
         with _disable_current_modes():
             for ref in refs:
-                self._buffers[ref["storage"]].fill_(_UNKNOWN)
+                self._buffers[ref["storage"]].fill_(UNWRITTEN_BYTE)
 
 
 def _pointer(value: Tree) -> Pointer:

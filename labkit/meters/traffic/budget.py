@@ -8,8 +8,11 @@ from contextlib import contextmanager
 import torch
 
 from labkit.measures import add_to
+from labkit.meters.dispatch import Meter
+from labkit.meters.traffic.eager import MAKE_NEW
 from labkit.meters.traffic.profile import TrafficProfile
 from labkit.meters.traffic.track import track_traffic
+from labkit.unwritten import UNWRITTEN_BYTE
 
 
 def figures_of(traffic: TrafficProfile) -> dict[str, float]:
@@ -38,21 +41,36 @@ def measure_traffic(
     The figures of several blocks add up; of sector_efficiency the least of any launch counts. `held` receives one line
     for each kind of fault, and one for each launch and operation under load_bytes and store_bytes.
 
-    What the block makes with torch.empty holds NaN, so that a value that no kernel stores shows at every run.
+    What the block makes with torch.empty is `labkit.unwritten`, so that a value that no kernel stores shows at every
+    run.
     """
     with _nothing_is_left_over(), track_traffic() as traffic:
         yield traffic
     _add_figures(traffic, measured, held)
 
 
+class _FillsNewMemory(Meter):
+    """Fills the floating-point tensors that the block allocates, behind the back of the meters inside of it."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func._overloadpacket.__name__ in MAKE_NEW and result.is_floating_point() and result.device.type == "cpu":
+            result.untyped_storage().fill_(UNWRITTEN_BYTE)
+        return result
+
+
 @contextmanager
 def _nothing_is_left_over() -> Iterator[None]:
-    """New memory holds NaN or the largest integer, not what was there before: a result of the last run, for one."""
+    """New memory holds no number, not what was there before, such as a result of the last run.
+
+    Floating point is filled with UNWRITTEN_BYTE, integers by PyTorch with the largest.
+    """
     before = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
     torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:
-        yield
+        with _FillsNewMemory():
+            yield
     finally:
         torch.set_deterministic_debug_mode(before[0])
         torch.utils.deterministic.fill_uninitialized_memory = before[1]

@@ -26,7 +26,8 @@ _SHAPED = frozenset(
 _PICKS = frozenset({"embedding", "index", "index_select", "gather", "take"})
 """Operations that read of their first input as many elements as they write."""
 
-ALLOCATES = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "set_", "resize_"})
+MAKE_NEW = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+ALLOCATES = MAKE_NEW | {"set_", "resize_"}
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ P_TUNING = Oracle(
     call=lambda run: as_call("PromptEncoder", run.case.n_prompt, run.case.hidden, run.case.width, run.case.kind),
     places={
         "prompt": "prompt",
-        "parameters": "names and shapes of the parameters",
+        "parameters": "parameters",
         "trained": "list of what the optimizer gets",
         "trained_prompt": "prompt after two steps",
         "losses": "losses of two steps",

@@ -193,7 +193,7 @@ PREFIX_TUNING = Oracle(
         f"{run.case.n_kv_heads} key heads of size {run.case.head_dim}"
     ),
     places={
-        "parameters": "names and shapes of the parameters",
+        "parameters": "parameters",
         "prefix": "prefix",
         "cache": "shape of keys and values of a layer",
         "labels": "shape of the labels given to the model",

@@ -9,6 +9,7 @@ from labkit.exercises.lab12.shapes import Vector, dtype_of
 from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import SAFE, at_full_size, compiled, moved
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle
+from labkit.unwritten import unwritten
 
 MANY = 200
 """From so many elements on, the last, shorter piece of memory is a small part of all."""
@@ -35,10 +36,10 @@ def only_the_end(run: CaseRun[Vector]) -> object:
 
 
 def last_ones_missing(run: CaseRun[Vector]) -> object:
-    """A few elements at the end, and no others, were never stored; new memory holds NaN here."""
+    """A few elements at the end, and no others, were never stored."""
     if run.case.n <= FEW:
         return CANNOT_TELL
-    missing = run.got["out"].isnan()
+    missing = unwritten(run.got["out"])
     n_missing = int(missing.sum())
     return 0 < n_missing <= FEW and bool(missing[-n_missing:].all())
 
@@ -51,8 +52,7 @@ def rounded_inside(run: CaseRun[Vector]) -> bool:
 
 
 def nothing_stored(run: CaseRun[Vector]) -> bool:
-    """New memory holds NaN here."""
-    return bool(run.got["out"].isnan().all())
+    return bool(unwritten(run.got["out"]).all())
 
 
 def hardly_any_right(run: CaseRun[Vector]) -> bool:

@@ -12,6 +12,7 @@ from labkit.oracles.calls import as_call
 from labkit.oracles.kernels import COPIED, NO_OTHER, SAFE, at_full_size, compiled, moved
 from labkit.oracles.lab12.close import ROUNDED, computed_in_float32, ends_unwritten, rounded_once
 from labkit.spec import CaseRun, Hint, Observation, Oracle
+from labkit.unwritten import unwritten
 
 
 def expected(run: CaseRun[Rows]) -> dict:
@@ -49,9 +50,9 @@ def fails_far_below(run: CaseRun[Rows]) -> bool:
 
 
 def columns_unwritten(run: CaseRun[Rows]) -> bool:
-    """Nothing was stored from some column on; new memory holds NaN here."""
-    unwritten = result(run).isnan()
-    in_all, in_any = unwritten.all(0), unwritten.any(0)
+    """Nothing was stored from some column on."""
+    missing = unwritten(run.got["out"])
+    in_all, in_any = missing.all(0), missing.any(0)
     first = int(in_all.int().argmax())
     return first > 0 and bool(in_all[first:].all() and not in_any[:first].any())
 
@@ -106,7 +107,7 @@ SOFTMAX = Oracle(
             "may be negative. Lanes past the end take part in it: load them with other=-float('inf').",
         ),
         Hint(
-            lambda run: ends_unwritten(result(run), run.expected["out"]),
+            lambda run: ends_unwritten(run.got["out"], run.expected["out"]),
             "The last rows are never stored: the grid needs a program for each row, its length rounded up where a "
             "program takes several.",
         ),

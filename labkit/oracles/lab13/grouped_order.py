@@ -10,7 +10,7 @@ from itertools import product
 
 from labkit.exercises.lab13.grouped_order import BLOCK_BYTES, Order, far_programs
 from labkit.meters.traffic.cache import Tile, product_read_bytes
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, KiB, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, KiB, Observation, Oracle
 from labkit.units import in_bytes
 
 SLACK = 1.1
@@ -135,9 +135,17 @@ def swapped(run: CaseRun[Order]) -> bool:
     ) != all_tiles(run.case)
 
 
+def in_students_names(run: Observation) -> str:
+    case = run.case
+    asked = f"tile_of(pid, n_tiles_m={case.n_tiles_m}, n_tiles_n={case.n_tiles_n}, group={case.group}) for every pid"
+    chip = f"{case.at_once} at once" if case.at_once > 1 else "one after the other"
+    return f"{asked}; programs run {chip}, and the cache holds {case.n_kept} blocks"
+
+
 GROUPED_ORDER = Oracle(
     id="13-grouped-order",
     judge=(each_tile_once, makes_no_list, reads_little, goes_on_at_large_sizes),
+    call=in_students_names,
     diagnose=(
         Hint(
             by_tiles(in_order(lambda case, tile: tile)),

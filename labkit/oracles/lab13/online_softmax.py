@@ -148,12 +148,28 @@ def rounded_differences(run: CaseRun[Blocks]) -> bool:
     )
 
 
+def _widths(case: Blocks) -> str:
+    """ "1, 30, 7 and 2 columns", or "8 columns" where all blocks are alike."""
+    *first, last = map(str, case.widths if len(set(case.widths)) > 1 else case.widths[:1])
+    return f"{', '.join(first)} and {last} columns" if first else f"{last} columns"
+
+
 def undefined(name: str) -> Callable[[CaseRun[Blocks]], bool]:
     return lambda run: bool(run.got[name].isnan().any())
 
 
 ONLINE_SOFTMAX = Oracle(
     id="13-online-softmax",
+    call=lambda run: (
+        f"softmax_stats({len(run.case.widths)} {run.case.dtype} block{'s' * (len(run.case.widths) > 1)} of "
+        f"{run.case.n_rows} rows and {_widths(run.case)}); merge_stats(first, second) of 12 rows"
+    ),
+    places={
+        "top": "top of softmax_stats",
+        "total": "total of softmax_stats",
+        "merged_top": "top of merge_stats",
+        "merged_total": "total of merge_stats",
+    },
     expect=expected,
     # float32 exponentials, and sums of them in another order.
     tolerance=Tolerance(rtol=1e-4, atol=1e-6),
