@@ -8,7 +8,7 @@ PYTHON    ?= python3
 VENV      ?= .venv
 TORCH     ?=
 PIP_ARGS  ?=
-WORKERS   ?= 2
+WORKERS   ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 LAB_ARGS  ?=
@@ -32,7 +32,10 @@ LAB       ?=
 LANE      ?= all
 FILES     ?=
 PYTEST_PARTS = $(filter-out triton,$(PART))
-SHARED = -n $(WORKERS) --dist worksteal
+# Two cores are kept busy by two processes, and in `make test`, half of which waits for limits to be reached, by three.
+PROCESSES = 2
+test: PROCESSES = 3
+SHARED = -n $(or $(WORKERS),$(PROCESSES)) --dist worksteal
 # The oldest Triton that labkit.interpreter supports is tried beside the newest, which is the environment's own.
 OLD_TRITON = 3.7.1
 TRITON_TESTS = tests/interpreter $(wildcard tests/meters/test_traffic*.py tests/meters/test_compiled*.py)
