@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import index as index_of
 from types import ModuleType
 from typing import Any
 
@@ -54,7 +55,7 @@ def drive(ans, case: Split, tree: dict, stage) -> dict[str, Any]:
         found = []
         for rank, sampler in enumerate(of):
             with global_generators(7 + rank) as changed:
-                found.append([int(index) for index in sampler])
+                found.append([index_of(index) for index in sampler])
             seeded.update((rank, owner) for owner in changed)
         return found
 

@@ -18,4 +18,9 @@ BUTTERFLY = oracle(
             "exchanges, and give it the sum after them.",
         ),
     ),
+    errors={
+        "but the ranks are the whole numbers": "That partner does not exist. The exchanges are among the largest power "
+        "of two of ranks that is not above n, at distances below it; a rank beyond hands its tensor to one inside "
+        "before them, and is given the sum after them.",
+    },
 )

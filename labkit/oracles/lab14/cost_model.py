@@ -126,6 +126,10 @@ COST_MODEL = Oracle(
             "In a round of the ring a rank sends one of n chunks, not the whole tensor.",
         ),
         Hint(
+            takes("ring", lambda n, alpha, bytes_s: 2 * (n - 1) * (alpha + bytes_s / max(n - 1, 1))),
+            "The tensor is cut into n chunks, one for every rank, and not into n - 1.",
+        ),
+        Hint(
             takes("ring", lambda n, alpha, bytes_s: (n - 1) * (alpha + bytes_s / n)),
             "The ring goes round twice: once to add up, once to hand the sums to everybody.",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
@@ -10,6 +10,7 @@ import torch
 from labkit.exercises.lab14.group import Group
 from labkit.oracles.lab14.counts import cost, least_total
 from labkit.oracles.lab14.sums import (
+    ERRORS,
     PROPERTIES,
     SUM_HINTS,
     by_shares,
@@ -51,8 +52,12 @@ def oracle(
     bytes_hint: str,
     rounds_hint: str,
     diagnose: tuple[Hint, ...] = (),
+    errors: Mapping[str, str] | None = None,
 ) -> Oracle:
-    """The oracle of one way to all-reduce. Its own hints on values come before those for any all-reduce."""
+    """The oracle of one way to all-reduce. Its own hints come before those for any all-reduce.
+
+    errors: hints on exceptions, by a part of their text.
+    """
 
     def limit(name: str) -> Callable[[CaseRun[Group]], int]:
         # A lone rank sends nothing, and can send nothing to itself.
@@ -73,6 +78,7 @@ def oracle(
             Budget("seconds", limit("rounds"), rounds_hint, unit="rounds"),
             Budget("messages", limit("messages"), "A rank sends more messages than it has to."),
         ),
+        errors={**(errors or {}), **ERRORS},
         diagnose=tuple(of_wrong_values(hint) for hint in (*diagnose, *SUM_HINTS)),
     )
 

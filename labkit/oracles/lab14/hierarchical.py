@@ -11,7 +11,7 @@ from torch import Tensor
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.hierarchical import OnNodes
-from labkit.oracles.lab14.sums import messages_only
+from labkit.oracles.lab14.sums import ERRORS, messages_only
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = {"rtol": 1e-5, "atol": 0.0}
@@ -146,6 +146,11 @@ HIERARCHICAL = Oracle(
     ),
     expect=expect,
     judge=(inputs_untouched, same_bits, messages_only),
+    errors={
+        **ERRORS,
+        "a message needs two ranks": "The numbers in `nodes` are ranks. A place in one of these lists is no rank: look "
+        "up the rank that stands there.",
+    },
     tolerance=Tolerance(**CLOSE),
     budgets=(
         Budget(

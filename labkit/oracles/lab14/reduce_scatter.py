@@ -11,6 +11,7 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab14.reduce_scatter import UNTOUCHED, Parts
 from labkit.oracles.lab14.four_all_reduces import ranks_in_words
 from labkit.oracles.lab14.sums import (
+    ERRORS,
     READ_TOO_EARLY,
     closeness,
     messages_only,
@@ -163,6 +164,7 @@ REDUCE_SCATTER = Oracle(
     expect=what_each_gets,
     tolerance=near,
     judge=(inputs_untouched, same_bits, messages_only, *over_the_wire(all_bytes)),
+    errors=ERRORS,
     budgets=(
         Budget(
             "bytes_sent",
@@ -196,7 +198,8 @@ REDUCE_SCATTER = Oracle(
         Hint(
             first_call("all_gather", lambda run: all(untouched(out) for out in outs(run.got))),
             "The tensors of `output_list` are as they were before the call. Write into them, with copy_ (the rank's "
-            "own part, before it is sent) or recv; an assignment to output_list[r] puts another tensor there.",
+            "own part, before it is sent) or recv; an assignment to output_list[r] puts another tensor there. The "
+            "first part that a rank sends is its own: what it has of the others is not there yet.",
         ),
         Hint(
             first_call(

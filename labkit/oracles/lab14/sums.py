@@ -174,6 +174,14 @@ OWN_ONLY = Hint(
     by_shares(own_only), "Every rank returned its own tensor. Add what arrives to a copy of x, and return the copy."
 )
 
+ERRORS = {
+    "changed the tensor that it was sending": "isend returns at once, while the tensor is still being read: call "
+    "wait() on what it returned before you write into the tensor, and in any case before you return.",
+    "list index out of range": "If the list comes from torch.chunk, it may be too short: chunk returns fewer "
+    "than n parts where the elements do not go round. torch.tensor_split returns exactly n.",
+}
+"""The hint on an exception, by a part of its text."""
+
 SUM_HINTS = (
     READ_TOO_EARLY,
     Hint(

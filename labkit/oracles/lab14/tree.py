@@ -23,4 +23,8 @@ TREE = oracle(
             "way down the largest distance goes first.",
         ),
     ),
+    errors={
+        "but the ranks are the whole numbers": "That partner does not exist, as happens where n is no power of two: a "
+        "rank without a partner goes on without one.",
+    },
 )

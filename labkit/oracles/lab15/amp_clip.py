@@ -84,6 +84,14 @@ def same_scales(run: CaseRun[ClippedSteps]) -> bool:
     return all(one["scales"] == run.got["ranks"][0]["scales"] for one in run.got["ranks"])
 
 
+def some_kept_scale(run: CaseRun[ClippedSteps]) -> Any:
+    """Some rank has the same scale before and after a step that is to be skipped. CANNOT_TELL where there is none."""
+    if not spoiled_steps(run.case):
+        return CANNOT_TELL
+    scales = [[run.case.scale, *one["scales"]] for one in run.got["ranks"]]
+    return any(one[step] == one[step + 1] for one in scales for step in spoiled_steps(run.case))
+
+
 def spoiled_steps(case: ClippedSteps) -> set[int]:
     return {step for step, *_ in case.spoiled}
 
@@ -221,10 +229,20 @@ AMP_CLIP = Oracle(
             norm_is("norms added", "norms added, shared once", "norms of tables added"),
             "Norms do not add up, their squares do: sum the squares over the ranks, then take the root.",
         ),
+        Hint(
+            norm_is("largest of the tables"),
+            "Of the tables' squares only the largest was counted. They belong to different parameters: add them up "
+            "over the ranks.",
+        ),
         Hint(norm_is("squared"), "That is the square of the norm: take the root."),
         Hint(
             lambda run: right_norms(run) and any(one["scales"] != case_scales(run.case) for one in run.got["ranks"]),
             "The new scale is half the old one after a skipped step, and the old one after any other.",
+        ),
+        Hint(
+            some_kept_scale,
+            "A rank kept its scale after a step that all ranks skipped. What decides about the step, the norm of all "
+            "gradients, decides about the scale: halve it on every rank.",
         ),
         Hint(
             lambda run: right_norms(run) and compare(run.expected, run.got, CLOSE) is not None,

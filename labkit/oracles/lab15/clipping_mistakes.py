@@ -62,6 +62,7 @@ MISTAKES: dict[str, Callable[[StepOfAll], list[float]]] = {
     "before the average": lambda one: one.of_all(sum(one.local) + sum(one.own)),
     "of its own version": lambda one: [math.sqrt(local + sum(one.own)) for local in one.local],
     "own averaged": lambda one: one.of_all(one.average + sum(one.own) / one.n),
+    "largest of the tables": lambda one: one.of_all(one.average + max(one.own)),
     "own gradients averaged": own_gradients_averaged,
     "norms added": lambda one: [sum(math.sqrt(one.average + own) for own in one.own)] * one.n,
     "norms added, shared once": lambda one: [math.sqrt(one.average) + sum(map(math.sqrt, one.own))] * one.n,

@@ -245,7 +245,7 @@ DDP = Oracle(
         Hint(
             lambda run: sum(calls(run.got)["bytes"]) < run.case.n_steps * sum(bucket_bytes(run.case)),
             "Some gradients never travelled: a bucket in which one is missing does not leave by itself. finish() sends "
-            "it, with zeros where .grad is None.",
+            "it, with zeros where .grad is None. The last parameters form a bucket, too, also below the cap.",
         ),
         Hint(
             lambda run: sum(calls(run.got)["bytes"]) == run.case.n_steps * sum(twice(run.case)),

@@ -8,6 +8,7 @@ from typing import Any
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.env import DECOY, PLACE, Launched, variables
+from labkit.oracles.calls import as_call
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
 
 FIRST_PORT, N_PORTS = 15_000, 10_000
@@ -110,6 +111,7 @@ def raised(kind: str) -> Callable[[CaseRun[Launched]], bool]:
 
 ENV = Oracle(
     id="15-env",
+    call=lambda run: as_call("read_environment", run.tree["env"]),
     judge=(inputs_untouched, right_place, names_what_is_missing),
     diagnose=(
         Hint(
@@ -146,7 +148,7 @@ ENV = Oracle(
             "true in an `if`.",
         ),
         Hint(
-            lambda run: bool(missing(run)),
+            lambda run: bool(missing(run)) and bool(named(run.got["message"]) - missing(run)),
             "Name what is missing, and only that: a list of everything that could be set does not tell what to do.",
         ),
         Hint(

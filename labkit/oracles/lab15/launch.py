@@ -85,6 +85,11 @@ def never_drawn(run: CaseRun[InterruptedTraining]) -> bool:
     return any(map(torch.equal, run.got["left"][0]["generators"], begun["generators"] if begun else at_start))
 
 
+def leaves_at_the_restart(run: CaseRun[InterruptedTraining]) -> bool:
+    """The first step whose loss is wrong is the first one after the script has been started again."""
+    return first_departure(course(run), run.got) == (run.case.begun_steps or run.case.kept_at[0])
+
+
 def went_on_alone(run: CaseRun[InterruptedTraining]) -> bool:
     """The rank that was not killed took more than the step that was under way, which ended with the other one."""
     return len(run.got["left"]) > 0 and run.got["steps"][0][1 - run.case.kill_rank] > run.case.kill_steps + 1
@@ -343,5 +348,13 @@ def departure(run: CaseRun[InterruptedTraining]) -> str | None:
 LAUNCH = Oracle(
     id="15-launch",
     judge=(undisturbed,),
-    diagnose=tuple(Hint(when, hint) for when, _, hint in FAULTS if hint is not None),
+    diagnose=(
+        *(Hint(when, hint) for when, _, hint in FAULTS if hint is not None),
+        Hint(
+            leaves_at_the_restart,
+            "Up to a restart the curve is right, and from the next step on it is not. A start goes on from all that "
+            "the checkpoint holds: the model, the optimizer, the place in the epoch, and this rank's generator by "
+            "set_state.",
+        ),
+    ),
 )

@@ -116,15 +116,15 @@ def first_departure(right: Course, got: dict) -> int | None:
 
 @once
 def from_other_weights(run: CaseRun[InterruptedTraining]) -> bool:
-    """Whether other first weights, and nothing else, explain the losses before the first kill.
+    """Whether losses before the first kill are wrong, and other first weights, and nothing else, explain them.
 
     The weights after some steps follow from the first ones by an affine map. It is read off from trainings that begin
     with zeros and with unit vectors, and inverted at the checkpoint of the first kill.
     """
     case, left = run.case, run.got["left"][0]
-    if case.begun_steps:
-        return False
     step = case.kept_at[0]
+    if case.begun_steps or first_departure(course(run), run.got) not in range(step):
+        return False
 
     def begun_with(weights: Tensor) -> Course:
         model = {"weight": weights[None, :-1].float(), "bias": weights[-1:].float()}

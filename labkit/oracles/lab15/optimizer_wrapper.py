@@ -10,7 +10,7 @@ from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.ddp import Net
 from labkit.exercises.lab15.optimizer_wrapper import Wrapped
 from labkit.oracles.lab15.ddp import identical
-from labkit.oracles.lab15.ddp_mistakes import ended_as_with
+from labkit.oracles.lab15.ddp_mistakes import ended_as_with, skipped_stands_still
 from labkit.oracles.lab15.one_process import CLOSE, whole_batch
 from labkit.spec import Budget, CaseRun, Hint, Oracle
 
@@ -54,6 +54,15 @@ def sent_in_a_step(run: CaseRun[Wrapped]) -> float:
     return sum(sent) / (run.case.n_steps * sum(sizes(run.case)))
 
 
+def one_group_sent(run: CaseRun[Wrapped]) -> bool:
+    """In each step the all-reduces had the bytes of one of the two parameter groups."""
+    groups: dict[bool, int] = {True: 0, False: 0}
+    for name, parameter in Net(run.case, 0).named_parameters():
+        groups[name.startswith("blocks")] += parameter.nbytes
+    sent = sum(run.got["ranks"][0]["calls"]["bytes"])
+    return sent in [run.case.n_steps * n_bytes for n_bytes in groups.values()]
+
+
 def nothing_moved(run: CaseRun[Wrapped]) -> bool:
     start = run.tree["ranks"][0]["parameters"]
     return all(torch.equal(a, b) for a, b in zip(start, run.got["ranks"][0]["parameters"], strict=True))
@@ -76,6 +85,11 @@ OPTIMIZER_WRAPPER = Oracle(
     id="15-optimizer-wrapper",
     call=in_words,
     judge=(inputs_untouched, as_in_one_process, identical),
+    errors={
+        "all_reduce: rank 0 gives float32 of shape": "The ranks' tensors differ in length. A parameter whose .grad is "
+        "None on one rank may have one on another: put zeros in its place.",
+        "broadcast: rank 0 gives src 0": "All ranks name the same source: the weights come from rank 0.",
+    },
     axis="numbers of ranks, layers without a gradient, and step() without wrapped_step",
     budgets=(
         Budget(
@@ -128,6 +142,15 @@ OPTIMIZER_WRAPPER = Oracle(
         Hint(
             ended_as_with("adds up"),
             "The gradients of earlier steps are still in .grad: wrapped_step clears them at its end.",
+        ),
+        Hint(
+            one_group_sent,
+            "Only one parameter group was averaged: optimizer.param_groups is a list, here of two.",
+        ),
+        Hint(
+            skipped_stands_still,
+            "A block without a gradient on a rank stood still there and moved on the others. synchronize() puts the "
+            "average into .grad where it is None, too.",
         ),
         Hint(
             lambda run: run.case.n_steps > 1 and 0 < sent_in_a_step(run) < 0.75,

@@ -139,6 +139,11 @@ def overlap(run: CaseRun[Split]) -> object:
 SAMPLER = Oracle(
     id="15-sampler",
     judge=(equal_lengths, complete, shuffled),
+    errors={
+        "has no attribute 'epoch'": "set_epoch may never be called: the sampler begins in epoch 0, so set that in "
+        "__init__.",
+        "cannot be interpreted as an integer": "What the sampler yields is used as an index: yield whole numbers.",
+    },
     diagnose=(
         Hint(
             fails(equal_lengths, lambda run: len(lengths(run.got)) > 1),
@@ -228,6 +233,14 @@ SAMPLER = Oracle(
             fails(shuffled, lambda run: any(_steps_alike(order) for epoch in run.got["epochs"] for order in epoch)),
             "The samples come in the order of the dataset, which is often sorted by label: shuffle with "
             "torch.randperm.",
+        ),
+        Hint(
+            fails(
+                shuffled,
+                lambda run: run.got["other"] == run.got["epochs"][0] and run.got["other_last"] != run.got["epochs"][-1],
+            ),
+            "In epoch 0 the seed makes no difference, and in later ones it does, as if the two were multiplied: with "
+            "seed 0 every epoch would have the same order. Add them, so that neither hides the other.",
         ),
         Hint(
             fails(shuffled, lambda run: run.got["other"] == run.got["epochs"][0]),

@@ -137,6 +137,10 @@ STALE = Oracle(
     id="15-stale",
     call=in_words,
     judge=(inputs_untouched, right_weights, one_gradient_a_step, right_lr),
+    errors={
+        "IndexError": "The list of weights is shorter than the delay at first: before step `delay` the gradient is "
+        "computed at the first weights.",
+    },
     axis="larger delays, fewer steps than the delay, and other curvatures",
     diagnose=(
         Hint(
