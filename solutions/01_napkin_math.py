@@ -185,7 +185,7 @@ guesses.settle("share of the vocabulary", 100 * vocabulary / n_llama)
 # %% [markdown]
 # ## Add up weights, gradients and optimizer states
 #
-# A parameter is rarely stored only once. It has a gradient, the optimizer remembers one or two numbers about it, and a
+# A parameter is rarely stored only once. It has a gradient, the optimizer keeps one or two numbers for it, and a
 # model that computes in 16 bits may keep a second copy in 32. Together these are the **model states**. The usual answer
 # to how much that is, "16 bytes per parameter", comes from quite different recipes.
 #
@@ -197,11 +197,11 @@ guesses.settle("share of the vocabulary", 100 * vocabulary / n_llama)
 # | `huggingface` | as counted in Hugging Face's documentation: 16-bit weights and their float32 master copy, gradients in float32 |
 # | `bf16` | everything in bfloat16, no master copy |
 #
-# What the optimizer remembers is called the **optimizer states**. They have the dtype of the weights that the optimizer
+# What the optimizer keeps from step to step is called the **optimizer states**. They have the dtype of the weights that the optimizer
 # updates, which are those of the master copy where there is one.
 
 # %% [markdown]
-# | optimizer | remembers |
+# | optimizer | keeps |
 # |---|---|
 # | `sgd` | nothing |
 # | `momentum` | a mean gradient for every element |
@@ -1215,7 +1215,7 @@ for name, (n_sms, fma, clock_hz, bandwidth, supported) in gpus.items():
 #
 # The A100's INT8 rate is 624 TOP/s. 1248 is its rate with *sparsity*, where two of every four weights are zero and
 # skipped. And the H100 has no INT4: the formula would give 3958, but Hopper's tensor cores no longer support that
-# format. The formula cannot know this, nor that the tensor cores of the V100 and the T4 have no TF32 and those of the
+# format. The formula does not say this, nor that the tensor cores of the V100 and the T4 have no TF32 and those of the
 # V100 no integers.
 #
 # </details>
@@ -1478,8 +1478,8 @@ for name, model, layers in (
 # %% [markdown]
 # <details><summary>Which of the three?</summary>
 #
-# The first, exactly. The second does not do less work: the counter of PyTorch 2.13 does not know the CPU's fused kernel
-# and leaves out all of its FLOPs, here 16 % of the whole. (It would also count less if you left out
+# The first, exactly. The second does not do less work: the counter of PyTorch 2.13 has no formula for the CPU's fused
+# kernel and leaves out all of its FLOPs, here 16 % of the whole. (It would also count less if you left out
 # `set_checkpoint_early_stop(False)`: PyTorch stops recomputing a layer as soon as the backward pass has what it needs,
 # which can save the layer's last product.)
 #
@@ -1489,7 +1489,7 @@ for name, model, layers in (
 #
 # </details>
 #
-# A counter counts only the operations it knows, and $F$ is for one shape only. 8TP and 6TP work for any shape, with the
+# A counter counts only the operations that it has a formula for, and $F$ is for one shape only. 8TP and 6TP work for any shape, with the
 # true number of parameters: here within about ten percent for the two models that are counted in full. They hold where
 # $P$ is much larger than the input embedding, which is looked up and not multiplied, and $s$ much smaller than $6h$.
 

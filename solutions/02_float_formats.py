@@ -788,8 +788,8 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 # without the swap, is an option in some optimizers: they keep bfloat16 weights and one more bfloat16 for what the
 # updates lose. Of these sums, Python's and Kahan's add first to last.
 #
-# Each of these orders is the same in every run. Two things can change it from run to run: threads that add into one
-# number with *atomic* operations do so in the order in which they arrive, and a library that times several kernels and
+# Each of these orders is the same in every run. Two things can change it from run to run. Threads that add into one
+# number with *atomic* operations do so in the order in which they arrive. And a library that times several kernels and
 # keeps the fastest may keep a different one next time.
 
 # %% [markdown]

@@ -304,7 +304,7 @@ guesses.take("steps skipped at the start", None, exact=True)
 # <details><summary>Hint 2: the idea</summary>
 #
 # The parameters are in `optimizer.param_groups`, a list of dicts with a list under `"params"`. Let one attribute have
-# three values: not unscaled yet, all finite, not finite. Then `step` knows whether it has to unscale, and `update` sets
+# three values: not unscaled yet, all finite, not finite. Then `step` can tell whether it has to unscale, and `update` sets
 # it back to the first. A skipped step sets the count of clean steps to 0, and so does growth.
 #
 # </details>
@@ -464,7 +464,7 @@ guesses.settle("norm after clipping too early", parameter.grad / 4096)
 # <details><summary>Hint 2: the idea</summary>
 #
 # zero_grad; forward and loss under `torch.autocast(x.device.type, dtype=dtype)`; backward on the scaled loss; unscale;
-# clip; scaler's step; scaler's update. The scaler remembers what `unscale_` found, so `clip_grad_norm_` on infinite
+# clip; scaler's step; scaler's update. The scaler keeps what `unscale_` found, so `clip_grad_norm_` on infinite
 # gradients does no harm.
 #
 # </details>
@@ -615,7 +615,7 @@ lab03.print_losses(
 # %% [markdown]
 # ## Give every operation its dtype
 #
-# How does autocast know which precision an operation tolerates? It does not; it has lists. A matrix product rounds its
+# How does autocast choose the precision of an operation? It has lists. A matrix product rounds its
 # inputs to 16 bits and adds in fp32 inside the tensor core, so it is cast down. Softmax, norms and sums exponentiate or
 # add many terms, so they are cast up. All other operations run in the dtype of their inputs. On a GPU, for the operations
 # of this lab:
@@ -675,8 +675,8 @@ guesses.take("results of 16 bits", None, exact=True)
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # `widest = functools.reduce(torch.promote_types, [d for d in inputs if d.is_floating_point])`. An embedding has an
-# int64 index and a table, so the table's dtype is the only one left. `promote_types` also knows what float16 with
-# bfloat16 gives.
+# int64 index and a table, so the table's dtype is the only one left. `promote_types` also has the answer for
+# float16 with bfloat16.
 #
 # </details>
 

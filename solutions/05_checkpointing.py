@@ -1145,7 +1145,7 @@ labkit.figures.memory_by_category(leaking, "the script as it is, eight steps")
 guesses.take("left behind by each step", None, unit="MiB")
 
 # %% [markdown]
-# The profile knows which tensors are alive at the peak and which line made each of them. Lines that appear once for
+# The profile lists which tensors are alive at the peak and which line made each of them. Lines that appear once for
 # every step are the suspects.
 
 # %%
