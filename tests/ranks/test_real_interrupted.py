@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ranks.test_real import gone
+from tests.ranks.real import gone
 
 ROOT = Path(__file__).resolve().parents[2]
 
