@@ -76,7 +76,7 @@ LABS = (
         "Tiles, and algorithms that need one pass",
         "kernels",
         240,
-        35,
+        110,
         needs=("12",),
         instead=(("12", "`labkit.track_traffic` and `labkit.compile_report` for what a kernel moves and becomes"),),
     ),

@@ -1071,17 +1071,269 @@ for x, tile in cases if has_attention else ():
 # activations is another.
 
 # %% [markdown]
-# ## How the backward pass recomputes
+# ## Recompute the scores in the backward pass
 #
-# The gradients need the weights $P$ again, and they were not kept. FlashAttention keeps one float32 for each query
-# instead, $L = m + \log \ell$. With it, a tile of $P = e^{S - L}$ is computed again from queries and keys, right
-# where it is needed. With $D = \sum_j O_j\, dO_j$ for each query,
+# The gradients need the probabilities $P$ again, and nobody kept them. Eager attention keeps them for this purpose: a
+# number for each pair of a query and a key, the 4.3 GB from above. FlashAttention keeps q, k, v, the result, and one
+# float32 for each query: the **log-sum-exp** $L_i = m_i + \ln \ell_i$ of its scores, 1 MB for 32 heads of 8192 tokens.
+# (In your forward kernel it would be one line more: store `top + tl.log(total)`.)
 #
-# $$dV = P^\top dO, \qquad dS = P \odot (dO\, V^\top - D), \qquad dQ = dS\, K / \sqrt d, \qquad dK = dS^\top Q / \sqrt d .$$
+# That is enough, because $L$ holds the whole row. A program that has any block of queries and any block of keys gets
+# their probabilities with one product and no running maximum:
 #
-# These are five products where the forward pass has two, and one of the five only recomputes $S$. It is
-# checkpointing (lab 05) at its best: 25 % more operations in the backward pass, and it is still faster, because it
-# moves so many fewer bytes.
+# $$S = \frac{Q K^\top}{\sqrt d}, \qquad P = e^{S - L}$$
+#
+# It even takes less time than reading them. A tile of 64 × 64 probabilities in float16 is 8 KiB, which the forward pass
+# would write and the backward pass read: 8 ns at 2,039 GB/s. With heads of size 128, the product takes 1 MFLOP: 3.4
+# ns at 312 TFLOP/s. This is checkpointing (lab 05) at its best.
+#
+# Let $dO$ be the incoming gradient. The result is $O = P V$, and both factors get their gradients as in any product. The
+# gradient of a softmax then takes the sum of its row:
+#
+# $$dV = P^\top dO, \qquad dP = dO\, V^\top, \qquad dS_{ij} = P_{ij} \Big( dP_{ij} - \sum_k P_{ik}\, dP_{ik} \Big)$$
+#
+# That sum goes over all keys of a query, and no tile has them all. But it can be had from the result. Put in $dP$:
+#
+# $$D_i = \sum_k P_{ik}\, dP_{ik} = \sum_k P_{ik} \sum_c dO_{ic} V_{kc} = \sum_c dO_{ic} \sum_k P_{ik} V_{kc}
+# = \sum_c dO_{ic}\, O_{ic}$$
+#
+# So the **row sum** $D$ is one number for each query, of its own rows of $dO$ and $O$ alone. And since $S$ is a product
+# times $1 / \sqrt d$,
+#
+# $$dS = P \odot (dP - D), \qquad dQ = \frac{dS\, K}{\sqrt d}, \qquad dK = \frac{dS^\top Q}{\sqrt d} .$$
+#
+# These are five products where the forward pass has two, and one of the five only recomputes $S$: a quarter more
+# operations than with $P$ at hand.
+#
+# Now, which program writes what? A key's gradients $dK$ and $dV$ are sums over queries, and a query's gradient $dQ$ is a
+# sum over keys.
+
+# %% tags=["figure"]
+labkit.figures.backward_walks()
+
+# %% [markdown]
+# On the left, a program that has a block of keys. It passes over the queries that see them, from the diagonal down, and
+# holds $dK$ and $dV$ until it is done. Each of its tiles also has a part of some $dQ$, but so does every other tile in
+# that row of tiles, and each belongs to another program. They would all add to the same rows in memory, so they would
+# need atomics, and the rounding of $dQ$ would change from run to run with their order.
+#
+# On the right, a program that has a block of queries. It passes over the keys as in the forward pass and holds $dQ$.
+# So with two kernels each block of a gradient has one program that writes it, once. The price is to compute $S$ and
+# $dP$ twice.
+#
+# **Question:** how many products of tiles do the two kernels compute in all, and how many times the operations of the
+# forward pass is that?
+#
+# <details><summary>Answer</summary>
+#
+# Three for $dQ$ ($S$, $dP$, $dS\,K$) and four for $dK$ and $dV$ ($S$, $dP$, $P^\top dO$, $dS^\top Q$): seven, 3.5 times
+# the two of the forward pass. With atomics it would be five, 2.5 times. FlashAttention-2 has one kernel with atomics for
+# $dQ$, and Triton's tutorial two loops without.
+#
+# </details>
+
+# %% [markdown]
+# [[exercise 13-flash-backward]]
+#
+# Write `attention_backward(q, k, v, out, lse, dout, causal, block_m, block_n)`, which returns `dq`, `dk`, `dv`. All
+# tensors are contiguous and have the shape (n_heads, seq, d_head) and one dtype, float32 or float16, except for `lse`,
+# the $L$ from above: (n_heads, seq), float32. The head size is 16, 32 or 64, and the length is any. If `causal` is
+# False, every query sees every key. Programs have `block_m` queries or `block_n` keys and go over the others in blocks
+# of `block_n` or `block_m`. At most three launches.
+#
+# All of it is computed in kernels, $D$ too: compute it once and store it, one float32 for each query. Never write
+# anything of seq × seq. A program loads its own rows once, and of the others only tiles that causality lets it need.
+# Products, sums and dtypes are as in the forward pass: `input_precision="ieee"`, sums in float32, and `p` and `ds` are
+# cast to the dtype of the other factor before `tl.dot`.
+#
+# The check accepts other layouts, such as a kernel of its own for $D$, or one kernel with `tl.atomic_add` into a float32
+# `dq` of zeros. **A program must not add to what others add to without atomics**: the interpreter runs one program after
+# the other, so the values come out right here, but the check sees the race.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write the kernel for `dq` first. It is the loop of your forward kernel with no maximum and no rescaling, since `lse`
+# is known. It has the rows of `out` and `dout` that $D$ needs, so it can store $D$ for the other kernel. For `dk` and
+# `dv`, exchange the roles: a block of keys stays, queries pass by.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Lanes past the last key have a score of 0, and if `lse` is -150, `tl.exp` of 0 + 150 is infinite. So set them to
+# $-\infty$ *before* the exponential, with `tl.where`, together with the causal mask. Lanes past the last query need no
+# care if all their loads have `other=0.0`: a `dout` of 0 adds nothing. The first block of queries that sees the keys
+# from `block * BLOCK_N` on begins at `block * BLOCK_N // BLOCK_M * BLOCK_M`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In both loops: `p = tl.exp(tl.where(seen, scores - lse[:, None], -float("inf")))`, `dp = tl.dot(dout, tl.trans(v),
+# input_precision="ieee")`, `ds = p * (dp - row_sums[:, None])`. In one: `dq = tl.dot(ds.to(k.dtype), k, dq,
+# input_precision="ieee")`. In the other: `dv = tl.dot(tl.trans(p.to(dout.dtype)), dout, dv, …)` and `dk =
+# tl.dot(tl.trans(ds.to(q.dtype)), q, dk, …)`. Multiply `dq` and `dk` by the scale when you store them. The grids are
+# `(triton.cdiv(seq, block_m), n_heads)` and `(triton.cdiv(seq, block_n), n_heads)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "13-flash-backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@triton.jit
+def backward_queries_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    lse_ptr,
+    dout_ptr,
+    row_sums_ptr,
+    dq_ptr,
+    seq,
+    scale,
+    CAUSAL: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    ### BEGIN SOLUTION
+    block, head = tl.program_id(0), tl.program_id(1)
+    base = head.to(tl.int64) * seq
+    rows, dims = block * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, D_HEAD)
+    own, inside = (base + rows)[:, None] * D_HEAD + dims[None, :], rows[:, None] < seq
+    q = tl.load(q_ptr + own, mask=inside, other=0.0)
+    dout = tl.load(dout_ptr + own, mask=inside, other=0.0)
+    out = tl.load(out_ptr + own, mask=inside, other=0.0)
+    lse = tl.load(lse_ptr + base + rows, mask=rows < seq, other=0.0)
+    row_sums = tl.sum(out.to(tl.float32) * dout.to(tl.float32), axis=1)
+    tl.store(row_sums_ptr + base + rows, row_sums, mask=rows < seq)
+    dq = tl.zeros((BLOCK_M, D_HEAD), tl.float32)
+    end = tl.minimum((block + 1) * BLOCK_M, seq) if CAUSAL else seq
+    for start in range(0, end, BLOCK_N):
+        cols = start + tl.arange(0, BLOCK_N)
+        keys = (base + cols)[:, None] * D_HEAD + dims[None, :]
+        k = tl.load(k_ptr + keys, mask=cols[:, None] < seq, other=0.0)
+        v = tl.load(v_ptr + keys, mask=cols[:, None] < seq, other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        seen = (cols < seq)[None, :]
+        if CAUSAL:
+            seen = seen & (rows[:, None] >= cols[None, :])
+        p = tl.exp(tl.where(seen, scores - lse[:, None], -float("inf")))
+        dp = tl.dot(dout, tl.trans(v), input_precision="ieee")
+        ds = p * (dp - row_sums[:, None])
+        dq = tl.dot(ds.to(k.dtype), k, dq, input_precision="ieee")
+    tl.store(dq_ptr + own, dq * scale, mask=inside)
+    ### END SOLUTION
+
+
+@triton.jit
+def backward_keys_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    lse_ptr,
+    dout_ptr,
+    row_sums_ptr,
+    dk_ptr,
+    dv_ptr,
+    seq,
+    scale,
+    CAUSAL: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    ### BEGIN SOLUTION
+    block, head = tl.program_id(0), tl.program_id(1)
+    base = head.to(tl.int64) * seq
+    cols, dims = block * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, D_HEAD)
+    own, inside = (base + cols)[:, None] * D_HEAD + dims[None, :], cols[:, None] < seq
+    k = tl.load(k_ptr + own, mask=inside, other=0.0)
+    v = tl.load(v_ptr + own, mask=inside, other=0.0)
+    dk = tl.zeros((BLOCK_N, D_HEAD), tl.float32)
+    dv = tl.zeros((BLOCK_N, D_HEAD), tl.float32)
+    first = block * BLOCK_N // BLOCK_M * BLOCK_M if CAUSAL else 0
+    for start in range(first, seq, BLOCK_M):
+        rows = start + tl.arange(0, BLOCK_M)
+        queries = (base + rows)[:, None] * D_HEAD + dims[None, :]
+        q = tl.load(q_ptr + queries, mask=rows[:, None] < seq, other=0.0)
+        dout = tl.load(dout_ptr + queries, mask=rows[:, None] < seq, other=0.0)
+        lse = tl.load(lse_ptr + base + rows, mask=rows < seq, other=0.0)
+        row_sums = tl.load(row_sums_ptr + base + rows, mask=rows < seq, other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        seen = (cols < seq)[None, :]
+        if CAUSAL:
+            seen = seen & (rows[:, None] >= cols[None, :])
+        p = tl.exp(tl.where(seen, scores - lse[:, None], -float("inf")))
+        dv = tl.dot(tl.trans(p.to(dout.dtype)), dout, dv, input_precision="ieee")
+        dp = tl.dot(dout, tl.trans(v), input_precision="ieee")
+        ds = p * (dp - row_sums[:, None])
+        dk = tl.dot(tl.trans(ds.to(q.dtype)), q, dk, input_precision="ieee")
+    tl.store(dk_ptr + own, dk * scale, mask=inside)
+    tl.store(dv_ptr + own, dv, mask=inside)
+    ### END SOLUTION
+
+
+def attention_backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    dout: Tensor,
+    causal: bool = True,
+    block_m: int = 32,
+    block_n: int = 32,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients (dq, dk, dv) of attention, from its inputs, its result `out`, `lse` and the gradient `dout`."""
+    ### BEGIN SOLUTION
+    n_heads, seq, d_head = q.shape
+    dq, dk, dv = (torch.empty_like(one) for one in (q, k, v))
+    row_sums = torch.empty_like(lse)
+    sizes = {"CAUSAL": causal, "D_HEAD": d_head, "BLOCK_M": block_m, "BLOCK_N": block_n}
+    scale = d_head**-0.5
+    backward_queries_kernel[(triton.cdiv(seq, block_m), n_heads)](
+        *(q, k, v, out, lse, dout, row_sums, dq, seq, scale), **sizes
+    )
+    backward_keys_kernel[(triton.cdiv(seq, block_n), n_heads)](
+        *(q, k, v, lse, dout, row_sums, dk, dv, seq, scale), **sizes
+    )
+    return dq, dk, dv
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "13-flash-backward-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("13-flash-backward", attention_backward)
+
+
+# %%
+def kept_by_flash(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The result of causal attention, and the log-sum-exp of each query's scores."""
+    later = torch.ones(q.shape[1], q.shape[1], dtype=torch.bool).triu(1)
+    scores = (q @ k.transpose(1, 2) * q.shape[2] ** -0.5).masked_fill(later, -float("inf"))
+    return scores.softmax(-1) @ v, scores.logsumexp(-1)
+
+
+q, k, v = (torch.randn(1, 512, 64, requires_grad=True) for _ in range(3))
+dout, eager_out = torch.randn(1, 512, 64), eager_attention(q, k, v)
+given = [one.detach() for one in (q, k, v, *kept_by_flash(q, k, v))]
+calls = {
+    "eager": lambda: torch.autograd.grad(eager_out, (q, k, v), dout, retain_graph=True),
+    "yours": lambda: attention_backward(*given, dout, True, 64, 64),
+}
+traffic_of_gradients = compare_traffic(calls)
+for name in traffic_of_gradients:
+    with track_memory(batch=[*given, dout]) as profile:
+        gradients = calls[name]()
+    print(
+        f"{name}: backward pass makes at most {in_bytes(profile.peak_bytes - 6 * dout.nbytes)} more"
+    )
+if "yours" in traffic_of_gradients:
+    pairs = zip(calls["eager"](), gradients)
+    print(f"largest difference: {max((one - two).abs().max().item() for one, two in pairs):.1e}")
+
+# %% tags=["figure"]
+labkit.figures.traffic_bars(traffic_of_gradients, 8 * dout.nbytes)
 
 # %% [markdown]
 # ## First rule: don't write it

@@ -15,7 +15,7 @@ from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
 from labkit.figures.gradient_sizes import gradient_histogram
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
-from labkit.figures.kernel_sketches import fused_chain, masked_block, query_walk, tile_walk
+from labkit.figures.kernel_sketches import backward_walks, fused_chain, masked_block, query_walk, tile_walk
 from labkit.figures.kernels import launch_map, traffic_bars
 from labkit.figures.late import late_gradients
 from labkit.figures.launch import killed_run
@@ -49,6 +49,7 @@ __all__ = [
     "amp_step",
     "attention_map",
     "backpropagation_memory",
+    "backward_walks",
     "between_nodes",
     "between_nodes_bars",
     "bit_fields",

@@ -107,6 +107,42 @@ def query_walk(n_blocks: int = 6, block: int = 3, step: int = 1) -> Figure:
     return figure
 
 
+def backward_walks(n_blocks: int = 6, key: int = 2, query: int = 3) -> Figure:
+    """The two kernels of a causal backward pass: a block of keys that queries pass by, and one of queries that keys do.
+
+    Red is what a program has and writes, dark blue the tile it works on, pale what is to come; grey is never computed.
+    """
+    figure, axes = _blank(9.4, 4.4, (-2.6, 2 * n_blocks + 6.0), (n_blocks + 1.6, -3.2))
+    for left, is_mine, held, passing in (
+        (0.0, lambda i, j: j == key <= i, f"holds dK{key}, dV{key}", "loads Q, dO, L, D"),
+        (n_blocks + 4.6, lambda i, j: i == query >= j, f"holds dQ{query}", "loads K, V"),
+    ):
+        of_keys = not left
+        now = (key, key) if of_keys else (query, 0)
+        for b in range(n_blocks):
+            loaded = is_mine(query, b), is_mine(b, key)
+            own = (not of_keys and b == query, of_keys and b == key)
+            for place, name, mine, passes in (
+                ((left - 1.4, b), f"Q{b}", own[0], of_keys and loaded[1]),
+                ((left + b, -1.5), f"K{b}", own[1], not of_keys and loaded[0]),
+            ):
+                current = passes and b == now[0 if of_keys else 1]
+                face = OTHER if mine else (YOURS if current else ("#bbd3ef" if passes else "white"))
+                _box(axes, *place, name, face, "white" if mine or current else TRUTH)
+            for j in range(n_blocks):
+                mine = is_mine(b, j)
+                face = YOURS if (b, j) == now else ("#bbd3ef" if mine else (SHADE if j > b else "white"))
+                _box(axes, left + j, b, "now" if (b, j) == now else "", face, "white")
+        if of_keys:
+            _arrow(axes, (left + key + 0.5, key + 1.1), (left + key + 0.5, n_blocks - 0.1), TRUTH)
+        else:
+            _arrow(axes, (left + 1.1, query + 0.5), (left + query + 0.9, query + 0.5), TRUTH)
+        what = f"keys kernel, program {key}" if of_keys else f"queries kernel, program {query}"
+        axes.text(left - 1.4, -2.6, f"{what}: {held}", fontsize=10, va="center", color=OTHER)
+        axes.text(left - 1.4, n_blocks + 0.6, f"in each step it {passing}", fontsize=9, va="center", color=YOURS)
+    return figure
+
+
 def _blank(width_in: float, height_in: float, x: tuple[float, float], y: tuple[float, float]) -> tuple[Figure, Axes]:
     figure, axes = new_figure(width_in, height_in)
     axes.set_axis_off()

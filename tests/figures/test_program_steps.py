@@ -84,7 +84,7 @@ def test_a_blank_stub_has_a_note_in_place_of_its_figure() -> None:
     assert "Nothing to draw yet" in note.axes[0].texts[0].get_text()
 
 
-@pytest.mark.parametrize("name", ["masked_block", "fused_chain", "tile_walk", "query_walk"])
+@pytest.mark.parametrize("name", ["masked_block", "fused_chain", "tile_walk", "query_walk", "backward_walks"])
 def test_sketches_are_drawn(name: str) -> None:
     figure = getattr(figures, name)()
     assert figure.axes[0].patches and figure.axes[0].texts

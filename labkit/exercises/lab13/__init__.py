@@ -6,4 +6,5 @@ ORDER = (
     "online-softmax",
     "cross-entropy",
     "flash-attention",
+    "flash-backward",
 )

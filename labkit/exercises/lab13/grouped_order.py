@@ -66,7 +66,7 @@ def drive_order(ans, case: Order, tree: dict, stage) -> dict:
 GROUPED_ORDER = Exercise(
     id="13-grouped-order",
     title="An order of tiles that uses the cache",
-    points=1.5,
+    points=0.6,
     optional=True,
     minutes=20,
     difficulty=2,

@@ -1,0 +1,24 @@
+"""Lab 13: hidden cases of the backward pass of attention without the scores."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab13.flash_backward import Backward
+
+
+def backward_cases(rng: random.Random) -> tuple[Backward, ...]:
+    """Other head sizes, causal and not, odd lengths that no block divides, tiles wider than high and higher than wide."""
+
+    def odd(first: int, last: int) -> int:
+        return 2 * rng.randrange(first, last) + 1
+
+    return (
+        Backward(2, odd(25, 31), 16, 16, 16, causal=False),
+        Backward(rng.choice((2, 3)), odd(34, 40), 16, *rng.choice(((32, 16), (16, 32)))),
+        Backward(rng.choice((1, 3)), odd(42, 47), rng.choice((32, 64)), *rng.choice(((16, 32), (32, 32))), "float16"),
+    )
+
+
+FLASH_BACKWARD = Hidden("13-flash-backward", backward_cases)
