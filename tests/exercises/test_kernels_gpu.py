@@ -17,6 +17,7 @@ from torch.nn import functional as F
 pytest.importorskip("triton", reason="Triton is not installed; it runs the kernels")
 
 from labkit import interpreter
+from labkit.exercises.lab13.flash_backward import forward
 from tests.exercises.harness import answers_in, solution_of
 
 pytestmark = pytest.mark.gpu
@@ -110,12 +111,24 @@ def test_attention() -> None:
     torch.testing.assert_close(solved("13-flash-attention", "attention")(q, k, v), want, atol=1e-3, rtol=1e-3)
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention_backward(causal: bool) -> None:
+    q, k, v, dout = (draw(4, 300, 32, seed=seed) for seed in range(4))
+    leaves = [one.clone().requires_grad_() for one in (q, k, v)]
+    want = torch.autograd.grad(F.scaled_dot_product_attention(*leaves, is_causal=causal), leaves, dout)
+    out, lse = forward(q.cpu().double(), k.cpu().double(), v.cpu().double(), causal)
+    call = solved("13-flash-backward", "attention_backward")
+    found = call(q, k, v, out.to("cuda", torch.float32), lse.to("cuda", torch.float32), dout, causal, 32, 16)
+    for got, one in zip(found, want, strict=True):
+        torch.testing.assert_close(got, one, atol=1e-3, rtol=1e-3)
+
+
 BESIDE = """
 import torch
 from labkit import interpreter
 assert interpreter.enable(beside_gpu=True)
 from tests.exercises.harness import answers_in, public_verdict, solution_of
-for exercise_id in ("12-add", "12-rmsnorm", "13-matmul", "13-flash-attention"):
+for exercise_id in ("12-add", "12-rmsnorm", "13-matmul", "13-flash-attention", "13-flash-backward"):
     verdict = public_verdict(exercise_id, solution_of(exercise_id))
     assert verdict.score == 1, (exercise_id, verdict)
 x = torch.randn(2**22, device="cuda")

@@ -9,7 +9,7 @@ from labkit.exercises.lab13.flash_backward import Backward
 
 
 def backward_cases(rng: random.Random) -> tuple[Backward, ...]:
-    """Other head sizes, causal and not, odd lengths that no block divides, tiles wider than high and higher than wide."""
+    """Causal and not, more heads, odd lengths that no block divides, tiles wider than high and higher than wide."""
 
     def odd(first: int, last: int) -> int:
         return 2 * rng.randrange(first, last) + 1

@@ -152,6 +152,11 @@ def lacks_digits(run: CaseRun[Backward]) -> bool:
     return nearly(run) and compare(run.expected, run.got, tolerances(run)) is not None
 
 
+def spilled_bytes(run: CaseRun[Backward]) -> int:
+    """Per thread. Exact float32 products hold factors and sums in registers, and nobody trains with them."""
+    return SPILLED_BYTES if run.case.dtype == "float16" else 32 * SPILLED_BYTES
+
+
 def all_right(run: CaseRun[Backward]) -> bool:
     return all(is_right(run, name) for name in GRADIENTS)
 
@@ -238,7 +243,7 @@ FLASH_BACKWARD = Oracle(
             "to it before `tl.dot`.",
             at_least=True,
         ),
-        *compiled(spills=SPILLED_BYTES),
+        *compiled(spills=spilled_bytes),
     ),
     full_size=(
         *at_full_size(SPILLED_BYTES),
