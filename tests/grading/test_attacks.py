@@ -134,6 +134,7 @@ def test_leftovers_are_found(tmp_path) -> None:
     assert list(leftovers.left_in(tmp_path)) == [f"left {tmp_path / 'forgotten'}"]
 
 
+@pytest.mark.slow
 def test_a_survivor_is_seen_and_ended() -> None:
     stay = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.fork()\n    time.sleep(60)"
     # In a process of its own: being everybody's parent is not for the one that runs the tests.

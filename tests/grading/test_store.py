@@ -304,6 +304,7 @@ def test_calls_without_end_and_a_store_without_end_are_limits(server, monkeypatc
     assert run.trouble.kind == "memory" and run.trouble.text.startswith("the store holds ")
 
 
+@pytest.mark.slow
 def test_jobs_that_never_end_share_the_exercises_time(server) -> None:
     began = time.monotonic()
     endless = (
