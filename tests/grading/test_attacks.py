@@ -24,7 +24,7 @@ from grading.verify.matrix import Matrix, as_lines
 from grading.verify.probes import leftovers, listeners, outputs, pages, trees
 from grading.verify.run import choose_attacks, run_attacks, stored_stock
 from grading.verify.stock import in_words, run_stock
-from tests.lanes import DEFAULT_TIER, MOSTLY_LATER, missing
+from tests.lanes import DEFAULT_TIER, missing
 
 N_ROWS = 46
 ATTACKS = load()
@@ -235,9 +235,9 @@ def held(attacks: Sequence[Attack], tier: str) -> None:
     assert not matrix.breaches, "\n".join(as_lines(matrix))
 
 
-@pytest.mark.slow
+@pytest.mark.full("attacks")
 @pytest.mark.timeout(2400)
-@pytest.mark.parametrize("tier", MOSTLY_LATER)
+@pytest.mark.parametrize("tier", TIERS)
 def test_no_attack_gets_through(tier: str) -> None:
     held(chosen_for(tier, ON_CELLS), tier)
 
@@ -252,9 +252,12 @@ def test_no_attack_on_meters_kernels_or_ranks_gets_through(tier: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-def test_no_kind_of_attack_gets_through_the_tier_that_is_taken_by_itself() -> None:
-    """One of each row, on the lab that is soonest graded: all of them on each tier take too long for every day."""
-    held(one_of_each_row(ON_CELLS), DEFAULT_TIER)
+@pytest.mark.parametrize("tier", sorted({"kernel", DEFAULT_TIER}))
+def test_no_kind_of_attack_gets_through(tier: str) -> None:
+    """One of each row, on the lab that is soonest graded, where no program is needed and on the tier that is taken by
+    itself: all of them on each tier take too long for every day.
+    """
+    held(one_of_each_row(ON_CELLS), tier)
 
 
 def chosen_for(tier: str, attacks: Sequence[Attack]) -> list[Attack]:
