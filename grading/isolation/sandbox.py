@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -24,7 +26,7 @@ from grading.isolation.users import job_user, users_of_ranks
 from grading.isolation.worker_tree import make_worker_tree, python_command
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
 from grading.worker.confine.tier import Tier
-from grading.worker.procfs import children, descendants, waited_s
+from grading.worker.procfs import children, descendants, gone_is_fine, waited_s
 from grading.worker.protocol.control import (
     EVENTS,
     JobEnded,
@@ -245,13 +247,25 @@ class Sandbox:
     def _end_process(self) -> None:
         self._control.close()
         if self.tier.in_bubblewrap:
-            # The sandbox goes with it, whatever is in there.
-            self._process.kill()
+            self._end_bubblewrap()
         try:
             self._process.wait(KILL_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def _end_bubblewrap(self) -> None:
+        """Its first process, with which the sandbox goes, whatever is in there, and its second: while a sandbox is
+        being made that one waits for the first, and would for ever.
+        """
+        self._process.send_signal(signal.SIGSTOP)
+        # Stopped, it starts no more.
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        for pid in children(self._process.pid):
+            with gone_is_fine():
+                os.kill(pid, signal.SIGKILL)
+        self._process.kill()
 
     def _command(self, plan: Plan, control_fd: int, root: Path) -> list[str]:
         worker = python_command(self.tree, control_fd, plan, root)

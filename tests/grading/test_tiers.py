@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from grading.isolation.worker_tree import shared_worker_tree
 from grading.worker.confine.plan import GRANTS, Place
 from grading.worker.procfs import children
 from labkit import exercises
+from tests.grading.runs import wait_until
 from tests.lanes import require_tier
 
 
@@ -60,6 +62,16 @@ def test_what_is_in_a_tiers_way_may_pass(monkeypatch) -> None:
     assert len(tried) == 2
 
 
+def working_in(folder: Path) -> list[str]:
+    """The programs whose working directory lies there, or lay there before it was removed."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(process / "cwd").startswith(str(folder)):
+                found.append((process / "cmdline").read_text()[:40])
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", [NONE.name, *TIERS])
 @pytest.mark.parametrize("error", [PermissionError, KeyboardInterrupt])
@@ -82,6 +94,8 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
             failing.setattr(step, fail)
             Sandbox(tier_named(tier), tree, preload=())
         assert left() == before
+        # Nobody waits for the end of what was a child of a child.
+        wait_until(lambda: not working_in(tmp_path), within_s=10.0)
 
 
 def test_exercises_ask_for_nothing_but_what_can_be_granted() -> None:
