@@ -10,6 +10,7 @@ and no others (tests/test_architecture.py reads this drawing).
                     < errors
     aside           work on a student's file in a child process with limits
                     < files
+    remains         temporary folders that are removed when the program has ended, however it ends
     worker          the untrusted side: runs the student's code in a box, and returns plain trees
     build           the course's sources -> the notebooks, solved and released
                     < errors
@@ -25,7 +26,7 @@ and no others (tests/test_architecture.py reads this drawing).
                     < aside course errors files log nbgrader_api rebuild
     hidden          hidden cases, drawn from the course's secret
     isolation       tiers of isolation, which of them works on this machine, a sandbox opened in one
-                    < errors worker
+                    < errors remains worker
     supervisor      the trusted side: runs a job in a sandbox, judges what comes back -> a result
                     < errors hidden isolation rebuild worker
     submissions     a file under submitted/ -> a prepared submission, with its job
@@ -33,7 +34,7 @@ and no others (tests/test_architecture.py reads this drawing).
     results         stored results, and who got no grade
                     < course files isolation supervisor
     executors       where jobs run: processes of this machine, or a cluster
-                    < errors isolation supervisor worker
+                    < errors isolation remains supervisor worker
     gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
                     < build course errors intake isolation nbgrader_api rebuild results submissions supervisor terminal
     pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight

@@ -14,6 +14,7 @@ from pathlib import Path
 import grading
 import labkit
 from grading.isolation.plan import interpreter, library_paths
+from grading.remains import remove_at_the_end
 from grading.worker.confine.plan import Plan
 
 ABSENT = ("oracles",)
@@ -25,6 +26,7 @@ FONTS = "fonts"
 def shared_worker_tree() -> Path:
     """The worker's files, made once for all the sandboxes of this process."""
     home = Path(tempfile.mkdtemp(prefix="grading-tree-"))
+    remove_at_the_end(home)
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     return make_worker_tree(home / "tree")
 

@@ -7,6 +7,8 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,7 @@ from tests.grading.runs import REPOSITORY, WRONG, alive, grades, wait_until
 
 pytestmark = pytest.mark.full("kills")
 N_STUDENTS = 20
-KILLS = ("grader", "pool", "forker", "grader", "pool", "forker", "grader")
-"""A grader that is killed leaves nothing behind where its pool lives on, so no grader comes right after a pool."""
+KILLS = ("grader", "pool", "forker", "grader", "forker", "pool", "grader")
 SEED = 20260302
 SLOW = "import time\ntime.sleep(0.35)\n"
 
@@ -90,7 +91,14 @@ def kill_one(process: subprocess.Popen, what: str, course: Course, after: int, s
     os.kill(chosen[0], signal.SIGKILL)
 
 
-def test_kills_at_random_moments_change_no_grade(tmp_path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """For temporary files: the path of pytest's own is too long for a socket."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+def test_kills_at_random_moments_change_no_grade(tmp_path, folder) -> None:
     drawn = random.Random(SEED)
     course = make_course(tmp_path / "course")
     expected = {}
@@ -98,8 +106,6 @@ def test_kills_at_random_moments_change_no_grade(tmp_path) -> None:
         right = drawn.random() < 0.6
         submit(course, f"s{n:02}", f"{SLOW}# {n}\n{SOLUTION if right else WRONG}")
         expected[f"s{n:02}"] = float(right)
-    folder = tmp_path / "temporary"
-    folder.mkdir()
     process = start(course, folder)
     for what in KILLS:
         kill_one(process, what, course, drawn.randint(0, 2), folder / "said")
@@ -118,3 +124,31 @@ def test_kills_at_random_moments_change_no_grade(tmp_path) -> None:
     assert Log(course).verify() == []
     logged = {entry.facts["student"] for entry in Log(course).entries() if entry.kind == "graded"}
     assert logged == set(expected)
+
+
+def test_a_temporary_folder_whose_path_no_socket_fits_in_is_refused(tmp_path, folder) -> None:
+    course = make_course(tmp_path / "course")
+    submit(course, "ada", SOLUTION)
+    deep = folder / ("long" * 20)
+    deep.mkdir()
+    process = start(course, deep)
+    assert process.wait(60) == 2
+    said = (deep / "said").read_text()
+    assert (
+        f"files, {deep}, is {len(str(deep)) - 75} bytes too long for a socket in it: set TMPDIR to a folder with a"
+        in said
+    )
+    wait_until(lambda: not alive(deep))
+    assert [path.name for path in deep.iterdir()] == ["said"]
+
+
+def test_a_program_killed_before_its_pool_stands_leaves_nothing(tmp_path, folder) -> None:
+    course = make_course(tmp_path / "course")
+    submit(course, "ada", SOLUTION)
+    process = start(course, folder)
+    wait_until(lambda: any(path.name.startswith("grading-tree-") for path in folder.iterdir()))
+    assert not forkers_of(process)
+    process.kill()
+    assert process.wait(10) == -signal.SIGKILL
+    wait_until(lambda: not alive(folder))
+    assert [path.name for path in folder.iterdir()] == ["said"]

@@ -1,0 +1,36 @@
+"""Temporary folders that are removed when this program and the processes of its pools have ended, however they end.
+
+A shell waits for that, at the end of a pipe whose other end they hold. A folder that its maker removes in time is not
+missed. Where that shell is killed as well, the folders stay.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+REMOVE = 'while IFS= read -r folder; do set -- "$@" "$folder"; done; rm -rf -- "$@"'
+
+
+def remove_at_the_end(folder: str | os.PathLike[str]) -> None:
+    """Have this folder removed when this program is gone, and every process that holds what `holding` returns."""
+    os.write(holding().fileno(), os.fsencode(folder) + b"\n")
+
+
+def holding() -> Connection:
+    """What a process of a pool is given to keep, so that nothing is removed while it may still write there."""
+    return _waiting()[1]
+
+
+@functools.cache
+def _waiting() -> tuple[subprocess.Popen, Connection]:
+    told, held = Pipe(duplex=False)
+    # In a session of its own: neither Ctrl-C nor a terminal that closes may end it.
+    shell = subprocess.Popen(
+        ["sh", "-c", REMOVE, "sh"], stdin=told.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    told.close()
+    return shell, held
