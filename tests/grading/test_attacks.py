@@ -210,7 +210,7 @@ def test_what_took_long_is_said_and_is_no_breach() -> None:
     assert matrix.breaches == []
 
 
-@pytest.mark.slow
+@pytest.mark.full("attacks")
 @pytest.mark.timeout(900)
 def test_the_matrix_fails_where_nothing_holds_a_submission(tmp_path, capsys) -> None:
     """The control: without isolation, what may run here does harm, and the honest students are graded all the same."""
@@ -252,12 +252,11 @@ def test_no_attack_on_meters_kernels_or_ranks_gets_through(tier: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-@pytest.mark.parametrize("tier", sorted({"kernel", DEFAULT_TIER}))
-def test_no_kind_of_attack_gets_through(tier: str) -> None:
-    """One of each row, on the lab that is soonest graded, where no program is needed and on the tier that is taken by
-    itself: all of them on each tier take too long for every day.
+def test_no_kind_of_attack_gets_through() -> None:
+    """One of each row, on the lab that is soonest graded and the tier that is taken by itself: all of them on each tier
+    take too long for every day.
     """
-    held(one_of_each_row(ON_CELLS), tier)
+    held(one_of_each_row(ON_CELLS), DEFAULT_TIER)
 
 
 def chosen_for(tier: str, attacks: Sequence[Attack]) -> list[Attack]:
