@@ -232,7 +232,7 @@ EMBEDDED = (
     "float32 copy of its own."
 )
 LAST_NORM = (
-    "The norm behind the last layer is missing: it keeps as much as one in a layer, (4 + 2 x dtype_bytes) x h a token."
+    "The norm after the last layer is missing: it keeps as much as one in a layer, (4 + 2 x dtype_bytes) x h a token."
 )
 NORMS = (
     "Norms keep more than results, and a layer has two: the input as a float32 copy (4 bytes), the normalized values "

@@ -115,7 +115,8 @@ MODEL_STATE_BYTES = Oracle(
                     found == true["optimizer"] + true["master"] and (case.optimizer == "adamw" or CANNOT_TELL)
                 ),
             ),
-            'The master copy has a key of its own: "optimizer" is what the optimizer remembers from step to step.',
+            'The master copy of the weights belongs under "master". Under "optimizer" count only what the optimizer\'s '
+            "row of the table says that it keeps.",
         ),
         Hint(
             part("master", lambda case, true, found: found == 0),

@@ -111,7 +111,7 @@ LOW_MEMORY = Oracle(
     errors={
         "implicitly created only for scalar outputs": (
             "Only the last layer returns a scalar, so only there a backward pass may begin without a gradient. Start "
-            "with that layer and count down. Every other one begins with the .grad that the layer behind it has left "
+            "with that layer and count down. Every other one begins with the .grad that the layer after it has left "
             "in its detached input, which therefore needs requires_grad_()."
         ),
         "but they are 0D": (
@@ -157,7 +157,7 @@ LOW_MEMORY = Oracle(
         Hint(
             whole_tails,
             "The last layer's gradients were added once for each layer. Run layer k alone with a graph, and begin its "
-            "backward pass with the gradient that the layer behind it has left.",
+            "backward pass with the gradient that the layer after it has left.",
         ),
         Hint(
             lambda run: run.got["forwards"] == run.case.n_layers,
@@ -187,7 +187,7 @@ LOW_MEMORY = Oracle(
         Hint(
             without_the_gradient_from_above,
             "Each layer's backward pass began with ones: hand torch.autograd.backward the gradient that the layer "
-            "behind has left in the .grad of its input.",
+            "after it has left in the .grad of its input.",
         ),
         Hint(
             second_call_only,

@@ -172,13 +172,14 @@ OFFLOAD = Oracle(
                 first_race(program_of(run).races, "freed too early", "free")
                 and "copy to host" in program_of(run).races[0].first
             ),
-            "x was let go while its copy was still under way. Keep it with an event of the side stream, and drop it "
-            "only after the current stream has been told to wait for that event.",
+            "x was freed while it was still being copied to the host. Keep x together with an event that the side "
+            "stream records after the copy. Before you drop x, let the current stream wait for that event.",
         ),
         Hint(
             lambda run: first_race(program_of(run).races, "freed too early"),
-            "A tensor made on the side stream was dropped while kernels still read it, and the side stream may reuse "
-            "its memory. Keep it, and let the side stream wait for an event recorded behind those kernels.",
+            "A tensor made on the side stream was freed while kernels still read it, and the side stream may reuse its "
+            "memory. After those kernels, record an event on the current stream. Before you drop the tensor, let the "
+            "side stream wait for that event.",
         ),
         Hint(
             lambda run: first_race(program_of(run).races, "read too early", "copy to host"),
@@ -240,8 +241,9 @@ OFFLOAD = Oracle(
         ),
         Hint(
             lambda run: program_of(run).hidden_share("to device") < LEAST_HIDDEN,
-            "Each copy back begins when all kernels before it are done. Let the side stream wait only for the kernels "
-            "that read the tensor n_in_flight before, by an event recorded behind them.",
+            "Each copy back begins only when all kernels launched before it are done. Let the side stream wait for "
+            "less: for the kernels that read the tensor returned n_in_flight calls earlier, by an event recorded after "
+            "them.",
         ),
     ),
 )

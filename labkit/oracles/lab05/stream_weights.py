@@ -199,13 +199,13 @@ STREAM_WEIGHTS = Oracle(
         ),
         Hint(
             race("read too early"),
-            "The kernels may begin before the weights have arrived: let the current stream wait for an event recorded "
-            "behind the copy.",
+            "The kernels may begin before the weights have arrived: let the current stream wait for an event that the "
+            "side stream records after the copy.",
         ),
         Hint(
             race("overwritten too early"),
-            "New weights are copied over weights that kernels still read: let the side stream wait for an event "
-            "recorded behind those kernels.",
+            "New weights are copied over weights that kernels still read: let the side stream wait for an event that "
+            "the current stream records after those kernels.",
         ),
         Hint(
             race("written twice"),
@@ -215,7 +215,7 @@ STREAM_WEIGHTS = Oracle(
         Hint(
             race("freed too early"),
             "Weights were dropped while kernels still read them, and the side stream may reuse their memory. Before it "
-            "copies the next ones it must wait for an event recorded behind those kernels.",
+            "copies the next ones it must wait for an event that the current stream records after those kernels.",
         ),
         Hint(
             lambda run: (
@@ -243,7 +243,7 @@ STREAM_WEIGHTS = Oracle(
         Hint(
             lambda run: copies_before_kernels(run) > 1,
             "The kernels wait for the end of the side stream, which by now includes the copy of layer i + 1. Let them "
-            "wait for an event recorded behind the copy of layer i.",
+            "wait for an event that is recorded right after the copy of layer i.",
         ),
         Hint(
             lambda run: program_of(run).duration_s > MOST_TIME * best_s(run.case),

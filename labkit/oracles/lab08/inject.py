@@ -112,7 +112,7 @@ INJECT = Oracle(
         ),
         Hint(
             lambda run: not all(_ends_with_a_target(run.case, name) for name in run.got["wrapped"]),
-            "Layers were wrapped that are not targets. A target is the whole last part of a name, behind a dot or "
+            "Layers were wrapped that are not targets. A target is the whole last part of a name, after a dot or "
             "alone: `in` and endswith() also find it inside longer names.",
         ),
         Hint(

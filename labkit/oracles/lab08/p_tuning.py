@@ -107,7 +107,7 @@ P_TUNING = Oracle(
     diagnose=(
         Hint(
             lambda run: list(run.got["parameters"]) == ["embedding.weight"],
-            "There is only the table, which is prompt tuning. p-tuning puts a network behind it, mlp_head or lstm_head "
+            "There is only the table, which is prompt tuning. p-tuning puts a network after it, mlp_head or lstm_head "
             "and mlp_head.",
         ),
         Hint(
@@ -134,7 +134,7 @@ P_TUNING = Oracle(
         ),
         Hint(
             lambda run: run.case.kind == "LSTM" and "mlp_head.4.weight" in run.got["parameters"],
-            "Behind the LSTM the head has two linear layers with a ReLU between them, and not three.",
+            "After the LSTM the head has two linear layers with a ReLU between them, and not three.",
         ),
         Hint(
             lambda run: run.got["parameters"].keys() != run.tree["encoder"].keys(),
@@ -149,7 +149,7 @@ P_TUNING = Oracle(
         ),
         Hint(
             lambda run: run.got["parameters"] != {n: list(item.shape) for n, item in run.tree["encoder"].items()},
-            "A layer has the wrong width: `width` is the inner one, 2 x width behind an LSTM that reads in both "
+            "A layer has the wrong width: `width` is the inner one, 2 x width after an LSTM that reads in both "
             "directions, and the last layer leads back to `hidden`.",
         ),
         Hint(
@@ -158,7 +158,7 @@ P_TUNING = Oracle(
         ),
         Hint(
             lambda run: close(run.got["prompt"], run.tree["encoder"]["embedding.weight"]),
-            "The table itself came back: the network behind it was built, but never used.",
+            "The table itself came back: the network was built, but never used.",
         ),
         Hint(made_by(mlp(between=lambda x: x), "MLP"), BETWEEN),
         Hint(made_by(mlp(between=torch.tanh), "MLP"), BETWEEN),

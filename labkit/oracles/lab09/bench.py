@@ -150,7 +150,7 @@ BENCH = Oracle(
         Hint(
             lambda run: run.got["ms"] > true_ms(run.case),
             "More than fn was timed: the flush, or what is queued from before, must be outside. Record the first event "
-            "behind the flush, or synchronize before you read the clock.",
+            "after the flush, or synchronize before you read the clock.",
         ),
     ),
 )

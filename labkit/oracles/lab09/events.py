@@ -183,7 +183,7 @@ EVENTS = Oracle(
         Hint(
             lambda run: not n_records(run.got),
             "No event was recorded, and the host's clock sees the launches alone: record an event before each job and "
-            "one behind it, on its stream.",
+            "one after it, on its stream.",
         ),
         Hint(
             lambda run: (
@@ -202,7 +202,7 @@ EVENTS = Oracle(
         ),
         Hint(
             lambda run: all(ms < 1.2 * ATOL_MS for ms in run.got["ms"]),
-            "There is nothing between these two events: record one before the job is issued and one behind it.",
+            "There is nothing between these two events: record one before the job is issued and one after it.",
         ),
     ),
 )

@@ -254,7 +254,7 @@ HIDDEN_SYNCS = Oracle(
         Hint(
             lambda run: bool(program_of(run).races),
             "A non_blocking copy to the host is read before it has arrived. Keep the sums on the device and fetch them "
-            "behind the loop.",
+            "after the loop.",
         ),
         Hint(
             waits_by("index", "nonzero", "masked_select"),
@@ -264,11 +264,11 @@ HIDDEN_SYNCS = Oracle(
         Hint(
             waits_by("_local_scalar_dense", "tolist", "equal"),
             ".item(), float(...), print(...) and an `if` on a tensor of the device fetch a value. Add up on the "
-            "device, choose with torch.where, and fetch behind the loop.",
+            "device, choose with torch.where, and fetch after the loop.",
         ),
         Hint(
             blocking_copy(to_device=False),
-            ".cpu() and .to('cpu') wait for the value as .item() does: add up on the device, fetch behind the loop.",
+            ".cpu() and .to('cpu') wait for the value as .item() does: add up on the device, fetch after the loop.",
         ),
         Hint(
             lambda run: from_pageable(run) and from_pinned(own_commands(run.got)),

@@ -238,7 +238,7 @@ OVERLAP = Oracle(
         Hint(
             race("read too early"),
             "The kernels may begin before the batch has arrived: let the stream that computes wait for an event "
-            "recorded behind the copy.",
+            "recorded after the copy.",
         ),
         Hint(
             race("overwritten too early", "the host"),
@@ -247,7 +247,7 @@ OVERLAP = Oracle(
         ),
         Hint(
             race("overwritten too early"),
-            "A batch is copied over one that kernels still read. Record an event behind the kernels of batch i, and "
+            "A batch is copied over one that kernels still read. Record an event after the kernels of batch i, and "
             "let the side stream wait for it before batch i + 2 takes the same buffer.",
         ),
         Hint(

@@ -336,7 +336,7 @@ PROFILE = Oracle(
         ),
         Hint(
             wrong("report", right_idle),
-            "Sort by start and keep the latest end so far. Where the next start lies behind it, the difference is idle "
+            "Sort by start and keep the latest end so far. Where the next start lies after it, the difference is idle "
             "time.",
         ),
         Hint(
@@ -370,7 +370,7 @@ PROFILE = Oracle(
         ),
         Hint(
             lambda run: run.got["own"]["recorded"] == [] and run.got["own"]["calls"] > 0,
-            "Nothing is recorded at the end. Call `prof.step()` behind every step, and let the schedule have repeat=1: "
+            "Nothing is recorded at the end. Call `prof.step()` after every step, and let the schedule have repeat=1: "
             "else it begins anew and drops what it has.",
         ),
         Hint(

@@ -106,12 +106,14 @@ def one_maximum_for_all(run: CaseRun[Blocks]) -> bool:
     return bool((run.got["top"] == run.tree["x"].float().amax()).all())
 
 
-def never_minus_infinity(run: CaseRun[Blocks]) -> bool:
-    """The maximum is wrong where it should be -inf, and nowhere else."""
-    right = run.expected["top"]
-    nothing = right == -torch.inf
-    got = run.got["top"]
-    return bool(nothing.any() and got[nothing].isfinite().all() and torch.equal(got[~nothing], right[~nothing]))
+def only_where_nothing(run: CaseRun[Blocks], holds: Callable[[Tensor], Tensor]) -> bool:
+    """A maximum is wrong, and only where it should be -inf; there `holds` is true of it."""
+    tops = [(run.got[name], run.expected[name]) for name in ("top", "merged_top")]
+    wrong = [(got, right) for got, right in tops if not torch.equal(got, right)]
+    return bool(wrong) and all(
+        torch.equal(got[right > -torch.inf], right[right > -torch.inf]) and bool(holds(got[right == -torch.inf]).all())
+        for got, right in wrong
+    )
 
 
 def second_pass_is_empty(run: CaseRun[Blocks]) -> bool:
@@ -179,7 +181,7 @@ ONLINE_SOFTMAX = Oracle(
             "peak_bytes",
             held_bytes,
             "More than a few blocks are held at once: look at each block when it comes, keep a maximum and a sum for "
-            "each row, and let the block go.",
+            "each row, and nothing of the block.",
         ),
     ),
     diagnose=(
@@ -197,7 +199,12 @@ ONLINE_SOFTMAX = Oracle(
             "finds empty: keep the maximum and the sum in one loop.",
         ),
         Hint(
-            never_minus_infinity,
+            lambda run: only_where_nothing(run, lambda top: top == 0),
+            "A row of -inf alone has the maximum -inf, and here it has 0. Subtract 0 in place of such a maximum, but "
+            "keep and return the maximum itself.",
+        ),
+        Hint(
+            lambda run: only_where_nothing(run, lambda top: top.isfinite()),
             "A row of -inf alone has the maximum -inf: start at -float('inf'), not at the least finite number.",
         ),
         Hint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -110,18 +111,57 @@ def waits_first(run: CaseRun[Late]) -> list[Tensor]:
     return still + late_weights(run)[: run.case.n_steps - len(still)]
 
 
-def lr_times(factor: Callable[[Late], float]) -> Callable[[CaseRun[Late]], object]:
-    """A diagnosis: the step size is this many times the right one, and the weights are right."""
+def lr_as(formula: Callable[[CaseRun[Late]], float]) -> Callable[[CaseRun[Late]], object]:
+    """A diagnosis: the step size is this one, and the weights are right. CANNOT_TELL where it is the right one."""
 
     def when(run: CaseRun[Late]) -> object:
-        if right_weights(run):
+        wrong, right = formula(run), stable_lr(run)
+        # 0 up to rounding is 0: a sine of a multiple of pi.
+        if right_weights(run) or abs(run.got["lr"] - wrong) > NEAR * abs(wrong) + 1e-9:
             return False
-        times = factor(run.case)
-        if abs(times - 1) <= 2 * NEAR:
-            return CANNOT_TELL
-        return abs(run.got["lr"] / stable_lr(run) - times) <= NEAR * times
+        return CANNOT_TELL if abs(wrong - right) <= 2 * NEAR * right else True
 
     return when
+
+
+def lr_times(factor: Callable[[Late], float]) -> Callable[[CaseRun[Late]], object]:
+    """The step size is this many times the right one."""
+    return lr_as(lambda run: factor(run.case) * stable_lr(run))
+
+
+def lr_by_delay(formula: Callable[[int], float]) -> Callable[[CaseRun[Late]], object]:
+    """The step size is this number, which depends on the delay alone, divided by the curvature."""
+    return lr_as(lambda run: formula(run.case.delay) / run.case.curvature)
+
+
+RULES_OF_THUMB = (
+    lambda delay: 2 / (delay + 1),
+    lambda delay: 1 / (delay + 1),
+    lambda delay: 2 / max(delay, 1),
+    lambda delay: 1 / max(delay, 1),
+    lambda delay: 2 / (2 * delay + 1),
+)
+"""Limits that divide one without a delay by a number of workers or of steps."""
+FOR_LONG_DELAYS = (
+    lambda delay: math.pi / (2 * delay + 1),
+    lambda delay: math.pi / (2 * max(delay, 1)),
+)
+"""What the limit comes near to when a step is short beside the delay."""
+OTHER_ANGLES = (
+    lambda delay: math.pi / (2 * delay + 1),
+    lambda delay: math.pi / (4 * delay + 1),
+    lambda delay: math.pi / (2 * (delay + 1)),
+    lambda delay: math.pi / (2 * (2 * delay - 1)),
+    lambda delay: math.pi / (2 * (2 * delay + 3)),
+    lambda delay: math.pi / 2 * (2 * delay + 1),
+    lambda delay: 90 / (2 * delay + 1),
+)
+"""In place of pi / (2 (2 delay + 1)): brackets elsewhere, an index that is off by one, degrees."""
+
+
+def nearly_lr(run: CaseRun[Late]) -> bool:
+    """The step size is off by more than what is allowed, and by little."""
+    return right_weights(run) is None and NEAR < abs(run.got["lr"] / stable_lr(run) - 1) < 0.1
 
 
 def in_words(run: CaseRun[Late]) -> str:
@@ -180,16 +220,54 @@ STALE = Oracle(
             "This does not depend on the curvature. Only the product of step size and curvature decides.",
         ),
         Hint(
-            lambda run: (
-                CANNOT_TELL
-                if run.case.delay == 0
-                else right_weights(run) is None and abs(run.got["lr"] * run.case.curvature - 2) < 2 * NEAR
-            ),
+            lr_times(lambda case: 1 / case.curvature),
+            "The curvature divides twice. Only the product of step size and curvature decides: divide once.",
+        ),
+        Hint(
+            lr_by_delay(lambda delay: 2.0),
             "That is the limit without a delay, 2 / curvature. A delay makes it smaller.",
+        ),
+        Hint(
+            lr_by_delay(lambda delay: 1.0),
+            "This does not depend on the delay. Without one the limit is 2 / curvature, and a delay makes it smaller.",
         ),
         Hint(
             lr_times(lambda case: 0.5),
             "Half of what is stable: the error may change its sign in every turn, as long as it shrinks.",
+        ),
+        Hint(
+            lr_by_delay(lambda delay: delay**delay / (delay + 1) ** (delay + 1)),
+            "That is the largest step without any overshoot. The weights may swing around the minimum, as long as the "
+            "swings shrink.",
+        ),
+        *(
+            Hint(
+                lr_by_delay(rule),
+                "A limit divided by a number of workers or of steps is a rule of thumb. The exact one you can find by "
+                "trying, with curvature 1, or from the roots of z^(delay + 1) - z^delay + lr * curvature = 0.",
+            )
+            for rule in RULES_OF_THUMB
+        ),
+        *(
+            Hint(
+                lr_by_delay(limit),
+                "That is the limit for long delays, where the angle of a root is so small that it equals its sine. For "
+                "any delay take 2 * sin(angle / 2), where angle = pi / (2 * delay + 1).",
+            )
+            for limit in FOR_LONG_DELAYS
+        ),
+        *(
+            Hint(
+                lr_by_delay(lambda delay, angle=angle: 2 * math.sin(angle(delay))),
+                "This is twice the sine of another angle. At the limit it is pi / (2 * (2 * delay + 1)), in radians: "
+                "look at the brackets.",
+            )
+            for angle in OTHER_ANGLES
+        ),
+        Hint(
+            nearly_lr,
+            "Close, but not within 1 %. If you search by trying: near the limit the weights grow or shrink very "
+            "slowly, so take more steps, and more rounds of bisection.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-# hint: The norm behind the last layer is missing
+# hint: The norm after the last layer is missing
 def activation_bytes(config, batch_size, seq_len, attention, dtype_bytes=2):
     h, ff, w, s = config.hidden_size, config.intermediate_size, dtype_bytes, seq_len
     q, kv = config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim

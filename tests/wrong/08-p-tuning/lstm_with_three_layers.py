@@ -1,4 +1,4 @@
-# hint: Behind the LSTM the head has two linear layers
+# hint: After the LSTM the head has two linear layers
 class PromptEncoder(torch.nn.Module):
     def __init__(self, n_prompt, hidden, width, kind):
         super().__init__()
