@@ -1,0 +1,52 @@
+"""Lab 04: the small models and texts on which its notebook measures. Nothing here judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from labkit.exercises.lab04.accumulate import Accumulation, Loader, accumulation_inputs, network
+
+
+def small_gpt() -> nn.Module:
+    """A GPT-2 of 2 layers, 64 wide, without dropout: token numbers below 512 in, logits out."""
+    no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    special = {"bos_token_id": None, "eos_token_id": None}
+    torch.manual_seed(0)
+    return GPT2LMHeadModel(
+        GPT2Config(n_layer=2, n_embd=64, n_head=4, vocab_size=512, n_positions=256, **special, **no_dropout)
+    )
+
+
+def random_texts(lengths: Sequence[int]) -> list[Tensor]:
+    """A text of random tokens for each length, int64 of shape (1, length)."""
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randint(512, (1, length), generator=generator) for length in lengths]
+
+
+def gradient_of(model: nn.Module, texts: Sequence[Tensor], divisor: Callable[[int], float]) -> Tensor:
+    """The accumulated gradient of all texts in one vector; divisor: labels of a text -> what its sum is divided by."""
+    model.zero_grad()
+    for text in texts:
+        x, y = text[:, :-1], text[:, 1:]
+        loss = F.cross_entropy(model(x).logits.flatten(0, 1), y.flatten(), reduction="sum")
+        (loss / divisor(y.numel())).backward()
+    return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+
+def toy_training(n_micro: int = 10) -> tuple[nn.Module, torch.optim.Optimizer, Loader]:
+    """A network that guesses the next token, gradient descent on it, and micro-batches of two texts, padded with -100."""
+    tree = accumulation_inputs(Accumulation(n_micro, 4, longest=24), torch.Generator().manual_seed(4))
+    model, mine = network(tree["weights"]), tree["ranks"][0]
+    return model, torch.optim.SGD(model.parameters(), lr=0.05), Loader(mine["x"], mine["y"])
+
+
+def token_loss(model: nn.Module, loader: Loader) -> float:
+    """The mean loss of all tokens that count."""
+    with torch.no_grad():
+        sums = [F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum") for x, y in loader]
+    return float(sum(sums) / sum((y != -100).sum() for _, y in loader))

@@ -1,0 +1,1 @@
+"""Lab 04, batch size and gradient accumulation: what is true of a right answer."""
