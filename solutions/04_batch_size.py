@@ -214,3 +214,288 @@ def train_epoch(
 
 # %% nbgrader={"grade": true, "grade_id": "04-accumulate-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
 check("04-accumulate", train_epoch)
+
+# %% [markdown]
+# The same eight texts with your function, a window of eight micro-batches, and the memory while it runs. Beside it, a
+# loop that adds up the eight losses first and calls `backward` once: the same gradient, in 3.5 times the memory.
+
+# %% tags=["figure"]
+labkit.figures.accumulation_memory(train_epoch)
+
+# %% [markdown]
+# Look at the teeth: each micro-batch's activations grow in its forward pass and are gone after its backward pass. In
+# the other loop they pile up, because a graph lives until its `backward`. The same happens with `total_loss += loss`
+# for a log: write `loss.item()` or `loss.detach()`.
+#
+# **What accumulation cannot reproduce.** The gradient equals that of the large batch only where samples do not meet
+# inside the model. Batch normalization uses the mean and variance of the *micro-batch*, and dropout draws other masks:
+
+# %%
+torch.manual_seed(0)
+x, target = torch.randn(32, 16), torch.randn(32, 16)
+for name, middle in {
+    "layer norm": nn.LayerNorm(16),
+    "batch norm": nn.BatchNorm1d(16),
+    "dropout": nn.Dropout(0.1),
+}.items():
+    model, gradients = nn.Sequential(nn.Linear(16, 16), middle, nn.Linear(16, 16)), []
+    for n_micro in (1, 8):
+        model.zero_grad()
+        for part, goal in zip(x.chunk(n_micro), target.chunk(n_micro)):
+            (F.mse_loss(model(part), goal) / n_micro).backward()
+        gradients.append(model[0].weight.grad.clone())
+    error = (gradients[1] - gradients[0]).norm() / gradients[0].norm()
+    print(f"{name:11} 8 micro-batches against one batch: the gradient differs by {error:.2%}")
+
+# %% [markdown]
+# **In practice** this is `gradient_accumulation_steps=4` of `TrainingArguments`. The `Trainer` of `transformers` made a
+# mean of means until October 2024. Today it counts the tokens of the window first and hands the number to the model as
+# `num_items_in_batch`; `average_tokens_across_devices=True` sums it over the ranks. With DDP you do not want the
+# gradients to travel after every micro-batch, only after the last: that is `no_sync`, in lab 15.
+
+# %% [markdown]
+# ## Find the largest micro-batch by trying
+#
+# Which micro-batch fits? Lab 01 works it out, and what it leaves out (fragments, the libraries' own buffers, a layer
+# that you do not know) decides about the last few texts. Training frameworks therefore also try: start somewhere, catch
+# the out-of-memory error, try a smaller size. `labkit.limit_memory` gives a block on this machine a cap, and raises
+# the same `torch.OutOfMemoryError` that CUDA raises:
+
+# %%
+try:
+    with limit_memory(10_000):
+        torch.ones(1000) + torch.ones(1000) * 2
+except torch.OutOfMemoryError as error:
+    print(error)
+
+# %% [markdown]
+# A trial is only as good as what it tries. These live on a card during training, and not all at once:
+#
+# | | from | until |
+# |---|---|---|
+# | weights | the beginning | the end |
+# | activations | the forward pass of a micro-batch | its backward pass |
+# | gradients | the first backward pass of a window | `zero_grad` |
+# | AdamW's two moments | the first `optimizer.step()` | the end |
+#
+# **Predict:** every micro-batch has the same size, and every window has two. Where is the highest peak of memory for
+# the first time?
+
+# %% nbgrader={"grade": false, "grade_id": "04-predict-peak", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take(
+    "first highest peak",
+    None,
+    among=("step 1, micro-batch 1", "step 1, micro-batch 2", "step 2, micro-batch 1", "step 2, micro-batch 2"),
+)
+
+# %% [markdown]
+# [[exercise 04-find-batch]]
+#
+# Write `find_batch(build, make_batch, loss_of, lengths, global_batch)`. It runs under a cap that it does not know and
+# returns two whole numbers, `(micro_batch, n_accumulate)`:
+#
+# - `micro_batch`, the largest number of texts, at most `global_batch`, with which training **goes on**, step after step,
+#   with windows of two and more micro-batches, some of them made of the longest texts. `(0, 0)` if not even one text
+#   fits.
+# - `n_accumulate`, how many micro-batches hold the `global_batch` texts. The last one may be smaller.
+#
+# `build()` returns a new `(model, optimizer)`, `make_batch(n_texts, length)` a batch, and `loss_of(model, batch)` its
+# loss. `lengths` are the lengths of all texts. Try at most $2 \lceil \log_2 \text{global batch} \rceil + 3$ sizes.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# First write `fits(n)`: True or False, and nothing of the trial alive when it returns. Then it is a search for the
+# place where True becomes False.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A trial takes two steps of two micro-batches each, of texts of `max(lengths)` tokens: only then are weights, gradients,
+# moments and activations alive together. While you are inside `except`, the error holds the frames of the failed trial
+# and all their tensors, so return from `fits` before you try again.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `try:` build, two loops, `loss_of(model, make_batch(n, max(lengths))).backward()`, `step`, `zero_grad`; `except
+# torch.OutOfMemoryError: return False`; then `return True`. Start with `good, bad = 0, global_batch + 1`; while they
+# are further apart than 1, try the middle and move one of them there.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-find-batch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def find_batch(
+    build: Callable,
+    make_batch: Callable,
+    loss_of: Callable,
+    lengths: Sequence[int],
+    global_batch: int,
+) -> tuple[int, int]:
+    """(the largest micro-batch that fits, how many of them make the global batch); (0, 0) if none fits."""
+
+    ### BEGIN SOLUTION
+    def fits(n: int) -> bool:
+        try:
+            model, optimizer = build()
+            for _ in range(2):
+                for _ in range(2):
+                    loss_of(model, make_batch(n, max(lengths))).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        except torch.OutOfMemoryError:
+            return False
+        return True
+
+    good, bad = 0, global_batch + 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if fits(middle):
+            good = middle
+        else:
+            bad = middle
+    return good, math.ceil(global_batch / good) if good else 0
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "04-find-batch-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("04-find-batch", find_batch)
+
+# %% [markdown]
+# Now every moment of such a training, at the size that your function finds under a cap of 2.52 MB: where is its peak?
+
+# %%
+case = lab04.Capped(2_520_000)
+with limit_memory(case.cap_bytes):
+    micro_batch, n_accumulate = find_batch(*lab04.for_search(case), [5, 12, 3], case.global_batch)
+peaks = lab04.peaks_of(case, micro_batch)
+print(f"{micro_batch} texts, {n_accumulate} micro-batches for {case.global_batch} texts")
+for moment, n_bytes in peaks.items():
+    print(f"{moment:22}{in_bytes(n_bytes):>12}")
+guesses.settle("first highest peak", max(peaks, key=peaks.get))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# In the second micro-batch of step 2: only there are weights, moments, the gradients of an earlier micro-batch and
+# activations all alive. Every later window repeats it. A trial of one forward and backward pass sees the lowest of
+# these four peaks.
+#
+# </details>
+#
+# **In practice** `auto_find_batch_size=True` of `TrainingArguments` and `find_executable_batch_size` of `accelerate` try
+# sizes too, but each time they only take the size down by some tenths, and they leave `gradient_accumulation_steps`
+# as it is: your global batch shrinks without a word unless you raise it yourself. On a real card, fragments between
+# tensors make the last few percent unsafe, so leave some room. Lab 01's 01-largest-batch gives the first guess, from
+# which a search needs two or three trials.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## From which batch size is the GPU busy?
+#
+# A linear layer with $n$ inputs and $n$ outputs multiplies $b$ rows, one for each token, by $n^2$ weights. With $s$
+# bytes for a number, the product
+#
+# - takes $2bn^2$ FLOPs, and
+# - moves $s\,(n^2 + 2bn)$ bytes: it reads the weights and $b$ rows, and writes $b$ rows.
+#
+# With few rows, reading the weights takes longer than the arithmetic, and a second row costs nothing. A GPU has its
+# own **threshold**, peak FLOP/s divided by bytes/s, 153 FLOP per byte for an A100 in float16. Above it a product is
+# limited by arithmetic (*compute-bound*), below it by memory.
+#
+# **Predict:** at $n = 4096$ the product is compute-bound on an A100 from 165 rows on, in float16 ($s = 2$). From how
+# many rows at $n = 512$?
+
+# %% nbgrader={"grade": false, "grade_id": "04-predict-rows", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("rows at n = 512", None)
+
+# %% [markdown]
+# A **training step** has three such products for each layer and micro-batch: forward, the gradient of the input, and
+# the gradient of the weights. Each takes $2bn^2$ FLOPs and moves as many bytes as the first, since it reads two of
+# the three arrays and writes the third. Arithmetic and memory traffic of a product overlap, so the slower one sets its
+# time. The optimizer runs once a step and is limited by memory: AdamW in float32 reads weight, gradient and two moments
+# and writes three of them, 28 bytes for each weight.
+#
+# [[exercise 04-throughput]]
+#
+# Write two functions. All rates are in FLOP/s and bytes/s.
+#
+# - `compute_bound_rows(n, peak_flops, bandwidth, itemsize)` returns the number of rows $b$ from which the **forward**
+#   product is compute-bound, as a float (do not round), or `math.inf` where no number of rows is enough. `itemsize`
+#   is $s$.
+# - `tokens_per_second(n_texts, length, n, n_accumulate, peak_flops, bandwidth, itemsize, optimizer_bytes)` returns the
+#   tokens per second of a training step of one layer: `n_accumulate` micro-batches of `n_texts` texts with `length`
+#   tokens each, then the optimizer, which moves `optimizer_bytes` for each weight.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# At the border, FLOPs divided by the peak rate and bytes divided by the bandwidth are equal.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# With $\theta = s/2$ times the threshold, $2bn^2 / (s\,(n^2 + 2bn))$ equals the threshold at $b = \theta n / (n - 2\theta)$. If
+# $n$ is at most $2\theta$, the rows themselves are too much traffic.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `b = n_texts * length`; a product takes `max(2 * b * n**2 / peak_flops, itemsize * (n**2 + 2 * b * n) / bandwidth)`
+# seconds; a step three times `n_accumulate` of them and `optimizer_bytes * n**2 / bandwidth`. Its tokens are
+# `n_accumulate * b`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-throughput", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def compute_bound_rows(n: int, peak_flops: float, bandwidth: float, itemsize: int) -> float:
+    """Rows from which a product with n x n weights is limited by arithmetic; math.inf if it never is."""
+    ### BEGIN SOLUTION
+    theta = itemsize / 2 * peak_flops / bandwidth
+    return theta * n / (n - 2 * theta) if n > 2 * theta else math.inf
+    ### END SOLUTION
+
+
+def tokens_per_second(
+    n_texts: int,
+    length: int,
+    n: int,
+    n_accumulate: int,
+    peak_flops: float,
+    bandwidth: float,
+    itemsize: int,
+    optimizer_bytes: float,
+) -> float:
+    """Tokens per second of a training step of a layer with n x n weights."""
+    ### BEGIN SOLUTION
+    b = n_texts * length
+    n_bytes = itemsize * (n * n + 2 * b * n)
+    product = max(2 * b * n * n / peak_flops, n_bytes / bandwidth)
+    seconds = 3 * n_accumulate * product + optimizer_bytes * n * n / bandwidth
+    return n_accumulate * b / seconds
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "04-throughput-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("04-throughput", compute_bound_rows, tokens_per_second)
+
+# %%
+A100, V100 = (312e12, 2039e9), (125e12, 900e9)
+for name, gpu in {"A100": A100, "V100": V100}.items():
+    found = [f"{compute_bound_rows(n, *gpu, 2):.0f} at n = {n}" for n in (256, 512, 1024, 4096)]
+    print(f"{name}, float16: compute-bound from {', '.join(found)}")
+guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 380 rows: a narrow layer has fewer weights to reuse and as many rows to move. At $n = 256$ even infinitely many rows
+# are not enough on an A100. A deck's rule "128 rows on a V100" is 149 at $n = 4096$.
+#
+# </details>

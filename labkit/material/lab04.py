@@ -10,6 +10,20 @@ from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from labkit.exercises.lab04.accumulate import Accumulation, Loader, accumulation_inputs, network
+from labkit.exercises.lab04.find_batch import Capped, build, loss_of, make_batch
+from labkit.meters import track_memory
+
+__all__ = [
+    "Capped",
+    "for_search",
+    "gradient_of",
+    "peaks_of",
+    "random_texts",
+    "small_gpt",
+    "token_loss",
+    "toy_training",
+]
+CPU = torch.device("cpu")
 
 
 def small_gpt() -> nn.Module:
@@ -50,3 +64,23 @@ def token_loss(model: nn.Module, loader: Loader) -> float:
     with torch.no_grad():
         sums = [F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum") for x, y in loader]
     return float(sum(sums) / sum((y != -100).sum() for _, y in loader))
+
+
+def for_search(case: Capped) -> tuple[Callable, Callable, Callable]:
+    """build, make_batch and loss_of, as 04-find-batch hands them to an answer."""
+    return lambda: build(case, CPU), lambda n_texts, length: make_batch(case, n_texts, length, CPU), loss_of
+
+
+def peaks_of(case: Capped, size: int) -> dict[str, int]:
+    """The peak bytes of two steps of two micro-batches with `size` of the longest texts, by micro-batch."""
+    peaks = {}
+    with track_memory(sites=False) as profile:
+        model, optimizer = build(case, CPU)
+        for step in (1, 2):
+            for number in (1, 2):
+                start = len(profile.tracker.curve)
+                loss_of(model, make_batch(case, size, case.longest, CPU)).backward()
+                peaks[f"step {step}, micro-batch {number}"] = max(profile.tracker.curve[start:])
+            optimizer.step()
+            optimizer.zero_grad()
+    return peaks

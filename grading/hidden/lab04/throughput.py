@@ -1,0 +1,30 @@
+"""Lab 04: hidden layers and GPUs on the roofline."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab01.function_calls import Call
+
+
+def calls(rng: random.Random) -> tuple[Call, ...]:
+    """Wide and narrow layers, few rows and many, two sizes of numbers."""
+
+    def gpu() -> tuple[float, float]:
+        return rng.randint(80, 1000) * 1e12, rng.randint(800, 4000) * 1e9
+
+    def layer(texts: int, length: int, n: int, n_accumulate: int, itemsize: int) -> Call:
+        return Call("tokens_per_second", (texts, length, n, n_accumulate, *gpu(), itemsize, rng.choice((16, 20, 28))))
+
+    return (
+        Call("compute_bound_rows", (rng.randint(4000, 9000), *gpu(), 2)),
+        Call("compute_bound_rows", (rng.randint(9000, 12000), *gpu(), 4)),
+        Call("compute_bound_rows", (rng.randint(40, 100), 400e12, 1500e9, 2)),
+        layer(rng.randint(2, 4), rng.randint(5, 20), rng.randint(2000, 5000), rng.randint(2, 8), 2),
+        layer(rng.randint(8, 16), rng.randint(500, 900), rng.randint(4000, 6000), rng.randint(2, 8), 2),
+        layer(rng.randint(2, 4), rng.randint(60, 200), rng.randint(1000, 2000), 1, 4),
+    )
+
+
+THROUGHPUT = Hidden("04-throughput", calls)
