@@ -54,7 +54,14 @@ LABS = (
         needs=("02",),
         instead=(("02", "`torch.finfo` for the limits of a format, `labkit.formats` for its bits"),),
     ),
-    Lab("04", "Batch size and gradient accumulation", "bridge", needs=("01",)),
+    Lab(
+        "04",
+        "Batch size and gradient accumulation",
+        "bridge",
+        130,
+        needs=("01",),
+        instead=(("01", "`labkit.measure_step` for what a step keeps and its peak"),),
+    ),
     Lab(
         "05",
         "Recomputation and offloading",

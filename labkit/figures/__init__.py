@@ -7,7 +7,7 @@ from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_b
 from labkit.figures.allocator import allocator_trace, segment_map
 from labkit.figures.amp_flow import amp_layers, amp_step
 from labkit.figures.attention import bytes_against_length, visited_tiles
-from labkit.figures.batch_size import token_weights
+from labkit.figures.batch_size import accumulation_memory, token_weights
 from labkit.figures.blank import or_a_note
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
@@ -43,6 +43,7 @@ from labkit.figures.warmup import rms_over_scale
 __all__ = [
     "Between",
     "Plan",
+    "accumulation_memory",
     "adaptation_losses",
     "allocator_trace",
     "amp_layers",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from torch.nn import functional as F
 
-from labkit.figures.canvas import DPI, LabFigure
+from labkit.exercises.lab04.accumulate import IGNORED, Accumulation, Loader, accumulation_inputs, network
+from labkit.figures.canvas import DPI, OTHER, YOURS, LabFigure, new_figure
+from labkit.meters import track_memory
+from labkit.spec import KiB
 
 TOKENS_A_BOX = 8
 
@@ -38,3 +43,38 @@ def token_weights(lengths: Sequence[int]) -> Figure:
         if place:
             axes.set_xlabel("tokens")
     return figure
+
+
+def accumulation_memory(train_epoch: Callable[..., object], n_micro: int = 8) -> Figure:
+    """Live memory of one window of micro-batches, with the student's 04-accumulate and with one backward for all.
+
+    Bytes are beyond parameters and texts; the horizontal axis counts operations.
+    """
+    figure, axes = new_figure(8.0, 3.2)
+    ways = {"one backward pass for all losses": (_one_backward, OTHER), "yours": (train_epoch, YOURS)}
+    for name, (train, color) in ways.items():
+        tree = accumulation_inputs(
+            Accumulation(n_micro, n_micro, n_texts=8, longest=64), torch.Generator().manual_seed(2)
+        )
+        model, mine = network(tree["weights"]), tree["ranks"][0]
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        with track_memory(model, sites=False) as profile:
+            train(model, optimizer, Loader(mine["x"], mine["y"]), n_micro, 1e3, lambda value: value)
+        curve = [(n_bytes - profile.tracker.curve[0]) / KiB for n_bytes in profile.tracker.curve]
+        axes.plot(curve, color=color, linewidth=1.4, label=f"{name}: peak {max(curve):.0f} KiB")
+    axes.set_xlabel("operation")
+    axes.set_ylabel("live memory, KiB")
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="upper left", frameon=False, fontsize=9)
+    return figure
+
+
+def _one_backward(model, optimizer, loader, n_accumulate, max_norm, sum_over_ranks) -> None:
+    """The mistake: every micro-batch's graph lives until the end of the window."""
+    pairs = list(loader)
+    n = sum(int((y != IGNORED).sum()) for _, y in pairs)
+    losses = [F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="sum") for x, y in pairs]
+    (sum(losses) / n).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -53,7 +53,7 @@ def gradient_of(model: nn.Module, texts: Sequence[Tensor], divisor: Callable[[in
 
 
 def toy_training(n_micro: int = 10) -> tuple[nn.Module, torch.optim.Optimizer, Loader]:
-    """A network that guesses the next token, gradient descent on it, and micro-batches of two texts, padded with -100."""
+    """A network that guesses the next token, gradient descent on it, and micro-batches of two texts, padded."""
     tree = accumulation_inputs(Accumulation(n_micro, 4, longest=24), torch.Generator().manual_seed(4))
     model, mine = network(tree["weights"]), tree["ranks"][0]
     return model, torch.optim.SGD(model.parameters(), lr=0.05), Loader(mine["x"], mine["y"])

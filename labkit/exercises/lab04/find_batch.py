@@ -59,7 +59,7 @@ def lengths_of(case: Capped, gen: torch.Generator) -> dict[str, list[int]]:
 
 
 def drive_search(ans, case: Capped, tree: dict, stage) -> dict[str, Any]:
-    """sizes: of the batches that were made, one for each run of equal ones. left: bytes alive when a model was built."""
+    """sizes: of the batches made, one for each run of equal ones. left: bytes alive when a model was built."""
     sizes: list[int] = []
     left: list[int] = []
 

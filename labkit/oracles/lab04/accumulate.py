@@ -70,7 +70,9 @@ def how_far(run: CaseRun[Accumulation]) -> str | None:
         if compare(one, other, CLOSE):
             factor = float(other @ one / (one @ one))
             cosine = float(other @ one / (one.norm() * other.norm()).clamp_min(1e-30))
-            return f"at step {step} the gradient is {factor:.3g} times as long in the right direction; cosine {cosine:.4f}"
+            return (
+                f"at step {step} the gradient is {factor:.3g} times as long in the right direction; cosine {cosine:.4f}"
+            )
     return None
 
 

@@ -80,7 +80,9 @@ def few_trials(run: CaseRun[Capped]) -> str | None:
     if len(tried) <= most:
         return None
     some = ", ".join(map(str, tried[:6]))
-    return f"{len(tried)} sizes were tried ({some}, ...); {most} are enough for a global batch of {run.case.global_batch}"
+    return (
+        f"{len(tried)} sizes were tried ({some}, ...); {most} are enough for a global batch of {run.case.global_batch}"
+    )
 
 
 few_trials.hint = (
@@ -151,8 +153,8 @@ def how_far(run: CaseRun[Capped]) -> str | None:
     verdict = "does not fit" if peak > run.case.cap_bytes else "fits"
     more = peak_bytes(run.case, size + 1)
     return (
-        f"training with {size} texts takes {peak:,} bytes and {verdict} into {run.case.cap_bytes:,}; with {size + 1} it "
-        f"takes {more:,}"
+        f"training with {size} texts takes {peak:,} bytes and {verdict} into {run.case.cap_bytes:,}; with {size + 1} "
+        f"it takes {more:,}"
     )
 
 
@@ -225,8 +227,8 @@ FIND_BATCH = Oracle(
         ),
         Hint(
             lambda run: right_size(run) and run.got["n_accumulate"] == 1,
-            "The micro-batch is right, but the global batch is not kept: n_accumulate micro-batches have to hold all of "
-            "its texts.",
+            "The micro-batch is right, but the global batch is not kept: n_accumulate micro-batches have to hold all "
+            "of its texts.",
         ),
         Hint(
             lambda run: (

@@ -160,7 +160,7 @@ THROUGHPUT = Oracle(
             "This exercise's rows are those of the forward product alone: 2bn² FLOPs, not 6bn².",
         ),
         Hint(
-            rows(lambda got, n, t, s, right: s != 2 and near(got, solved(n, t, 2)) or s == 2 and near(got, right)),
+            rows(lambda got, n, t, s, right: (s != 2 and near(got, solved(n, t, 2))) or (s == 2 and near(got, right))),
             "The bytes of a number are fixed in your answer: itemsize says how many there are.",
         ),
         Hint(
@@ -170,8 +170,8 @@ THROUGHPUT = Oracle(
         ),
         Hint(
             reckoned(Layer(products=1)),
-            "That is the forward pass alone. A training step has three products of the same size: forward, the gradient "
-            "of the input, the gradient of the weights.",
+            "That is the forward pass alone. A training step has three products of the same size: forward, the "
+            "gradient of the input, the gradient of the weights.",
         ),
         Hint(
             reckoned(Layer(products=2)),
