@@ -510,6 +510,99 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 #
 # </details>
 # %% [markdown]
+# ## From which batch size do more samples teach nothing new?
+#
+# The gradient of one sample is the **true gradient** $G$, the mean over all data, plus noise. A batch of $B$ samples
+# divides the noise's variance by $B$. So a small batch mostly measures noise, and doubling it makes each step much
+# better; in a large batch the noise is gone, and doubling it only doubles the work. Two numbers say where the border
+# is: the **signal** $|G|^2$, and the **noise** $\operatorname{tr} \Sigma$, the sum of the variances of all elements of
+# one sample's gradient. Their ratio
+#
+# $$B_{\text{crit}} = \operatorname{tr} \Sigma \,/\, |G|^2$$
+#
+# is the *gradient noise scale*, and the **critical batch size** is about as large. With it, reaching a target takes $S$
+# steps and $E = BS$ samples, where $(S / S_{\min} - 1)(E / E_{\min} - 1) = 1$: at the critical batch, twice the fewest
+# steps and twice the fewest samples.
+#
+# Accumulation measures it for nothing. The gradient of a micro-batch of $b$ samples and that of the window of $kb$
+# samples are gradients at two batch sizes, and for both
+#
+# $$\mathbb{E}\,|g_B|^2 = |G|^2 + \operatorname{tr} \Sigma \,/\, B$$
+#
+# **Predict:** with four micro-batches of 8 samples and $\operatorname{tr} \Sigma / |G|^2 = 160$, what percentage of
+# windows gives a *negative* estimate of the signal $|G|^2$?
+
+# %% nbgrader={"grade": false, "grade_id": "04-predict-negative", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("negative estimates", None, unit="%")
+
+# %% [markdown]
+# [[exercise 04-noise-scale]]
+#
+# Write two functions.
+#
+# - `noise_scale(micro_gradients, micro_batch)` gets the gradients of a window's $k \geq 2$ micro-batches, a float64
+#   tensor of shape ($k$, parameters), each the mean over `micro_batch` samples. It returns two numbers, estimates
+#   of the signal $|G|^2$ and of the noise $\operatorname{tr} \Sigma$, both **unbiased**: over many windows their means
+#   are the true values. A single signal may come out negative; return it as it is.
+# - `critical_batch(signals, noises)` gets the estimates of many windows as two lists and returns $B_{\text{crit}}$.
+#
+# The check calls the first function on 1200 windows and compares the means with those of unbiased estimates.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# You know the mean squared length at two batch sizes, $b$ and $kb$, and the formula above has two unknowns.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Subtract the two equations to get the noise. Then subtract what noise the window's gradient still has from its
+# squared length. For many windows, average first and divide then: a mean of ratios is ruined by a signal near zero.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `micro_gradients.var(0).sum()`, with $k - 1$ in the denominator as torch has it, is the noise of a micro-batch's mean;
+# one sample's is `micro_batch` times as large. The signal is the squared length of `micro_gradients.mean(0)` minus that
+# noise of a micro-batch divided by $k$.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-noise-scale", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def noise_scale(micro_gradients: Tensor, micro_batch: int) -> tuple[float, float]:
+    """Unbiased estimates of (|G|^2, tr Sigma) from the gradients of a window's micro-batches."""
+    ### BEGIN SOLUTION
+    of_micro_batch = float(micro_gradients.var(0).sum())
+    length = float(micro_gradients.mean(0).square().sum())
+    return length - of_micro_batch / len(micro_gradients), micro_batch * of_micro_batch
+    ### END SOLUTION
+
+
+def critical_batch(signals: Sequence[float], noises: Sequence[float]) -> float:
+    """The batch size at which noise and signal are equal, from the estimates of many windows."""
+    ### BEGIN SOLUTION
+    return sum(noises) / sum(signals)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "04-noise-scale-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("04-noise-scale", noise_scale, critical_batch)
+
+# %%
+drawn = lab04.noisy_windows(n_micro=4, micro_batch=8, length=0.5, trace=40.0)
+pairs = [noise_scale(window, 8) for window in drawn]
+signals, noises = zip(*pairs)
+negative = 100 * sum(signal < 0 for signal in signals) / len(signals)
+print(
+    f"signal {sum(signals) / len(signals):.3f} (true 0.25), noise {sum(noises) / len(noises):.1f} (true 40)"
+)
+print(f"{negative:.0f} % of the estimates of the signal are negative")
+print(f"critical batch: {critical_batch(signals, noises):.0f} samples (true 160)")
+guesses.settle("negative estimates", negative)
+
+# %% [markdown]
 # ## What you measured
 
 # %%

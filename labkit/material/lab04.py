@@ -11,12 +11,14 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from labkit.exercises.lab04.accumulate import Accumulation, Loader, accumulation_inputs, network
 from labkit.exercises.lab04.find_batch import Capped, build, loss_of, make_batch
+from labkit.exercises.lab04.noise_scale import Noisy, windows
 from labkit.meters import track_memory
 
 __all__ = [
     "Capped",
     "for_search",
     "gradient_of",
+    "noisy_windows",
     "peaks_of",
     "random_texts",
     "small_gpt",
@@ -84,3 +86,9 @@ def peaks_of(case: Capped, size: int) -> dict[str, int]:
             optimizer.step()
             optimizer.zero_grad()
     return peaks
+
+
+def noisy_windows(n_micro: int, micro_batch: int, length: float, trace: float) -> Tensor:
+    """Gradients of 2000 windows, as 04-noise-scale's check draws them: (windows, n_micro, 24) float64."""
+    case = Noisy(n_micro, micro_batch, length, trace, n_draws=2000)
+    return windows(case, torch.Generator().manual_seed(1))["gradients"]

@@ -1,0 +1,10 @@
+# hint: median of ratios
+def noise_scale(micro_gradients, micro_batch):
+    k = len(micro_gradients)
+    of_one = float(micro_gradients.var(0).sum())
+    signal = float(micro_gradients.mean(0).square().sum()) - of_one / k
+    return signal, micro_batch * of_one
+
+
+def critical_batch(signals, noises):
+    return float((torch.tensor(noises, dtype=torch.float64) / torch.tensor(signals, dtype=torch.float64)).median())
