@@ -396,8 +396,8 @@ guesses.settle("first highest peak", max(peaks, key=peaks.get))
 # </details>
 #
 # **In practice** `auto_find_batch_size=True` of `TrainingArguments` and `find_executable_batch_size` of `accelerate` try
-# sizes too, but each time they only take the size down by some tenths, and they leave `gradient_accumulation_steps`
-# as it is: your global batch shrinks without a word unless you raise it yourself. On a real card, fragments between
+# sizes too, but they only take the size down, to a half or nine tenths depending on the version, and they leave
+# `gradient_accumulation_steps` as it is: your global batch shrinks without a word unless you raise it yourself. On a real card, fragments between
 # tensors make the last few percent unsafe, so leave some room. Lab 01's 01-largest-batch gives the first guess, from
 # which a search needs two or three trials.
 
@@ -603,7 +603,63 @@ print(f"critical batch: {critical_batch(signals, noises):.0f} samples (true 160)
 guesses.settle("negative estimates", negative)
 
 # %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# More than a third: at a fifth of the critical batch, the noise hides the signal in a single window. Only the
+# mean over hundreds of windows says something, and then it says it well.
+#
+# </details>
+#
+# The **noise scale** of a real model is measured in tokens, and it grows during training, because the gradient gets
+# shorter and its noise does not. So a run may start with small batches and end with large ones.
+#
+# ## Two batch sizes that matter
+#
+# The figure puts both questions on one axis: above, your `tokens_per_second` for a layer of width 4096 on an A100;
+# below, what it takes to reach a target loss when the critical batch is 65,536 tokens.
+
+# %% tags=["figure"]
+labkit.figures.batch_slider(tokens_per_second, compute_bound_rows(4096, *A100, 2), 65536)
+
+# %% [markdown]
+# To the left of the upper line the machine waits for memory. (The curve still rises after it, because the optimizer's
+# 28 bytes for each weight are shared by more tokens.) To the right of the lower line, samples are wasted. **Train between
+# the two.** That gap is also the room for data parallelism: as many GPUs as the critical batch holds busy batches.
+#
+# Accumulation only helps where memory stands in the way. It does not make a step faster, and on *one* GPU it buys a
+# batch size that you may not need: if the micro-batch alone keeps the machine busy and lies below the critical batch,
+# stepping after every micro-batch learns more for the same work. With a smaller batch the optimizer's memory has to grow
+# in steps: keep its half-life constant **in tokens**, so that a batch $k$ times smaller takes $\beta_2^{1/k}$ in place
+# of $\beta_2$.
+
+# %%
+beta2, half_life = 0.95, math.log(0.5) / math.log(0.95)
+for k in (1, 8, 64):
+    print(f"batch / {k:<3} beta2 = {beta2 ** (1 / k):.5f}, half-life {k * half_life:6.1f} steps")
+
+# %% [markdown]
 # ## What you measured
+
+# %%
+rows = {
+    "a mean of means, cosine with the right gradient": lambda: f"{cosine:.2f}",
+    "largest micro-batch under 2.52 MB": lambda: f"{micro_batch} texts",
+    "peak of step 2 / of step 1, micro-batch 1": lambda: (
+        f"{peaks['step 2, micro-batch 2'] / peaks['step 1, micro-batch 1']:.2f}"
+    ),
+    "rows that keep an A100 busy, n = 4096": lambda: f"{compute_bound_rows(4096, *A100, 2):.0f}",
+    "512 tokens a step, of the rate at 65,536": lambda: (
+        f"{tokens_per_second(1, 512, 4096, 1, *A100, 2, 28) / tokens_per_second(1, 65536, 4096, 1, *A100, 2, 28):.0%}"
+    ),
+    "critical batch of the quadratic (true 160)": lambda: (
+        f"{critical_batch(signals, noises):.0f} samples"
+    ),
+}
+for label, value in labkit.each_written(rows).items():
+    print(f"{label:50}{value:>14}")
+
+# %% [markdown]
+# And this is how well you guessed:
 
 # %%
 guesses.score()
@@ -624,3 +680,46 @@ labkit.feature_row(
     ),
     memory=lambda: f"{micro_batch} of {case.global_batch} texts at a time",
 )
+
+# %% [markdown]
+# ## Open question
+#
+# 3 points. A person reads your answer, so no check responds at once, and `progress` does not count it. A few sentences;
+# numbers count more than words.
+#
+# Why do large batches save computation time on a GPU at all, although every sample takes the same FLOPs? Your run uses
+# windows of 8 micro-batches of 2048 tokens on one A100 ($n = 4096$), with a critical batch of about 8,000 tokens.
+# What would you change first, and what do you expect of it?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "04-open-batch", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# The weights are read once for a batch, not once for a sample, so with few rows the time is that of reading n^2 weights
+# and further rows cost nothing, up to 165 rows here. Launches and the optimizer's 28 bytes for each weight are shared
+# by more samples too. Above that, time grows with the batch and nothing is saved.
+#
+# 2048 tokens are 12 times what keeps the GPU busy, so memory does not limit the speed. The window of 16,384 tokens is
+# twice the critical batch: it takes 1 + 2 = 3 times the fewest tokens and 1.5 times the fewest steps. Smaller windows: 2
+# micro-batches (4096 tokens) take 1.5 times the fewest tokens, half the work for the same loss. The optimizer runs four
+# times as often: 28 n^2 bytes take 0.23 ms, the products of a micro-batch 0.66 ms, so its share of a step grows from 4 to
+# 15 %. beta2 becomes its fourth root, and the learning rate goes down.
+#
+# Marks: 1 for the weights that are read once (with 165 rows or the threshold). 1 for a smaller window, with the factor
+# 3 against 1.5, or a similar one. 1/2 for the optimizer that runs more often, with a number. 1/2 for beta2 or the
+# learning rate.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Sam McCandlish and others, *An Empirical Model of Large-Batch Training* (2018): noise scale and critical batch.
+# - Martin Marek and others, *Small Batch Size Training for Language Models: When Vanilla SGD Works, and Why Gradient
+#   Accumulation Is Wasteful* (2025, arXiv 2507.07101): half-life in tokens.
+# - Hugging Face's *Fixing Gradient Accumulation* (October 2024): how a library of many users found its mean of means.
+# - NVIDIA's *Linear/Fully-Connected Layers User's Guide*: batch size, alignment and tiles; lab 10 treats tiles.
+#
+# ## Sources
+#
+# The texts above. The roofline: Samuel Williams and others, *Roofline: An Insightful Visual Performance Model*
+# (Communications of the ACM 52, 2009). Rates: NVIDIA's whitepapers of the V100 (2017) and A100 (2020). Trying sizes:
+# `find_executable_batch_size` of `accelerate`. The two loops, the effective batch of 4 · 8 and the rule of 128 rows are
+# from the lecture decks on efficient training.

@@ -11,6 +11,7 @@ from labkit.figures.batch_size import accumulation_memory, token_weights
 from labkit.figures.blank import or_a_note
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
+from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
@@ -52,6 +53,7 @@ __all__ = [
     "attention_map",
     "backpropagation_memory",
     "backward_walks",
+    "batch_slider",
     "between_nodes",
     "between_nodes_bars",
     "bit_fields",
@@ -116,6 +118,7 @@ __all__ = [
     "tiny_updates",
     "token_weights",
     "traffic_bars",
+    "two_batch_sizes",
     "update_spectrum",
     "visited_tiles",
     "who_may_reuse",
