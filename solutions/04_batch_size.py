@@ -510,6 +510,89 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 #
 # </details>
 # %% [markdown]
+# ## Extra credit: tiles, waves and multiples
+#
+# The roofline knows bytes and FLOPs, but a GPU computes a product in **tiles**. Each streaming multiprocessor (SM)
+# computes one tile of the output at a time, and as many tiles as there are SMs make a **wave**. A tile that is only
+# partly needed takes as long as a full one, and so does a wave with a single tile. Lab 10 shows why; here you count.
+#
+# A second rule is about **multiples**: tensor cores load rows in pieces of 16 bytes, best of 128 bytes on an A100. So a
+# width should be a multiple of 8 numbers in float16, best of 64; of 4 or 32 in TF32, of 16 or 128 in int8. GPT-2's
+# vocabulary of 50257 tokens is therefore often padded to 50304, with 47 tokens that never occur.
+#
+# [[exercise 04-alignment]]
+#
+# Write two functions.
+#
+# - `tiles_and_waves(rows, cols, tile_rows, tile_cols, n_sms)` returns three numbers for an output of `rows` × `cols`:
+#   how many tiles it takes, how many waves, and the efficiency, which is the share of the outputs that are needed among
+#   those that `n_sms` tiles in every wave have room for.
+# - `padded(n, itemsize, multiple_bytes)` returns the smallest number from `n` on whose bytes are a multiple of
+#   `multiple_bytes`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Everything here rounds up.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Tiles lie in a grid: round up along the rows, round up along the columns, and multiply.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `n_tiles = math.ceil(rows / tile_rows) * math.ceil(cols / tile_cols)`, `n_waves = math.ceil(n_tiles / n_sms)`, and the
+# efficiency is `rows * cols` divided by `n_waves * n_sms * tile_rows * tile_cols`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-alignment", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def tiles_and_waves(
+    rows: int, cols: int, tile_rows: int, tile_cols: int, n_sms: int
+) -> tuple[int, int, float]:
+    """(tiles, waves, efficiency) of an output of rows x cols."""
+    ### BEGIN SOLUTION
+    n_tiles = math.ceil(rows / tile_rows) * math.ceil(cols / tile_cols)
+    n_waves = math.ceil(n_tiles / n_sms)
+    return n_tiles, n_waves, rows * cols / (n_waves * n_sms * tile_rows * tile_cols)
+    ### END SOLUTION
+
+
+def padded(n: int, itemsize: int, multiple_bytes: int) -> int:
+    """The smallest number from n on whose bytes are a multiple of multiple_bytes."""
+    ### BEGIN SOLUTION
+    multiple = multiple_bytes // itemsize
+    return math.ceil(n / multiple) * multiple
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "04-alignment-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("04-alignment", tiles_and_waves, padded)
+
+# %%
+for cols, tile in ((1536, (256, 128)), (1537, (256, 128)), (1537, (128, 256))):
+    n_tiles, n_waves, efficiency = tiles_and_waves(2304, cols, *tile, 108)
+    print(
+        f"2304 x {cols} in tiles of {tile[0]} x {tile[1]}: {n_tiles} tiles, {n_waves} waves, {efficiency:.0%}"
+    )
+for vocabulary in (50257, padded(50257, 2, 128)):
+    n_tiles, n_waves, efficiency = tiles_and_waves(4096, vocabulary, 256, 128, 108)
+    print(f"4096 x {vocabulary}: {n_tiles} tiles, {n_waves} waves, {efficiency:.1%}")
+
+# %% tags=["figure"]
+labkit.figures.wave_staircase(tiles_and_waves)
+
+# %% [markdown]
+# One column more than 1536 doubles the waves and halves the rate. The orientation of the tile counts too: 117 tiles or
+# 126, because 1537 columns waste most of a column of wide tiles. The padded vocabulary takes as many tiles and waves as
+# before, so what it gains is alignment alone. A library can mend a bad last wave with **split-K**: several SMs share one
+# tile, each sums a part of its products, and the parts are added.
+
+# %% [markdown]
 # ## From which batch size do more samples teach nothing new?
 #
 # The gradient of one sample is the **true gradient** $G$, the mean over all data, plus noise. A batch of $B$ samples

@@ -40,6 +40,7 @@ from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tin
 from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, tile_roofline
 from labkit.figures.timing import timing_methods
 from labkit.figures.warmup import rms_over_scale
+from labkit.figures.waves import wave_staircase
 
 __all__ = [
     "Between",
@@ -121,6 +122,7 @@ __all__ = [
     "two_batch_sizes",
     "update_spectrum",
     "visited_tiles",
+    "wave_staircase",
     "who_may_reuse",
     "who_sees_what",
 ]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import GPT2Config, GPT2LMHeadModel
 
 from labkit.exercises.lab04.accumulate import Accumulation, Loader, accumulation_inputs, network
 from labkit.exercises.lab04.find_batch import Capped, build, loss_of, make_batch
@@ -30,6 +29,9 @@ CPU = torch.device("cpu")
 
 def small_gpt() -> nn.Module:
     """A GPT-2 of 2 layers, 64 wide, without dropout: token numbers below 512 in, logits out."""
+    # Loaded here, since the rest of this module needs no more than torch.
+    from transformers import GPT2Config, GPT2LMHeadModel
+
     no_dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
     special = {"bos_token_id": None, "eos_token_id": None}
     torch.manual_seed(0)

@@ -1,0 +1,28 @@
+"""Lab 04: hidden shapes, tiles and chips."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab01.function_calls import Call
+
+TILES = ((256, 128), (128, 256), (128, 64), (64, 256))
+
+
+def shapes(rng: random.Random) -> tuple[Call, ...]:
+    """Tiles in both orientations, a grid that fits exactly, numbers that need padding and one that does not."""
+    n_sms, across = rng.choice((80, 108, 132)), rng.randint(3, 6)
+    return (
+        *(
+            Call("tiles_and_waves", (rng.randint(900, 5000), rng.randint(900, 5000), *tile, n_sms))
+            for tile in rng.sample(TILES, 3)
+        ),
+        Call("tiles_and_waves", (128 * n_sms, 64 * across, 128, 64, n_sms)),
+        Call("padded", (rng.randrange(1001, 60001, 2), 2, rng.choice((16, 128)))),
+        Call("padded", (32 * rng.randint(3, 900), 4, 128)),
+        Call("padded", (rng.randrange(101, 9001, 2), 1, 16)),
+    )
+
+
+ALIGNMENT = Hidden("04-alignment", shapes)

@@ -1,0 +1,136 @@
+"""Lab 04: what is true of tiles and waves, counted, and what the usual mistakes make of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from labkit.exercises.lab01.function_calls import Call
+from labkit.exercises.lab04.alignment import ALIGNMENT_FUNCTIONS
+from labkit.oracles.hints import not_written_yet
+from labkit.oracles.lab01.function_calls import call_of, is_blank
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
+
+
+def pieces(n: int, size: int) -> int:
+    """Into how many parts of at most this size torch splits n elements."""
+    return len(torch.empty(n, device="meta").split(size))
+
+
+def tiles(rows: int, cols: int, tile_rows: int, tile_cols: int) -> int:
+    return pieces(rows, tile_rows) * pieces(cols, tile_cols)
+
+
+def true_result(run: CaseRun[Call]) -> dict[str, object]:
+    if run.case.function == "padded":
+        n, itemsize, multiple_bytes = run.case.arguments
+        multiple = multiple_bytes // itemsize
+        return {"out": pieces(n, multiple) * multiple}
+    rows, cols, tile_rows, tile_cols, n_sms = run.case.arguments
+    n_tiles = tiles(rows, cols, tile_rows, tile_cols)
+    n_waves = pieces(n_tiles, n_sms)
+    return {"out": [n_tiles, n_waves, rows * cols / (n_waves * n_sms * tile_rows * tile_cols)]}
+
+
+def waves(when: Callable[[tuple, list, list], object]) -> Callable[[CaseRun[Call]], object]:
+    """A diagnosis of tiles_and_waves: `when` gets (arguments, right, got)."""
+
+    def diagnose(run: CaseRun[Call]) -> object:
+        if run.case.function != "tiles_and_waves":
+            return False
+        return when(run.case.arguments, run.expected["out"], [float(value) for value in run.got["out"]])
+
+    return diagnose
+
+
+def near(found: float, wanted: float) -> bool:
+    return math.isclose(found, wanted, rel_tol=1e-6)
+
+
+def swapped(args: tuple, right: list, got: list) -> object:
+    rows, cols, tile_rows, tile_cols, _ = args
+    other = tiles(rows, cols, tile_cols, tile_rows)
+    return CANNOT_TELL if other == right[0] else got[0] == other
+
+
+def rounded_down(args: tuple, right: list, got: list) -> bool:
+    rows, cols, tile_rows, tile_cols, _ = args
+    return got[0] in ((rows // tile_rows) * (cols // tile_cols), rows * cols // (tile_rows * tile_cols))
+
+
+def by_area(args: tuple, right: list, got: list) -> bool:
+    rows, cols, tile_rows, tile_cols, _ = args
+    return got[0] == math.ceil(rows * cols / (tile_rows * tile_cols)) != right[0]
+
+
+def padding(when: Callable[[int, int, int, float], object]) -> Callable[[CaseRun[Call]], object]:
+    """A diagnosis of padded: `when` gets (n, bytes of one, bytes of the multiple, got)."""
+    return lambda run: run.case.function == "padded" and when(*run.case.arguments, float(run.got["out"]))
+
+
+ALIGNMENT = Oracle(
+    id="04-alignment",
+    expect=true_result,
+    tolerance=Tolerance(rtol=1e-6),
+    call=call_of,
+    places={"out.0": "number of tiles", "out.1": "number of waves", "out.2": "efficiency"},
+    diagnose=(
+        *not_written_yet(ALIGNMENT_FUNCTIONS, is_blank),
+        Hint(
+            waves(swapped),
+            "Rows and columns of the tile are swapped: 256 × 128 means 256 rows and 128 columns.",
+        ),
+        Hint(
+            waves(rounded_down),
+            "A tile that is only partly used counts whole: round up, in rows and in columns each.",
+        ),
+        Hint(
+            waves(by_area),
+            "The area was divided by a tile's. Tiles lie in a grid: round up the rows and the columns separately.",
+        ),
+        Hint(
+            waves(lambda args, right, got: got[0] == right[0] and near(got[1], right[0] / args[4])),
+            "A wave that is only partly filled takes as long as a full one: round the number of waves up.",
+        ),
+        Hint(
+            waves(lambda args, right, got: got[0] == right[0] and got[1] == right[0] // args[4]),
+            "The last, partly filled wave is missing: round the number of waves up.",
+        ),
+        Hint(
+            waves(lambda args, right, got: got[:2] == right[:2] and near(got[2], 1 / right[2])),
+            "The efficiency is upside down: what is used, divided by what is paid for.",
+        ),
+        Hint(
+            waves(lambda args, right, got: got[:2] == right[:2] and near(got[2], right[0] / (right[1] * args[4]))),
+            "The efficiency counts tiles as if all were full: outputs that are needed, divided by the outputs that "
+            "n_waves · n_sms tiles have room for.",
+        ),
+        Hint(
+            waves(
+                lambda args, right, got: (
+                    got[:2] == right[:2] and near(got[2], args[0] * args[1] / (right[0] * args[2] * args[3]))
+                )
+            ),
+            "The efficiency leaves out the idle multiprocessors of the last wave: divide by the room in "
+            "n_waves · n_sms tiles.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == -(-n // n_bytes) * n_bytes),
+            "The multiple is given in bytes: divide it by itemsize to get numbers.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == n // (n_bytes // itemsize) * (n_bytes // itemsize)),
+            "Padding rounds up: nothing may be cut off.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == (n // (n_bytes // itemsize) + 1) * (n_bytes // itemsize)),
+            "What is a multiple already needs no padding.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == 2 ** math.ceil(math.log2(n))),
+            "That is the next power of two; the next multiple is much closer.",
+        ),
+    ),
+)

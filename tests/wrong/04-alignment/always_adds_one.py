@@ -1,0 +1,10 @@
+# hint: is a multiple already
+def tiles_and_waves(rows, cols, tile_rows, tile_cols, n_sms):
+    n_tiles = math.ceil(rows / tile_rows) * math.ceil(cols / tile_cols)
+    n_waves = math.ceil(n_tiles / n_sms)
+    return n_tiles, n_waves, rows * cols / (n_waves * n_sms * tile_rows * tile_cols)
+
+
+def padded(n, itemsize, multiple_bytes):
+    multiple = multiple_bytes // itemsize
+    return (n // multiple + 1) * multiple

@@ -1,0 +1,10 @@
+# hint: area was divided
+def tiles_and_waves(rows, cols, tile_rows, tile_cols, n_sms):
+    n_tiles = math.ceil(rows * cols / (tile_rows * tile_cols))
+    n_waves = math.ceil(n_tiles / n_sms)
+    return n_tiles, n_waves, rows * cols / (n_waves * n_sms * tile_rows * tile_cols)
+
+
+def padded(n, itemsize, multiple_bytes):
+    multiple = multiple_bytes // itemsize
+    return math.ceil(n / multiple) * multiple
