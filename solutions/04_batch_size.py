@@ -587,8 +587,8 @@ for vocabulary in (50257, padded(50257, 2, 128)):
 labkit.figures.wave_staircase(tiles_and_waves)
 
 # %% [markdown]
-# One column more than 1536 doubles the waves and halves the rate. The orientation of the tile counts too: 117 tiles or
-# 126, because 1537 columns waste most of a column of wide tiles. The padded vocabulary takes as many tiles and waves as
+# On an A100, one column more than 1536 doubles the waves and halves the rate; an H100 has its steps elsewhere. The
+# orientation of the tile counts too: 117 tiles or 126, because 1537 columns waste most of a column of wide tiles. The padded vocabulary takes as many tiles and waves as
 # before, so what it gains is alignment alone. A library can mend a bad last wave with **split-K**: several SMs share one
 # tile, each sums a part of its products, and the parts are added.
 

@@ -47,7 +47,7 @@ def two_batch_sizes(
         axes.grid(True, color="#e3e6ea", linewidth=0.8)
     for axes, place, name in ((upper, busy_rows, "compute-bound"), (lower, critical_tokens, "critical batch")):
         axes.axvline(place, color=TRUTH, linestyle="--", linewidth=1)
-        axes.text(place, 0.05, f" {name}: {place:,.0f}", transform=axes.get_xaxis_transform(), color=TRUTH, fontsize=9)
+        axes.text(place, 0.55, f" {name}: {place:,.0f}", transform=axes.get_xaxis_transform(), color=TRUTH, fontsize=9)
     if batch is not None:
         for axes in (upper, lower):
             axes.axvline(batch, color="#ef8f00", linewidth=1.6)
