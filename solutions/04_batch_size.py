@@ -74,7 +74,8 @@ guesses.settle(
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# About 0.56, an angle of 56 degrees. Seven short texts hold 29 % of the tokens and make 88 % of the gradient.
+# About 0.56, an angle of 56 degrees. The seven short texts have 29 % of the labels and carry 88 % of the
+# weight.
 #
 # </details>
 #
