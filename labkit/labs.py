@@ -59,7 +59,7 @@ LABS = (
         "Batch size and gradient accumulation",
         "bridge",
         165,
-        25,
+        50,
         needs=("01",),
         instead=(("01", "`labkit.measure_step` for what a step keeps and its peak"),),
     ),

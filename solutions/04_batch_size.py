@@ -594,6 +594,98 @@ labkit.figures.wave_staircase(tiles_and_waves)
 # tile, each sums a part of its products, and the parts are added.
 
 # %% [markdown]
+# ## Extra credit: which of the four dimensions lies side by side?
+#
+# A batch of images has the shape (images, channels, height, width). In the ordinary layout, the pixels of a channel lie
+# side by side in memory. In **channels-last**, the channels of a pixel do: the shape stays the same, only the strides
+# change. Tensor cores multiply channels, so on a GPU convolutions in float16 are faster in channels-last, and a
+# pixel's channels are a token, as attention and a layer norm want them. The gain is lost if an operation in between
+# copies to the other layout, which none of them reports.
+#
+# This block converts back and forth. The cell counts its copies.
+
+
+# %%
+def copying_block(block, x):
+    n, channels, height, width = x.shape
+    h = F.relu(block.conv1(x)).contiguous()
+    gate = torch.sigmoid(block.gate(h.view(n, channels, -1).mean(2)))
+    h = h * gate.view(n, channels, 1, 1)
+    pixels = block.norm(h.view(n, channels, -1).transpose(1, 2).contiguous())
+    h = pixels.transpose(1, 2).reshape(n, channels, height, width).contiguous()
+    y = (block.conv2(h) + x).contiguous()
+    return y, y.view(n, channels, -1).transpose(1, 2)
+
+
+print(lab04.copies_of(copying_block, lambda block: block))
+
+# %% [markdown]
+# [[exercise 04-memory-format]]
+#
+# Write two functions.
+#
+# - `prepare(block)` is called once and returns the block with the weights of its convolutions in channels-last.
+# - `run_block(block, x)` computes the same `(y, tokens)` as the block above without any copy. `x` is in channels-last, and
+#   so has to be `y`. `tokens`, of shape (images, height · width, channels), share the memory of `y`.
+#
+# The check counts `clone`, `copy_` and `contiguous` in the forward pass. (PyTorch's own backward pass makes a copy
+# that you cannot avoid.) With one channel or one pixel, both layouts are the same.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Most of these operations work in both layouts and keep the one they get. What makes them copy are the `view`s, which
+# ask for `contiguous` first.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `mean((2, 3))` needs no view. A layer norm over the channels wants them last: `permute` them there and back, which
+# copies nothing.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `block.to(memory_format=torch.channels_last)`; `gate[:, :, None, None]`; `block.norm(h.permute(0, 2, 3,
+# 1)).permute(0, 3, 1, 2)`; `y.flatten(2).transpose(1, 2)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "04-memory-format", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def prepare(block: nn.Module) -> nn.Module:
+    """The block with its convolutions' weights in channels-last."""
+    ### BEGIN SOLUTION
+    return block.to(memory_format=torch.channels_last)
+    ### END SOLUTION
+
+
+def run_block(block: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """(y, tokens) of images x in channels-last, without a copy."""
+    ### BEGIN SOLUTION
+    h = F.relu(block.conv1(x))
+    gate = torch.sigmoid(block.gate(h.mean((2, 3))))
+    h = h * gate[:, :, None, None]
+    h = block.norm(h.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+    y = block.conv2(h) + x
+    return y, y.flatten(2).transpose(1, 2)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "04-memory-format-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("04-memory-format", prepare, run_block)
+
+# %%
+print(lab04.copies_of(run_block, prepare))
+
+# %% [markdown]
+# **In practice** convert the model and every batch: `model.to(memory_format=torch.channels_last)`. Two switches belong to
+# convolutions on a GPU as well. `torch.backends.cudnn.benchmark = True` tries several algorithms for each new shape
+# and keeps the fastest, which pays if shapes repeat. `torch.backends.cudnn.deterministic = True` allows only those that
+# give the same bits every time, which may be slower.
+
+# %% [markdown]
 # ## From which batch size do more samples teach nothing new?
 #
 # The gradient of one sample is the **true gradient** $G$, the mean over all data, plus noise. A batch of $B$ samples

@@ -10,11 +10,13 @@ from torch.nn import functional as F
 
 from labkit.exercises.lab04.accumulate import Accumulation, Loader, accumulation_inputs, network
 from labkit.exercises.lab04.find_batch import Capped, build, loss_of, make_batch
+from labkit.exercises.lab04.memory_format import LAST, Copies, Images, block_of, images
 from labkit.exercises.lab04.noise_scale import Noisy, windows
 from labkit.meters import track_memory
 
 __all__ = [
     "Capped",
+    "copies_of",
     "for_search",
     "gradient_of",
     "noisy_windows",
@@ -94,3 +96,14 @@ def noisy_windows(n_micro: int, micro_batch: int, length: float, trace: float) -
     """Gradients of 2000 windows, as 04-noise-scale's check draws them: (windows, n_micro, 24) float64."""
     case = Noisy(n_micro, micro_batch, length, trace, n_draws=2000)
     return windows(case, torch.Generator().manual_seed(1))["gradients"]
+
+
+def copies_of(run_block: Callable, prepare: Callable) -> str:
+    """The copies that run_block makes on images of 2 x 8 x 6 x 5 in channels-last, in words."""
+    case = Images(2, 8, 6, 5)
+    tree = images(case, torch.Generator().manual_seed(0))
+    block, x = prepare(block_of(case, tree["weights"])), tree["x"].contiguous(memory_format=LAST)
+    with Copies() as copies:
+        y, _ = run_block(block, x)
+    layout = "channels-last" if y.is_contiguous(memory_format=LAST) else "the ordinary layout"
+    return f"{len(copies.names)} copies, and y is in {layout}"

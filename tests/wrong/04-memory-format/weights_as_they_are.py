@@ -1,0 +1,12 @@
+# hint: weights of the convolutions
+def prepare(block):
+    return block
+
+
+def run_block(block, x):
+    h = F.relu(block.conv1(x))
+    gate = torch.sigmoid(block.gate(h.mean((2, 3))))
+    h = h * gate[:, :, None, None]
+    h = block.norm(h.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+    y = block.conv2(h) + x
+    return y, y.flatten(2).transpose(1, 2)
