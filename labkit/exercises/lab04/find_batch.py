@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,9 +77,6 @@ def drive_search(ans, case: Capped, tree: dict, stage) -> dict[str, Any]:
     pair = list(found) if isinstance(found, tuple | list) and len(found) == 2 else [found, None]
     return {"micro_batch": pair[0], "n_accumulate": pair[1], "sizes": sizes, "left": left}
 
-
-Find = Callable[..., tuple[int, int]]
-"""(build, make_batch, loss_of, lengths, global_batch) -> (micro_batch, n_accumulate)."""
 
 FIND_BATCH = Exercise(
     id="04-find-batch",
