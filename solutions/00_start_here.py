@@ -69,8 +69,8 @@ guesses.settle("largest model here", largest_model / 1e9)
 # <details><summary>Check your prediction</summary>
 #
 # Four bytes are the weight, four its gradient, and eight the two running averages that AdamW keeps for it: 16 in all.
-# The machine's memory divided by 16 bytes is the largest model. The activations come on top. For long texts and large
-# batches they take more than all the rest.
+# The machine's memory divided by 16 bytes is the largest model. The **activations** come on top: the intermediate
+# results that the backward pass needs again. For long texts and large batches they take more than all the rest.
 #
 # </details>
 #
@@ -133,9 +133,9 @@ guesses.settle("first try", "too small")
 #
 # </details>
 #
-# If your code raises an error instead, you see the error and your own line. An endless loop is stopped after 10 seconds,
-# and later in exercises that compile kernels, start processes or run on several ranks. A blank answer is not a failure,
-# as the next cell shows.
+# If your code raises an error instead, you see the error and your own line. An endless loop is stopped after 10
+# seconds. Exercises of later labs that compile kernels or start processes get more time. A blank answer is not a
+# failure, as the next cell shows.
 
 
 # %%
@@ -149,8 +149,8 @@ except CheckFailed:
     print("This stops the notebook, too: 'Run All Cells' takes you to the first blank exercise.")
 
 # %% [markdown]
-# When all cases pass, you see one green line. Where memory or operations are counted, it also says how much of the
-# budget you used.
+# When all cases pass, you see one green line. Some exercises set a **budget**: an upper limit on the bytes or
+# operations that your function may use. Then the line also says how much of it you used.
 
 # %% [markdown]
 # ## Hints
@@ -163,9 +163,9 @@ except CheckFailed:
 #
 # $$\operatorname{rms}(x) = \sqrt{\frac{1}{n}\sum_{i=1}^{n} x_i^2}$$
 #
-# Language models of the Llama family divide by it before every layer (RMSNorm), and its close relative, the norm,
-# decides when gradients are clipped. So it is computed in every step, in whatever precision the activations have. In
-# float16 that can go wrong: its largest number is 65504, and its smallest above zero is about 6e-8.
+# Language models of the Llama family divide by it before every layer (RMSNorm). Its close relative, the norm, decides
+# whether gradients are clipped. So a training step computes it many times, in whatever precision the activations have.
+# In float16 that can go wrong: its largest number is 65504, and its smallest above zero is about 6e-8.
 #
 # **Predict:** what are the squares of 300 and of 0.0001 in float16?
 
@@ -229,8 +229,9 @@ check("00-warm-up", rms)
 
 # %% [markdown]
 # Below is your function on 1024 random float16 values, of sizes from $2^{-18}$ to $2^{14}$, beside one that squares in
-# float16. Look at both ends of the red line. It leaves 1 well before the grey region ends on the right: one value that
-# is four times as large as usual is enough to spoil the mean of all 1024.
+# float16. In the grey region the square of a value of that size is a normal float16 number. Look at both ends of the
+# red line. On the right it leaves 1 well before the grey region ends: one value that is four times as large as usual is
+# enough to spoil the mean of all 1024.
 
 # %% tags=["figure"]
 labkit.figures.rms_over_scale(rms)
@@ -264,7 +265,7 @@ print("PyTorch:", torch.nn.functional.rms_norm(x, (3,), eps=0.0))
 #   the cases of this notebook does not pass.
 # - They run in a sandbox: no network, no files except the libraries and a temporary folder, limits on time and memory.
 #   What you download or read in from elsewhere is not there.
-# - A memory budget is also measured from outside the sandbox. Changing a meter in the notebook changes nothing there.
+# - Memory is also measured from outside the sandbox, so nothing is gained by changing the notebook's own measurement.
 # - An exercise that fails, crashes or never ends costs its own points and no others.
 # - Speed earns no points, and time limits leave a wide margin. Where efficiency counts, bytes and operations are counted.
 # - Optional exercises earn extra points. A wrong or blank one costs nothing.

@@ -243,7 +243,7 @@ guesses.take("recipes with 16 bytes", None, exact=True)
 #
 # The bytes per element of (weights, master, gradients) are 4, 0, 4 for `fp32` and `amp`, and 2, 4, 2 for `fp16_master`.
 # A number in the optimizer's states takes as many bytes as one of the master copy or, without a master copy, as one of
-# the weights. Then count those numbers: 0, 1 or 2 per element, or rows and columns.
+# the weights (in `adam8bit` one byte). Then count those numbers: 0, 1 or 2 per element, or rows and columns.
 #
 # </details>
 #
@@ -343,7 +343,7 @@ print(
     "175 B weights in fp32:              ",
     in_words(model_state_bytes([(175 * 10**9,)], "fp32", "sgd")["weights"]),
 )
-print(f"T5-3B has {n_t5 / 1e9:.2f} B parameters. What its optimizer remembers, in fp32:")
+print(f"T5-3B has {n_t5 / 1e9:.2f} B parameters. Its optimizer states, in fp32:")
 with torch.device("meta"):
     t5 = AutoModel.from_config(
         T5Config(d_model=1024, d_kv=128, d_ff=16384, num_layers=24, num_heads=32)
@@ -358,8 +358,8 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # cut off instead of rounded. The third slide rounds the model up to 3 billion parameters, and its Adafactor is the
 # variant *with* a first moment. The variant that made Adafactor famous has none, and keeps 13 *mega*bytes.
 #
-# The same slide ends with the line "standard Adam 16 bytes, (8 × 3) 48 GB", which contradicts itself. Which two numbers
-# were mixed up?
+# The same slide ends with the line "standard Adam 16 bytes, (8 × 3) 48 GB", which contradicts itself. Which of its
+# numbers do not belong together?
 #
 # <details><summary>An answer</summary>
 #
@@ -374,10 +374,10 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # %% [markdown]
 # ## See what the forward pass keeps
 #
-# The model states of Llama-3-8B in bf16 are 64 GB. All but the 16 GB of gradients, 48 GB, were alive at the peak of 867
-# GB. Temporary tensors took 105 GB. The other 714 GB are **activations**: results of the forward pass that the backward
-# pass will read again. They grow with the batch and with the length of the text. Most rules of thumb get them wrong,
-# because they depend on how the model is *written* and not just on its shape.
+# The model states of Llama-3-8B in bf16 are 64 GB. At the peak of 867 GB, 48 of them were alive: all but the 16 GB of
+# gradients. Temporary tensors took 105 GB. The other 714 GB are **activations**: results of the forward pass that the
+# backward pass will read again. They grow with the batch and with the length of the text. Most rules of thumb get
+# activations wrong, because their bytes depend on how the model is *written* and not just on its shape.
 
 # %% [markdown]
 # One question settles every case: **what does the backward pass of this operation read?**
@@ -412,8 +412,9 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # softmax, in float32; the cast of the softmax back to the model's dtype; and the product with the values. Scaling and
 # masking the scores keeps nothing. The whole square is stored, its masked half too.
 #
-# The figure draws every tensor that a layer of Llama-3-8B makes, to scale. Go through it with the table above and
-# decide for each bar: is it kept?
+# The figure draws every tensor that a layer of Llama-3-8B makes, to scale: grey is the residual stream, blue the
+# attention with its norm, red the MLP with its norm. Go through it with the table above and decide for each bar: is it
+# kept?
 
 # %% tags=["figure"]
 labkit.figures.llama_layer(llama)
@@ -506,7 +507,7 @@ labkit.figures.kept_per_token(activation_bytes, llama)
 # %% [markdown]
 # With fused attention a token costs the same 7 MB in a short text and in a long one. In each layer the MLP keeps 115 kB
 # per token, the norms 66 kB, and attention only 20 kB. With eager attention a token also pays for every other token.
-# The weights are shared by all tokens: from 2300 tokens on, activations take more memory than the weights.
+# The weights are shared by all tokens: from 2300 tokens in a batch on, activations take more memory than the weights.
 #
 # <details><summary>Check your prediction</summary>
 #
@@ -561,10 +562,11 @@ for label, n_bytes in rows.items():
 # %% [markdown]
 # <details><summary>Which assumption matters most?</summary>
 #
-# In this order the stored scores, with 0.64 TB, before float32 with 0.43. In the other order the scores make 0.43 TB
-# and float32 0.65, because a score takes 4 bytes in float32, and 6 in bfloat16, where the cast is a copy. The second
-# row takes away 0.56 TB of dropout and adds 0.11, because a norm of `transformers` keeps three tensors where the
-# lecture counts two. The shape matters least.
+# It depends on the order. In this one bfloat16 saves 0.43 TB and then fused attention, which stores no scores, saves
+# 0.64. The other way round, fused attention saves 0.43 TB and then bfloat16 0.65. The reason is that a score takes 4
+# bytes in float32 but 6 in bfloat16, where the cast is a second copy. Leaving out dropout saves 0.56 TB, but the second
+# row is only 0.45 TB below the first: a norm of `transformers` keeps three tensors where the lecture counts two, which
+# adds 0.11. The shape matters least.
 #
 # </details>
 #
@@ -753,8 +755,8 @@ check("01-largest-batch", largest_batch)
 
 # %% [markdown]
 # Now put it all together: a configuration goes in, a batch comes out, and every number on the way is yours. AdamW
-# updates one parameter after the other here. For the largest of them, a vocabulary matrix, it needs two temporary
-# copies.
+# updates one tensor after the other here. For the largest of them, a vocabulary matrix, it needs two temporary tensors
+# of the same size.
 
 
 # %%
@@ -935,9 +937,10 @@ print(f"your fit:                    exponent {exponent:.3f}, irreducible loss {
 #
 # </details>
 #
-# Now measure a law yourself. The "models" below predict a smooth function by one number for each cell of a grid, so $N$
-# is the number of cells. The test data have noise with a variance of 0.01, which no model can predict. Your function
-# fits the runs with one, two and three inputs. Before you run it: which of the three has the largest exponent?
+# Now measure a law yourself. The "models" below cut their input space into a grid of cells and learn one number for
+# each cell, so $N$ is the number of cells. The test data have noise with a variance of 0.01, which no model can
+# predict. Your function fits the runs with one, two and three inputs. Before you run it: which of the three has the
+# largest exponent?
 
 
 # %%
@@ -974,9 +977,8 @@ labkit.figures.scaling_law(fit_scaling_law, tables)
 #
 # </details>
 #
-# All three level off near $E$ = 0.01, the variance of the noise. What the exponent depends on here is one
-# explanation for the small exponents of language models: text lies in a space of
-# many dimensions (Sharma and Kaplan, 2020).
+# All three level off near $E$ = 0.01, the variance of the noise. This is one explanation for the small exponents of
+# language models: text lies in a space of many dimensions (Sharma and Kaplan, 2020).
 #
 # This is what the laws that were measured on language models say, and how the conclusions changed:
 #
@@ -1533,11 +1535,11 @@ for n_params, n_layers, hidden, batch, achieved in (
 #
 # Why do the smaller models reach only 14 % and 25 %? Part of the answer is what 6TP leaves out. By $F$ the attention
 # adds a share of $s / 6h$, and with 8192 tokens that is a third for the 8B model ($h$ = 4096), a sixth for 70B and a
-# twelfth for 405B. That makes 18 %, 30 % and 36 %. The model card does not explain the rest.
+# twelfth for 405B. That makes 18 %, 29 % and 36 %. The model card does not explain the rest.
 #
 # **A sanity check for any claim.** Narayanan and others also write that GPT-3 would take 288 years on a single V100.
-# Divided by the number of GPUs, this is 36 years on a DGX with eight of them and seven months on 512. Which rate per
-# GPU does that assume, and is it plausible, given a peak of 125 TFLOP/s?
+# Divided by the number of GPUs, this is 36 years on a DGX with eight of them, and seven months on 512 of them. Which
+# rate per GPU does that assume, and is it plausible, given a peak of 125 TFLOP/s?
 
 # %%
 years_at_1_tflops = training_days(175e9, 300e9, 1, 1e12, recompute=True) / 365

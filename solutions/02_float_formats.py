@@ -193,7 +193,7 @@ print(
 # Nearly every result of an operation falls between two strokes of that figure. Hardware then takes the nearer one. A
 # number half-way between two is a **tie**, and there hardware takes the one whose last bit is 0. The rule is called
 # **round to nearest, ties to even**. If ties were always rounded up, every sum would drift upwards. The even neighbour
-# lies above as often as below.
+# lies above as often as below, so nothing drifts.
 
 # %% [markdown]
 # For numbers that are too large, each kind of format has its own rule. An IEEE format has infinity. It rounds as if
@@ -472,8 +472,8 @@ guesses.take("error of an ordinary channel", None, among=("0.4 %", "3 %", "30 %"
 # - With `channel_dim=None`, scale and zero point have no axes. Otherwise x has two or more axes, `channel_dim` is one
 #   of them, counted from 0, and scale and zero point keep all axes of `x`, of size 1 except for that one.
 # - No value may come back more than half a scale from where it was. Every scale is above 0, even that of a channel of
-#   zeros. In every other channel some weight is larger than $10^{-6}$; a floor of up to $10^{-7}$ under the scale, as
-#   PyTorch's own observers keep one, is allowed.
+#   zeros. Channels that are not all zeros have a weight whose magnitude is above $10^{-6}$, so you may raise every
+#   scale to at least $10^{-7}$, as PyTorch's own observers do.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -770,9 +770,9 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# The naive error stays far below $(n - 1)\,u$. Roundings go up and down and mostly cancel. So on average the error
-# grows parallel to the dotted line, $\sqrt{n}\,u$, and stays below it. (In the stalling sum all errors have the same
-# sign, which is why that sum is a disaster.)
+# By a factor of about 300. Roundings go up and down and mostly cancel. So on average the error grows parallel to the
+# dotted line, $\sqrt{n}\,u$, and stays below it. (In the stalling sum all errors have the same sign, which is why that
+# sum is a disaster.)
 #
 # </details>
 #
@@ -796,8 +796,8 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 # ## Always add the two smallest
 #
 # If no number is negative, one order keeps the partial sums as small as possible: take the two smallest numbers, put
-# their sum back among the rest, and repeat. Huffman builds his code in this way. The sum of all partial sums bounds the
-# error, and here it is the smallest possible.
+# their sum back among the rest, and repeat. Huffman builds his code in this way. The error is bounded by $u$ times the
+# sum of all partial sums, and this order makes that sum as small as possible.
 #
 # A lecture deck shows it like this:
 #
@@ -807,8 +807,8 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 # ```
 #
 # Two things are wrong with it. On most lists the result is not the promised one. And 300,000 values take more than ten
-# seconds. A turn consists of an addition, a search for the sum's place (about 18 comparisons), and moving entries: out
-# with two, in with one.
+# seconds. Each turn of the loop makes one addition, searches for the sum's place (about 18 comparisons), and moves
+# entries: it takes two out of the list and puts one in.
 #
 # **Predict:** which of the three takes most of the time?
 
@@ -821,7 +821,7 @@ guesses.take("where the time goes", None, among=among)
 #
 # Write `merge_smallest(values)`, the sum of a list of Python floats, none negative, in no particular order. The list
 # has at least one element. Do not change it. The result must agree with this method in every bit, rounded after each
-# addition (an exact sum such as `math.fsum` may differ in the last ones). 300,000 values must take less than 4 s of CPU
+# addition (an exact sum such as `math.fsum` may differ in the last bits). 300,000 values must take less than 4 s of CPU
 # time.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -866,8 +866,8 @@ check("02-merge-smallest", merge_smallest)
 labkit.figures.merging_cost(merge_smallest)
 
 # %% [markdown]
-# Both axes are logarithmic, so a slope of 1 means time proportional to n, and a slope of 2 means time proportional to
-# n². The next cell takes the deck's loop apart, on a list that is sorted beforehand.
+# The red line is the deck's loop, on a list that was sorted beforehand. Both axes are logarithmic, so a slope of 1
+# means time proportional to n, and a slope of 2 means time proportional to n². The next cell takes that loop apart.
 
 # %% tags=["varies"]
 times_s = lab02.merging_times_s(2**16)
@@ -878,9 +878,9 @@ guesses.settle("where the time goes", max(times_s, key=times_s.get))
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# On a list sorted beforehand, the loop even makes *fewer* comparisons than a heap. What bends its line upward is
-# memory: every `pop(0)` and every `insort` moves the rest of the list by one place. Counting comparisons, or FLOPs,
-# does not replace measuring.
+# Moving entries. On a list sorted beforehand, the loop even makes *fewer* comparisons than a heap. What bends its line
+# upward is memory: every `pop(0)` and every `insort` moves the rest of the list by one place. Counting comparisons, or
+# FLOPs, does not replace measuring.
 #
 # </details>
 

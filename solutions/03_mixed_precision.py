@@ -251,8 +251,8 @@ labkit.figures.gradient_histogram(
 # but the smaller they are, the fewer bits they keep. After scaling nearly everything is in the grey range of full
 # precision.
 #
-# The real step overflows at four times your scale. Twice your scale would have fitted, but only by luck: whether a
-# gradient between $2^{15}$ and $2^{16}$ fits depends on where in the bin it lies.
+# The real step overflows at four times your scale. Twice your scale would have fitted, but only by luck: it moves the
+# last bin to the numbers from $2^{15}$ to $2^{16}$, and those above 65504 do not fit.
 #
 # **In practice** bf16 needs none of this, because it has the exponents of fp32. It pays with three mantissa bits fewer,
 # 7 instead of 10, so each rounding is 8 times coarser than in fp16.
@@ -403,9 +403,9 @@ guesses.settle("steps skipped at the start", n_skipped)
 # </details>
 #
 # Each grey dot is the largest scale at which that step would not have overflowed. Your line should lie on the dotted
-# one. It hits the ceiling every now and then, and each hit costs one step. At step 180 a burst of large gradients, three
-# steps long, pushes it down three times in a row, and it climbs back. If the check fails, look here for the first step
-# in which the two lines part.
+# one. Every now and then it is too high for a gradient, and each time that costs one step. At step 180 a burst of large
+# gradients, three steps long, pushes it down three times in a row, and it climbs back. If the check fails, look here
+# for the first step in which the two lines part.
 #
 # **In practice** this is `torch.amp.GradScaler(device)`, with an initial scale of $2^{16}$ and a growth interval of
 # 2000. It keeps the scale on the GPU, and the CPU waits only once per step, to learn whether to skip it. A few skipped
@@ -605,7 +605,7 @@ lab03.print_losses(
 # The true norms never reach `max_norm` = 1, so a right step clips nothing. This one leaves a norm of $2^{-16}$ in every
 # step. SGD would hardly move. AdamW divides by $\sqrt{v} + \epsilon$, and $\sqrt{v}$ shrinks with the gradients, so it
 # does move. But spread over 200,000 weights, that norm is about $3 \cdot 10^{-8}$ for each, and $\epsilon = 10^{-8}$ is
-# no longer small beside it. The steps are too short: the curve falls smoothly and ends at 0.168 instead of 0.116.
+# no longer small beside it. So the steps are too short: the curve falls smoothly and ends at 0.168 instead of 0.116.
 # Without the fp32 row beside it you would not notice. The last row shows that $\epsilon$ does the harm. With a tiny one
 # the loss even ends below fp32's, but by another algorithm again: gradients of every step are brought to the same norm.
 
@@ -764,9 +764,9 @@ for op in BLOCKS["head"]:
 #
 # Does mixed precision save memory? Hugging Face's guide to training on a single GPU says "maybe". Let us count.
 #
-# Take linear layers without bias, from width to width, with a GELU between any two of them. The figure shows the
-# tensors of two layers under autocast, in the colour of their dtype. Which of them are alive at the end of the forward
-# pass, while we are still inside the autocast block, in inference and in training?
+# Take a chain of linear layers without bias, each with a width of its own, and a GELU between any two of them. The
+# figure shows the tensors of two layers under autocast, in the colour of their dtype. Which of them are alive at the
+# end of the forward pass, while we are still inside the autocast block, in inference and in training?
 
 # %% tags=["figure"]
 labkit.figures.amp_layers()

@@ -250,12 +250,13 @@ for name, call in {
 # Both checkpoints keep `x`, which was there before, and the output of 256 KiB. The state of the generator is another
 # 5 KB, but PyTorch allocates it where the meter does not see it.
 #
-# **In practice** use PyTorch's checkpoint with `use_reentrant=False`. Yours is of the *reentrant* kind, the older
-# one: its backward starts a backward pass inside a backward pass. It has a trap. If no argument needs a gradient, the
-# output of the Function needs none either, and the parameters inside get no gradient. In a model whose embedding is
-# frozen, as with the adapters of lab 08, that holds for the first layer, so for the input of the second, and so on:
-# **no** checkpointed layer gets a gradient. PyTorch's reentrant kind warns about it, yours does not. The newer kind
-# replaces the saved tensors by placeholders, and recomputes when the first placeholder is used.
+# **In practice** use PyTorch's checkpoint with `use_reentrant=False`. Yours is of the *reentrant* kind, the older one:
+# its backward starts a backward pass inside a backward pass. It has a trap. If no argument needs a gradient, the output
+# of the Function needs none either, and the parameters inside get no gradient. Take a model whose embedding is frozen,
+# as with the adapters of lab 08. The input of its first layer needs no gradient, so neither does the output, which is
+# the input of the second layer, and so on: **no** checkpointed layer gets a gradient. PyTorch's reentrant kind warns
+# about it, yours does not. The newer kind replaces the saved tensors by placeholders, and recomputes when the first
+# placeholder is used.
 
 # %% [markdown]
 # ## How many segments?
@@ -359,10 +360,10 @@ guesses.settle("best number of segments", str(best_segments(36, 4)))
 # </details>
 #
 # Left: 36 layers with $c = 4$, run with your two functions and measured. The dots follow the dashed formula. They lie
-# two outputs above it where $k$ divides 36, because the gradient needs room too, and higher elsewhere, because the
-# longest segment counts. At the left end, one big segment saves nothing at all and still costs the extra pass. Right:
-# the price does not depend on $k$. If your check fails, look here: segments that are cut wrongly move the dots off
-# the line.
+# two outputs above it where $k$ divides 36, because the gradients on their way through a layer need room too. Elsewhere
+# they lie higher, because the longest segment counts. At the left end, one big segment saves nothing at all and still
+# costs the extra pass. Right: the price does not depend on $k$. If your check fails, look here: segments that are cut
+# wrongly move the dots off the line.
 #
 # Many texts recommend $\sqrt{L}$ segments, which is the case $c = 1$. A real layer keeps much more. For a GPT in
 # 16-bit floats, with dropout and with an attention that does not keep its scores, Korthikanti and others count 34
@@ -401,7 +402,7 @@ print("same gradient as checkpoint_sequential:", torch.allclose(by_torch, x.grad
 #
 # $$1 + 2 + \dots + n = \frac{n(n+1)}{2} \quad \text{runs of a layer}$$
 #
-# instead of $n$. The loss belongs to the last layer, and its value comes out of the first of these runs.
+# instead of $n$. The last layer returns the loss, so its value is known after the first pass through all layers.
 
 # %% [markdown]
 # **Predict:** a model of 24 layers is trained this way. By what factor does a step get slower, if a layer's backward
@@ -1081,9 +1082,9 @@ labkit.figures.gantt({name: one.spans for name, one in runs.items()})
 # %% [markdown]
 # ## Three leaks
 #
-# So far we paid for memory. Now it is a bug: a run starts at 9 GiB, is at 12 an hour later, and dies at night. On a
-# GPU many people first try `torch.cuda.empty_cache()`, which gives back memory that PyTorch holds in reserve. It
-# cannot free a tensor that something still refers to, and a leak is a reference that nobody remembers.
+# So far memory had a price. Now it is lost by mistake: a run starts at 9 GiB, needs 12 an hour later, and dies at
+# night. On a GPU many people first try `torch.cuda.empty_cache()`, which gives back memory that PyTorch holds in
+# reserve. It cannot free a tensor that something still refers to, and a leak is a reference that nobody remembers.
 #
 # The script below has three common leaks. A loss that you keep is the end of a *graph*, and before `backward` the
 # graph refers to everything that the backward pass would need. Gradients that are never cleared stay and, worse, add
@@ -1233,9 +1234,9 @@ print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 3.25 MiB. The validation graph has 2.25 of them: input and output of the GELU are 1 MiB each, the model's output is
-# 128 KiB, and another 128 KiB are behind the loss itself, whose storage on the CPU keeps the size of the squared
-# differences. So use `.item()`, not `.detach()`. The hook's closure has 1 MiB.
+# 3.25 MiB. The validation graph has 2.25 of them: input and output of the GELU are 1 MiB each, and the model's output
+# is 128 KiB. Another 128 KiB belong to the loss itself: on the CPU its storage keeps the size of the squared
+# differences. So use `.item()`, not `.detach()`. The hook's closure has the last MiB.
 #
 # </details>
 #
@@ -1257,11 +1258,11 @@ print("validation loss, repaired: ", *(f"{loss:.4f}" for loss in losses))
 # ## The largest tensor of all
 #
 # Look again at the lower line of the first figure. With every layer checkpointed, the peak of 6.7 GiB is not in any
-# layer. It is one needle at the turn, in the first two operations of the backward pass, where 8192 hidden vectors
-# become *logits*, one number for each of the 50257 words of the vocabulary. In float32 that is 1.5 GiB (1.6 GB), and
-# cross-entropy needs three such tensors: the logits or their log-probabilities, and two gradients. It gets worse with
-# longer texts and larger vocabularies: 32768 tokens and a vocabulary of 128256 make 15.7 GiB (16.8 GB) of logits,
-# three times over.
+# layer. It is one needle where the forward pass ends, in the first two operations of the backward pass, where 8192
+# hidden vectors become *logits*, one number for each of the 50257 words of the vocabulary. In float32 that is 1.5 GiB
+# (1.6 GB), and cross-entropy needs three such tensors: the logits or their log-probabilities, and two gradients. It
+# gets worse with longer texts and larger vocabularies: 32768 tokens and a vocabulary of 128256 make 15.7 GiB (16.8 GB)
+# of logits, three times over.
 
 # %%
 print(checkpointed_gpt2.report(n_tensors=3))

@@ -94,8 +94,8 @@ print(
 # B \in \mathbb{R}^{n_{out} \times r} $$
 #
 # $B A$ has the shape of $W$ and a rank of at most $r$. LoRA is a bet: that what a task has to change about a trained
-# model fits into a few directions. The last section shows what becomes of the bet. The factor $\alpha / r$ is meant
-# to keep the size of the update, and so the right learning rate, about the same when you change $r$.
+# model fits into a few directions. The section "What the bytes buy" shows how the bet turns out. The factor $\alpha /
+# r$ is meant to keep the size of the update, and so the right learning rate, about the same when you change $r$.
 #
 # A new layer must not change the model, so $A$ starts random and $B$ at zero. Why not both at zero? Think about it;
 # the answer stands under the exercise. Once trained, LoRA can do something that the prompt methods below cannot. Add
@@ -633,10 +633,10 @@ print(f"trained: {prompted.prompt.numel()} numbers, {prompted.prompt.nbytes} byt
 labkit.figures.attention_map(attentions_of(lambda batch: prompted(**batch)), n_prompt=4)
 
 # %% [markdown]
-# The maps are means over 64 texts. Row 1 already gave 40 % and 64 % of its attention to four blanks; after training
-# it gives more than 80 % in both layers. The rows below it need the prompt less, because the text itself tells them
-# the step. The upper right is empty because the prompt comes first and cannot see the text. What did the prompt
-# become? Compare each of its vectors with every row of the embedding table.
+# The maps are means over 64 texts. Row 1 already gave 40 % (layer 1) and 64 % (layer 2) of its attention to four
+# blanks. After training it gives the prompt more than 80 % in both layers. The rows below it need the prompt less,
+# because the text itself tells them the step. The upper right is empty because the prompt comes first and cannot see
+# the text. What did the prompt become? Compare each of its vectors with every row of the embedding table.
 
 # %%
 table = counter.get_input_embeddings().weight
@@ -670,7 +670,7 @@ in_peft.print_trainable_parameters()
 labkit.figures.prompt_or_prefix()
 
 # %% [markdown]
-# For $L$ layers with $a_{kv}$ key heads of size $d$ this is
+# For $L$ layers with $a_{kv}$ key heads of size $d$, a prefix has
 #
 # $$n \cdot 2 L \, a_{kv} \, d \quad \text{numbers, where prompt tuning has } n \cdot h.$$
 #
@@ -1073,8 +1073,8 @@ guesses.settle("who learns step 17", learned[0] if learned else none)
 labkit.figures.adaptation_losses(runs, loss_before)
 
 # %% [markdown]
-# On the left, the two prompts at the input find the name within a few steps. The prefix, here of one
-# position, starts at 2 because its random keys and values disturb the model at first, and LoRA is last.
+# On the left, the two prompts at the input find the name within a few steps. The prefix, here of one position, starts
+# at a loss of 2 because its random keys and values disturb the model at first. LoRA needs the most steps.
 #
 # <details><summary>Check your prediction</summary>
 #
@@ -1664,8 +1664,8 @@ labkit.figures.update_spectrum(updates)
 # %% [markdown]
 # LoRA's updates end at their rank, as they must. Nine tenths of the full update need 28 of 64 directions: full
 # training did *not* find an update of low rank. Rank 16 finds another one, with few directions and a larger step in
-# each, and gets most of the way from 8.9 to the floor of 0.36, but not as far as full training: it stays three times
-# as far above the floor. Rank 4 stops well before. The bet can be lost; a higher rank improves the odds.
+# each. It brings the loss most of the way from 8.9 down to the floor of 0.36 nats, but stays three times as far above
+# the floor as full training. Rank 4 stops well before. The bet can be lost; a higher rank improves the odds.
 
 # %% [markdown]
 # ## What you measured

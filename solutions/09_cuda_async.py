@@ -529,8 +529,8 @@ for name, run in fed.items():
 labkit.figures.gantt({name: run.spans for name, run in fed.items()})
 
 # %% [markdown]
-# In the lower chart a copy and a product run together all the time, except at the two ends. These ends cost eight
-# batches a part of the gain.
+# In the lower chart a copy and a product run together all the time, except at the two ends. With as few as eight
+# batches, these ends cost a noticeable part of the gain.
 #
 # Now other links, from 16 times faster to 16 times slower than the kernels. The line is your formula.
 
@@ -794,7 +794,7 @@ if has_gpu():
 # A fine-tuning run with QLoRA (a base model in 4 bits, lab 08) prints, in a widely copied talk, a peak of **6.42 GB**
 # and, with another function of the same library, **7.09 GB**. Both are right. The first is
 # `torch.cuda.max_memory_allocated()` and the second `torch.cuda.max_memory_reserved()`. The 0.67 GB between them hold
-# no tensor, but are not free either.
+# no tensor, but no other program can use them.
 #
 # Asking the driver for memory (`cudaMalloc`) takes long, and giving it back (`cudaFree`) stops the whole device: it
 # returns only when all queued work is done. So PyTorch asks rarely, for large **segments**, cuts them into
@@ -1014,7 +1014,8 @@ labkit.figures.segment_map(three_and_nine)
 # %% [markdown]
 # **Predict:** without `model.train()` the peak of allocated memory is 2.9 GB, with a fused attention. Of these the
 # weights take 0.76 GB, the logits and their gradients some 0.5 GB, and the rest are the insides of 22 layers. What is
-# the peak with that line, if a checkpoint keeps only the input of each layer (1200 tokens of width 2048 in 16 bits)?
+# the peak with `model.train()`, if a checkpoint keeps only the input of each layer (1200 tokens of width 2048 in 16
+# bits)?
 
 # %% nbgrader={"grade": false, "grade_id": "09-predict-train", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("peak with train()", None, unit="GB")
@@ -1114,14 +1115,14 @@ labkit.figures.allocator_trace(steps_alone) if steps_alone else None
 #
 # </details>
 #
-# In evaluation the memory climbs through all layers. After `train()` it stays nearly flat, because each layer's
-# inside is freed and computed again, and what sets the peak is the loss with its logits, in the middle. Two things
-# lie between area and line: free pieces between blocks in use, which no larger request can take, and segments that
-# are empty.
+# In evaluation the memory climbs through all layers. After `train()` it stays nearly flat, because each layer's inside
+# is freed and computed again, and what sets the peak is the loss with its logits, in the middle. Between the blue area
+# (allocated) and the red line (reserved) lie two things: free pieces between blocks in use, which no larger request can
+# take, and segments that are empty.
 #
 # The talk's 6.42 GB lie between two rebuilds in evaluation mode: 2.9 GB with a fused attention, as above, and 9.1 GB
-# with an attention that is written out and keeps its scores. We do not know which kernels it ran. But its ratio, 7.09
-# / 6.42 = 1.10, is of the kind that you see here.
+# with an attention that is written out and keeps its scores. We do not know which kernels it ran. But its ratio, 7.09 /
+# 6.42 = 1.10, is not far from the factors that your replay has printed.
 #
 # Compare a plan for memory (lab 01) with *allocated*, and the size of a card with *reserved* plus what CUDA itself
 # takes.

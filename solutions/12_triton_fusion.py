@@ -118,8 +118,8 @@ labkit.figures.fused_chain()
 # A kernel gets a tensor as a **pointer**, the address of its first element: no shape, no length. A pointer plus a block of
 # offsets, counted in elements, is a block of addresses, which `tl.load` reads and `tl.store` writes.
 #
-# The length of a block is a power of two and fixed when the kernel is compiled, because it decides how many registers a
-# thread gets. So it is a parameter marked `tl.constexpr`.
+# The length of a block is a power of two and fixed when the kernel is compiled, because it decides how many registers
+# the program takes. So it is a parameter marked `tl.constexpr`.
 #
 # The kernel below stores its program's number in every lane of its block. Say what it prints before you run it.
 
@@ -972,8 +972,8 @@ labkit.figures.traffic_bars(traffic_of_dropout, 6 * 4 * 64 * 512)
 # ## Repair a kernel: an optimizer's step
 #
 # After the backward pass, AdamW goes over every parameter $\theta$ with its gradient $g$ and two moments. There is no
-# matrix product in it, so it only moves memory: for a model of 8 billion parameters in float32, reading one such tensor
-# once means 32 GB.
+# matrix product in it, so it only moves memory: for a model of 8 billion parameters in float32, reading the gradients
+# alone means 32 GB.
 #
 # $$\theta \leftarrow (1 - \eta\lambda)\,\theta, \quad m \leftarrow \beta_1 m + (1-\beta_1)\,g, \quad
 # v \leftarrow \beta_2 v + (1-\beta_2)\,g^2, \quad

@@ -6,10 +6,10 @@
 # for 275 GB: 135 ms at 2,039 GB/s. Yet both matrices and the result together have only 0.1 GB. **Who reads everything
 # thousands of times, and how does cuBLAS avoid it?**
 #
-# And attention over a sequence of 64 Ki tokens makes a matrix of 8 GiB for each head in float16, which nobody needs
-# after the softmax. In this lab you write a matrix product in tiles, an order of tiles that makes use of the cache, a
-# softmax that sees its row piece by piece, a loss that writes its gradient over the logits, and from all of these
-# flash attention, forward and (for extra credit) backward.
+# And attention over a sequence of 64 Ki tokens makes a matrix of scores for each head, 8 GiB in float16, which nobody
+# needs once the result is there. In this lab you write a matrix product in tiles, an order of tiles that makes use of
+# the cache, a softmax that sees its row piece by piece, a loss that writes its gradient over the logits, and from all
+# of these flash attention, forward and (for extra credit) backward.
 #
 # [[time]]
 #
@@ -478,13 +478,13 @@ if "your order" in orders:
 # in a masked part of the scores, and there you have to be careful: $-\infty - (-\infty)$ is NaN.
 
 # %% [markdown]
-# **Question:** the blocks of a row are [1, 2], [5, 0] and [3, 3]. What are $m$ and $\ell$ after each, to one decimal? Work
-# it out before you write code; a cell after the exercise prints what your function says.
+# **Question:** the blocks of a row are [1, 2], [5, 0] and [3, 3]. What are $m$ and $\ell$ after each? Work it out
+# before you write code; a cell after the exercise prints what your function says.
 #
 # <details><summary>Answer</summary>
 #
-# $m = 2$, $\ell = e^{-1} + 1 = 1.4$. Then $m = 5$, $\ell = 1.4\,e^{-3} + 1 + e^{-5} = 1.1$. Then $m = 5$,
-# $\ell = 1.1 + 2e^{-2} = 1.3$.
+# $m = 2$, $\ell = e^{-1} + 1 = 1.368$. Then $m = 5$, $\ell = 1.368\,e^{-3} + 1 + e^{-5} = 1.075$. Then $m = 5$,
+# $\ell = 1.075 + 2e^{-2} = 1.346$.
 #
 # </details>
 
@@ -558,7 +558,7 @@ blocks = [torch.tensor([pair]) for pair in ([1.0, 2.0], [5.0, 0.0], [3.0, 3.0])]
 has_stats = labkit.written(softmax_stats, merge_stats)
 for n in range(1, 4) if has_stats else ():
     top, total = softmax_stats(iter(blocks[:n]))
-    print(f"after {n} blocks: m = {top.item():.1f}, ℓ = {total.item():.1f}")
+    print(f"after block {n}: m = {top.item():.0f}, ℓ = {total.item():.3f}")
 
 # %% tags=["figure"]
 row = torch.randn(400) + torch.cat([torch.linspace(-4, 4, 200), torch.linspace(4, 0, 200)])
@@ -801,14 +801,19 @@ check("13-cross-entropy", cross_entropy)
 
 
 # %%
-def loss_and_gradient(call) -> Tensor:
-    logits = torch.randn(16, 8192, requires_grad=True)
-    return torch.autograd.grad(call(logits, torch.arange(16)), logits)[0]
+def loss_and_gradient(call, logits: Tensor, targets: Tensor) -> Tensor:
+    return torch.autograd.grad(call(logits, targets), logits)[0]
 
 
 calls = {"F.cross_entropy": F.cross_entropy, "yours": cross_entropy}
+# Each has logits of its own, made before the bytes are counted.
 traffic_of_loss = compare_traffic(
-    {name: partial(loss_and_gradient, call) for name, call in calls.items()}
+    {
+        name: partial(
+            loss_and_gradient, call, torch.randn(16, 8192, requires_grad=True), torch.arange(16)
+        )
+        for name, call in calls.items()
+    }
 )
 if "yours" in traffic_of_loss:
     print(f"peak of your cross_entropy: {loss_peak(cross_entropy):.2f} times the logits")
@@ -817,8 +822,9 @@ if "yours" in traffic_of_loss:
 labkit.figures.traffic_bars(traffic_of_loss, 3 * 4 * 16 * 8192)
 
 # %% [markdown]
-# Two reads and one write are three matrices, and that is all: no probability is ever written. (The figure counts eight
-# for PyTorch, of which a GPU moves about six, and small kernels.) Three quarters of the memory are gone.
+# Two reads and one write are three matrices, the ideal of the figure, and that is all: no probability is ever written.
+# (For PyTorch the figure counts eight matrices, of which a GPU moves about six.) The peak of memory is a quarter of
+# PyTorch's.
 #
 # The price is that the logits are gone. Take the accuracy or a sample from them *before* the loss. A second backward
 # pass over the same graph would scale a gradient that is scaled already. And the operation before the loss must not

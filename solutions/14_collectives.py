@@ -787,9 +787,9 @@ except CommError as error:
 #   sum the gradients: an all-reduce of the model's size, however large the batch is (lab 15). ZeRO and FSDP are data
 #   parallel too, and store the model in parts (lab 16).
 # - **Model parallel.** Each rank has a part of the model, and all see the same data. They communicate inside each layer
-#   (tensor parallel: an all-reduce of the activations) or between layers (pipeline parallel: a send and a receive). What
-#   travels are activations, not weights or their gradients. So the traffic grows with the batch, and with the model only as
-#   far as its layers get wider or (tensor parallel) more (lab 17).
+#   (tensor parallel: an all-reduce of the activations) or between layers (pipeline parallel: a send and a receive).
+#   What travels are activations, not weights or their gradients. So the traffic grows with the batch and with the width
+#   of the layers. With tensor parallel it also grows with the number of layers (lab 17).
 #
 # Tensor parallel ranks wait for each other several times in every layer. Data parallel ranks communicate once per step, and
 # that can be hidden behind the backward pass. Hence the usual plan: tensor parallel within a node, where the wires are
@@ -1156,8 +1156,8 @@ for name, way in {**ways, **by_nodes}.items():
     )
 
 # %% [markdown]
-# In the upper table no row has both the fewest rounds and the fewest bytes, once the ring and the butterfly or the tree
-# stand in it.
+# In the upper table no row has both the fewest rounds and the fewest bytes (unless you skipped both the tree and the
+# butterfly).
 #
 # In the lower table the butterfly, which was the fastest for 8 kB a moment ago, sends eight tensors out of each node. In two of
 # its four rounds all four ranks of a node have their partners elsewhere, and wait for one port. The tree is better here, because

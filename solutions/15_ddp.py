@@ -81,7 +81,7 @@ one_by_one = timeline(OneByOne, step_at_once, job)
 work = job.n_ranks * one_by_one.backward_s / one_by_one.step_s
 print(f"backward pass alone: {1e3 * one_by_one.backward_s:.0f} ms")
 print(f"the whole step: {1e3 * one_by_one.step_s:.0f} ms")
-print(f"four ranks do the work of {work:.1f}")
+print(f"four ranks do the work of {work:.2f}")
 
 # %% tags=["figure"]
 labkit.figures.ddp_timeline({"one by one": one_by_one})
@@ -131,11 +131,11 @@ labkit.figures.ddp_timeline({"one by one": one_by_one})
 # as long as each bucket's call is done before the next bucket is complete. Only the last bucket, which holds the first
 # layers, has nothing to hide behind. If the end of the backward pass completes several buckets, their times add up.
 #
-# On the network of the opening, an all-reduce of one block's gradients takes 9 ms: 6 ms of latency, paid on every call, and
-# 3 ms for the bytes. Each block has two parameters. In front of the blocks there are three more parameters (an embedding,
-# and the weight and bias of a layer that nobody calls). They have 2 ms of bytes. Not one of them can leave before the end
-# of the backward pass: the embedding's gradient comes last, and the other two never get one, so only `finish` can send
-# them.
+# On the network of the opening, an all-reduce of one block's gradients takes 9 ms: 6 ms of latency, paid on every call,
+# and 3 ms for the bytes. Each block has two parameters. In front of the blocks there are three more parameters (an
+# embedding, and the weight and bias of a layer that nobody calls). Their bytes take 2 ms. Not one of them can leave
+# before the end of the backward pass: the embedding's gradient comes last, and the other two never get one, so only
+# `finish` can send them.
 
 # %% [markdown]
 # **Predict:** how long is a step, in ms, if every parameter has a bucket of its own, so that there are 27 calls?
@@ -344,9 +344,10 @@ for name, (wrap, step) in ways.items():
 # ddp = DistributedDataParallel(model.to(local_rank), device_ids=[local_rank])
 # ```
 #
-# and the loop stays as it is; only the data need a sampler (below). The backward pass itself waits at its end, so there is
-# no `finish`. After the first step PyTorch fills the buckets again, in the order in which the gradients became ready. You
-# wrote the first of these arguments. The other two handle missing gradients, which your `finish` handles:
+# and the loop stays as it is; only the data need a sampler (below). The backward pass itself waits at its end, so there
+# is no `finish`. After the first step PyTorch fills the buckets again, in the order in which the gradients became
+# ready. Three of its arguments concern what you wrote. The first one you know, and the other two handle missing
+# gradients, as your `finish` does:
 #
 # - `bucket_cap_mb` is your `bucket_bytes`, in MiB.
 # - `find_unused_parameters=True` walks through the graph after each forward pass and marks parameters that will get no

@@ -87,8 +87,9 @@ def _tensor(axes: Axes, name: str, steps: Sequence[Access]) -> None:
     axes.set_title(f"{name} {tuple(shape)}{outside}", fontsize=9, color=OTHER if n_outside else TRUTH)
     axes.grid(visible=False)
     axes.tick_params(labelsize=7)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    # Numbers below a narrow matrix would run into one another.
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=2 if 2 * n_cols < n_rows else 4, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     if n_rows == 1:
         axes.set_yticks([])
 

@@ -16,10 +16,10 @@ LINES = (("#D55E00", "-"), ("#0072B2", "-"), ("#009E73", "--"), ("#CC79A7", "-."
 
 
 def attention_map(attentions: Sequence[torch.Tensor], n_prompt: int) -> Figure:
-    """Mean attention of a batch, layer by layer: a row for each position that asks, a column for each that is seen.
+    """Mean attention of a batch, layer by layer: a row for each query position, a column for each key position.
 
     attentions: (batch, heads, queries, keys) of every layer, as in a model's output; texts and heads are averaged.
-    With fewer queries than keys the prompt asks nothing, and only the rows of the text are there.
+    With fewer queries than keys the prompt has no queries, and only the rows of the text are there.
     """
     maps = [layer.detach().float().mean((0, 1)).cpu() for layer in attentions]
     n_queries, n_keys = maps[0].shape
@@ -37,8 +37,8 @@ def attention_map(attentions: Sequence[torch.Tensor], n_prompt: int) -> Figure:
         axes.set_xticks(range(n_keys), [*["p"] * n_prompt, *range(1, n_text + 1)])
         names = [*range(1, n_text + 1)] if n_queries == n_text else [*["p"] * n_prompt, *range(1, n_text + 1)]
         axes.set_yticks(range(n_queries), names)
-        axes.set_xlabel("is seen (p: prompt)")
-    panels[0].set_ylabel("asks")
+        axes.set_xlabel("key position (p: prompt)")
+    panels[0].set_ylabel("query position")
     figure.colorbar(image, ax=panels, label="attention", shrink=0.9, extend="max")
     return figure
 

@@ -61,7 +61,8 @@ def roofline(
         place = flops / n_bytes, flops / run.seconds
         axes.plot(*place, marker, color=OTHER, markersize=7, label=label, mec="white")
         if run.arguments[0] == "linear":
-            axes.annotate(f"{run.arguments[1]}", place, (6, -9), textcoords="offset points", color=OTHER, fontsize=9)
+            below = {"xytext": (0, -15), "textcoords": "offset points", "ha": "center"}
+            axes.annotate(f"{run.arguments[1]}", place, **below, color=OTHER, fontsize=9)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("arithmetic intensity, FLOP per byte")
