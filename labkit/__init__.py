@@ -34,6 +34,7 @@ _HOMES = {
     "run_ranks": "labkit.ranks",
     "seed_all": "labkit.devices",
     "track_comm": "labkit.meters",
+    "track_compile": "labkit.meters",
     "track_memory": "labkit.meters",
     "track_ops": "labkit.meters",
     "track_traffic": "labkit.meters",

@@ -69,6 +69,15 @@ _TABLE = (
     Measure("vector_width", "compiled", "bytes at once", "min", "replay"),
     Measure("matrix_instructions", "compiled", "matrix instructions", "sum", "replay"),
     Measure("matrix_flops", "compiled", "FLOPs on tensor cores", "sum", "replay"),
+    # What torch.compile does; the meter is tried on a model of secret size, both of them on their own.
+    Measure("graphs", "compile", "graphs", "sum", "probe"),
+    Measure("graph_breaks", "compile", "graph breaks", "sum", "probe"),
+    Measure("frames", "compile", "compiled frames", "sum", "probe"),
+    Measure("eager_calls", "compile", "calls that ran eagerly", "sum", "probe"),
+    Measure("captured_operations", "compile", "operations", "sum", "probe"),
+    Measure("generated_kernels", "generated", "generated kernels", "sum", "probe"),
+    Measure("library_calls", "generated", "library calls", "sum", "probe"),
+    Measure("kernel_bytes", "generated", "bytes", "sum", "probe"),
     # Of launches that are written down and not run, at the size that a lab is about; the record is the answer's own.
     Measure("programs", FULL_SIZE, "programs", "min", "replay"),
     Measure("block_bytes", FULL_SIZE, "bytes", "max", "replay"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grading.errors import UserError
 from grading.isolation import Tier, select_tier
-from grading.isolation.plan import FULL, KERNELS, LIGHT, MODELS
+from grading.isolation.plan import COMPILER, FULL, KERNELS, LIGHT, MODELS
 from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor.job import Job
@@ -25,6 +25,7 @@ TRIES = 2
 _COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim")
 """PyTorch loads its compiler at the first optimizer, parts of it at `backward` with a gradient, and where it is called.
 It must be there before memory is measured."""
+_GRAPHS = re.compile(r"track_compile")
 _MODELS = re.compile(r"transformers|peft")
 _KERNELS = re.compile(r"triton")
 
@@ -102,6 +103,8 @@ def _judged(sandbox: Sandbox, job: Job) -> SubmissionResult:
 def _preload(job: Job) -> tuple[str, ...]:
     """What the forking process has loaded: what takes seconds, only for those whose text may come to it."""
     kernels = KERNELS if _installed("triton") and any(_KERNELS.search(text) for text in job.program) else ()
+    if any(_GRAPHS.search(text) for text in job.program):
+        return (*COMPILER, *kernels)
     if _installed("transformers", "peft") and any(_MODELS.search(text) for text in job.program):
         return (*MODELS, *kernels)
     return (*(FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT), *kernels)

@@ -27,6 +27,12 @@ SLACK_BYTES = 16 * MiB
 """What a process may take beyond its budget before it is doubted: code that is read in, the allocator's own pages."""
 KEPT_BYTES = 24 * MiB
 """What the notebook's cells may have left in memory when a case with bounded memory begins."""
+PROBE_SIZES = {
+    "ops": ((3, 60), (1000, 4000)),
+    "compile": ((3, 12), (20, 60)),
+    "generated": ((3, 40), (65, 200)),
+}
+"""By meter, a small one and a large one: a meter that knows the answer's own figures misreads at least the other."""
 FRAMES_BYTES = 16 * MiB
 """The most that may be put down to a rank's messages on their way, which no meter of its own counts."""
 
@@ -133,14 +139,36 @@ def probes_for(budgets: Sequence[Budget], rng: random.Random) -> tuple[tuple[str
     """The probes, each of a secret size, that go with these budgets."""
     measures = [MEASURES[budget.name] for budget in budgets]
     meters = dict.fromkeys(measure.meter for measure in measures if measure.witness == "probe")
-    # A small one and a large one: a meter that knows the answer's own figures misreads at least the other.
-    return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in ((3, 60), (1000, 4000)))
+    return tuple((meter, rng.randint(*sizes)) for meter in meters for sizes in PROBE_SIZES[meter])
 
 
 def probe_readings(meter: str, n: int, claimed: Mapping[str, float]) -> list[Reading]:
-    """What a meter counted on a probe of size n (n additions, and a product of n numbers with n), beside the truth."""
-    true = {"ops": {"dispatches": n + 1, "flops": 2 * n}}[meter]
-    return [Reading(name, claimed.get(name, 0.0), figure, exact=True) for name, figure in true.items()]
+    """What a meter counted on the probe of size n (`grading/worker/probes.py`), beside the truth."""
+    return [Reading(name, claimed.get(name, 0.0), figure, exact=True) for name, figure in _PROBED[meter](n).items()]
+
+
+def _compiles(n: int) -> dict[str, float]:
+    n_sizes = n % 4 + 1
+    return {
+        "graphs": 2 * n_sizes,
+        "graph_breaks": n_sizes,
+        "frames": 2 * n_sizes,
+        "eager_calls": n % 3 + 1,
+        "captured_operations": n_sizes * (n + 1),
+    }
+
+
+def _kernels(n: int) -> dict[str, float]:
+    n_products = n % 3 + 1
+    # A product reads two matrices and writes one; the chain behind it reads one and writes one.
+    return {
+        "generated_kernels": n_products,
+        "library_calls": n_products,
+        "kernel_bytes": n_products * 5 * 4 * n * n,
+    }
+
+
+_PROBED = {"ops": lambda n: {"dispatches": n + 1, "flops": 2 * n}, "compile": _compiles, "generated": _kernels}
 
 
 def _status_bytes(pid: int, name: str) -> int:

@@ -11,9 +11,8 @@ import os
 import resource
 from pathlib import Path
 
-import torch
-
 from grading.worker.launch_log import observe_written, recorder_of
+from grading.worker.probes import PROBES
 from grading.worker.procfs import memory_of
 from grading.worker.protocol.job import Done, Observed, Probe, Probed, Ready, RunCase
 from grading.worker.protocol.steps import ServeExercise
@@ -60,13 +59,11 @@ def _observed(channel: Channel, exercise: Exercise, answers: object, sent: RunCa
 
 
 def _measured(meter: str, n: int) -> dict[str, float]:
-    """What the meter says of n additions and a product of 2n FLOPs, asked for as a driver asks."""
+    """What the meter says of its probe of size n, asked for as a driver asks."""
     stage = Stage(device=device(), tmp=Path.cwd())
-    x, row, column = torch.zeros(()), torch.zeros(1, n), torch.zeros(n, 1)
+    work = PROBES[meter](n)
     with stage.meter(meter):
-        for _ in range(n):
-            x = x + 1
-        torch.mm(row, column)
+        work()
     return stage.measured
 
 

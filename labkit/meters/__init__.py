@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from labkit.meters.comm import count_communication, track_comm
+from labkit.meters.compile import count_compiles, measure_generated, track_compile
 from labkit.meters.compiled import compile_report, measure_compiled
 from labkit.meters.launch_log import measure_kernels
 from labkit.meters.memory import (
@@ -29,6 +30,8 @@ METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], Abstrac
     "comm": count_communication,
     "traffic": measure_kernels,
     "compiled": measure_compiled,
+    "compile": count_compiles,
+    "generated": measure_generated,
 }
 """Meter name -> context manager factory; the dicts that it is given receive, when the block ends, the measures and the
 names of what a measure consists of."""
@@ -40,16 +43,19 @@ __all__ = [
     "bench",
     "compile_report",
     "count_communication",
+    "count_compiles",
     "count_operations",
     "guard_launches",
     "limit_memory",
     "measure_compiled",
+    "measure_generated",
     "measure_kernels",
     "measure_memory",
     "measure_saved",
     "measure_step",
     "measure_traffic",
     "track_comm",
+    "track_compile",
     "track_memory",
     "track_ops",
     "track_traffic",

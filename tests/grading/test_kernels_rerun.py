@@ -140,3 +140,11 @@ def test_a_hint_names_operations_of_pytorchs_that_the_public_cases_took(lab97, s
 @pytest.mark.parametrize("text, loaded", [(IMPORTS, True), ("import torch", False)])
 def test_triton_is_loaded_ahead_for_a_lab_that_names_it(text: str, loaded: bool) -> None:
     assert (KERNELS[0] in _preload(Job("97_test", "ada", "1", (), (text,), (), b""))) == loaded
+
+
+def test_the_compiler_is_loaded_ahead_for_a_lab_that_counts_what_it_does() -> None:
+    def loaded(text: str) -> tuple[str, ...]:
+        return _preload(Job("97_test", "ada", "1", (), (text,), (), b""))
+
+    assert "grading.worker.compiling" in loaded("from labkit import track_compile")
+    assert "grading.worker.compiling" not in loaded("torch.optim.SGD")

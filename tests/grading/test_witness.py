@@ -13,10 +13,12 @@ import pytest
 from grading.demo.examples import example
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.witness import SLACK_BYTES, Reading, objection, probe_readings, probes_for
+from grading.supervisor.witness import PROBE_SIZES, SLACK_BYTES, Reading, objection, probe_readings, probes_for
+from grading.worker.probes import PROBES
 from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.measures import MEASURES, Witness
+from labkit.meters import METERS
 from labkit.meters.compiled import compiled_figures
 from labkit.meters.full_size import full_size_figures
 from labkit.meters.launch_log.meter import BY_TORCH
@@ -69,7 +71,7 @@ def test_every_measure_is_borne_out_by_the_witness_that_it_names() -> None:
     assert set().union(*named.values()) == set(MEASURES)
     # What is kept is part of the peak, which is what is read.
     assert named["outside"] == {Reading("peak_bytes", 0, 0).name, "saved_bytes"}
-    assert named["probe"] == {reading.name for reading in probe_readings("ops", 1, {})}
+    assert named["probe"] == {reading.name for meter in PROBE_SIZES for reading in probe_readings(meter, 1, {})}
     assert named["router"] == set(figures(Traffic((0,), (0,), 0, {}, {})))
     assert named["replay"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([]), *full_size_figures([])}
 
@@ -123,6 +125,18 @@ def test_probes_have_secret_sizes_small_and_large() -> None:
     assert {meter for probes in drawn for meter, _ in probes} == {"ops"}
     assert all(small <= 60 < 1000 <= large for (_, small), (_, large) in drawn)
     assert len({probes for probes in drawn}) == 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("meter", PROBE_SIZES)
+def test_an_honest_meter_counts_what_is_in_its_probe(meter: str) -> None:
+    rng = random.Random(0)
+    for n in [rng.randint(*sizes) for sizes in PROBE_SIZES[meter] for _ in range(4)]:
+        claimed: dict[str, float] = {}
+        work = PROBES[meter](n)
+        with METERS[meter](claimed, {}):
+            work()
+        assert [objection(reading, 0.0) for reading in probe_readings(meter, n, claimed)] == [None] * len(claimed)
 
 
 # --- real jobs

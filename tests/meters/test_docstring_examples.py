@@ -16,6 +16,7 @@ DATA = {
     "labkit.env.finding": ("EnvFinding",),
     "labkit.measures": ("Measure",),
     "labkit.meters.comm": ("Call", "CommLog"),
+    "labkit.meters.compile.profile": ("Break", "Code", "CompileProfile", "Graph", "Kernel", "Recompile", "Saved"),
     "labkit.meters.compiled.report": ("CompileReport",),
     "labkit.meters.launch_log.rerun": ("RerunResult",),
     "labkit.meters.memory.budget": ("Made",),

@@ -148,7 +148,7 @@ class Observed(Frame):
 
 @dataclass(frozen=True)
 class Probe(Frame):
-    """Try a meter on n additions and a product of 2n FLOPs: `Probe("ops", 37)`."""
+    """Try a meter on its probe of size n (`grading/worker/probes.py`): `Probe("ops", 37)`."""
 
     kind: ClassVar[str] = "probe"
     meter: str
