@@ -14,8 +14,9 @@ from labkit.exercises import find
 from labkit.exercises.lab13.flash_backward import Backward, forward
 from labkit.observe import make_inputs
 from labkit.oracles import oracle_of
-from labkit.oracles.lab13.backward_mistakes import GRADIENTS, gradients
-from labkit.oracles.lab13.flash_backward import atomic_bytes, expected, least_loaded, load_bytes, store_bytes
+from labkit.oracles.lab13.backward_bytes import atomic_bytes, least_loaded, load_bytes, store_bytes
+from labkit.oracles.lab13.backward_played import GRADIENTS, gradients
+from labkit.oracles.lab13.flash_backward import expected
 from labkit.spec import CaseRun, Observation
 from tests.exercises.harness import answers_in, solution_of
 

@@ -1,183 +1,30 @@
-"""Lab 13: what the backward pass of attention makes of its gradients by each of the usual mistakes.
+"""Lab 13: gradients of attention by a wrong formula: scales, row sums, factors, and lse of another row.
 
-The hints of `flash_backward` ask for it. A mistake is played for both kernels at once; a student may have made it in
-one of them, so each gradient may be the played one or the right one. Everything is worked out in float64.
+The hints of `backward_hints` ask for it. Mistakes in masks and loops are in `backward_tiles`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import permutations
-from types import SimpleNamespace
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from labkit.exercises.lab13.flash_backward import Backward
-from labkit.oracles.hints import once
-from labkit.oracles.lab13.attention_mistakes import last_keys
-from labkit.spec import CANNOT_TELL, CaseRun
-
-GRADIENTS = ("dq", "dk", "dv")
-Gradients = Mapping[str, Tensor]
-
-
-@once
-def right(run: CaseRun[Backward]) -> SimpleNamespace:
-    """The tensors that were given and what lies between them and the gradients; p, dp, ds: (n_heads, seq, seq)."""
-    found = SimpleNamespace(**{name: one.double() for name, one in run.tree.items()})
-    found.scale = run.case.d_head**-0.5
-    # Without a mask: exp of what a query does not see is no probability, and takes part where a mask is forgotten.
-    found.unmasked = (found.q @ found.k.mT * found.scale - found.lse[..., None]).exp()
-    rows, cols = places(run)
-    found.seen = rows >= cols if run.case.causal else torch.ones_like(rows >= cols)
-    found.p = found.unmasked * found.seen
-    found.dp = found.dout @ found.v.mT
-    found.row_sums = (found.out * found.dout).sum(-1, keepdim=True)
-    found.ds = found.p * (found.dp - found.row_sums)
-    return found
-
-
-def places(run: CaseRun[Backward]) -> tuple[Tensor, Tensor]:
-    """The numbers of the queries, (seq, 1), and of the keys, (1, seq)."""
-    numbers = torch.arange(run.case.seq)
-    return numbers[:, None], numbers[None, :]
-
-
-def walked(run: CaseRun[Backward]) -> tuple[Tensor, Tensor]:
-    """(by a program of queries, by a program of keys): which pairs lie in tiles that it goes over, (seq, seq) each."""
-    case, (rows, cols) = run.case, places(run)
-    if not case.causal:
-        every = torch.ones(case.seq, case.seq, dtype=torch.bool)
-        return every, every
-    ends = -(-last_keys(case)[:, None] // case.block_n) * case.block_n
-    first = cols // case.block_n * case.block_n // case.block_m * case.block_m
-    return cols < ends, rows >= first
-
-
-def gradients(
-    run: CaseRun[Backward],
-    p: Tensor | None = None,
-    ds: Tensor | None = None,
-    p_of_keys: Tensor | None = None,
-    ds_of_keys: Tensor | None = None,
-) -> dict[str, Tensor]:
-    """The three products of a p and a ds; *_of_keys: where the kernel of dk and dv has others than that of dq."""
-    known = right(run)
-    p, ds = known.p if p is None else p, known.ds if ds is None else ds
-    p_of_keys, ds_of_keys = p if p_of_keys is None else p_of_keys, ds if ds_of_keys is None else ds_of_keys
-    return {
-        "dq": ds @ known.k * known.scale,
-        "dk": ds_of_keys.mT @ known.q * known.scale,
-        "dv": p_of_keys.mT @ known.dout,
-    }
-
-
-def close(run: CaseRun[Backward], got: Tensor, want: Tensor) -> Tensor:
-    """Elementwise, in proportion to the largest of each column; in the first one large numbers cancel."""
-    got, want = got.double(), want.double()
-    rtol, least = (5e-3, 2e-3) if run.case.dtype == "float32" else (1e-2, 2e-2)
-    atol = torch.full((run.case.d_head,), least, dtype=torch.double)
-    atol[0] *= 8
-    largest = want.nan_to_num(0.0).abs().amax((0, 1))
-    return ((got - want).abs() <= rtol * (want.abs() + largest) + atol) | (got.isnan() & want.isnan())
-
-
-@once
-def is_right(run: CaseRun[Backward], name: str) -> bool:
-    return bool(close(run, run.got[name], run.expected[name]).all())
-
-
-def wrong_rows(run: CaseRun[Backward], name: str) -> Tensor:
-    """Which queries or keys have a wrong gradient, (n_heads, seq)."""
-    return ~close(run, run.got[name], run.expected[name]).all(-1)
-
-
-def made_by(run: CaseRun[Backward], wrong: Gradients) -> bool:
-    """Each gradient is right or as the mistake makes it, and one of them is not right."""
-    off = [name for name in GRADIENTS if not is_right(run, name)]
-    return bool(off) and all(name in wrong and bool(close(run, run.got[name], wrong[name]).all()) for name in off)
-
-
-def with_mask(run: CaseRun[Backward], mask: Tensor, whole: bool = False) -> dict[str, Tensor]:
-    """With another mask in the tiles that are gone over, or, where `whole`, in all of them."""
-    known = right(run)
-    of_queries, of_keys = (mask, mask) if whole else (mask & one for one in walked(run))
-    left = known.dp - known.row_sums
-    p, p_of_keys = known.unmasked * of_queries, known.unmasked * of_keys
-    return gradients(run, p, p * left, p_of_keys, p_of_keys * left)
-
-
-def unmasked(run: CaseRun[Backward]) -> bool:
-    return run.case.causal and made_by(run, with_mask(run, torch.ones_like(right(run).seen)))
-
-
-def causal_ignored(run: CaseRun[Backward]) -> bool:
-    rows, cols = places(run)
-    other = torch.ones_like(rows >= cols) if run.case.causal else rows >= cols
-    return made_by(run, with_mask(run, other, whole=True))
-
-
-def mask_is_transposed(run: CaseRun[Backward]) -> bool:
-    rows, cols = places(run)
-    return run.case.causal and made_by(run, with_mask(run, rows <= cols))
-
-
-def misses_itself(run: CaseRun[Backward]) -> bool:
-    rows, cols = places(run)
-    return run.case.causal and made_by(run, with_mask(run, rows > cols))
-
-
-def sees_the_next(run: CaseRun[Backward]) -> bool:
-    rows, cols = places(run)
-    return run.case.causal and made_by(run, with_mask(run, rows + 1 >= cols))
-
-
-def on_the_other_side(run: CaseRun[Backward]) -> bool:
-    """Programs go from the first tile to the diagonal where they should go on from it, or the other way round."""
-    case, (rows, cols) = run.case, places(run)
-    known = right(run)
-    ends = -(-(cols // case.block_n + 1) * case.block_n // case.block_m) * case.block_m
-    first = rows // case.block_m * case.block_m // case.block_n * case.block_n
-    p, p_of_keys = known.p * (cols >= first), known.p * (rows < ends)
-    left = known.dp - known.row_sums
-    return case.causal and made_by(run, gradients(run, p, p * left, p_of_keys, p_of_keys * left))
-
-
-def leaves_out_tiles(run: CaseRun[Backward]) -> object:
-    """A loop begins or ends at a tile of the other blocks' size, or one late; where the tiles are too many, it fits."""
-    case, (rows, cols) = run.case, places(run)
-    if all(is_right(run, name) for name in GRADIENTS):
-        return CANNOT_TELL
-    known, n = right(run), cols // case.block_n
-    ends = (rows // case.block_m + 1) * case.block_n
-    for first in (n * case.block_m, (n * case.block_n // case.block_m + 1) * case.block_m):
-        p, p_of_keys, left = known.p * (cols < ends), known.p * (rows >= first), known.dp - known.row_sums
-        if case.causal and made_by(run, gradients(run, p, p * left, p_of_keys, p_of_keys * left)):
-            return True
-    return False
-
-
-def leaves_out_the_last_block(run: CaseRun[Backward]) -> bool:
-    """A loop goes over whole blocks alone."""
-    case, (rows, cols), known = run.case, places(run), right(run)
-    p = known.p * (cols < case.seq // case.block_n * case.block_n)
-    p_of_keys = known.p * (rows < case.seq // case.block_m * case.block_m)
-    left = known.dp - known.row_sums
-    return made_by(run, gradients(run, p, p * left, p_of_keys, p_of_keys * left))
-
-
-def last_tile_alone(run: CaseRun[Backward]) -> bool:
-    """Each program holds what its last tile brought."""
-    case, (rows, cols) = run.case, places(run)
-    ends = last_keys(case)[:, None] if case.causal else torch.tensor(case.seq)
-    of_queries = cols >= (ends - 1) // case.block_n * case.block_n
-    of_keys = rows >= (case.seq - 1) // case.block_m * case.block_m
-    known = right(run)
-    p, p_of_keys, left = known.p * of_queries, known.p * of_keys, known.dp - known.row_sums
-    return made_by(run, gradients(run, p, p * left, p_of_keys, p_of_keys * left))
+from labkit.oracles.lab13.backward_played import (
+    GRADIENTS,
+    close,
+    gradients,
+    is_right,
+    made_by,
+    right,
+    walked,
+    wrong_rows,
+)
+from labkit.spec import CaseRun
 
 
 def scaled(name: str, power: int) -> Callable[[CaseRun], bool]:
@@ -292,46 +139,6 @@ def lse_of_the_first_head(run: CaseRun[Backward]) -> bool:
     return any(made_by(run, gradients(run, *way)) for way in ways)
 
 
-def heads_mixed_up(run: CaseRun[Backward]) -> bool:
-    """The first head is right, and hardly a row of the others is in what is wrong."""
-    if run.case.n_heads == 1:
-        return False
-    off = [wrong_rows(run, name) for name in GRADIENTS if not is_right(run, name)]
-    return bool(off) and all(not one[0].any() and one[1:].double().mean() > 0.9 for one in off)
-
-
-def wrong_from(run: CaseRun[Backward], name: str, first: int) -> bool:
-    """This gradient is right before a row, in all heads, and hardly right behind it."""
-    bad = wrong_rows(run, name)
-    return bool(first < run.case.seq and not bad[:, :first].any() and bad[:, first:].double().mean() > 0.75)
-
-
-def reached(run: CaseRun[Backward], dq: int, dk: int) -> bool:
-    """The gradients are right up to these rows, of queries and of keys, and not behind them.
-
-    What is not stored of the queries may also be their row sums, without which all of dk is NaN.
-    """
-    found = {name: is_right(run, name) or wrong_from(run, name, dk if name != "dq" else dq) for name in GRADIENTS}
-    if not is_right(run, "dq") and bool(run.got["dk"].isnan().any()):
-        found["dk"] = True
-    return all(found.values()) and not all(is_right(run, name) for name in GRADIENTS)
-
-
-def too_few_programs(run: CaseRun[Backward]) -> bool:
-    """Rows past the last whole block are not computed, and all others are right."""
-    case = run.case
-    return reached(run, case.seq // case.block_m * case.block_m, case.seq // case.block_n * case.block_n)
-
-
-def programs_of_the_other_blocks(run: CaseRun[Backward]) -> object:
-    """As many programs of queries as there are blocks of keys, or the other way round; too many do no harm."""
-    case = run.case
-    if all(is_right(run, name) for name in GRADIENTS):
-        return CANNOT_TELL
-    n_blocks_m, n_blocks_n = -(-case.seq // case.block_m), -(-case.seq // case.block_n)
-    return reached(run, n_blocks_n * case.block_m, n_blocks_m * case.block_n)
-
-
 def overflowed(run: CaseRun[Backward]) -> bool:
     """What every second query has is not finite: of dq those rows, of dk and dv all that such queries see."""
     off = {name: ~run.got[name].isfinite().all(-1) for name in GRADIENTS if not is_right(run, name)}
@@ -363,11 +170,6 @@ def nearly(run: CaseRun[Backward]) -> bool:
         if not bool((off <= 0.15 * largest.clamp(min=1.0)).all()):
             return False
     return True
-
-
-def stores_past_its_rows(run: CaseRun[Backward]) -> bool:
-    """Some store is outside of its tensor: in the last head, and in the others over the next one's rows."""
-    return any(": store of" in line for line in run.held.get("out_of_bounds", ()))
 
 
 def factor_not_transposed(run: CaseRun[Backward]) -> bool:
