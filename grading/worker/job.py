@@ -7,6 +7,7 @@ everything as it happens; no score is made here.
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import site
 import socket
@@ -34,6 +35,8 @@ def run_job(channel_fd: int, folder: str) -> None:
     # Without the site module there would be no help() and no exit().
     for add in (site.sethelper, site.setquit, site.setcopyright):
         add()
+    # What asyncio waits with: a job has no epoll, which was there when this was chosen.
+    selectors.DefaultSelector = selectors.PollSelector
     # Found out by writing a file otherwise, which a sealed job may not.
     tempfile.tempdir = folder
     channel = Channel(socket.socket(fileno=channel_fd), takes_memory=True)

@@ -267,6 +267,19 @@ def test_memory_that_is_no_processs_cannot_be_had(do: Do) -> None:
     assert do(zero).startswith(("FileNotFoundError", "OSError: [Errno 19]"))
     raise_ = "import socket; a, b = socket.socketpair(); a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**22)"
     assert do(raise_).startswith("PermissionError")
+    # A gigabyte of places for futexes, and blocks of which a pipe shows one byte.
+    places = "import ctypes\nif ctypes.CDLL(None).prctl(78, 1, ctypes.c_ulong(2**24), 0, 0): raise OSError"
+    assert do(places).startswith("OSError")
+    splice = "import os, socket; a, b = socket.socketpair(); a.send(bytes(9)); os.splice(b.fileno(), os.pipe()[1], 1)"
+    assert do(splice).startswith("OSError: [Errno 38]")
+
+
+def test_asyncio_waits_without_what_a_user_has_in_common(do: Do) -> None:
+    assert do("import select; watcher = select.epoll()").startswith("OSError: [Errno 38]")
+    source = "import asyncio, json\nasync def later(): await asyncio.sleep(0.01); return 7\n"
+    assert do(f"{source}print(json.dumps(asyncio.run(later())))") == 7
+    assert do(f"{source}print(json.dumps(await later()))") == 7
+    assert do("import select; watcher = select.epoll()", ("loopback",)) is None
 
 
 def test_a_sealed_job_starts_and_writes_nothing_more(server: Sandbox) -> None:

@@ -13,6 +13,7 @@ from grading.worker.confine.plan import NO_FILES, RANK
 from grading.worker.confine.seccomp import (
     _ARCH,
     ABSENT,
+    ABSENT_WITHOUT_LOOPBACK,
     BY_ARGUMENTS,
     IN_NAME_ONLY,
     REFUSED,
@@ -23,6 +24,8 @@ from grading.worker.confine.seccomp import (
 ALLOW, KILL = "allow", "kill"
 PROFILES = [(), ("loopback",), ("loopback", "files", "subprocess"), (NO_FILES,), (RANK,), (NO_FILES, RANK)]
 """Grants of jobs that there are."""
+NEWEST = 451
+"""The last call that the table knows, cachestat of Linux 6.5."""
 NEW = ("cachestat",)
 """Calls that headers of Linux before 6.5 lack."""
 HEADERS = {
@@ -36,6 +39,7 @@ def verdict(
 ) -> str | int:
     """What the filter says of a call by its number or name: "allow", "kill" or an error number."""
     tables = {**BY_ARGUMENTS, **REFUSED, **ABSENT, **REFUSED_WHERE_WATCHED, **IN_NAME_ONLY}
+    tables |= ABSENT_WITHOUT_LOOPBACK
     number = tables[call][tuple(_ARCH).index(machine)] if isinstance(call, str) else call
     code = list(struct.iter_unpack("=HBBI", program(machine, grants)))
     data = struct.pack("=IIQ", number, _ARCH[machine] if arch is None else arch, 0) + struct.pack(
@@ -65,6 +69,10 @@ def test_each_named_call_is_refused_and_all_others_pass(machine: str, grants: tu
     answers[BY_ARGUMENTS["socket"][column]] = errno.EACCES
     if NO_FILES in grants:
         answers |= dict.fromkeys((numbers[column] for numbers in REFUSED_WHERE_WATCHED.values()), errno.EPERM)
+    if "loopback" not in grants:
+        answers |= dict.fromkeys((numbers[column] for numbers in ABSENT_WITHOUT_LOOPBACK.values()), errno.ENOSYS)
+    # As if this were the kernel that the table was written for.
+    answers |= dict.fromkeys(range(NEWEST + 1, 600), errno.ENOSYS)
     for number in range(600):
         assert verdict(machine, number, grants=grants) == answers.get(number, ALLOW), number
 
@@ -134,9 +142,9 @@ def test_memory_is_given_back_but_not_pushed_out_or_shared(machine: str) -> None
 
 @pytest.mark.parametrize("machine", _ARCH)
 def test_a_process_stays_as_readable_as_it_was(machine: str) -> None:
-    refused = [option for option in range(80) if verdict(machine, "prctl", option) != ALLOW]
-    dumpable, seccomp, sched_core, memory_merge = 4, 22, 62, 67
-    assert refused == [dumpable, seccomp, sched_core, memory_merge]
+    refused = [option for option in range(100) if verdict(machine, "prctl", option) != ALLOW]
+    dumpable, seccomp, sched_core, memory_merge, get_memory_merge = 4, 22, 62, 67, 68
+    assert refused == [dumpable, seccomp, sched_core, memory_merge, *range(get_memory_merge + 1, 100)]
 
 
 def test_another_machines_calls_are_not_taken_for_this_ones() -> None:
@@ -152,7 +160,7 @@ def test_the_numbers_are_the_kernels(machine: str) -> None:
     text = HEADERS[machine].read_text()
     known = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
     column = tuple(_ARCH).index(machine)
-    for table in (REFUSED, ABSENT, REFUSED_WHERE_WATCHED, IN_NAME_ONLY, BY_ARGUMENTS):
+    for table in (REFUSED, ABSENT, ABSENT_WITHOUT_LOOPBACK, REFUSED_WHERE_WATCHED, IN_NAME_ONLY, BY_ARGUMENTS):
         for name, numbers in table.items():
             if name in known or name not in NEW:
                 assert numbers[column] == known.get(name), name

@@ -1,7 +1,7 @@
 """A seccomp filter: system calls that no honest answer makes and that a kernel has had its holes in are refused, and
 those by which a job could tell another something, or keep memory that nobody counts.
 
-Everything that is not named here is allowed, because the namespaces, the user and Landlock already bound what the
+Every older call that is not named here is allowed, because the namespaces, the user and Landlock already bound what the
 ordinary calls can reach. Sockets are for the own machine only: Unix ones, and the internet's where loopback is granted.
 """
 
@@ -63,7 +63,12 @@ ABSENT = {
     "readahead": (187, 213),
     # what the whole machine does: how many processes and how much memory there are, what others have yet to write
     "sysinfo": (99, 179), "sync": (162, 81), "syncfs": (306, 267),
+    # a byte that is moved into a pipe by reference keeps all of the block that it came in
+    "splice": (275, 76), "tee": (276, 77),
 }
+# Absent without loopback: what an epoll has to watch is kept by the kernel until all of the user's together are 4 % of
+# the machine's memory, and another job of the same user could watch nothing then. Gloo waits so.
+ABSENT_WITHOUT_LOOPBACK = {"epoll_create": (213, None), "epoll_create1": (291, 20)}
 # Refused to a job whose memory is watched: what is in a socket's queue is no process's. Its channel is one already.
 REFUSED_WHERE_WATCHED = {"socket": (41, 198), "socketpair": (53, 199)}
 # Not carried out, though the caller is told that it was. The kernel shares processors out by session: a job has one.
@@ -87,6 +92,11 @@ _ADVICE = (12, 20, 21)
 _SETTINGS = (4, 22, 62, 67)
 """PR_SET_DUMPABLE, by which a process hides its memory; PR_SET_SECCOMP; PR_SCHED_CORE, by which it keeps a core's other
 half idle; PR_SET_MEMORY_MERGE."""
+_LATER_SETTINGS = 69
+"""The first option of prctl beyond those that were looked at: none later is needed. PR_FUTEX_HASH (78) takes a gigabyte
+of the kernel's memory for each process."""
+_LATER = 452
+"""The first system call beyond those that were looked at, on both machines. Programs do without what is so young."""
 _SOL_SOCKET = 1
 _BUFFER_SIZES = (7, 8, 32, 33)
 """SO_SNDBUF, SO_RCVBUF and their FORCE variants: the kernel's memory, which no limit of a process counts."""
@@ -122,11 +132,14 @@ def program(machine: str, grants: Sequence[str] = ()) -> bytes:
         _instruction(_LOAD, _AT_NUMBER),
         _instruction(_JUMP_ABOVE, _X32, 0, 1),
         _instruction(_RETURN, _KILL),
+        _instruction(_JUMP_ABOVE, _LATER, 0, 1),
+        _instruction(_RETURN, _ERRNO | errno.ENOSYS),
     ]
+    absent = ABSENT | ({} if "loopback" in grants else ABSENT_WITHOUT_LOOPBACK)
     refused = REFUSED | (REFUSED_WHERE_WATCHED if NO_FILES in grants else {})
     # torchrun ends its ranks session by session.
     in_name_only = {} if "subprocess" in grants else IN_NAME_ONLY
-    for table, answer in ((refused, errno.EPERM), (ABSENT, errno.ENOSYS), (in_name_only, 0)):
+    for table, answer in ((refused, errno.EPERM), (absent, errno.ENOSYS), (in_name_only, 0)):
         for numbers in table.values():
             if numbers[column] is not None:
                 code += [_instruction(_JUMP_EQUAL, numbers[column], 0, 1), _instruction(_RETURN, _ERRNO | answer)]
@@ -151,7 +164,7 @@ def _by_arguments(loopback: bool) -> dict[str, tuple[list[_Test], int]]:
         "clone": ([_argument(0), (_JUMP_ANY_BIT, _NAMESPACES, "refuse", "allow")], errno.EPERM),
         "fcntl": ([_argument(1), *_one_of((*_LOCKS_AND_WATCHES, _SETPIPE_SZ, *_HINTS))], errno.EPERM),
         "madvise": ([_argument(2), *_one_of(_ADVICE)], errno.EINVAL),
-        "prctl": ([_argument(0), *_one_of(_SETTINGS)], errno.EPERM),
+        "prctl": ([_argument(0), (_JUMP_ABOVE, _LATER_SETTINGS, "refuse", ""), *_one_of(_SETTINGS)], errno.EPERM),
         # Shared memory without a file keeps its pages when nobody has them mapped, and no limit counts those, nor
         # pages out of the machine's store of large ones.
         "mmap": (
