@@ -1,8 +1,8 @@
 """What a job's processes take together, asked of /proc by somebody who is not one of them.
 
 A limit per process would not stop a job that makes many, so the memory of all is added up. What processes share counts
-once, and shared memory counts whether or not it is in anybody's record at the moment. So do page tables, and what may
-wait in sockets, which the kernel keeps for a job though no process of it has them open any more.
+once, and shared memory counts whether or not it is in anybody's record at the moment. So do what was swapped out, page
+tables, and what may wait in sockets, which the kernel keeps for a job though no process of it has them open any more.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ _FILLED_BYTES_PER_S = 2 * 2**30
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 COUNTS_WAITING = os.path.exists("/proc/self/schedstat")
 """Whether this kernel was built to say how long a process waited for a processor."""
-_MEMORY = ("RssAnon", "RssShmem", "VmData", "VmStk", "VmSize", "VmPTE")
+_MEMORY = ("RssAnon", "RssShmem", "VmSwap", "VmData", "VmStk", "VmSize", "VmPTE")
 _SOCKET_TIMES = 1.5
-"""The most that waits in a Unix socket, in sizes of its buffer: the last piece may be half of it."""
+"""The most that waits in a socket, in sizes of its buffer: the last piece may be half of it."""
+_PACKET_BYTES = 2**16
+"""The most that the kernel keeps for a packet that arrived: as much may be in it, and one byte keeps half of that."""
+_MOST_UNSENT_BYTES = 2**24
+"""The most that is taken to wait in a TCP socket for being sent, on a machine tuned for more. One that waits for
+nothing is counted like the others."""
 
 
 @contextlib.contextmanager
@@ -60,8 +65,8 @@ def children(pid: int) -> list[int]:
 class Memory:
     """Figures of one process, in bytes; all 0 when it is gone.
 
-    resident: its own and shared memory that is no file's. data: private writable addresses. stack: those that grow
-    downwards. addresses: all of them. tables: the kernel's, of which page is where.
+    resident: its own and shared memory that is no file's, also what is swapped out. data: private writable addresses.
+    stack: those that grow downwards. addresses: all of them. tables: the kernel's, of which page is where.
     """
 
     resident_bytes: int = 0
@@ -79,22 +84,54 @@ def memory_of(pid: int) -> Memory:
             name, _, rest = line.partition(":")
             if name in _MEMORY:
                 found[name] = int(rest.split()[0]) * 1024
-    resident_bytes = found.get("RssAnon", 0) + found.get("RssShmem", 0)
+    resident_bytes = sum(found.get(name, 0) for name in ("RssAnon", "RssShmem", "VmSwap"))
     return Memory(resident_bytes, *(found.get(name, 0) for name in ("VmData", "VmStk", "VmSize", "VmPTE")))
 
 
 def sockets_bytes(pid: int) -> int:
-    """The most that can wait in the Unix sockets of this process's network, whoever has them open, if anybody has."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/net/protocols") as file:
-        n_sockets = sum(int(line.split()[2]) for line in file if line.startswith("UNIX"))
-        return int(n_sockets * _SOCKET_TIMES * _buffer_bytes())
+    """The most that the sockets of this process's network can hold, whoever has them open, if anybody has.
+
+    Of the internet's, what has ever been sent bounds what waits to be received: each packet counts as the largest.
+    """
+    with contextlib.suppress(OSError):
+        waiting_bytes = 0
+        for protocol, n_sockets in _sockets(pid).items():
+            waiting_bytes += int(n_sockets * _SOCKET_TIMES * _buffer_bytes())
+            if "TCP" in protocol:
+                waiting_bytes += n_sockets * _unsent_bytes()
+        return waiting_bytes + packets_sent(pid) * _PACKET_BYTES
     return 0
+
+
+def _sockets(pid: int) -> dict[str, int]:
+    """How many there are in this process's network, by protocol: `{"UNIX-STREAM": 4, "TCP": 2}`."""
+    with open(f"/proc/{pid}/net/protocols") as file:
+        rows = [line.split()[:3] for line in file.readlines()[1:]]
+    return {protocol: int(n_sockets) for protocol, _, n_sockets in rows if int(n_sockets) > 0}
+
+
+def packets_sent(pid: int) -> int:
+    """How many packets of IP have been sent in this process's network so far."""
+    with open(f"/proc/{pid}/net/snmp") as file:
+        names, figures = (line.split() for line in file if line.startswith("Ip:"))
+    n_packets = int(dict(zip(names, figures, strict=True))["OutRequests"])
+    with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/net/snmp6") as file:
+        n_packets += next(int(line.split()[1]) for line in file if line.startswith("Ip6OutRequests"))
+    return n_packets
 
 
 @functools.cache
 def _buffer_bytes() -> int:
     with socket.socket(socket.AF_UNIX) as sock:
         return sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+
+
+@functools.cache
+def _unsent_bytes() -> int:
+    """The most that a TCP socket may have in line to be sent."""
+    with contextlib.suppress(OSError), open("/proc/sys/net/ipv4/tcp_wmem") as file:
+        return min(int(file.read().split()[2]), _MOST_UNSENT_BYTES)
+    return _MOST_UNSENT_BYTES
 
 
 def shared_mappings(pids: Iterable[int]) -> dict[tuple[str, str], int]:
@@ -172,7 +209,7 @@ def _proportional_bytes(pid: int) -> int:
     """Private memory, and its share of what is common to several processes and is no file's."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as file:
-            return next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss_Anon:")), 0)
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(("Pss_Anon:", "SwapPss:")))
     except PermissionError:
         # It hides its share: all of it, then.
         return memory_of(pid).resident_bytes

@@ -231,6 +231,35 @@ time.sleep(60)
     assert server.kill_job().over == "memory"
 
 
+@pytest.mark.parametrize("step", ["sender.sendall(bytes(2**15))", "tiny.send(b'x'); drained.send(bytes(2**15 - 300))"])
+def test_what_waits_in_the_networks_sockets_counts(server: Sandbox, step: str) -> None:
+    """Much of it, or single bytes for each of which the kernel keeps all of the block that it was sent in."""
+    fill = f"""
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0), backlog=900)
+def connected():
+    made = socket.create_connection(listener.getsockname())
+    made.settimeout(0.01)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+drained = connected()
+reader = listener.accept()[0]
+drained.settimeout(None)
+def drain():
+    while reader.recv(2**20): pass
+threading.Thread(target=drain, daemon=True).start()
+for _ in range(800):
+    sender = tiny = connected()
+    try:
+        for _ in range(5000): {step}
+    except TimeoutError: pass
+time.sleep(60)
+"""
+    with cell(server, fill, ("loopback", "subprocess")) as channel, pytest.raises(Closed):
+        channel.receive(time.monotonic() + WITHIN_S)
+    assert server.kill_job().over == "memory"
+
+
 def test_a_job_is_shown_processes_and_no_figures_of_the_machine(do: Do) -> None:
     """By these, and by the time of a device that all may write to, one job could tell another something."""
     assert do("import os, json; print(json.dumps([n for n in os.listdir('/proc') if not n.isdigit()]))") == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import mmap
 import os
 import signal
@@ -15,6 +16,9 @@ import pytest
 from grading.worker import procfs
 from grading.worker.procfs import LOOK_S, Memory, memory_of, pause_s, shared_mappings, together_bytes, waited_s
 from labkit.spec import GiB, MiB
+
+EVERYTHING = 2**62
+"""More than any machine has, in bytes."""
 
 
 @pytest.fixture
@@ -69,8 +73,18 @@ def test_who_hides_its_share_is_charged_with_all_of_it(child: int, monkeypatch) 
     assert together_bytes([child], Memory(), 0) >= memory_of(child).resident_bytes
 
 
+def test_what_was_swapped_out_counts(monkeypatch) -> None:
+    told = {
+        "status": "RssAnon:\t8 kB\nRssShmem:\t1 kB\nVmSwap:\t32 kB\n",
+        "smaps_rollup": "Pss_Anon: 2 kB\nSwapPss: 5 kB\n",
+    }
+    monkeypatch.setattr(procfs, "open", lambda path: io.StringIO(told[path.split("/")[-1]]), raising=False)
+    assert memory_of(1).resident_bytes == 41 * 1024
+    assert procfs._proportional_bytes(1) == 7 * 1024
+
+
 def test_what_waits_in_sockets_counts_though_they_are_closed(child: int) -> None:
-    before_bytes = together_bytes([child], Memory(), 16 * GiB, [os.getpid()])
+    before_bytes = together_bytes([child], Memory(), EVERYTHING, [os.getpid()])
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("")
         listener.listen(50)
@@ -81,7 +95,7 @@ def test_what_waits_in_sockets_counts_though_they_are_closed(child: int) -> None
                 sender.connect(listener.getsockname())
                 while True:
                     waiting_bytes += sender.send(bytes(65536))
-        grown_bytes = together_bytes([child], Memory(), 16 * GiB, [os.getpid()]) - before_bytes
+        grown_bytes = together_bytes([child], Memory(), EVERYTHING, [os.getpid()]) - before_bytes
     assert waiting_bytes > 5 * MiB and grown_bytes > waiting_bytes
 
 
