@@ -1,0 +1,3 @@
+"""Lab 07, data loading: what is asked, given and run."""
+
+ORDER = ("packing",)

@@ -1,0 +1,141 @@
+# %% [markdown]
+# # Lab 07: Keep the GPU fed
+#
+# You have 1,000 samples, an iterable dataset, and a `DataLoader` with four workers. One epoch yields 4,000 samples. So you
+# switch to a dataset with an index, and give it its own random generator for the augmentations. Now 64 samples are augmented
+# in only 16 different ways, and the second epoch brings not one new one. Neither prints a warning. **How many runs have
+# you trained like that?**
+#
+# You will write the part of training that fails without a word: batches by length, packed windows, shards for workers
+# and ranks, a memory-mapped file of tokens, and a loop that no longer waits for its data.
+#
+# [[time]]
+#
+# You need to know what a batch and a gradient are (lab 04), and nothing that you wrote there.
+
+# %% nbgrader={"grade": false, "grade_id": "07-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+import random
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+
+import labkit.figures
+from labkit import Predictions, check, progress, written
+
+IGNORED = (
+    -100
+)  # the label that a loss leaves out: ignore_index of torch.nn.functional.cross_entropy
+guesses = Predictions("07")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# ## Pack documents, and no token is wasted
+#
+# Batches by length still pad a little, and every batch has another shape. Language models are trained on windows of one
+# fixed length instead, and several documents share a window. A window of 4,096 tokens may hold an article, two letters
+# and a recipe, one behind the other.
+#
+# Two things have to be decided. First, **which documents share a window**. This is bin packing: find the fewest windows
+# that hold all documents, and cut none of them. The best answer takes exponential time, but a simple rule is nearly
+# perfect: deal the longest documents first, each into a window that still has room, and open a new window only where there
+# is none. What costs time is to *find* the window. A corpus has millions of documents, so nobody can look at all windows
+# for each of them.
+#
+# Second, **what the model is told about the borders**. The recipe has nothing to do with the article, so
+#
+# - its positions start again at 0,
+# - its tokens must not attend to the article's tokens,
+# - and the article's last token must not be asked to predict the recipe's first one.
+#
+# A mask could say which token may attend to which, but for 4,096 tokens it has 16.8 million entries. Attention kernels for
+# sequences of varying length take a list instead, **`cu_seqlens`** (cumulative sequence lengths): where each document
+# begins, and where the last one ends. Documents of 5, 7 and 3 tokens have `cu_seqlens` of 0, 5, 12, 15.
+#
+# [[exercise 07-packing]]
+#
+# Write `pack` and `lay_out`.
+#
+# - `pack(lengths, window)` returns a list of windows, each a list of document numbers. Every document is in exactly one of
+#   them, uncut. It needs at most 1 % more windows than the tokens would fill, and one more. No document is longer than the
+#   window. For 100,000 documents it must not take more than a few seconds.
+# - `lay_out(documents, window)` lays some documents out in one window, in the given order, and returns a dictionary of four
+#   tensors. The first three have `window` entries of int64, the last one is int32:
+#   - `input_ids`: the tokens, then 0 for padding,
+#   - `position_ids`: a token's place in its own document, and 0 for padding,
+#   - `labels`: for each token the one that follows it in the same document, and `IGNORED` where there is none, and for
+#     padding,
+#   - `cu_seqlens`: where each document begins, and where the last one ends. Padding belongs to no document.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# How many different values can the room in a window have? Far fewer than there are windows.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Sort the documents by length, longest first. For each room from 0 to `window`, keep a list of the windows that have just
+# this room left, and a sorted list of the rooms that some window has. The best window for a document is one with the
+# smallest room that is at least its length: `bisect_left` finds it. For `lay_out`, make each document's part of the three
+# long tensors, and join them.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `at = bisect_left(rooms, length)`. If `at == len(rooms)`, open a window. Else take one from `windows_by_room[rooms[at]]`, and
+# delete `rooms[at]` if that list is now empty. Put the window back under its new room, and `insort` the room if it was not
+# there. A document's labels are `torch.cat([document[1:], torch.tensor([IGNORED])])`.
+# `accumulate(map(len, documents), initial=0)` yields the borders.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-packing", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pack(lengths: list[int], window: int) -> list[list[int]]:
+    """The numbers of the documents in each window of `window` tokens: each document in one window, and none cut."""
+    ### BEGIN SOLUTION
+    windows: list[list[int]] = []
+    windows_by_room: list[list[int]] = [[] for _ in range(window + 1)]
+    rooms: list[int] = []  # those that some window has, sorted
+    for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
+        at = bisect_left(rooms, lengths[number])
+        if at == len(rooms):
+            windows.append([])
+            index, room = len(windows) - 1, window
+        else:
+            room = rooms[at]
+            index = windows_by_room[room].pop()
+            if not windows_by_room[room]:
+                del rooms[at]
+        windows[index].append(number)
+        room -= lengths[number]
+        if not windows_by_room[room]:
+            insort(rooms, room)
+        windows_by_room[room].append(index)
+    return windows
+    ### END SOLUTION
+
+
+def lay_out(documents: list[Tensor], window: int) -> dict[str, Tensor]:
+    """One window of these documents, each an int64 tensor of tokens: input_ids, position_ids, labels, cu_seqlens."""
+    ### BEGIN SOLUTION
+    borders = list(accumulate(map(len, documents), initial=0))
+    padding = torch.zeros(window - borders[-1], dtype=torch.int64)
+    nothing = torch.tensor([IGNORED])
+    labels = [part for document in documents for part in (document[1:], nothing)]
+    return {
+        "input_ids": torch.cat([*documents, padding]),
+        "position_ids": torch.cat([*(torch.arange(len(one)) for one in documents), padding]),
+        "labels": torch.cat([*labels, padding + IGNORED]),
+        "cu_seqlens": torch.tensor(borders, dtype=torch.int32),
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-packing-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("07-packing", pack, lay_out)
