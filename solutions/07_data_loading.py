@@ -22,6 +22,8 @@ from itertools import accumulate
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import Sampler
 
 import labkit.figures
 from labkit import Predictions, check, progress, written
@@ -31,6 +33,127 @@ IGNORED = (
 )  # the label that a loss leaves out: ignore_index of torch.nn.functional.cross_entropy
 guesses = Predictions("07")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# ## Put texts of one length into a batch
+#
+# The texts of a batch have to be of one length, so all but the longest are filled up with **padding**. The GPU computes on
+# padding as on anything else. Texts have very different lengths. With lengths as in a corpus of web pages, median 100 and at
+# most 1,024 tokens, 86 % of all tokens are padding if everything is padded to 1,024. Padding each batch only to its own
+# longest text still leaves 78 %, because there is a long text in nearly every batch.
+#
+# Sorting all texts by length would leave almost none. But then the model sees all short texts before all long ones, and the
+# same texts meet in every epoch. The compromise sorts only a little: shuffle all texts, cut them into pools of 50 batches,
+# sort within each pool, cut the batches, and shuffle the batches.
+#
+# A sampler that training can resume needs a **state**: where in which epoch it is. A run that was killed and begins its
+# epoch again sees its first texts twice as often as the last ones.
+#
+# [[exercise 07-length-buckets]]
+#
+# Write `LengthBatches` and `collate`.
+#
+# - Iterating a `LengthBatches` yields the batches of one epoch, each a list of text numbers. Every text comes once. All
+#   batches have `batch_size` texts, but for one that may have fewer. At most 20 % of the tokens are padding.
+# - The order is random: the batches are not sorted by length, and the next epoch has other batches in another order. It
+#   depends on the seed and on the epoch alone, which `set_epoch` sets.
+# - `len` is the number of batches of an epoch.
+# - `state_dict()` returns a dictionary that says how far the epoch is. A new sampler that loads it with `load_state_dict`
+#   yields the rest of the epoch.
+# - `collate(texts)` makes a dictionary of three int64 tensors of shape (texts, longest text) from a batch: `input_ids` with
+#   0 for padding, `attention_mask` with 1 for a token and 0 for padding, and `labels`, which are the tokens, with `IGNORED`
+#   for padding. (Models of `transformers` shift the labels themselves.)
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Two things are shuffled, at different moments: single texts, and whole batches.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Make all batches of the epoch at the start of `__iter__`, with a generator that is seeded from the seed and the epoch. Then
+# yield those from `self.n_done` on, and count. When the epoch is over, set the count back to 0.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `pool = sorted(order[start : start + pool_size], key=self.lengths.__getitem__)` for each pool of 50 batches, and
+# `pool[at : at + batch_size]` are its batches. Increase `self.n_done` *before* each `yield`: what stands behind a `yield` runs
+# only when the next batch is asked for. `torch.nn.utils.rnn.pad_sequence` fills up.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-length-buckets", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LengthBatches(Sampler[list[int]]):
+    """Batches of texts of about one length, in random order: every text once in an epoch."""
+
+    def __init__(self, lengths: list[int], batch_size: int, seed: int = 0) -> None:
+        ### BEGIN SOLUTION
+        self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
+        self.epoch, self.n_done = 0, 0
+        ### END SOLUTION
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is the whole of this epoch."""
+        ### BEGIN SOLUTION
+        self.epoch, self.n_done = epoch, 0
+        ### END SOLUTION
+
+    def __len__(self) -> int:
+        """The batches of an epoch."""
+        ### BEGIN SOLUTION
+        return math.ceil(len(self.lengths) / self.batch_size)
+        ### END SOLUTION
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """The batches of the epoch, or, after load_state_dict, those that are left of it."""
+        ### BEGIN SOLUTION
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        order = torch.randperm(len(self.lengths), generator=generator).tolist()
+        pool_size = 50 * self.batch_size
+        batches = []
+        for start in range(0, len(order), pool_size):
+            pool = sorted(order[start : start + pool_size], key=self.lengths.__getitem__)
+            batches += [
+                pool[at : at + self.batch_size] for at in range(0, len(pool), self.batch_size)
+            ]
+        shuffled = torch.randperm(len(batches), generator=generator).tolist()
+        for number in shuffled[self.n_done :]:
+            self.n_done += 1
+            yield batches[number]
+        self.n_done = 0
+        ### END SOLUTION
+
+    def state_dict(self) -> dict[str, int]:
+        """Where in which epoch it is."""
+        ### BEGIN SOLUTION
+        return {"epoch": self.epoch, "n_done": self.n_done}
+        ### END SOLUTION
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on where the state was taken."""
+        ### BEGIN SOLUTION
+        self.epoch, self.n_done = state["epoch"], state["n_done"]
+        ### END SOLUTION
+
+
+def collate(texts: list[Tensor]) -> dict[str, Tensor]:
+    """A batch of these texts, each an int64 tensor of tokens: input_ids, attention_mask, labels."""
+    ### BEGIN SOLUTION
+    ones = [torch.ones_like(text) for text in texts]
+    return {
+        "input_ids": pad_sequence(texts, batch_first=True),
+        "attention_mask": pad_sequence(ones, batch_first=True),
+        "labels": pad_sequence(texts, batch_first=True, padding_value=IGNORED),
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-length-buckets-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("07-length-buckets", LengthBatches, collate)
 
 # %% [markdown]
 # ## Pack documents, and no token is wasted

@@ -1,3 +1,6 @@
 """Lab 07, data loading: what is asked, given and run."""
 
-ORDER = ("packing",)
+ORDER = (
+    "length-buckets",
+    "packing",
+)
