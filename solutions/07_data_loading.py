@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Sampler
 
 import labkit.figures
-from labkit import Predictions, check, progress, written
+from labkit import Predictions, VirtualClock, check, progress, written
 
 IGNORED = (
     -100
@@ -262,3 +262,104 @@ def lay_out(documents: list[Tensor], window: int) -> dict[str, Tensor]:
 
 # %% nbgrader={"grade": true, "grade_id": "07-packing-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 check("07-packing", pack, lay_out)
+
+# %% [markdown]
+# ## Load while the GPU works
+#
+# A loop that loads a batch, then trains on it, then loads the next one, leaves the GPU idle while it loads. A **prefetcher**
+# loads the next batches in a thread of its own. Between the two stands a **queue** of bounded length. It has to be bounded:
+# if loading is the faster of the two, a loader without a limit would fill the memory with the whole dataset. With a queue of
+# $q$ batches,
+#
+# $$\text{put}_i = \max(\text{put}_{i-1} + \text{load}_i,\ \text{take}_{i-q}), \qquad
+# \text{take}_i = \max(\text{put}_i,\ \text{take}_{i-1} + \text{step}_{i-1}).$$
+#
+# Your threads and your queue come from a virtual clock: `clock.Thread(target=...)`, `clock.Queue(maxsize=...)` and
+# `clock.Event()` do what those of `threading` and `queue` do, and a minute of loading takes no time. So the times can be
+# compared exactly.
+#
+# Three things go wrong in nearly every prefetcher that is written for the first time. It has no bound. An error in the
+# loader ends the loader, and the loop waits forever. And a loop that stops early, with `break`, leaves the loader behind,
+# waiting for room in a queue that nobody empties.
+#
+# How many loaders are enough? **Little's law** says: if a batch takes 320 ms to load, and the GPU takes one every 100 ms,
+# then 3.2 batches are being loaded at any moment. That takes four workers.
+#
+# [[exercise 07-prefetch]]
+#
+# Write `prefetch` and `loader_plan`.
+#
+# - `prefetch(load, n, depth, clock)` is a generator that yields `load(0)`, `load(1)`, ... `load(n - 1)`, called one after the
+#   other in one thread of the clock. At most `depth` batches wait in the queue. What `load` raises is raised by the generator,
+#   after the batches before it. When the generator ends or is closed, its thread has ended.
+# - `loader_plan(sample_ms, batch_size, step_ms, prefetch_factor, sample_bytes)` returns two whole numbers: the fewest workers
+#   with which the GPU never waits once they are all under way, and the bytes of the batches that they load ahead. As in a
+#   `DataLoader`, a worker loads a whole batch, sample by sample, and `prefetch_factor` of them ahead.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The queue is the only way from the loader to the loop, so errors have to go through it as well.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Put pairs into the queue: (batch, None), or (None, error). To end the loader early, set an event that it looks at after
+# each `put`. It may be waiting in a `put` at that moment, so make room for it.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# A generator that is closed raises `GeneratorExit` at its `yield`, so wrap the loop into `try: ... finally:`. In the
+# `finally`: `stop.set()`, then `if items.full(): items.get_nowait()`, then `loader.join()`.
+# `math.ceil(batch_size * sample_ms / step_ms)` workers.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-prefetch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def prefetch(
+    load: Callable[[int], object], n: int, depth: int, clock: VirtualClock
+) -> Iterator[object]:
+    """load(0) to load(n - 1), loaded ahead by a thread through a queue of `depth`."""
+    ### BEGIN SOLUTION
+    items, stop = clock.Queue(maxsize=depth), clock.Event()
+
+    def work() -> None:
+        try:
+            for index in range(n):
+                items.put((load(index), None))
+                if stop.is_set():
+                    return
+        except Exception as error:
+            items.put((None, error))
+
+    loader = clock.Thread(target=work)
+    loader.start()
+    try:
+        for _ in range(n):
+            item, error = items.get()
+            if error is not None:
+                raise error
+            yield item
+    finally:
+        stop.set()
+        if items.full():
+            items.get_nowait()
+        loader.join()
+    ### END SOLUTION
+
+
+def loader_plan(
+    sample_ms: int, batch_size: int, step_ms: int, prefetch_factor: int, sample_bytes: int
+) -> tuple[int, int]:
+    """The fewest workers with which the GPU never waits, and the bytes that they load ahead."""
+    ### BEGIN SOLUTION
+    n_workers = math.ceil(batch_size * sample_ms / step_ms)
+    return n_workers, n_workers * prefetch_factor * batch_size * sample_bytes
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-prefetch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("07-prefetch", prefetch, loader_plan)

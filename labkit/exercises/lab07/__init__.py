@@ -3,4 +3,5 @@
 ORDER = (
     "length-buckets",
     "packing",
+    "prefetch",
 )

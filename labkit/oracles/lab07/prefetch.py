@@ -1,0 +1,188 @@
+"""Lab 07: what is true of a prefetcher, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from labkit.exercises.lab07.prefetch import Loading
+from labkit.oracles.hints import once
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
+
+
+@once
+def takes(run: CaseRun[Loading], depth: float) -> list[float]:
+    """put_i = max(put_{i-1} + load_i, take_{i-depth}), take_i = max(put_i, take_{i-1} + step_{i-1})."""
+    load_s, step_s = run.tree["load_s"].tolist(), run.tree["step_s"].tolist()
+    puts: list[float] = []
+    found: list[float] = []
+    for i, load in enumerate(load_s):
+        is_room = i < depth
+        puts.append(max((puts[-1] if puts else 0.0) + load, 0.0 if is_room else found[i - int(depth)]))
+        found.append(max(puts[i], found[-1] + step_s[i - 1] if found else 0.0))
+    return found
+
+
+def makespan_s(run: CaseRun[Loading], depth: float) -> float:
+    return takes(run, depth)[-1] + run.tree["step_s"].tolist()[-1]
+
+
+def n_workers(case: Loading) -> int:
+    """Little's law: as many batches are under way as are finished in the time that one takes."""
+    return math.ceil(case.batch_size * case.sample_ms / case.step_ms)
+
+
+def n_bytes(case: Loading, workers: int) -> int:
+    return workers * case.prefetch_factor * case.batch_size * case.sample_bytes
+
+
+def expected(run: CaseRun[Loading]) -> dict[str, Any]:
+    case = run.case
+    names = [f"batch {index}" for index in range(case.n)]
+    return {
+        "items": names,
+        "takes_s": takes(run, case.depth),
+        "makespan_s": makespan_s(run, case.depth),
+        "ahead": case.depth + 1,
+        "left": [],
+        "after_break": {"items": names[: case.n_taken], "left": []},
+        "after_error": {
+            "items": names[: case.n_taken],
+            "error": f"batch {case.n_taken} cannot be read",
+            "left": [],
+        },
+        "plan": {"n_workers": n_workers(case), "n_bytes": n_bytes(case, n_workers(case))},
+    }
+
+
+def not_far_ahead(run: CaseRun[Loading]) -> str | None:
+    """A queue of `depth`, and one batch in the loader's hand."""
+    ahead, most = run.got["ahead"], run.case.depth + 1
+    if ahead <= most:
+        return None
+    return f"{ahead} batches were loaded and waited to be taken; a queue of {run.case.depth} allows {most}"
+
+
+def times_of(mistake: Callable[[CaseRun[Loading]], float]) -> Callable[[CaseRun[Loading]], object]:
+    """A diagnosis: the makespan is the one that a mistake leads to."""
+
+    def when(run: CaseRun[Loading]) -> object:
+        wrong = mistake(run)
+        if run.got["makespan_s"] == run.expected["makespan_s"] == wrong:
+            return CANNOT_TELL
+        return run.got["makespan_s"] == wrong
+
+    return when
+
+
+def one_after_the_other(run: CaseRun[Loading]) -> float:
+    return float(run.tree["load_s"].sum() + run.tree["step_s"].sum())
+
+
+def plan_is(wrong: Callable[[Loading], int]) -> Callable[[CaseRun[Loading]], object]:
+    """A diagnosis: this many workers. CANNOT_TELL where that is right."""
+
+    def when(run: CaseRun[Loading]) -> object:
+        found = wrong(run.case)
+        return CANNOT_TELL if found == n_workers(run.case) else run.got["plan"]["n_workers"] == found
+
+    return when
+
+
+def leaves(name: str) -> Callable[[CaseRun[Loading]], object]:
+    """A thread is left behind there. CANNOT_TELL where nothing had to be waited for."""
+
+    def when(run: CaseRun[Loading]) -> object:
+        if run.got["after_break"]["left"] or run.got["after_error"]["left"] or run.got["left"]:
+            return bool(run.got[name] if name == "left" else run.got[name]["left"])
+        return CANNOT_TELL
+
+    return when
+
+
+PREFETCH = Oracle(
+    id="07-prefetch",
+    expect=expected,
+    # How far it was ahead is at most what the queue allows, which is judged below.
+    tolerance=lambda run: {"ahead": Tolerance(atol=math.inf)},
+    judge=(not_far_ahead,),
+    errors={
+        "ThreadsHang: the main thread waits for an item": (
+            "The loop waits for a batch that never comes, because the loader has ended. Whatever the loader raises has "
+            "to go through the queue like a batch, and the loop raises it."
+        ),
+        "ThreadsHang: the main thread waits for thread": (
+            "The loop waits for the loader to end, and the loader for room in the queue. Before you join it, tell it "
+            "to stop, and take out a batch so that it can see that."
+        ),
+    },
+    diagnose=(
+        Hint(
+            times_of(one_after_the_other),
+            "Loading and training still take turns: the loader has to be a thread that goes on while the loop works.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if makespan_s(run, math.inf) == makespan_s(run, run.case.depth)
+                and run.got["ahead"] <= run.case.depth + 1
+                else run.got["makespan_s"] == makespan_s(run, math.inf)
+            ),
+            "The loader runs as far ahead as it likes. With a slow loop all batches would wait in memory: give the "
+            "queue a maxsize of depth.",
+        ),
+        Hint(
+            times_of(lambda run: makespan_s(run, run.case.depth + 1)),
+            "The queue holds one batch more than depth.",
+        ),
+        Hint(
+            times_of(lambda run: makespan_s(run, max(run.case.depth - 1, 1))),
+            "The queue holds one batch fewer than depth. The one that the loader has in its hand is not in the queue.",
+        ),
+        Hint(
+            leaves("after_break"),
+            "A loop that stops early leaves the loader behind: it waits for room in a queue that nobody empties. In a "
+            "finally, tell it to stop, make room, and join it.",
+        ),
+        Hint(
+            lambda run: run.got["after_error"]["error"] is None,
+            "An error in the loader is swallowed, and the loop ends as if there were no more batches.",
+        ),
+        Hint(
+            plan_is(lambda case: case.batch_size * case.sample_ms // case.step_ms),
+            "Rounded down, the workers are a little too slow, and the GPU waits in every step. Round up.",
+        ),
+        Hint(
+            plan_is(lambda case: case.batch_size * case.sample_ms // case.step_ms + 1),
+            "Where the step time divides the batch's loading time, just that many workers keep up. Round up, and add "
+            "nothing.",
+        ),
+        Hint(
+            plan_is(lambda case: math.ceil(case.sample_ms / case.step_ms)),
+            "A worker loads a whole batch, sample by sample: its time is batch_size times that of a sample.",
+        ),
+        Hint(
+            lambda run: run.got["plan"]["n_bytes"] == n_bytes(run.case, 1) != n_bytes(run.case, n_workers(run.case)),
+            "Each worker loads prefetch_factor batches ahead, so the bytes grow with the number of workers.",
+        ),
+    ),
+    call=lambda run: (
+        f"prefetch(load, n={run.case.n}, depth={run.case.depth}, clock), and loader_plan({run.case.sample_ms}, "
+        f"{run.case.batch_size}, {run.case.step_ms}, {run.case.prefetch_factor}, {run.case.sample_bytes})"
+    ),
+    places={
+        "items": "batches",
+        "takes_s": "times at which the batches were there (seconds)",
+        "makespan_s": "time of the whole epoch (seconds)",
+        "left": "threads left behind",
+        "after_break.left": "threads left behind by a loop that stops early",
+        "after_break.items": "batches of a loop that stops early",
+        "after_error.left": "threads left behind after an error",
+        "after_error.error": "error that reaches the loop",
+        "after_error.items": "batches before the error",
+        "plan.n_workers": "number of workers",
+        "plan.n_bytes": "number of bytes",
+    },
+    axis="other times, deeper queues, and loops that stop at once",
+)
