@@ -23,7 +23,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import Sampler
+from torch.utils.data import IterableDataset, Sampler, get_worker_info
 
 import labkit.figures
 from labkit import Predictions, VirtualClock, check, progress, written
@@ -56,7 +56,7 @@ labkit.leave_out_blanks()  # a cell that needs an answer you have not written ye
 # - Iterating a `LengthBatches` yields the batches of one epoch, each a list of text numbers. Every text comes once. All
 #   batches have `batch_size` texts, but for one that may have fewer. At most 20 % of the tokens are padding.
 # - The order is random: the batches are not sorted by length, and the next epoch has other batches in another order. It
-#   depends on the seed and on the epoch alone, which `set_epoch` sets.
+#   depends on the seed and on the epoch alone, which `set_epoch` sets. Global generators are left alone.
 # - `len` is the number of batches of an epoch.
 # - `state_dict()` returns a dictionary that says how far the epoch is. A new sampler that loads it with `load_state_dict`
 #   yields the rest of the epoch.
@@ -262,6 +262,100 @@ def lay_out(documents: list[Tensor], window: int) -> dict[str, Tensor]:
 
 # %% nbgrader={"grade": true, "grade_id": "07-packing-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 check("07-packing", pack, lay_out)
+
+# %% [markdown]
+# ## Give every worker its own samples
+#
+# A worker of a `DataLoader` is a process, and it begins as a **copy** of the main one. Nothing in the copy says that it is
+# one. An iterable dataset that is copied into four workers yields everything four times. A random generator that is copied
+# into four workers draws the same numbers four times. And because the workers are copied again for every epoch, from a main
+# process whose generator never drew anything, every epoch draws the same numbers once more.
+#
+# PyTorch tells a worker apart from the others in two ways. `get_worker_info()` returns its `id` and `num_workers`, or `None`
+# in the main process, which loads where `num_workers=0`. And the *global* generators of `torch`, `random` and NumPy are
+# seeded differently in each worker of a process. They are not seeded differently on each rank, though: training scripts
+# start with the same `torch.manual_seed(0)` everywhere, so the first worker of every GPU draws the same numbers.
+#
+# With several GPUs there is one more trap. If one rank has a batch more than the others, it calls an all-reduce that nobody
+# else calls, and training hangs at the end of the epoch. So all ranks must get equally many samples. There are two ways out:
+# repeat a few samples, or leave a few out. Here we leave them out, other ones in each epoch.
+#
+# [[exercise 07-shard-workers]]
+#
+# Write `WorkerSamples`. `load(index, generator)` loads a sample and augments it with numbers from a `torch.Generator`.
+#
+# - Each rank gets `n // world_size` samples of an epoch, and its workers share them evenly: none gets more than one more than
+#   another. No sample comes twice, and at most `world_size - 1` are left out. `load` is called for what is yielded, and for
+#   nothing else.
+# - The order is random. Every epoch has another one and deals other samples to a rank.
+# - No two samples are augmented with the same random numbers: not on two workers, not on two ranks, not in two epochs.
+# - All that depends on the seed, the epoch, the rank and the worker alone, so a run that is resumed in epoch 2 goes on as it
+#   would have. It is epoch 0 until `set_epoch` says otherwise. Global generators are left alone.
+#
+# The check plays the workers: it copies your dataset for each of them, and `get_worker_info()` says what it would say there.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Two things are random, the order and the augmentations. One of them has to be the same everywhere, the other nowhere.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Make two generators at the start of `__iter__`. The first is seeded from seed and epoch, and shuffles all samples: every
+# worker of every rank makes this same order and takes its own part of it. The second is seeded from seed, epoch, rank and
+# worker.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `order[: n - n % world_size][rank::world_size]` are the rank's samples, and `[worker::n_workers]` of these the worker's. For
+# whole numbers `hash((seed, epoch, rank, worker))` is the same in every process, and differs for any other four.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-shard-workers", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class WorkerSamples(IterableDataset):
+    """load(index, generator) for the samples of this worker, in random order."""
+
+    def __init__(
+        self,
+        load: Callable[[int, torch.Generator], object],
+        n: int,
+        rank: int,
+        world_size: int,
+        seed: int = 0,
+    ) -> None:
+        ### BEGIN SOLUTION
+        self.load, self.n, self.seed = load, n, seed
+        self.rank, self.world_size = rank, world_size
+        self.epoch = 0
+        ### END SOLUTION
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration is this epoch."""
+        ### BEGIN SOLUTION
+        self.epoch = epoch
+        ### END SOLUTION
+
+    def __iter__(self) -> Iterator[object]:
+        """What load returns for each of this worker's samples of the epoch."""
+        ### BEGIN SOLUTION
+        info = get_worker_info()
+        worker, n_workers = (info.id, info.num_workers) if info else (0, 1)
+        shared = torch.Generator().manual_seed(hash((self.seed, self.epoch)))
+        order = torch.randperm(self.n, generator=shared).tolist()
+        of_rank = order[: self.n - self.n % self.world_size][self.rank :: self.world_size]
+        own = torch.Generator().manual_seed(hash((self.seed, self.epoch, self.rank, worker)))
+        for index in of_rank[worker::n_workers]:
+            yield self.load(index, own)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-shard-workers-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("07-shard-workers", WorkerSamples)
 
 # %% [markdown]
 # ## Load while the GPU works

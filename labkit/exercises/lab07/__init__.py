@@ -3,5 +3,6 @@
 ORDER = (
     "length-buckets",
     "packing",
+    "shard-workers",
     "prefetch",
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from labkit.exercises.generators import global_generators
 from labkit.spec import Answer, Case, Exercise
 
 N_EPOCHS = 3
@@ -41,7 +42,7 @@ def texts(case: Texts, gen: torch.Generator) -> dict[str, Any]:
 def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
     """epochs[e]: the batches of epoch e. again: those of the last epoch by a new sampler. other: by one with another
     seed. resumed: what a new sampler yields that loads the state after n_done batches of epoch 1. n_batches: len().
-    collated: the tensors of one batch.
+    collated: the tensors of one batch. changed: whose global generators go on from another state after an epoch.
     """
     lengths = tree["lengths"].tolist()
 
@@ -52,9 +53,10 @@ def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
         return [[int(index) for index in batch] for batch in islice(of, MOST_BATCHES)]
 
     mine, epochs = sampler(case.seed), []
-    for epoch in range(N_EPOCHS):
-        mine.set_epoch(epoch)
-        epochs.append(batches(mine))
+    with global_generators(7) as changed:
+        for epoch in range(N_EPOCHS):
+            mine.set_epoch(epoch)
+            epochs.append(batches(mine))
 
     def last_epoch(seed: int) -> list[list[int]]:
         new = sampler(seed)
@@ -74,6 +76,7 @@ def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
         "other": last_epoch(case.seed + OTHER_SEED),
         "resumed": batches(resumed),
         "collated": dict(ans.collate([text.clone() for text in tree["batch"]])),
+        "changed": changed,
     }
 
 

@@ -94,6 +94,8 @@ def random_order(run: CaseRun[Texts]) -> str | None:
             return "another seed gives the same batches in the same order"
     if got["again"] != got["epochs"][-1]:
         return "a new sampler with set_epoch(2) does not yield what the old one yielded in epoch 2"
+    if got["changed"]:
+        return f"after three epochs the global random numbers of {got['changed'][0]} go on from another state"
     return None
 
 
@@ -226,6 +228,11 @@ LENGTH_BUCKETS = Oracle(
                 CANNOT_TELL if goes_on(run) is None else run.got["resumed"] == run.got["epochs"][0][run.case.n_done :]
             ),
             "It goes on at the right place of another epoch. The epoch belongs to the state, too.",
+        ),
+        Hint(
+            lambda run: bool(run.got["changed"]) and each_once(run) is None and little_padding(run) is None,
+            "The order comes from a global generator, from which the model's dropout draws as well. Use a "
+            "torch.Generator of the sampler's own.",
         ),
         Hint(
             as_padding("labels", 0),

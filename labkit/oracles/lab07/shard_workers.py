@@ -1,0 +1,365 @@
+"""Lab 07: what is true of samples that workers of several ranks load, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import combinations, pairwise
+from typing import NamedTuple
+
+from labkit.exercises.lab07.shard_workers import Grid
+from labkit.oracles.hints import once
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
+
+ENOUGH = 20
+"""From so many samples on, two shuffles that agree are no accident."""
+
+
+class Place(NamedTuple):
+    """Where a sample was yielded: `Place(epoch=0, rank=1, worker=0)`."""
+
+    epoch: int
+    rank: int
+    worker: int
+
+
+def yielded(run: CaseRun[Grid]) -> Iterator[tuple[Place, int, int]]:
+    """Place, sample and drawn number of all that the three epochs yield."""
+    for epoch, ranks in enumerate(run.got["epochs"]):
+        for rank, workers in enumerate(ranks):
+            for worker, samples in enumerate(workers):
+                for index, drawn in samples:
+                    yield Place(epoch, rank, worker), index, drawn
+
+
+def of_rank(workers: list[list]) -> list[int]:
+    """The samples of a rank, worker after worker."""
+    return [index for samples in workers for index, _ in samples]
+
+
+@once
+def seen(run: CaseRun[Grid]) -> list[Counter]:
+    """How often each sample comes in each epoch."""
+    return [Counter(index for workers in ranks for index in of_rank(workers)) for ranks in run.got["epochs"]]
+
+
+def share(case: Grid) -> int:
+    """What each rank gets."""
+    return case.n // case.world_size
+
+
+def equal_shares(run: CaseRun[Grid]) -> str | None:
+    """Every rank gets as many samples, and its workers share them evenly."""
+    wanted = share(run.case)
+    for epoch, ranks in enumerate(run.got["epochs"]):
+        for rank, workers in enumerate(ranks):
+            sizes = [len(samples) for samples in workers]
+            if sum(sizes) != wanted:
+                return f"in epoch {epoch} rank {rank} gets {sum(sizes)} samples, and should get {wanted}"
+            if max(sizes) - min(sizes) > 1:
+                return f"in epoch {epoch} the workers of rank {rank} get {sizes} samples, and could share them evenly"
+    return None
+
+
+def none_twice(run: CaseRun[Grid]) -> str | None:
+    """No sample comes twice in an epoch, and none is loaded for nothing."""
+    for epoch, counts in enumerate(seen(run)):
+        if strange := [index for index in counts if not 0 <= index < run.case.n]:
+            return f"sample {strange[0]} in epoch {epoch}; there are samples 0 to {run.case.n - 1}"
+        if twice := [index for index, count in counts.items() if count > 1]:
+            return f"in epoch {epoch} sample {twice[0]} comes {counts[twice[0]]} times"
+        if run.got["n_loads"][epoch] != counts.total():
+            return f"in epoch {epoch} load was called {run.got['n_loads'][epoch]} times for {counts.total()} samples"
+    return None
+
+
+@once
+def alike(run: CaseRun[Grid]) -> list[tuple[Place, Place]]:
+    """Pairs of places that drew the same number."""
+    return [(one, other) for (one, _), (other, _) in drawn_twice(run)]
+
+
+@once
+def drawn_twice(run: CaseRun[Grid]) -> list[tuple[tuple[Place, int], tuple[Place, int]]]:
+    """Pairs of a place and a sample whose numbers are the same."""
+    found: dict[int, list[tuple[Place, int]]] = defaultdict(list)
+    for place, index, drawn in yielded(run):
+        found[drawn].append((place, index))
+    return [pair for of_number in found.values() for pair in combinations(of_number[:40], 2)]
+
+
+def different_numbers(run: CaseRun[Grid]) -> str | None:
+    """No two samples are augmented with the same random numbers."""
+    if not alike(run):
+        return None
+    one, other = alike(run)[0]
+    if one == other:
+        return f"two samples of one worker ({_where(one)}) have the same random numbers"
+    return f"a sample of {_where(one)} and one of {_where(other)} have the same random numbers"
+
+
+def _where(place: Place) -> str:
+    return f"epoch {place.epoch}, rank {place.rank}, worker {place.worker}"
+
+
+def orders(run: CaseRun[Grid]) -> list[list[list[int]]]:
+    """The samples of each rank in each epoch."""
+    return [[of_rank(workers) for workers in ranks] for ranks in run.got["epochs"]]
+
+
+def random_order(run: CaseRun[Grid]) -> str | None:
+    """Each epoch has an order of its own, other samples on each rank, and depends on seed and epoch alone."""
+    got, case = run.got, run.case
+    if case.n >= ENOUGH:
+        if same_order(run):
+            return "two epochs have the same order"
+        if same_ranks(run):
+            return "each rank gets the same samples in every epoch, only in another order"
+        if any(_steps_alike(order) for ranks in orders(run) for order in ranks):
+            return "a rank gets its samples in the order of the dataset"
+        if got["other"] == got["epochs"][-1]:
+            return "another seed gives the same samples with the same random numbers"
+        if other_order(run):
+            return "another seed gives the same order"
+    if _samples(got["again"]) != _samples(got["epochs"][-1]):
+        return "a new run with set_epoch(2) does not yield the samples that the old one yielded in epoch 2"
+    if got["again"] != got["epochs"][-1]:
+        return "a new run with set_epoch(2) has other random numbers than the old one had in epoch 2"
+    if got["changed"]:
+        return f"without workers, loading changes the state of the global generator of {got['changed'][0]}"
+    return None
+
+
+def _samples(epoch: list) -> list[list[list[int]]]:
+    return [[[index for index, _ in samples] for samples in workers] for workers in epoch]
+
+
+def same_order(run: CaseRun[Grid]) -> bool:
+    return any(one == other for one, other in combinations(orders(run), 2))
+
+
+def same_ranks(run: CaseRun[Grid]) -> bool:
+    return run.case.world_size > 1 and len({str([sorted(of) for of in ranks]) for ranks in orders(run)}) == 1
+
+
+def other_order(run: CaseRun[Grid]) -> bool:
+    return _samples(run.got["other"]) == _samples(run.got["epochs"][-1])
+
+
+def _steps_alike(order: list[int]) -> bool:
+    steps = Counter(b - a for a, b in pairwise(order))
+    return len(order) > 4 and max(steps.values()) > len(order) // 2
+
+
+def is_split(run: CaseRun[Grid]) -> bool:
+    return equal_shares(run) is None and none_twice(run) is None
+
+
+def total(run: CaseRun[Grid]) -> list[int]:
+    """How many samples each rank gets in the first epoch."""
+    return [len(of_rank(workers)) for workers in run.got["epochs"][0]]
+
+
+def times_too_many(factor: Callable[[Grid], int]) -> Callable[[CaseRun[Grid]], object]:
+    """A diagnosis: a sample comes as often as there are workers, ranks or both. CANNOT_TELL where that is once."""
+
+    def when(run: CaseRun[Grid]) -> object:
+        times = factor(run.case)
+        if times <= 1:
+            return CANNOT_TELL if is_split(run) else False
+        return all(set(counts.values()) == {times} for counts in seen(run))
+
+    return when
+
+
+def workers_of(case: Grid) -> int:
+    return max(case.n_workers, 1)
+
+
+def uneven(run: CaseRun[Grid]) -> object:
+    if run.case.n % run.case.world_size == 0 and is_split(run):
+        return CANNOT_TELL
+    return len(set(total(run))) > 1
+
+
+def fills_up(run: CaseRun[Grid]) -> object:
+    case = run.case
+    wanted = -(-case.n // case.world_size)
+    return CANNOT_TELL if case.n % case.world_size == 0 and is_split(run) else set(total(run)) == {wanted}
+
+
+def drops_for_workers(run: CaseRun[Grid]) -> object:
+    case = run.case
+    wanted = case.n // (case.world_size * workers_of(case)) * workers_of(case)
+    return CANNOT_TELL if wanted == share(case) and is_split(run) else set(total(run)) == {wanted}
+
+
+def own_orders(run: CaseRun[Grid]) -> object:
+    """Right numbers of samples, some twice. CANNOT_TELL where one worker has them all, or where they are few."""
+    if run.case.n < ENOUGH or run.case.world_size * workers_of(run.case) == 1:
+        return CANNOT_TELL
+    return equal_shares(run) is None and any(max(counts.values()) > 1 for counts in seen(run))
+
+
+def loads_for_nothing(run: CaseRun[Grid]) -> object:
+    if run.case.world_size * workers_of(run.case) == 1:
+        return CANNOT_TELL
+    return equal_shares(run) is None and all(
+        max(counts.values(), default=1) == 1 and run.got["n_loads"][epoch] > counts.total()
+        for epoch, counts in enumerate(seen(run))
+    )
+
+
+def drawn_alike(*fixed: str, can_tell: Callable[[Grid], bool] = lambda case: True) -> Callable[..., object]:
+    """A diagnosis: two places that differ in other things than those of `fixed`, and are equal in these, drew alike."""
+
+    def when(run: CaseRun[Grid]) -> object:
+        if not can_tell(run.case) or share(run.case) == 0:
+            return CANNOT_TELL
+        return is_split(run) and any(
+            one != other and all(getattr(one, name) == getattr(other, name) for name in fixed)
+            for one, other in alike(run)
+        )
+
+    return when
+
+
+def both(*conditions: Callable[[CaseRun], object]) -> Callable[[CaseRun], object]:
+    """All of them hold. CANNOT_TELL where one of them cannot tell."""
+
+    def when(run: CaseRun) -> object:
+        answers = [condition(run) for condition in conditions]
+        return CANNOT_TELL if CANNOT_TELL in answers else all(answers)
+
+    return when
+
+
+workers_alike = drawn_alike("epoch", "rank", can_tell=lambda case: case.n_workers > 1 and share(case) > 1)
+ranks_alike = drawn_alike("epoch", "worker", can_tell=lambda case: case.world_size > 1)
+epochs_alike = drawn_alike("rank", "worker")
+
+
+def by_sample(run: CaseRun[Grid]) -> object:
+    """A sample has the same numbers whoever loads it, in every epoch."""
+    return is_split(run) and all(sample == same for (_, sample), (_, same) in drawn_twice(run)) and bool(alike(run))
+
+
+def in_a_long_epoch(when: Callable[[CaseRun[Grid]], object]) -> Callable[[CaseRun[Grid]], object]:
+    """A diagnosis of the order, about which a short epoch says nothing."""
+    return lambda run: CANNOT_TELL if run.case.n < ENOUGH and is_split(run) else when(run)
+
+
+SHARD_WORKERS = Oracle(
+    id="07-shard-workers",
+    judge=(equal_shares, none_twice, different_numbers, random_order),
+    errors={
+        "'NoneType' object has no attribute": "Without workers (num_workers=0) the main process loads, and "
+        "get_worker_info() returns None.",
+        "cannot unpack non-iterable NoneType": "Without workers (num_workers=0) the main process loads, and "
+        "get_worker_info() returns None.",
+        "has no attribute 'epoch'": "set_epoch may never be called: the dataset begins in epoch 0, so set that in "
+        "__init__.",
+    },
+    diagnose=(
+        Hint(
+            times_too_many(lambda case: workers_of(case) * case.world_size),
+            "Every worker of every rank yields the whole dataset. Each of them begins as a copy: what makes it "
+            "different is its rank, and the id of get_worker_info().",
+        ),
+        Hint(
+            times_too_many(workers_of),
+            "Every worker of a rank yields all of the rank's samples, so each comes as often as there are workers. "
+            "get_worker_info() says which worker this is, and of how many.",
+        ),
+        Hint(
+            times_too_many(lambda case: case.world_size),
+            "Every rank yields the whole dataset. get_worker_info() knows the workers of its own rank only: deal the "
+            "samples to the ranks first, and a rank's to its workers.",
+        ),
+        Hint(
+            uneven,
+            "Some ranks get more samples than others. The one with a batch more waits forever in an all-reduce that "
+            "the others do not call. Leave the last n % world_size samples of the epoch out.",
+        ),
+        Hint(
+            fills_up,
+            "The ranks are filled up with samples that come twice. Here the rest is left out instead: every rank gets "
+            "n // world_size.",
+        ),
+        Hint(
+            drops_for_workers,
+            "More samples are left out than have to be, so that all workers get as many. Only the ranks have to: deal "
+            "n // world_size samples to each rank, and these to its workers, of whom some may get one more.",
+        ),
+        Hint(
+            own_orders,
+            "The numbers of samples are right, but some come several times and others never: workers or ranks deal "
+            "from orders of their own. The order that is dealt from has to be the same everywhere, so its seed may "
+            "depend on seed and epoch alone.",
+        ),
+        Hint(
+            loads_for_nothing,
+            "Samples are loaded that this worker does not yield. Choose the numbers first, then load.",
+        ),
+        Hint(
+            lambda run: is_split(run) and any(one == other for one, other in alike(run)),
+            "Samples of one worker are augmented alike: the generator is made anew for each of them, with the same "
+            "seed. Make it once at the start of __iter__, or let its seed depend on the sample, too.",
+        ),
+        Hint(
+            both(workers_alike, drawn_alike("rank", "worker", can_tell=lambda case: case.n_workers > 0)),
+            "All workers draw the same numbers, and in each epoch the same ones again. A generator that is made in "
+            "__init__ is copied into every worker, each time in the state that it had there. Make it in __iter__.",
+        ),
+        Hint(
+            workers_alike,
+            "All workers of a rank draw the same numbers. The worker's id belongs into the seed.",
+        ),
+        Hint(
+            ranks_alike,
+            "The ranks draw the same numbers. Each of them seeds its generator in the same way, and DataLoader gives "
+            "its workers the same seeds on every rank whose training began with the same manual_seed. The rank belongs "
+            "into the seed.",
+        ),
+        Hint(
+            lambda run: by_sample(run) or epochs_alike(run),
+            "Every epoch draws the same numbers, so no sample is ever augmented in another way. The epoch belongs into "
+            "the seed.",
+        ),
+        Hint(
+            lambda run: is_split(run) and bool(alike(run)),
+            "Two workers have the same seed. In a sum, a higher epoch or rank and a lower worker's id come to the same "
+            "number. Make one number of all four that no other four give, as hash((seed, epoch, rank, worker)) does.",
+        ),
+        Hint(
+            in_a_long_epoch(lambda run: is_split(run) and same_order(run)),
+            "Every epoch has the same order. Shuffle with a generator that is seeded from seed and epoch.",
+        ),
+        Hint(
+            in_a_long_epoch(lambda run: CANNOT_TELL if run.case.world_size == 1 else same_ranks(run)),
+            "A rank sees the same samples in every epoch, because each shuffles only its own share. Shuffle all "
+            "samples first, then deal.",
+        ),
+        Hint(
+            in_a_long_epoch(lambda run: is_split(run) and other_order(run)),
+            "The seed changes nothing about the order. It belongs into the seed of the order's generator, together "
+            "with the epoch.",
+        ),
+        Hint(
+            lambda run: CANNOT_TELL if run.got["again"] == run.got["epochs"][-1] else is_split(run),
+            "A run that goes on in epoch 2 has other numbers than one that came there from epoch 0. Seeds may depend "
+            "on nothing but seed, epoch, rank and worker: not on what was drawn before, and not on the seed of "
+            "get_worker_info() or hash() of a text, which differ from run to run.",
+        ),
+        Hint(
+            lambda run: bool(run.got["changed"]) if run.case.n_workers == 0 else CANNOT_TELL,
+            "Without workers the dataset runs in the main process, and the model's dropout draws from the global "
+            "generator there. Use a torch.Generator of your own.",
+        ),
+    ),
+    call=lambda run: (
+        f"WorkerSamples(load, n={run.case.n}, rank, world_size={run.case.world_size}, seed={run.case.seed}), "
+        + (f"with {run.case.n_workers} workers on each rank" if run.case.n_workers else "without workers")
+    ),
+    axis="other numbers of samples, ranks and workers, and ranks that get no sample",
+)
