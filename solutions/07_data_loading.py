@@ -6,27 +6,32 @@
 # in only 16 different ways, and the second epoch brings not one new one. Neither prints a warning. **How many runs have
 # you trained like that?**
 #
-# You will write the part of training that fails without a word: batches by length, packed windows, shards for workers
-# and ranks, a memory-mapped file of tokens, and a loop that no longer waits for its data.
+# In this lab you write what feeds a training run: batches by length, packed windows, datasets that workers and ranks share
+# out, and a loop whose GPU does not wait. At the end you can count what a loader yields, how much of it is padding, and who
+# waits for whom.
 #
 # [[time]]
 #
 # You need to know what a batch and a gradient are (lab 04), and nothing that you wrote there.
 
 # %% nbgrader={"grade": false, "grade_id": "07-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import io
 import math
 import random
+import tarfile
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, islice
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import IterableDataset, Sampler, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
 
 import labkit.figures
 from labkit import Predictions, VirtualClock, check, progress, written
+from labkit.material import lab07
+from labkit.store import Store
 
 IGNORED = (
     -100
@@ -34,16 +39,77 @@ IGNORED = (
 guesses = Predictions("07")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
+
+# %% [markdown]
+# These are the two runs. (`fork` is how Linux starts workers by default in most versions of Python; it is named here because
+# classes of a notebook cannot be sent to workers that start from nothing.)
+
+
+# %% tags=["figure"]
+class Numbers(IterableDataset):
+    """1,000 samples."""
+
+    def __iter__(self):
+        yield from range(1000)
+
+
+class Augmented(Dataset):
+    """64 samples; a random number stands for the augmentation of one."""
+
+    def __init__(self):
+        self.generator = torch.Generator().manual_seed(0)
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return torch.randint(10**9, (), generator=self.generator).item()
+
+
+WORKERS = {"batch_size": None, "num_workers": 4, "multiprocessing_context": "fork"}
+print(f"the iterable of 1,000 yields {len(list(DataLoader(Numbers(), **WORKERS))):,} samples")
+augmented = DataLoader(Augmented(), **WORKERS)
+first, second = set(augmented), set(augmented)
+print(
+    f"64 samples get {len(first)} different augmentations, and epoch 1 adds {len(second - first)}"
+)
+
+# %% [markdown]
+# You will mend both. But first, what is in a batch?
+
 # %% [markdown]
 # ## Put texts of one length into a batch
 #
-# The texts of a batch have to be of one length, so all but the longest are filled up with **padding**. The GPU computes on
-# padding as on anything else. Texts have very different lengths. With lengths as in a corpus of web pages, median 100 and at
-# most 1,024 tokens, 86 % of all tokens are padding if everything is padded to 1,024. Padding each batch only to its own
-# longest text still leaves 78 %, because there is a long text in nearly every batch.
+# The rows of a batch have to be of one length, so all but the longest text are filled up with **padding**. The GPU computes
+# on padding as on anything else. Texts have very different lengths: the 20,000 below have lengths as in a corpus of web
+# pages, with a median of 90 tokens, a mean of 143, and 1,024 at most. If every text is padded to 1,024, 86 % of what the GPU
+# computes on is padding.
 #
-# Sorting all texts by length would leave almost none. But then the model sees all short texts before all long ones, and the
-# same texts meet in every epoch. The compromise sorts only a little: shuffle all texts, cut them into pools of 50 batches,
+# **Predict:** Each batch of 32 texts is padded only to its own longest text. How many percent of it are padding then?
+
+# %% nbgrader={"grade": false, "grade_id": "07-predict-padding", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("padding of random batches", None, unit="%")
+
+# %%
+lengths = lab07.text_lengths(20_000)
+ways = {
+    "padded to 1,024": lab07.in_random_batches(lengths, 32, 1024),
+    "padded to the batch's longest": lab07.in_random_batches(lengths, 32),
+}
+for name, batches in ways.items():
+    print(f"{name:32}{100 * batches.padding:7.2f} % padding")
+guesses.settle("padding of random batches", 100 * ways["padded to the batch's longest"].padding)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 80 %. Of 32 texts one is nearly always long: the longest has 730 tokens on average, and the mean is 143. The larger the
+# batch, the worse.
+#
+# </details>
+#
+# Sorting all texts by length would leave almost no padding. But then the model sees all short texts before all long ones, and
+# the same texts meet in every epoch. The compromise sorts only a little: shuffle all texts, cut them into pools of 50 batches,
 # sort within each pool, cut the batches, and shuffle the batches.
 #
 # A sampler that training can resume needs a **state**: where in which epoch it is. A run that was killed and begins its
@@ -155,6 +221,15 @@ def collate(texts: list[Tensor]) -> dict[str, Tensor]:
 # %% nbgrader={"grade": true, "grade_id": "07-length-buckets-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 check("07-length-buckets", LengthBatches, collate)
 
+# %%
+ways["batches by length"] = lab07.batches_of(lengths, list(LengthBatches(lengths, 32)))
+print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % padding")
+
+# %% [markdown]
+# **In practice:** `TrainingArguments(train_sampling_strategy="group_by_length")` sorts pools of 50 batches, as you did (in
+# `transformers` before version 5 it is `group_by_length=True`). `DataCollatorForSeq2Seq` pads labels with -100;
+# `DataCollatorWithPadding` pads everything but the labels.
+
 # %% [markdown]
 # ## Pack documents, and no token is wasted
 #
@@ -263,6 +338,39 @@ def lay_out(documents: list[Tensor], window: int) -> dict[str, Tensor]:
 # %% nbgrader={"grade": true, "grade_id": "07-packing-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
 check("07-packing", pack, lay_out)
 
+# %%
+ways["packed into windows"] = lab07.in_windows(lengths, pack(lengths, 1024), 1024, 32)
+print(f"packed into windows: {100 * ways['packed into windows'].padding:.2f} % padding")
+
+# %% [markdown]
+# One batch of each way: a row of the picture is a row of the batch. Move the slider from left to right.
+
+# %% tags=["figure"]
+labkit.figures.padding_player(ways)
+
+# %% [markdown]
+# The price of packing is that attention must not leak. This is the mask that your `cu_seqlens` stand for, with a window of
+# 24 tokens that holds documents of 7, 9 and 5.
+
+# %% tags=["figure"]
+documents = [torch.arange(1, length + 1) for length in (7, 9, 5)]
+labkit.figures.packed_mask((7, 9, 5), lay_out(documents, 24)["cu_seqlens"].tolist(), 24)
+
+# %% [markdown]
+# And this is what a plain causal mask would allow in the same window. Red are tokens that see another document.
+
+# %% tags=["figure"]
+labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
+
+# %% [markdown]
+# **In practice:** `DataCollatorWithFlattening(return_flash_attn_kwargs=True)` of `transformers` lays the texts of a batch out
+# one behind the other and hands `cu_seq_lens_q` and `cu_seq_lens_k` to FlashAttention; `SFTConfig(packing=True)` of TRL also
+# chooses which texts share a window. `torch.nn.attention.varlen.varlen_attn` and FlexAttention of PyTorch take such borders,
+# too.
+
+# %% [markdown]
+# [[stop]]
+
 # %% [markdown]
 # ## Give every worker its own samples
 #
@@ -358,6 +466,140 @@ class WorkerSamples(IterableDataset):
 check("07-shard-workers", WorkerSamples)
 
 # %% [markdown]
+# The runs of the opening once more, with real workers and your dataset: a sample stands for its number and for the random
+# number of its augmentation.
+
+
+# %% tags=["figure"]
+def draw(index, generator):
+    return index, torch.randint(10**9, (), generator=generator).item()
+
+
+mended = WorkerSamples(draw, 1000, rank=0, world_size=1)
+seen = []
+for epoch in range(2):
+    mended.set_epoch(epoch)
+    seen += DataLoader(mended, **WORKERS)
+print(f"two epochs of 1,000 yield {len(seen):,} samples")
+print(f"with {len({number for _, number in seen}):,} different augmentations")
+
+# %% [markdown]
+# **In practice:** `split_dataset_by_node(dataset, rank, world_size)` of `datasets` deals shards to ranks, and its iterable
+# datasets deal them to workers by themselves. With a map-style dataset, the sampler of the main process deals (lab 15), and
+# only the random numbers are your business: take them from a generator that is seeded in `worker_init_fn`, or per sample.
+
+# %% [markdown]
+# ## Find what the GPU waits for
+#
+# A loader that is too slow is as silent as one that is wrong: the loop works, and the GPU idles. This is the data side of a
+# training loop, as it stands in many tutorials. Four things in it cost time for nothing.
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-slow-train", "locked": true, "schema_version": 3, "solution": false, "task": false}
+def slow_train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores):
+    """The sum of all losses."""
+    model = model.to(device, non_blocking=True)
+    total = torch.zeros((), device=device)
+    for _ in range(n_epochs):
+        loader = DataLoader(dataset, batch_size)
+        for images in loader:  # uint8, 0 to 255
+            x = images / 255
+            total += model(x.to(device))  # forward, backward, optimizer; the loss
+    return total.item()
+
+
+# %% [markdown]
+# The loop runs on the simulated device of lab 09: `device` stands for a GPU, and `DataLoader` for PyTorch's, with the same
+# arguments. Both work on a virtual clock. You need to know four things about them:
+#
+# - **Loading** a sample takes time on one core. With `num_workers=0` the main process does it, and can do nothing else
+#   meanwhile. Workers load beside it, each a whole batch, two batches ahead.
+# - **Starting** workers takes time, too. A `DataLoader` starts them each time that it is iterated, and ends them after the
+#   epoch, unless `persistent_workers=True`.
+# - **Kernels** are only launched by the host, which goes on at once. In each step the host spends some time in Python before
+#   the first kernel starts.
+# - A **copy** to the device takes time in proportion to its bytes. The host waits for it, and first for all kernels that were
+#   launched before, unless two things are true: the batch lies in **pinned memory** (`pin_memory=True`), from where the
+#   device can fetch it by itself, and the copy is asked for with `non_blocking=True`.
+#
+# **Predict:** How many times faster is the loop when nothing of all that is left?
+
+# %% nbgrader={"grade": false, "grade_id": "07-predict-slow-loop", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("speed-up of the loop", None)
+
+# %% [markdown]
+# [[exercise 07-slow-loop]]
+#
+# Write `train`, which returns what `slow_train` returns, with the same arguments, and does not let the GPU wait. It may take
+# 5 % longer than what is possible. The check tries machines on which each of the four costs most.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Go through the loop line by line, and ask of each line who waits for whom, and how many bytes it moves.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The loader is made once, with as many workers as there are cores, which stay. The batch goes to the device as bytes, from
+# pinned memory, while the host goes on. It is divided there.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `DataLoader(dataset, batch_size, num_workers=n_cores, pin_memory=True, persistent_workers=True)` before both loops, and
+# `images.to(device, non_blocking=True) / 255` inside.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-slow-loop", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores) -> float:
+    """The sum of all losses, as slow_train returns it."""
+    ### BEGIN SOLUTION
+    model = model.to(device)
+    total = torch.zeros((), device=device)
+    loader = DataLoader(
+        dataset, batch_size, num_workers=n_cores, pin_memory=True, persistent_workers=True
+    )
+    for _ in range(n_epochs):
+        for images in loader:
+            total += model(images.to(device, non_blocking=True) / 255)
+    return total.item()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-slow-loop-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("07-slow-loop", train)
+
+# %% [markdown]
+# Both loops on the same machine, one epoch of eight batches.
+
+# %%
+loops = {name: lab07.timed(loop) for name, loop in {"slow": slow_train, "yours": train}.items()}
+for name, run in loops.items():
+    print(f"{name:6}{1e3 * run.seconds:5.0f} ms, {run.busy:.0%} of it the GPU computes")
+guesses.settle("speed-up of the loop", loops["slow"].seconds / loops["yours"].seconds)
+
+# %% tags=["figure"]
+labkit.figures.gantt({name: run.spans for name, run in loops.items()})
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# The slow loop does everything in turns, so its step takes the sum of all times: loading eight images, copying four bytes per
+# pixel, Python, the kernels. In yours all of these overlap, and the slowest one alone sets the pace. Look at the row "host":
+# where there was "load" before every batch, only the start of the workers is left.
+#
+# </details>
+#
+# **In practice:** `TrainingArguments(dataloader_num_workers=4, dataloader_persistent_workers=True)`.
+# `dataloader_pin_memory` is on by default, but the `Trainer` copies with `non_blocking` only if you ask for it:
+# `accelerator_config={"non_blocking": True}`. Workers that stay do not hear of a `set_epoch` in the main process, since they hold
+# copies: pass the epoch on in shared memory, or let the sampler of the main process decide the order.
+
+# %% [markdown]
 # ## Load while the GPU works
 #
 # A loop that loads a batch, then trains on it, then loads the next one, leaves the GPU idle while it loads. A **prefetcher**
@@ -376,6 +618,13 @@ check("07-shard-workers", WorkerSamples)
 # loader ends the loader, and the loop waits forever. And a loop that stops early, with `break`, leaves the loader behind,
 # waiting for room in a queue that nobody empties.
 #
+# **Predict:** Loading a batch takes one second on average, and so does a step, but the times vary at random (exponentially, as
+# those of a busy network disk). The queue holds one batch. How many percent of the time does the GPU wait?
+
+# %% nbgrader={"grade": false, "grade_id": "07-predict-waiting", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("GPU waits, queue of one", None, unit="%")
+
+# %% [markdown]
 # How many loaders are enough? **Little's law** says: if a batch takes 320 ms to load, and the GPU takes one every 100 ms,
 # then 3.2 batches are being loaded at any moment. That takes four workers.
 #
@@ -457,3 +706,364 @@ def loader_plan(
 
 # %% nbgrader={"grade": true, "grade_id": "07-prefetch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
 check("07-prefetch", prefetch, loader_plan)
+
+# %%
+waits = {depth: lab07.share_of_waiting(prefetch, depth) for depth in (1, 2, 4, 8, 16)}
+for depth, share in waits.items():
+    print(f"queue of {depth:2}: the GPU waits for {100 * share:4.1f} % of the time")
+guesses.settle("GPU waits, queue of one", 100 * waits[1])
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# About a quarter, although loading is as fast as the GPU on average. A slow batch makes the GPU wait, and after a fast one the
+# loader soon waits itself, because the queue is full. A deeper queue evens that out, but slowly: to halve the waiting takes
+# more than twice the depth. What helps is a loader that is faster than the GPU on average.
+#
+# </details>
+#
+# **In practice:** `TrainingArguments(dataloader_num_workers=4, dataloader_prefetch_factor=2)`. A `DataLoader` holds up to
+# `num_workers * prefetch_factor` batches in shared memory.
+
+# %% [markdown]
+# ## Read a few large files, not a million small ones
+#
+# Opening a file on a network disk takes a few milliseconds, however small the file is. A dataset of a million images is a
+# million files, and a shuffled epoch opens all of them in random order. **Shards** are the way out: a thousand samples share
+# one `tar` file, which is read from its start to its end. In the layout of WebDataset, the files of a sample follow one
+# another and have one **key**: `000007.jpg` is the part `jpg` of the sample `000007`, and `000007.seg.png` its part
+# `seg.png`. The key ends at the first dot.
+#
+# What is read from start to end cannot be shuffled freely. Instead, the order of the shards is shuffled, and a **shuffle
+# buffer** mixes what comes out of them: it is filled with, say, 1,000 samples, then a random one leaves it for each that
+# comes in. A sample can come as late as it likes, but only 1,000 places early.
+#
+# **Predict:** A buffer of 1,000 mixes 100,000 samples. How many places away from its old one does a sample come, on average?
+# (In a real shuffle it is 33,333.)
+
+# %% nbgrader={"grade": false, "grade_id": "07-predict-buffer", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("places moved by a buffer", None, unit="places")
+
+# %% [markdown]
+# [[exercise 07-tar-shards]]
+#
+# Write `write_shards` and `read_shards`. The files lie in a **store**, which counts what is opened: `store.write(name, data)`
+# and `store.read(name)` work on whole files as `bytes`.
+#
+# - `write_shards(store, samples, per_shard)` writes `per_shard` samples into each shard, in order, and returns the shards'
+#   names. The last one may hold fewer. `samples` yields pairs of a key and a dictionary from extension to bytes, such as
+#   `("000007", {"jpg": b"...", "cls": b"3"})`.
+# - `read_shards(store, names, buffer_size, seed)` is a generator of such pairs. The shards come in random order, and the
+#   samples of all of them go through one buffer, which never holds more than `buffer_size`. A shard is opened once, and only
+#   when the buffer needs it. The order depends on the seed alone.
+# - If a shard is damaged, the error names it.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Python's `tarfile` writes into and reads from an `io.BytesIO`, which behaves like a file.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Two loops, one in the other: over the shuffled names, and over the samples of a shard. Append each sample to the buffer, and
+# once that is full, `pop` a random one. After the loops the buffer still holds samples.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `info = tarfile.TarInfo(f"{key}.{extension}")`, `info.size = len(data)`, `tar.addfile(info, io.BytesIO(data))` within
+# `tarfile.open(fileobj=content, mode="w")`. To read: `for member in tar`, with `member.name.partition(".")` and
+# `tar.extractfile(member).read()`. Wrap it into `except tarfile.TarError as error: raise ValueError(f"{name}: {error}")`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-tar-shards", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def write_shards(
+    store: Store, samples: Iterable[tuple[str, dict[str, bytes]]], per_shard: int
+) -> list[str]:
+    """Write tar files of `per_shard` samples each; their names."""
+    ### BEGIN SOLUTION
+    names = []
+    samples = iter(samples)
+    while of_shard := list(islice(samples, per_shard)):
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w") as tar:
+            for key, parts in of_shard:
+                for extension, data in parts.items():
+                    info = tarfile.TarInfo(f"{key}.{extension}")
+                    info.size = len(data)
+                    tar.addfile(info, io.BytesIO(data))
+        names.append(f"shard-{len(names):06d}.tar")
+        store.write(names[-1], content.getvalue())
+    return names
+    ### END SOLUTION
+
+
+def read_shards(
+    store: Store, names: Sequence[str], buffer_size: int, seed: int
+) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """The samples of all shards, in random order, through a buffer of `buffer_size`."""
+    ### BEGIN SOLUTION
+    rng = random.Random(seed)
+    buffer = []
+    for name in rng.sample(names, len(names)):
+        parts_by_key = {}
+        try:
+            with tarfile.open(fileobj=io.BytesIO(store.read(name))) as tar:
+                for member in tar:
+                    key, _, extension = member.name.partition(".")
+                    parts_by_key.setdefault(key, {})[extension] = tar.extractfile(member).read()
+        except tarfile.TarError as error:
+            raise ValueError(f"{name}: {error}") from error
+        for sample in parts_by_key.items():
+            buffer.append(sample)
+            if len(buffer) >= buffer_size:
+                yield buffer.pop(rng.randrange(len(buffer)))
+    rng.shuffle(buffer)
+    yield from buffer
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-tar-shards-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("07-tar-shards", write_shards, read_shards)
+
+# %% [markdown]
+# Your buffer alone, on one shard of 100,000 samples: how far it moves them.
+
+# %%
+order = lab07.through_buffer(write_shards, read_shards, 100_000, 1000)
+guesses.settle("places moved by a buffer", lab07.places_moved(order))
+
+# %% tags=["figure"]
+labkit.figures.shuffle_player(
+    lambda n, size: lab07.through_buffer(write_shards, read_shards, n, size),
+    10_000,
+    (1, 10, 100, 1000, 10_000),
+)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# About 730. A sample stays in the buffer for about 1,000 places on average, but all others are delayed as well. What the
+# buffer cannot do is to bring a sample forward by more than its size, which is the grey part of the picture. So shuffle the
+# shards, too, and do not write a dataset that is sorted by class.
+#
+# </details>
+
+# %% [markdown]
+# ## Go on in the middle of an epoch
+#
+# A run over a corpus may take one epoch of three weeks, and it is killed once a day. Your sampler by length kept two numbers
+# as its state. A stream with a shuffle buffer needs more: the samples in the buffer have been read and not yet seen. If the
+# state leaves them out, each restart loses 1,000 samples. If the stream starts over and throws away what was seen, a restart
+# in the third week reads two weeks of data first.
+#
+# [[exercise 07-resume]]
+#
+# Write `ResumableStream`. Its samples are the lines of text files in the store, which hold a whole number of lines each.
+#
+# - Iterating yields each line of all files once. The files come in random order, and their lines go through a buffer of
+#   `buffer_size`, as above. Order and buffer depend on the seed alone.
+# - `state_dict()` may be asked for after any line. It returns what JSON can hold, and the check writes it to the store. The
+#   job is killed at some step that you do not know.
+# - A new stream that loads the state with `load_state_dict` yields just the lines that the old one would have yielded next. It
+#   opens no file whose lines had all been taken into the buffer.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What decides about the next line? All of that is state, and nothing else is.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The number of the shard in the shuffled order, how many of its lines were taken, the lines in the buffer, and the state of
+# the random generator. Keep all four as attributes, and change them *before* each `yield`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `random.Random.getstate()` returns a tuple of a number, a tuple of numbers, and `None`. JSON turns tuples into lists, so
+# `load_state_dict` calls `setstate((version, tuple(numbers), gauss))`. Put `list(self.buffer)` into the state, not the list
+# itself.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-resume", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ResumableStream:
+    """The lines of text files in a store, in random order, through a buffer: one epoch of them."""
+
+    def __init__(self, store: Store, names: list[str], buffer_size: int, seed: int = 0) -> None:
+        ### BEGIN SOLUTION
+        self.store, self.buffer_size = store, buffer_size
+        self.random = random.Random(seed)
+        self.names = self.random.sample(names, len(names))
+        self.shard, self.n_taken, self.buffer = 0, 0, []
+        ### END SOLUTION
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines, or, after load_state_dict, those that are left."""
+        ### BEGIN SOLUTION
+        while self.shard < len(self.names):
+            lines = self.store.read(self.names[self.shard]).decode().splitlines()
+            for line in lines[self.n_taken :]:
+                self.n_taken += 1
+                self.buffer.append(line)
+                if len(self.buffer) >= self.buffer_size:
+                    yield self.buffer.pop(self.random.randrange(len(self.buffer)))
+            self.shard, self.n_taken = self.shard + 1, 0
+        while self.buffer:
+            yield self.buffer.pop(self.random.randrange(len(self.buffer)))
+        ### END SOLUTION
+
+    def state_dict(self) -> dict:
+        """What decides about the lines to come, as JSON can hold it."""
+        ### BEGIN SOLUTION
+        return {
+            "shard": self.shard,
+            "n_taken": self.n_taken,
+            "buffer": list(self.buffer),
+            "random": self.random.getstate(),
+        }
+        ### END SOLUTION
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on where the state was taken."""
+        ### BEGIN SOLUTION
+        version, numbers, gauss = state["random"]
+        self.random.setstate((version, tuple(numbers), gauss))
+        self.shard, self.n_taken = state["shard"], state["n_taken"]
+        self.buffer = list(state["buffer"])
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-resume-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("07-resume", ResumableStream)
+
+# %% [markdown]
+# **In practice:** `StatefulDataLoader` of `torchdata` gives a `DataLoader` this protocol: it asks the dataset of each worker
+# for its `state_dict()`, and saves where the round among the workers was. The `Trainer` without it does what you were asked
+# to avoid: it reads and throws away what was seen, unless `TrainingArguments(ignore_data_skip=True)` makes it start the epoch
+# again.
+
+# %% [markdown]
+# ## What you measured
+
+# %%
+print(f"{'20,000 texts in batches of 32':36}{'padding':>10}{'rows of 1,024':>16}")
+n_tokens = sum(lengths)
+for name, batches in ways.items():
+    rows = n_tokens / (1 - batches.padding) / 1024
+    print(f"{name:36}{100 * batches.padding:>8.2f} %{rows:>16,.0f}")
+gain = (1 - ways["packed into windows"].padding) / (
+    1 - ways["padded to the batch's longest"].padding
+)
+print(f"a packed row holds {gain:.1f} times the tokens of one in a random batch")
+print(f"\n{'one epoch of eight batches':36}{'time':>10}{'GPU computes':>16}")
+for name, run in loops.items():
+    print(f"{name:36}{1e3 * run.seconds:>7.0f} ms{run.busy:>16.0%}")
+
+# %% [markdown]
+# | technique | speed | memory | where it ends |
+# |---|---|---|---|
+# | batches by length | most of the padding is gone | the longest batch decides | order and length are no longer independent |
+# | packing | no padding, every batch of one shape | every window is full | attention has to respect borders |
+# | workers | load beside the GPU | workers × prefetch factor × batch | cores; the processes' own memory |
+# | workers that stay | no start in each epoch | as above, all the time | their copies never hear of `set_epoch` |
+# | pinned memory, `non_blocking` | the host goes on during a copy | pinned pages cannot be swapped out | the host must have something else to do |
+# | bytes over the link, floats on the device | a quarter of the copy | a quarter of the queue | the conversion takes a kernel |
+#
+# A loader is wrong without a word and slow without a word. Count samples, count padding, count bytes; then Little's law
+# tells how many workers it takes.
+#
+# And this is how well you guessed:
+
+# %%
+guesses.score()
+
+# %%
+progress("07", globals())
+
+# %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "07",
+    "packed windows, and a loop that does not wait",
+    speed=lambda: (
+        f"{gain:.1f} x the tokens a row, {loops['slow'].seconds / loops['yours'].seconds:.1f} x the steps"
+    ),
+    memory=lambda: f"{100 * ways['packed into windows'].padding:.2f} % padding",
+)
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
+# them. A few sentences each; numbers count more than words.
+#
+# **A.** (2 points, read by a person) A colleague trains with 8 GPUs and 4 workers each, on an iterable dataset that yields
+# every sample in every worker. He says: "It is only a larger epoch. I train for a third of the epochs and get the same
+# loss." What does one of his epochs contain, and what is different from a run with a right loader and the same number of
+# steps? Name two numbers that his log could have printed to show the mistake in the first minute.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "07-open-larger-epoch", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# One epoch contains each sample 8 x 4 = 32 times. If all workers go through the data in the same order, the 8 ranks (and the
+# 4 workers of each, whose batches follow one another) work on the same batches: a step averages 8 equal gradients, so the
+# effective batch is that of one rank, and four steps in a row repeat one batch. Eight GPUs do the work of one. If each worker
+# shuffles for itself, batches differ, but samples repeat at random: some come twice in a step. Validation and the schedule by
+# epochs are off by 32.
+#
+# Numbers: samples per epoch over all ranks divided by the dataset's size; steps per epoch; the share of sample numbers in a
+# global batch that are different; the difference of the ranks' losses in one step (zero).
+#
+# Marks: 1 for 32 and what follows for the effective batch (or repeated batches). 1/2 for each useful number.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (3 points, read by a person) Your model takes 250 ms for a step with a batch of 256 images, on one GPU. An image is
+# a file of 110 KB, takes 8 ms to decode and augment on one core, and is 150 KB as bytes and 600 KB as float32. The disk reads
+# 100 MB/s, the machine has 16 cores. Which part is too slow, and by how much? What do you change, in which order, and what is
+# the throughput after each change?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "07-open-too-slow", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# The GPU could take 256 / 0.25 s = 1,024 images/s. The disk yields 100 MB/s / 110 KB = 909 images/s, if it reads large files
+# from start to end; with small files in random order far fewer. The cores: 16 / 8 ms = 2,000 images/s; by Little's law 1,024
+# images/s x 8 ms = 8.2, so nine workers are enough. The copy: 256 x 150 KB = 38 MB (as float32 154 MB) per step, at 12 GB/s
+# 3 ms (13 ms).
+#
+# Order: workers (nine or more; without them 125 images/s, an eighth of what the GPU takes); then the disk: shards, so that it
+# reaches its 909 images/s (89 % of the GPU); smaller files (resized once, stored smaller) or a cache of the files in memory or
+# on a local disk to get past 1,024; bytes over the link and pinned memory last (a few percent).
+#
+# Marks: 1 for the three rates in images/s (a factor of 1.3 is fine). 1 for Little's law and the number of workers. 1 for the
+# disk as the bottleneck that is left, with a change that helps and its rate.
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - PyTorch's documentation of `torch.utils.data`, in particular the sections on iterable datasets with workers, on
+#   randomness in workers, and on memory pinning.
+# - Mario Michael Krell and others, *Efficient Sequence Packing without Cross-contamination* (2021). Packing as a problem of
+#   its own, and what leaks if it is done carelessly.
+# - Alex Aizman, Gavin Maltby and Thomas Breuel, *High Performance I/O For Large Scale Deep Learning* (2019). Tar shards, as
+#   in WebDataset.
+# - Jayashree Mohan and others, *Analyzing and Mitigating Data Stalls in DNN Training* (2021). How often the GPU waits, and
+#   for whom.
+# - Tanel Pärnamaa, *Using PyTorch + NumPy? You're making a mistake* (2021). The generators that are copied into workers, and
+#   how many public repositories have them.
+#
+# **Sources.** The texts above, the documentation of `transformers.Trainer`, `DataCollatorWithFlattening` and `torchdata`'s
+# `StatefulDataLoader`. First fit decreasing: David Johnson, *Near-Optimal Bin Packing Algorithms* (1973). Offsets of
+# sequences: Tri Dao and others, *FlashAttention* (2022), the functions for sequences of varying length. Little's law: John
+# Little, *A Proof for the Queuing Formula L = λW* (1961). The layout of tar shards: the WebDataset format of NVIDIA's
+# *AIStore* and of the `webdataset` library.

@@ -8,6 +8,7 @@ from labkit.figures.allocator import allocator_trace, segment_map
 from labkit.figures.amp_flow import amp_layers, amp_step
 from labkit.figures.attention import bytes_against_length, visited_tiles
 from labkit.figures.batch_size import accumulation_memory, token_weights
+from labkit.figures.batches import packed_mask, padding_pictures, padding_player, shuffle_places, shuffle_player
 from labkit.figures.blank import or_a_note
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
@@ -97,6 +98,9 @@ __all__ = [
     "number_line",
     "orders_of_adding",
     "overlap_gain",
+    "packed_mask",
+    "padding_pictures",
+    "padding_player",
     "program_steps",
     "prompt_or_prefix",
     "quantization_error",
@@ -109,6 +113,8 @@ __all__ = [
     "scaling_law",
     "segment_map",
     "segment_tradeoff",
+    "shuffle_places",
+    "shuffle_player",
     "softmax_on_its_way",
     "stalling_sum",
     "tile_order",

@@ -4,5 +4,8 @@ ORDER = (
     "length-buckets",
     "packing",
     "shard-workers",
+    "slow-loop",
     "prefetch",
+    "tar-shards",
+    "resume",
 )

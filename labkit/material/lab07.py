@@ -1,0 +1,116 @@
+"""Lab 07: texts to batch, what their batches look like, and a training loop on the simulated device.
+
+All of it runs the student's own functions. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from labkit.clock import VirtualClock
+from labkit.exercises.lab07.slow_loop import Images, images_and_weight, play
+from labkit.simdevice import Span, busy_s
+from labkit.store import BookedStore, Books
+
+MEDIAN, SPREAD, LONGEST = 90, 1.0, 1024
+
+
+def text_lengths(n: int) -> list[int]:
+    """The lengths of n texts in tokens, as lognormal as those of web pages: median 90, mean 143, 1,024 at most."""
+    gen = torch.Generator().manual_seed(0)
+    drawn = torch.exp(math.log(MEDIAN) + SPREAD * torch.randn(n, generator=gen))
+    return drawn.long().clamp(1, LONGEST).tolist()
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The rows of all batches of a dataset, and how wide each batch is.
+
+    rows[b][r]: the lengths of the texts in row r of batch b. widths: of each batch, in tokens.
+
+        Batches((((3,), (5,)), ((2, 2, 1),)), (5, 8))
+    """
+
+    rows: tuple[tuple[tuple[int, ...], ...], ...]
+    widths: tuple[int, ...]
+
+    @property
+    def padding(self) -> float:
+        """The share of all places that hold no token."""
+        places = sum(width * len(batch) for width, batch in zip(self.widths, self.rows, strict=True))
+        return 1 - sum(sum(row) for batch in self.rows for row in batch) / places
+
+    def picture(self) -> tuple[tuple[tuple[int, ...], ...], int]:
+        """One batch from the middle: its rows and its width."""
+        middle = len(self.rows) // 2
+        return self.rows[middle], self.widths[middle]
+
+
+def batches_of(lengths: Sequence[int], batches: Sequence[Sequence[int]], width: int | None = None) -> Batches:
+    """A text in each row. width: what all are padded to; None pads each batch to its own longest text."""
+    rows = tuple(tuple((lengths[index],) for index in batch) for batch in batches)
+    return Batches(rows, tuple(width or max(row[0] for row in batch) for batch in rows))
+
+
+def in_random_batches(lengths: Sequence[int], batch_size: int, width: int | None = None) -> Batches:
+    """Texts as they come, in batches of so many."""
+    return batches_of(lengths, torch.arange(len(lengths)).split(batch_size), width)
+
+
+def in_windows(lengths: Sequence[int], windows: Sequence[Sequence[int]], window: int, batch_size: int) -> Batches:
+    """Several texts in each row: the windows that `pack` has made."""
+    rows = [tuple(lengths[index] for index in one) for one in windows]
+    batches = tuple(tuple(rows[start : start + batch_size]) for start in range(0, len(rows), batch_size))
+    return Batches(batches, (window,) * len(batches))
+
+
+@dataclass(frozen=True)
+class TimedLoop:
+    """A loop on the simulated device. seconds: virtual ones, from start to end. busy: the share in which it computes.
+
+    TimedLoop(0.5, 0.25, (Span(0, "mm", 0.125, 0.25),))
+    """
+
+    seconds: float
+    busy: float
+    spans: tuple[Span, ...]
+
+
+LOOP = Images(n_epochs=1)
+
+
+def timed(train: Callable, case: Images = LOOP) -> TimedLoop:
+    """What `train` of 07-slow-loop did when."""
+    tree = images_and_weight(case, torch.Generator().manual_seed(0))
+    _, sim, _ = play(train, case, tree)
+    # What takes no time worth drawing is left out.
+    spans = tuple(span for span in sim.trace if span.end_s - span.start_s > 1e-4)
+    return TimedLoop(sim.now_s, busy_s(sim.trace, "kernel") / sim.now_s, spans)
+
+
+def through_buffer(write_shards: Callable, read_shards: Callable, n: int, buffer_size: int) -> list[int]:
+    """The order in which a stream yields n empty samples of a single shard."""
+    store = BookedStore(Books({}))
+    names = write_shards(store, ((str(index), {"x": b""}) for index in range(n)), n)
+    return [int(key) for key, _ in read_shards(store, names, buffer_size, 0)]
+
+
+def places_moved(order: Sequence[int]) -> float:
+    """How many places away from its old one a sample comes, on average."""
+    return sum(abs(before - after) for after, before in enumerate(order)) / len(order)
+
+
+def share_of_waiting(prefetch: Callable, depth: int, n: int = 2000) -> float:
+    """The share of the time in which the GPU waits for a batch: steps and loading take a second on average, both at
+    random. n: batches.
+    """
+    gen = torch.Generator().manual_seed(0)
+    load_s, step_s = torch.empty(2, n).exponential_(generator=gen).tolist()
+    with VirtualClock() as clock:
+        for number, _ in enumerate(prefetch(lambda index: clock.sleep(load_s[index]), n, depth, clock)):
+            clock.sleep(step_s[number])
+        return 1 - sum(step_s) / clock.now_s
