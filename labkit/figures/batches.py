@@ -72,7 +72,9 @@ def padding_pictures(ways: Mapping[str, SomeBatches], widest: int | None = None)
 
 def in_percent(share: float) -> str:
     """ "86 %", "6.6 %", "0.04 %" """
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1g} %" if share < 0.001 else f"{share:.1%}"
+    return (
+        f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1g} %" if share < 0.001 else f"{100 * share:.1f} %"
+    )
 
 
 def _widest(ways: Mapping[str, SomeBatches]) -> int:

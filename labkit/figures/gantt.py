@@ -11,12 +11,19 @@ from matplotlib.patches import Patch
 from labkit.figures.canvas import DPI, LabFigure
 from labkit.simdevice import Span
 
-COLOURS = {"kernel": "#0072B2", "to host": "#D55E00", "to device": "#E69F00", "host waits": "#b0b7bf"}
+COLOURS = {
+    "kernel": "#0072B2",
+    "to host": "#D55E00",
+    "to device": "#E69F00",
+    "host works": "#009E73",
+    "host waits": "#b0b7bf",
+}
 """Okabe and Ito's colours, told apart by every kind of colour vision."""
 LABELS = {
     "kernel": "kernels",
     "to host": "copies to the host",
     "to device": "copies to the device",
+    "host works": "the host works",
     "host waits": "the host waits",
 }
 ROW_IN, HEAD_IN, FOOT_IN = 0.34, 0.42, 0.9

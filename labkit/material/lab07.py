@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -45,9 +45,10 @@ class Batches:
         return 1 - sum(sum(row) for batch in self.rows for row in batch) / places
 
     def picture(self) -> tuple[tuple[tuple[int, ...], ...], int]:
-        """One batch from the middle: its rows and its width."""
-        middle = len(self.rows) // 2
-        return self.rows[middle], self.widths[middle]
+        """The batch whose width is nearest to the mean, of several the one nearest to the middle: rows and width."""
+        n, mean = len(self.widths), sum(self.widths) / len(self.widths)
+        shown = min(range(n), key=lambda number: (abs(self.widths[number] - mean), abs(number - n // 2)))
+        return self.rows[shown], self.widths[shown]
 
 
 def batches_of(lengths: Sequence[int], batches: Sequence[Sequence[int]], width: int | None = None) -> Batches:
@@ -80,7 +81,8 @@ class TimedLoop:
     spans: tuple[Span, ...]
 
 
-LOOP = Images(n_epochs=1)
+HOST_WORKS = ("load", "Python", "start workers")
+LOOP = Images(n=128, n_epochs=1, step_ms=12.0, start_ms=20.0)
 
 
 def timed(train: Callable, case: Images = LOOP) -> TimedLoop:
@@ -88,13 +90,19 @@ def timed(train: Callable, case: Images = LOOP) -> TimedLoop:
     tree = images_and_weight(case, torch.Generator().manual_seed(0))
     _, sim, _ = play(train, case, tree)
     # What takes no time worth drawing is left out.
-    spans = tuple(span for span in sim.trace if span.end_s - span.start_s > 1e-4)
+    spans = tuple(
+        replace(span, kind="host works") if span.name in HOST_WORKS else span
+        for span in sim.trace
+        if span.end_s - span.start_s > 1e-4
+    )
     return TimedLoop(sim.now_s, busy_s(sim.trace, "kernel") / sim.now_s, spans)
 
 
 def through_buffer(write_shards: Callable, read_shards: Callable, n: int, buffer_size: int) -> list[int]:
     """The order in which a stream yields n empty samples of a single shard."""
-    store = BookedStore(Books({}))
+    books = Books({})
+    books.begin_job()
+    store = BookedStore(books)
     names = write_shards(store, ((str(index), {"x": b""}) for index in range(n)), n)
     return [int(key) for key, _ in read_shards(store, names, buffer_size, 0)]
 
