@@ -24,6 +24,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -491,6 +492,124 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 # only the random numbers are your business: take them from a generator that is seeded in `worker_init_fn`, or per sample.
 
 # %% [markdown]
+# ## Read a corpus that does not fit into memory
+#
+# The tokens of a language model's corpus are one long row of numbers. As a list of Python lists, a token takes 8 bytes for its
+# place and, if it is above 256, up to 32 bytes more for its object. What is worse, **workers copy them by reading them**. After
+# a fork all processes share their memory, page by page, until one of them writes to a page. But Python counts in every object
+# how many references there are to it, so reading a list writes to each object in it. A worker that has gone through a list of
+# two million strings owns a copy of all of them.
+#
+# A file of plain numbers has neither problem. **Memory-mapping** makes the file look like an array. Nothing is read until an
+# element is used, and then only its page of 4 KiB, together with some of its neighbours. The pages belong to the operating
+# system, which shares them among all processes and drops them if memory is short. Two bytes per token are enough as long as
+# the vocabulary has at most 65,536 tokens, as GPT-2's has; Llama 3's 128,256 take four.
+#
+# [[exercise 07-memory-map]]
+#
+# Write `write_tokens` and `TokenWindows`.
+#
+# - `write_tokens(documents, vocab_size, path)` writes two files. `path + ".bin"` holds the tokens of all documents, one after
+#   the other, as `uint16` if that is enough for `vocab_size` tokens, and as `uint32` otherwise. `path + ".idx"` holds as `int64`
+#   where each document begins, and, at the end, how many tokens there are. `documents` yields lists of numbers, and may not
+#   fit into memory.
+# - `TokenWindows(path, vocab_size, window)` is a dataset of windows: item $i$ are the tokens from $i \\cdot$ `window` on, as an
+#   int64 tensor. Every token is in one window, so the last one may be shorter. `document(number)` returns a document, also
+#   as int64.
+# - The object keeps hardly any memory of its own, for any size of the file, and no object for each document. It can be copied
+#   into workers by a fork: an open file would have one position for all of them.
+#
+# The check reads from a file of 96 MiB. When you submit, it is larger than the memory that you are given.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `np.memmap` takes a path and a dtype, and gives an array whose elements stay in the file.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Map both files in `__init__`, with `mode="r"`. Cut out of the map first, and convert what was cut out: the other order
+# converts the whole file.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `torch.from_numpy(self.tokens[start:end].astype(np.int64))`. A slice past the end is cut short by itself. For the file,
+# `file.write(np.array(document, dtype=dtype).tobytes())`, one document at a time.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-memory-map", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def write_tokens(documents: Iterable[list[int]], vocab_size: int, path: str) -> None:
+    """path + ".bin": all tokens, uint16 or uint32; path + ".idx": where documents begin, and the end, int64."""
+    ### BEGIN SOLUTION
+    dtype = np.uint16 if vocab_size <= 2**16 else np.uint32
+    borders = [0]
+    with open(path + ".bin", "wb") as file:
+        for document in documents:
+            file.write(np.array(document, dtype=dtype).tobytes())
+            borders.append(borders[-1] + len(document))
+    np.array(borders, dtype=np.int64).tofile(path + ".idx")
+    ### END SOLUTION
+
+
+class TokenWindows(Dataset):
+    """The windows of a file of tokens: item i has the tokens from i * window on, int64, fewer at the end."""
+
+    def __init__(self, path: str, vocab_size: int, window: int) -> None:
+        ### BEGIN SOLUTION
+        dtype = np.uint16 if vocab_size <= 2**16 else np.uint32
+        self.tokens = np.memmap(path + ".bin", dtype=dtype, mode="r")
+        self.borders = np.memmap(path + ".idx", dtype=np.int64, mode="r")
+        self.window = window
+        ### END SOLUTION
+
+    def __len__(self) -> int:
+        """How many windows there are."""
+        ### BEGIN SOLUTION
+        return math.ceil(len(self.tokens) / self.window)
+        ### END SOLUTION
+
+    def __getitem__(self, index: int) -> Tensor:
+        """The tokens of a window, int64."""
+        ### BEGIN SOLUTION
+        start = index * self.window
+        return torch.from_numpy(self.tokens[start : start + self.window].astype(np.int64))
+        ### END SOLUTION
+
+    def document(self, number: int) -> Tensor:
+        """The tokens of a document, int64."""
+        ### BEGIN SOLUTION
+        start, end = self.borders[number : number + 2]
+        return torch.from_numpy(self.tokens[start:end].astype(np.int64))
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-memory-map-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("07-memory-map", write_tokens, TokenWindows)
+
+# %% [markdown]
+# Linux tells how much of a process is memory of its own, and how much are pages of files: `RssAnon` and `RssFile` in
+# `/proc/self/status`. (Other systems do not, and the cell says so.) Here 100 random windows are read from a file of 16 MiB.
+
+# %% tags=["figure"]
+resident = lab07.resident_after(write_tokens, TokenWindows)
+for name, one in resident.items():
+    print(f"{name:20}{one.own_mib:6.1f} MiB of its own{one.file_mib:7.1f} MiB of the file")
+
+# %% [markdown]
+# Loading makes the whole file memory of your own. Mapping leaves it to the system: it may map far more than you have touched,
+# in blocks of up to 2 MiB, if they happen to be in its cache. But these pages are not yours. Every process that maps the file
+# uses the same ones, and the system takes them back when memory is short.
+#
+# **In practice:** Hugging Face's `datasets` keeps every dataset as a memory-mapped Arrow file, and Megatron-LM its corpora as
+# a `.bin` and an `.idx` like yours. HDF5 and LMDB do the same for arrays and for records of any size; both want to be opened
+# in the worker, not before the fork.
+
+# %% [markdown]
 # ## Find what the GPU waits for
 #
 # A loader that is too slow is as silent as one that is wrong: the loop works, and the GPU idles. This is the data side of a
@@ -723,8 +842,8 @@ guesses.settle("GPU waits, queue of one", 100 * waits[1])
 # <details><summary>Check your prediction</summary>
 #
 # About a quarter, although loading is as fast as the GPU on average. A slow batch makes the GPU wait, and after a fast one the
-# loader soon waits itself, because the queue is full. A deeper queue evens that out, but slowly: to halve the waiting takes
-# more than twice the depth. What helps is a loader that is faster than the GPU on average.
+# loader soon waits itself, because the queue is full. A deeper queue evens that out, but slowly: with 16 batches the GPU
+# still waits for 5 %. What helps is a loader that is faster than the GPU on average.
 #
 # </details>
 #
@@ -853,7 +972,7 @@ labkit.figures.shuffle_player(
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# About 730. A sample stays in the buffer for about 1,000 places on average, but all others are delayed as well. What the
+# About 720. A sample stays in the buffer for about 1,000 places on average, but all others are delayed as well. What the
 # buffer cannot do is to bring a sample forward by more than its size, which is the grey part of the picture. So shuffle the
 # shards, too, and do not write a dataset that is sorted by class.
 #

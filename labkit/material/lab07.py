@@ -6,9 +6,12 @@ All of it runs the student's own functions. Nothing is judged here.
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+import numpy as np
 import torch
 
 from labkit.clock import VirtualClock
@@ -122,3 +125,59 @@ def share_of_waiting(prefetch: Callable, depth: int, n: int = 2000) -> float:
         for number, _ in enumerate(prefetch(lambda index: clock.sleep(load_s[index]), n, depth, clock)):
             clock.sleep(step_s[number])
         return 1 - sum(step_s) / clock.now_s
+
+
+@dataclass(frozen=True)
+class Resident:
+    """What a process has more in memory than before, in MiB: own_mib of its own, file_mib of mapped files.
+
+    Resident(own_mib=0.1, file_mib=6.2)
+    """
+
+    own_mib: float
+    file_mib: float
+
+
+FILE_MIB, N_READ, WINDOW = 16, 100, 256
+
+
+def resident_after(write_tokens: Callable, token_windows: Callable) -> dict[str, Resident]:
+    """What 100 random windows of a file of 16 MiB take if the file is loaded, and by the student's dataset. Empty where
+    the system does not tell.
+    """
+    if not STATUS.is_file():
+        print("this system does not tell what of a process is in memory")
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "corpus")
+        gen = np.random.default_rng(0)
+        n = FILE_MIB * 2**20 // 2
+        write_tokens((gen.integers(0, 50_257, n // 16).tolist() for _ in range(16)), 50_257, path)
+        places = gen.integers(0, n // WINDOW, N_READ).tolist()
+
+        def loaded() -> object:
+            tokens = np.fromfile(path + ".bin", dtype=np.uint16)
+            return tokens, [tokens[place * WINDOW : (place + 1) * WINDOW] for place in places]
+
+        def mapped() -> object:
+            windows = token_windows(path, 50_257, WINDOW)
+            return windows, [windows[place] for place in places]
+
+        return {"np.fromfile": _growth(loaded), "your TokenWindows": _growth(mapped)}
+
+
+STATUS = Path("/proc/self/status")
+
+
+def _growth(work: Callable[[], object]) -> Resident:
+    before = _resident_mib()
+    kept = work()
+    after = _resident_mib()
+    del kept
+    return Resident(*(now - then for then, now in zip(before, after, strict=True)))
+
+
+def _resident_mib() -> tuple[float, float]:
+    """Memory of its own, and pages of files (also of files that lie in memory)."""
+    kib = {line.split()[0]: int(line.split()[1]) for line in STATUS.read_text().splitlines() if line.startswith("Rss")}
+    return kib["RssAnon:"] / 1024, (kib["RssFile:"] + kib["RssShmem:"]) / 1024

@@ -4,6 +4,7 @@ ORDER = (
     "length-buckets",
     "packing",
     "shard-workers",
+    "memory-map",
     "slow-loop",
     "prefetch",
     "tar-shards",

@@ -1,0 +1,132 @@
+"""Lab 07: a file of tokens that is larger than the memory, and its windows."""
+
+from __future__ import annotations
+
+import io
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from labkit.spec import Answer, Case, Exercise, MiB, Run
+
+MEMORY_BYTES = 192 * MiB
+N_LARGE_DOCUMENTS = 20_000
+"""Documents in the index of the large file."""
+N_LARGE_WINDOWS = 3
+
+
+@dataclass(frozen=True)
+class Corpus(Case):
+    """n_documents of 1 to `longest` tokens, read in windows. Then a file of large_mib MiB that is nearly empty: what is
+    not written takes no disk.
+    """
+
+    n_documents: int
+    longest: int
+    window: int
+    vocab_size: int = 50_257
+    large_mib: int = 96
+
+    @property
+    def dtype(self) -> type:
+        """The smallest unsigned numbers that hold every token."""
+        return np.uint16 if self.vocab_size <= 2**16 else np.uint32
+
+    @property
+    def n_large(self) -> int:
+        """The tokens in the large file: the last window is cut short."""
+        return self.large_mib * MiB // np.dtype(self.dtype).itemsize - self.window // 2
+
+
+def corpus(case: Corpus, gen: torch.Generator) -> dict[str, Any]:
+    """documents: int64, with the last token of the vocabulary among them. large: what is written into the large file,
+    (window,) each, and at which windows; the last one is the file's last.
+    """
+    lengths = torch.randint(1, case.longest + 1, (case.n_documents,), generator=gen).tolist()
+    documents = [torch.randint(0, case.vocab_size, (length,), generator=gen) for length in lengths]
+    documents[-1][-1] = case.vocab_size - 1
+    n_windows = -(-case.n_large // case.window)
+    places = torch.randint(0, n_windows - 1, (N_LARGE_WINDOWS - 1,), generator=gen).tolist()
+    return {
+        "documents": documents,
+        "large": torch.randint(1, case.vocab_size, (N_LARGE_WINDOWS, case.window), generator=gen),
+        "places": [*places, n_windows - 1],
+    }
+
+
+def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
+    """tokens, borders: the bytes of the two files that `write_tokens` made. windows: all of a small file, in order, and
+    n_windows what len() says. documents: all of them. large: windows of the large file. kept_bytes: what the object of
+    the large file holds in Python's and NumPy's memory. open_files: its attributes that are open files.
+    """
+    written, right, large = (str(stage.tmp / name) for name in ("written", "right", "large"))
+    ans.write_tokens((document.tolist() for document in tree["documents"]), case.vocab_size, written)
+    lay_down(right, case, tree["documents"])
+    small = ans.TokenWindows(right, case.vocab_size, case.window)
+    windows = [small[index] for index in range(len(small))]
+    documents = [small.document(number) for number in range(case.n_documents)]
+
+    lay_down_large(large, case, tree)
+    tracemalloc.start()
+    try:
+        of_large = ans.TokenWindows(large, case.vocab_size, case.window)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return {
+        "tokens": content(written + ".bin"),
+        "borders": content(written + ".idx"),
+        "n_windows": len(small),
+        "windows": windows,
+        "documents": documents,
+        "large": [of_large[place] for place in tree["places"]],
+        "kept_bytes": kept_bytes,
+        "open_files": sorted(name for name, value in vars(of_large).items() if isinstance(value, io.IOBase)),
+    }
+
+
+def lay_down(path: str, case: Corpus, documents: list[torch.Tensor]) -> None:
+    """The two files as they should be."""
+    torch.cat(documents).numpy().astype(case.dtype).tofile(path + ".bin")
+    np.cumsum([0, *map(len, documents)]).astype(np.int64).tofile(path + ".idx")
+
+
+def lay_down_large(path: str, case: Corpus, tree: dict) -> None:
+    """A file with holes, which hold zeros and take no room."""
+    itemsize = np.dtype(case.dtype).itemsize
+    with open(path + ".bin", "wb") as file:
+        file.truncate(case.n_large * itemsize)
+        for place, tokens in zip(tree["places"], tree["large"], strict=True):
+            start = place * case.window
+            file.seek(start * itemsize)
+            file.write(tokens[: case.n_large - start].numpy().astype(case.dtype).tobytes())
+    np.linspace(0, case.n_large, N_LARGE_DOCUMENTS + 1).astype(np.int64).tofile(path + ".idx")
+
+
+def content(path: str) -> torch.Tensor | None:
+    """A file's bytes; None where there is none."""
+    data = Path(path).read_bytes() if Path(path).is_file() else None
+    return None if data is None else torch.tensor(list(data), dtype=torch.uint8)
+
+
+MEMORY_MAP = Exercise(
+    id="07-memory-map",
+    title="A file that is larger than the memory",
+    points=3,
+    minutes=20,
+    difficulty=2,
+    answers=(Answer("write_tokens"), Answer("TokenWindows")),
+    public=(
+        Corpus(5, 20, 8),
+        Corpus(40, 30, 16, vocab_size=128_256),
+        Corpus(12, 25, 10, vocab_size=65_536),
+        Corpus(1, 9, 16, vocab_size=65_537),
+    ),
+    inputs=corpus,
+    drive=drive,
+    run=Run(memory_bytes=MEMORY_BYTES, needs=("files",)),
+)
