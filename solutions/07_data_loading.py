@@ -595,7 +595,7 @@ check("07-memory-map", write_tokens, TokenWindows)
 # Linux tells how much of a process is memory of its own, and how much are pages of files: `RssAnon` and `RssFile` in
 # `/proc/self/status`. (Other systems do not, and the cell says so.) Here 100 random windows are read from a file of 16 MiB.
 
-# %% tags=["figure"]
+# %% tags=["figure", "varies"]
 resident = lab07.resident_after(write_tokens, TokenWindows)
 for name, one in resident.items():
     print(f"{name:20}{one.own_mib:6.1f} MiB of its own{one.file_mib:7.1f} MiB of the file")

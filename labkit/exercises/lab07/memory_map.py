@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tracemalloc
 from dataclasses import dataclass
@@ -60,8 +61,9 @@ def corpus(case: Corpus, gen: torch.Generator) -> dict[str, Any]:
 
 def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
     """tokens, borders: the bytes of the two files that `write_tokens` made. windows: all of a small file, in order, and
-    n_windows what len() says. documents: all of them. large: windows of the large file. kept_bytes: what the object of
-    the large file holds in Python's and NumPy's memory. open_files: its attributes that are open files.
+    n_windows what len() says. documents: all of them. large: windows of the large file. Of its object, kept_bytes: what
+    it holds in Python's and NumPy's memory; own_bytes: by how much the process's own memory grew meanwhile, None where
+    the system does not tell; open_files, copying_maps: its attributes that are open files, or maps with mode="c".
     """
     written, right, large = (str(stage.tmp / name) for name in ("written", "right", "large"))
     ans.write_tokens((document.tolist() for document in tree["documents"]), case.vocab_size, written)
@@ -71,22 +73,35 @@ def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
     documents = [small.document(number) for number in range(case.n_documents)]
 
     lay_down_large(large, case, tree)
+    before_bytes = own_bytes()
     tracemalloc.start()
     try:
         of_large = ans.TokenWindows(large, case.vocab_size, case.window)
         kept_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+    of_places = [of_large[place] for place in tree["places"]]
+    after_bytes = own_bytes()
+    held = vars(of_large).items()
     return {
         "tokens": content(written + ".bin"),
         "borders": content(written + ".idx"),
         "n_windows": len(small),
         "windows": windows,
         "documents": documents,
-        "large": [of_large[place] for place in tree["places"]],
+        "large": of_places,
         "kept_bytes": kept_bytes,
-        "open_files": sorted(name for name, value in vars(of_large).items() if isinstance(value, io.IOBase)),
+        "own_bytes": None if after_bytes is None else after_bytes - before_bytes,
+        "open_files": sorted(name for name, value in held if isinstance(value, io.IOBase)),
+        "copying_maps": sorted(name for name, value in held if isinstance(value, np.memmap) and value.mode == "c"),
     }
+
+
+def own_bytes() -> int | None:
+    """What of this process is in memory and no page of a file; None where the system does not tell."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        return next((1024 * int(line.split()[1]) for line in file if line.startswith("RssAnon:")), None)
+    return None
 
 
 def lay_down(path: str, case: Corpus, documents: list[torch.Tensor]) -> None:

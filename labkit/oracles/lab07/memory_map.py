@@ -7,10 +7,12 @@ import torch
 
 from labkit.exercises.lab07.memory_map import N_LARGE_DOCUMENTS, Corpus
 from labkit.oracles.hints import once
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, KiB, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, KiB, MiB, Oracle
 
 MOST_KEPT_BYTES = 8 * (N_LARGE_DOCUMENTS + 1) + 256 * KiB
 """The borders as numbers of 8 bytes, and what objects take."""
+MOST_OWN_BYTES = 16 * MiB
+"""By how much a process may grow meanwhile. What is loaded is 96 MiB or more."""
 
 
 @once
@@ -78,7 +80,9 @@ def _differ(what: str, found: list, wanted: list[torch.Tensor]) -> str | None:
 
 
 def keeps_little(run: CaseRun[Corpus]) -> str | None:
-    kept = run.got["kept_bytes"]
+    kept, own = run.got["kept_bytes"], run.got["own_bytes"]
+    if own is not None and own > MOST_OWN_BYTES:
+        return f"for a file of {run.case.large_mib} MiB, the memory of the process grows by {own / MiB:,.0f} MiB"
     if kept <= MOST_KEPT_BYTES:
         return None
     return (
@@ -90,6 +94,16 @@ def keeps_little(run: CaseRun[Corpus]) -> str | None:
 def no_open_file(run: CaseRun[Corpus]) -> str | None:
     names = run.got["open_files"]
     return f"{names[0]} is an open file, which all workers would share" if names else None
+
+
+def no_copying_map(run: CaseRun[Corpus]) -> str | None:
+    names = run.got["copying_maps"]
+    return f"{names[0]} is a map with mode='c'" if names else None
+
+
+def loaded(run: CaseRun[Corpus]) -> bool:
+    half = run.case.large_mib * MiB / 2
+    return max(run.got["kept_bytes"], run.got["own_bytes"] or 0) > half
 
 
 def size_of_tokens(run: CaseRun[Corpus]) -> float:
@@ -136,8 +150,10 @@ def signed(run: CaseRun[Corpus]) -> object:
 
 MEMORY_MAP = Oracle(
     id="07-memory-map",
-    judge=(files, all_windows, all_documents, large_windows, keeps_little, no_open_file),
+    judge=(files, all_windows, all_documents, large_windows, keeps_little, no_open_file, no_copying_map),
     errors={
+        "Cannot allocate memory": "There is not enough memory for the whole file, neither to load it, nor for a map "
+        "that may be written to, which is promised room for a copy. Map it with mode='r'.",
         "out of bounds for uint16": "A vocabulary of more than 65,536 tokens does not fit into 16 bits. Choose the "
         "dtype from vocab_size.",
     },
@@ -175,12 +191,17 @@ MEMORY_MAP = Oracle(
             "The last window is lost, because it is not full. Round up in len().",
         ),
         Hint(
-            lambda run: run.got["kept_bytes"] > run.case.large_mib * KiB * 512,
+            loaded,
             "The whole file is in memory. Map it with np.memmap, cut a window out of the map, and convert only that.",
         ),
         Hint(
             lambda run: keeps_little(run) is not None,
             "There is an object for each document. Keep the borders in one array, or map them as well.",
+        ),
+        Hint(
+            lambda run: bool(run.got["copying_maps"]),
+            "mode='c' promises that you may write to the map without changing the file, so the system has to have room "
+            "for a copy of all of it. mode='r' needs none.",
         ),
         Hint(
             lambda run: bool(run.got["open_files"]),
