@@ -40,7 +40,7 @@ def _seed(seed: int, numpy: ModuleType | None) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
     if numpy:
-        numpy.random.seed(seed)
+        numpy.random.seed(seed % 2**32)
 
 
 def _draws(numpy: ModuleType | None) -> dict[str, float]:

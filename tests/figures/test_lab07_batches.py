@@ -1,0 +1,50 @@
+"""The figures of lab 07 count padding as it is, show leaks in a packed window, and how far a buffer moves a sample."""
+
+from __future__ import annotations
+
+import pytest
+
+from labkit import figures
+from labkit.figures.batches import ALLOWED, LEAK, MISSING, NOT, in_percent, mask_kinds
+from labkit.material.lab07 import Batches, batches_of, in_random_batches, in_windows, places_moved
+
+
+def test_padding_is_what_the_rows_leave_of_the_width() -> None:
+    lengths = [3, 5, 2, 2]
+    assert in_random_batches(lengths, 2, 8).padding == 1 - 12 / 32
+    assert in_random_batches(lengths, 2).padding == 1 - 12 / (2 * 5 + 2 * 2)
+    assert batches_of(lengths, [[2, 3], [0], [1]]).padding == 0
+    assert in_windows(lengths, [[0, 1], [2, 3]], 8, 2) == Batches((((3, 5), (2, 2)),), (8,))
+
+
+def test_the_batch_that_is_shown_is_of_about_the_mean_width() -> None:
+    batches = Batches((((1,),), ((90,),), ((40,),)), (1, 90, 40))
+    assert batches.picture() == (((40,),), 40)
+    figure = figures.padding_pictures({"by length": batches})
+    assert figure.axes[0].get_title(loc="left") == "by length: 0 % of all places are padding"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.86, "86 %"), (0.066, "6.6 %"), (0.0004, "0.04 %"), (0.001, "0.1 %"), (0.0, "0 %")]
+)
+def test_shares_have_the_digits_that_tell_something(share: float, text: str) -> None:
+    assert in_percent(share) == text
+
+
+def test_a_mask_shows_what_leaks_and_what_is_missing() -> None:
+    right = mask_kinds((2, 1), (0, 2, 3), 4)
+    assert right.tolist() == [
+        [ALLOWED, NOT, NOT, NOT],
+        [ALLOWED, ALLOWED, NOT, NOT],
+        [NOT, NOT, ALLOWED, NOT],
+        [NOT, NOT, NOT, NOT],
+    ]
+    assert (mask_kinds((2, 1), (0, 4), 4) == LEAK).sum() == 2 + 4
+    assert (mask_kinds((2, 1), (0, 1, 2, 3), 4) == MISSING).sum() == 1
+    assert "0 leaks" in figures.packed_mask((2, 1), (0, 2, 3), 4).axes[0].get_title(loc="left")
+
+
+def test_a_buffer_moves_samples_as_far_as_it_says() -> None:
+    assert places_moved([0, 1, 2]) == 0 and places_moved([2, 1, 0]) == 4 / 3
+    figure = figures.shuffle_places(lambda n, size: range(n - 1, -1, -1), 3, 2)
+    assert "moved by 1 places" in figure.axes[0].get_title(loc="left")
