@@ -1085,11 +1085,15 @@ n_tokens = sum(lengths)
 for name, batches in ways.items():
     rows = n_tokens / (1 - batches.padding) / 1024
     print(f"{name:36}{100 * batches.padding:>8.2f} %{rows:>16,.0f}")
-gain = (1 - ways["packed into windows"].padding) / (
-    1 - ways["padded to the batch's longest"].padding
-)
-print(f"a packed row holds {gain:.1f} times the tokens of one in a random batch")
-print(f"\n{'one epoch of 16 batches':36}{'time':>10}{'GPU computes':>16}")
+if "packed into windows" in ways:
+    in_packed, in_random = (
+        1 - ways[name].padding for name in ("packed into windows", "padded to the batch's longest")
+    )
+    gain = in_packed / in_random
+    print(f"a packed row holds {gain:.1f} times the tokens of one in a random batch")
+
+# %%
+print(f"{'one epoch of 16 batches':36}{'time':>10}{'GPU computes':>16}")
 for name, run in loops.items():
     print(f"{name:36}{1e3 * run.seconds:>7.0f} ms{run.busy:>16.0%}")
 

@@ -10,7 +10,7 @@ from labkit.spec import Answer, Exercise
 
 def exercise(slug: str, *answers: Answer, points: float = 2, **changes) -> Exercise:
     fields = {
-        "id": f"07-{slug}",
+        "id": f"20-{slug}",
         "title": f"The {slug}",
         "points": points,
         "minutes": 15,
@@ -79,23 +79,23 @@ DECODE = '''def decode(bits: int) -> float:
 
 CELLS = {
     "title": text("# A small lab\n\nWhy it matters."),
-    "setup": cell("from labkit import check\n%matplotlib inline", **meta("07-setup", locked=True)),
-    "decode-text": text(f"## Decode\n\n[[exercise 07-decode]]\n\n{HINTS}"),
-    "decode": solution("07-decode", DECODE),
-    "decode-check": check("07-decode", 3, "decode"),
+    "setup": cell("from labkit import check\n%matplotlib inline", **meta("20-setup", locked=True)),
+    "decode-text": text(f"## Decode\n\n[[exercise 20-decode]]\n\n{HINTS}"),
+    "decode": solution("20-decode", DECODE),
+    "decode-check": check("20-decode", 3, "decode"),
     "figure": cell("print(decode(1))", tags='tags=["figure"]'),
-    "guess-text": text(f"## Guess\n\n[[exercise 07-guess]]\n\n{HINTS}"),
-    "guess": solution("07-guess", "### BEGIN SOLUTION\nguess = 2.0**-24\n### END SOLUTION"),
-    "guess-check": check("07-guess", 0.5, "guess"),
+    "guess-text": text(f"## Guess\n\n[[exercise 20-guess]]\n\n{HINTS}"),
+    "guess": solution("20-guess", "### BEGIN SOLUTION\nguess = 2.0**-24\n### END SOLUTION"),
+    "guess-check": check("20-guess", 0.5, "guess"),
     "open": cell(
         "Why is it so?\n\n### BEGIN SOLUTION\nBecause the rounding of the sum loses it.\n### END SOLUTION",
         "markdown",
-        **meta("07-why", grade=True, solution=True, points=2),
+        **meta("20-why", grade=True, solution=True, points=2),
     ),
     "task": cell(
         "Draw it.\n\n### BEGIN MARK SCHEME\nOne point for axes.\n### END MARK SCHEME",
         "markdown",
-        **meta("07-draw", task=True, locked=True, points=1),
+        **meta("20-draw", task=True, locked=True, points=1),
     ),
     "end": text("## Sources\n\nGoldberg 1991."),
 }
@@ -108,7 +108,7 @@ def source(**changes: str | None) -> str:
     return "\n".join(body for body in (CELLS | named).values() if body is not None)
 
 
-def write(folder: Path, body: str, name: str = "07_small_lab.py") -> Path:
+def write(folder: Path, body: str, name: str = "20_small_lab.py") -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(body, encoding="utf-8")

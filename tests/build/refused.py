@@ -7,15 +7,15 @@ from tests.build import lesson
 from tests.build.lesson import EXERCISES, solution
 
 KNOWN = (
-    "is declared in labkit.exercises.lab07, which declares 07-decode, 07-guess; "
-    "is its slug in ORDER of labkit/exercises/lab07/__init__.py?"
+    "is declared in labkit.exercises.lab20, which declares 20-decode, 20-guess; "
+    "is its slug in ORDER of labkit/exercises/lab20/__init__.py?"
 )
-GUESS = EXERCISES["07-guess"]
+GUESS = EXERCISES["20-guess"]
 
 
 def function(body):
-    """The solution cell of 07-decode with this body, four spaces in front of each line."""
-    return solution("07-decode", "def decode(bits):\n" + "\n".join(f"    {line}" for line in body.split("\n")))
+    """The solution cell of 20-decode with this body, four spaces in front of each line."""
+    return solution("20-decode", "def decode(bits):\n" + "\n".join(f"    {line}" for line in body.split("\n")))
 
 
 REGION = "### BEGIN SOLUTION\nreturn bits + 1\n### END SOLUTION"
@@ -39,6 +39,6 @@ def assert_refused(folder, changes, where, reason):
     body = lesson.source(**changes)
     path = lesson.write(folder / "solutions", body)
     found = list(map(str, problems(path, EXERCISES)))
-    assert found == [f"solutions/07_small_lab.py:{place(body, where)}: {reason}"]
+    assert found == [f"solutions/20_small_lab.py:{place(body, where)}: {reason}"]
     with pytest.raises(BadSource):
         build(path, EXERCISES)

@@ -68,9 +68,9 @@ def test_answers_of_other_shapes(tmp_path, name):
     arguments = [answer.name if answer.kind != "text" else "In[-1]" for answer in answers]
     body = "\n".join(
         [
-            text(f"[[exercise 07-other]]\n{lesson.HINTS}"),
-            solution("07-other", code),
-            check("07-other", 2, *arguments),
+            text(f"[[exercise 20-other]]\n{lesson.HINTS}"),
+            solution("20-other", code),
+            check("20-other", 2, *arguments),
         ]
     )
     found = problems(lesson.write(tmp_path, body), declared(exercise("other", *answers)))
@@ -78,12 +78,12 @@ def test_answers_of_other_shapes(tmp_path, name):
 
 
 def test_an_answer_in_another_cell(tmp_path):
-    apart = replace(GUESS, answers=(*GUESS.answers, Answer("why", kind="value", cell="07-reason")))
+    apart = replace(GUESS, answers=(*GUESS.answers, Answer("why", kind="value", cell="20-reason")))
     exercises = EXERCISES | {apart.id: apart}
-    called = check("07-guess", 0.5, "guess", "why")
-    reason = solution("07-reason", '### BEGIN SOLUTION\nwhy = "rounding"\n### END SOLUTION')
+    called = check("20-guess", 0.5, "guess", "why")
+    reason = solution("20-reason", '### BEGIN SOLUTION\nwhy = "rounding"\n### END SOLUTION')
     with_cell = lesson.source(guess=lesson.CELLS["guess"] + "\n" + reason, guess_check=called)
     assert problems(lesson.write(tmp_path, with_cell), exercises) == []
     without = lesson.source(guess_check=called)
     found = problems(lesson.write(tmp_path, without), exercises)
-    assert [problem.reason for problem in found] == ["the exercise 07-guess has no solution cell 07-reason"]
+    assert [problem.reason for problem in found] == ["the exercise 20-guess has no solution cell 20-reason"]

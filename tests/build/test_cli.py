@@ -10,7 +10,7 @@ from grading.build.table import PLACE, markers
 from tests.build import lesson
 from tests.build.lesson import EXERCISES
 
-NOTEBOOK = "notebooks/07_small_lab.ipynb"
+NOTEBOOK = "notebooks/20_small_lab.ipynb"
 REFRESH = "to make it: python -m grading build"
 
 
@@ -43,12 +43,12 @@ def command(course, capsys):
 
 def test_build_writes_notebooks_and_the_table_once(course, command):
     assert command("build") == (0, [f"wrote {NOTEBOOK}", "wrote README.md"])
-    assert "| 07-decode | The decode | 3 |" in (course / "README.md").read_text(encoding="utf-8")
+    assert "| 20-decode | The decode | 3 |" in (course / "README.md").read_text(encoding="utf-8")
     written = os.stat(course / NOTEBOOK).st_mtime_ns
     assert command("build") == (0, ["nothing changed (1 notebook up to date)"])
     assert os.stat(course / NOTEBOOK).st_mtime_ns == written
     assert command("build", "--check") == (0, [])
-    assert [path.name for path in (course / "notebooks").iterdir()] == ["07_small_lab.ipynb"]
+    assert [path.name for path in (course / "notebooks").iterdir()] == ["20_small_lab.ipynb"]
 
 
 def test_check_names_missing_stale_and_extra_and_writes_nothing(course, command):
@@ -80,26 +80,26 @@ def test_build_leaves_an_extra_notebook_alone_but_says_so(course, command):
 def test_given_paths_are_all_that_is_looked_at(course, command):
     (course / "notebooks").mkdir()
     (course / "notebooks" / "99_old.ipynb").write_text("mine")
-    lesson.write(course / "solutions", "# %%\nbroken(\n", "20_broken.py")
-    assert command("build", "solutions/07_small_lab.py") == (0, [f"wrote {NOTEBOOK}"])
-    assert command("build", "--check", "solutions/07_small_lab.py") == (0, [])
+    lesson.write(course / "solutions", "# %%\nbroken(\n", "19_broken.py")
+    assert command("build", "solutions/20_small_lab.py") == (0, [f"wrote {NOTEBOOK}"])
+    assert command("build", "--check", "solutions/20_small_lab.py") == (0, [])
 
 
 def test_solved_notebooks_go_where_they_are_asked_for(course, command):
     code, lines = command("build", "--solutions", "out/solved")
     assert code == 0
-    assert "wrote out/solved/07_small_lab.ipynb" in lines
-    assert "sign = -1 if bits" in (course / "out" / "solved" / "07_small_lab.ipynb").read_text(encoding="utf-8")
+    assert "wrote out/solved/20_small_lab.ipynb" in lines
+    assert "sign = -1 if bits" in (course / "out" / "solved" / "20_small_lab.ipynb").read_text(encoding="utf-8")
     assert "sign = -1 if bits" not in (course / NOTEBOOK).read_text(encoding="utf-8")
 
 
 def test_bad_source_writes_nothing_and_says_everything(course, command):
-    lesson.write(course / "solutions", "# %%\nbroken(\n", "20_broken.py")
+    lesson.write(course / "solutions", "# %%\nbroken(\n", "19_broken.py")
     lesson.write(course / "solutions", "# %%\nx = 1\n", "9_name.py")
     code, lines = command("build")
     assert code == 2
     assert lines == [
-        "solutions/20_broken.py:2: does not parse: '(' was never closed",
+        "solutions/19_broken.py:2: does not parse: '(' was never closed",
         "solutions/9_name.py:1: the file must be called NN_slug.py, as in 02_float_formats.py",
         "refused: 2 problems; nothing was written",
     ]
@@ -122,7 +122,7 @@ def test_check_and_solutions_exclude_each_other(command):
 def test_table_prints_writes_and_checks(course, command):
     code, lines = command("table")
     assert code == 0
-    assert lines[0].startswith("**[07_small_lab](notebooks/07_small_lab.ipynb)** · 2 exercises")
+    assert lines[0].startswith("**[20_small_lab](notebooks/20_small_lab.ipynb)** · 2 exercises")
     assert command("table", "--check")[0] == 1
     assert command("table", "--write") == (0, ["wrote README.md"])
     assert command("table", "--write") == (0, ["nothing changed"])

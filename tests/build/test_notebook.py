@@ -33,18 +33,18 @@ def by_id(notebook):
 def test_ids_are_nbgraders_or_numbered(built):
     ids = [cell.id for cell in built.solution.cells]
     assert ids == [
-        "07-c001",
-        "07-setup",
-        "07-c003",
-        "07-decode",
-        "07-decode-check",
-        "07-c006",
-        "07-c007",
-        "07-guess",
-        "07-guess-check",
-        "07-why",
-        "07-draw",
-        "07-c012",
+        "20-c001",
+        "20-setup",
+        "20-c003",
+        "20-decode",
+        "20-decode-check",
+        "20-c006",
+        "20-c007",
+        "20-guess",
+        "20-guess-check",
+        "20-why",
+        "20-draw",
+        "20-c012",
     ]
     assert [cell.id for cell in built.student.cells] == ids
 
@@ -60,7 +60,7 @@ def test_both_are_valid_notebooks_of_format_4_5(built):
 def test_metadata_holds_nothing_of_the_source_format(built):
     keys = {key for cell in built.solution.cells for key in cell.metadata}
     assert keys == {"nbgrader", "tags"}
-    assert by_id(built.solution)["07-c006"].metadata.tags == ["figure"]
+    assert by_id(built.solution)["20-c006"].metadata.tags == ["figure"]
 
 
 def test_titles_and_extra_blank_lines_stay_in_the_source(tmp_path):
@@ -73,22 +73,22 @@ def test_titles_and_extra_blank_lines_stay_in_the_source(tmp_path):
 
 
 def test_the_solution_is_kept(built):
-    assert by_id(built.solution)["07-decode"].source == lesson.DECODE.rstrip("\n")
+    assert by_id(built.solution)["20-decode"].source == lesson.DECODE.rstrip("\n")
 
 
 def test_the_student_gets_stubs(built):
     cells = by_id(built.student)
     assert f'raise NotImplementedError("{STUB_MESSAGE}")' == CODE_STUB
-    assert cells["07-decode"].source.endswith(f'"""The value of a bit pattern."""\n    {CODE_STUB}')
-    assert cells["07-guess"].source == CODE_STUB
-    assert cells["07-why"].source == f"Why is it so?\n\n{TEXT_STUB}"
-    assert cells["07-draw"].source == "Draw it.\n"
+    assert cells["20-decode"].source.endswith(f'"""The value of a bit pattern."""\n    {CODE_STUB}')
+    assert cells["20-guess"].source == CODE_STUB
+    assert cells["20-why"].source == f"Why is it so?\n\n{TEXT_STUB}"
+    assert cells["20-draw"].source == "Draw it.\n"
 
 
 def test_a_manual_answer_without_markers_is_cleared_whole(tmp_path):
-    answer = lesson.cell("Because.", "markdown", **lesson.meta("07-why", grade=True, solution=True, points=2))
+    answer = lesson.cell("Because.", "markdown", **lesson.meta("20-why", grade=True, solution=True, points=2))
     built = build(lesson.write(tmp_path, lesson.source(open=answer)), lesson.EXERCISES)
-    assert by_id(built.student)["07-why"].source == TEXT_STUB
+    assert by_id(built.student)["20-why"].source == TEXT_STUB
 
 
 def test_the_student_notebook_holds_no_solution(built):
@@ -108,11 +108,11 @@ def test_the_student_notebook_holds_no_solution(built):
 
 def test_locks(built):
     cells = by_id(built.student)
-    for name in ("07-decode-check", "07-setup", "07-draw"):
+    for name in ("20-decode-check", "20-setup", "20-draw"):
         assert cells[name].metadata.editable is False
         assert cells[name].metadata.deletable is False
-    assert cells["07-decode"].metadata.deletable is False
-    assert "editable" not in cells["07-decode"].metadata
+    assert cells["20-decode"].metadata.deletable is False
+    assert "editable" not in cells["20-decode"].metadata
 
 
 def test_student_version_leaves_its_argument_alone(built):
@@ -122,32 +122,32 @@ def test_student_version_leaves_its_argument_alone(built):
 
 
 def test_directives_are_replaced_in_both(built):
-    line = "**Exercise 07-decode** · 3 points · difficulty 2 of 3 · about 15 minutes"
+    line = "**Exercise 20-decode** · 3 points · difficulty 2 of 3 · about 15 minutes"
     for notebook in (built.solution, built.student):
         assert line in notebook.cells[2].source.split("\n")
         assert "[[" not in to_json(notebook)
 
 
 def test_numbers_are_counted(built):
-    line = "**Exercise 07-guess** · 0.5 points · difficulty 1 of 3 · about 1 minute"
+    line = "**Exercise 20-guess** · 0.5 points · difficulty 1 of 3 · about 1 minute"
     assert line in built.student.cells[6].source
 
 
 def test_an_optional_exercise_says_so_and_its_check_has_no_points_of_its_own(tmp_path):
-    optional = EXERCISES | {"07-guess": replace(EXERCISES["07-guess"], optional=True)}
-    path = lesson.write(tmp_path, lesson.source(guess_check=lesson.check("07-guess", 0, "guess")))
-    line = "**Exercise 07-guess** · optional, 0.5 extra points · difficulty 1 of 3 · about 1 minute"
+    optional = EXERCISES | {"20-guess": replace(EXERCISES["20-guess"], optional=True)}
+    path = lesson.write(tmp_path, lesson.source(guess_check=lesson.check("20-guess", 0, "guess")))
+    line = "**Exercise 20-guess** · optional, 0.5 extra points · difficulty 1 of 3 · about 1 minute"
     assert line in build(path, optional).student.cells[6].source
     path = lesson.write(tmp_path, lesson.source())
     (refused,) = problems(path, optional)
-    wanted = "07-guess-check is worth 0.5 here, but 0 in the declaration (it is optional: its points are extra credit)"
+    wanted = "20-guess-check is worth 0.5 here, but 0 in the declaration (it is optional: its points are extra credit)"
     assert refused.reason == wanted
 
 
 def test_brackets_in_code_are_no_directive(tmp_path):
-    body = lesson.text("See:\n\n```\n[[exercise 07-decode]]\n```\n\nand [[1, 2], [3, 4]].")
+    body = lesson.text("See:\n\n```\n[[exercise 20-decode]]\n```\n\nand [[1, 2], [3, 4]].")
     notebook = build_solution(lesson.write(tmp_path, body), lesson.EXERCISES)
-    assert "[[exercise 07-decode]]" in notebook.cells[0].source
+    assert "[[exercise 20-decode]]" in notebook.cells[0].source
 
 
 def test_the_same_bytes_every_time(path, built):

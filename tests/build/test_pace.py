@@ -15,7 +15,7 @@ from labkit.labs import LABS, Lab, find_lab, in_hours, rounded
 from tests.build import lesson
 from tests.build.lesson import EXERCISES
 
-SMALL = Lab("07", "A small lab", "memory", 160, 30)
+SMALL = Lab("20", "A small lab", "memory", 160, 30)
 OPENING = lesson.text("# A small lab\n\n[[time]]")
 STOP = lesson.cell("print(decode(1))", tags='tags=["figure"]') + "\n" + lesson.text("[[stop]]")
 
@@ -23,7 +23,7 @@ STOP = lesson.cell("print(decode(1))", tags='tags=["figure"]') + "\n" + lesson.t
 @pytest.fixture
 def declared(monkeypatch) -> None:
     """Lab 07 as one that stands."""
-    monkeypatch.setattr(labkit.labs, "LABS", tuple(SMALL if lab.id == "07" else lab for lab in LABS))
+    monkeypatch.setattr(labkit.labs, "LABS", tuple(SMALL if lab.id == "20" else lab for lab in LABS))
 
 
 def test_every_lab_that_has_exercises_has_minutes_and_no_other() -> None:
@@ -57,12 +57,12 @@ def test_minutes_in_words() -> None:
 
 
 def test_a_place_to_stop_counts_core_exercises_alone() -> None:
-    optional = replace(EXERCISES["07-guess"], id="07-more", optional=True, minutes=500)
-    line = stop_line(SMALL, EXERCISES | {"07-more": optional}, {"07-decode", "07-more"})
+    optional = replace(EXERCISES["20-guess"], id="20-more", optional=True, minutes=500)
+    line = stop_line(SMALL, EXERCISES | {"20-more": optional}, {"20-decode", "20-more"})
     assert (
         line == "> **A good place to stop.** About 2 h 30 min of this lab's core lies behind you, about 10 min is left."
     )
-    whole = stop_line(replace(SMALL, optional_minutes=0), EXERCISES, {"07-decode"})
+    whole = stop_line(replace(SMALL, optional_minutes=0), EXERCISES, {"20-decode"})
     assert whole == line.replace("this lab's core", "this lab")
 
 
@@ -70,12 +70,12 @@ def test_both_are_put_into_the_notebook(declared, tmp_path) -> None:
     notebook = build(lesson.write(tmp_path, lesson.source(title=OPENING, figure=STOP)), EXERCISES).student
     assert time_line(SMALL) in notebook.cells[0].source
     assert [cell.source for cell in notebook.cells if "good place" in cell.source] == [
-        stop_line(SMALL, EXERCISES, {"07-decode"})
+        stop_line(SMALL, EXERCISES, {"20-decode"})
     ]
 
 
 def test_the_table_says_the_same(declared) -> None:
-    text = table(list(EXERCISES.values()), {"07": "07_small_lab"})
+    text = table(list(EXERCISES.values()), {"20": "20_small_lab"})
     assert text.splitlines()[0].endswith("· about 2 h 40 min with reading, 30 min more for what is optional")
 
 
@@ -96,7 +96,7 @@ def test_a_lab_without_them_is_refused(declared, tmp_path, changes, reason) -> N
 
 
 def test_a_lab_that_nobody_declared_is_refused(tmp_path) -> None:
-    path = lesson.write(tmp_path, lesson.source().replace("07-", "77-"), "77_other.py")
+    path = lesson.write(tmp_path, lesson.source().replace("20-", "77-"), "77_other.py")
     found = problems(path, {})
     assert "lab 77 is not declared in labkit/labs.py" in [problem.reason for problem in found]
 

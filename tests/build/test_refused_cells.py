@@ -9,34 +9,34 @@ from tests.build.refused import KNOWN, assert_refused
 # name: what `assert_refused` is given
 CASES = {
     "duplicate id": (
-        {"figure": solution("07-decode", DECODE.replace("1024", "2048").replace("sign", "sgn"))},
-        '"grade_id": "07-decode" (2)',
-        'duplicate id "07-decode": line 31 has it too',
+        {"figure": solution("20-decode", DECODE.replace("1024", "2048").replace("sign", "sgn"))},
+        '"grade_id": "20-decode" (2)',
+        'duplicate id "20-decode": line 31 has it too',
     ),
     "id without a lab": (
         {"setup": lesson.cell("x = 1", **meta("setup", locked=True))},
         '"setup"',
-        'malformed id "setup": it must be NN-slug, as in 07-decode',
+        'malformed id "setup": it must be NN-slug, as in 20-decode',
     ),
     "id with an underscore": (
-        {"setup": lesson.cell("x = 1", **meta("07-set_up", locked=True))},
-        "07-set_up",
-        'malformed id "07-set_up": it must be NN-slug, as in 07-decode',
+        {"setup": lesson.cell("x = 1", **meta("20-set_up", locked=True))},
+        "20-set_up",
+        'malformed id "20-set_up": it must be NN-slug, as in 20-decode',
     ),
     "id that is too long": (
-        {"setup": lesson.cell("x = 1", **meta("07-" + "x" * 62, locked=True))},
-        "07-xxx",
-        f'malformed id "07-{"x" * 62}": it must be NN-slug, as in 07-decode',
+        {"setup": lesson.cell("x = 1", **meta("20-" + "x" * 62, locked=True))},
+        "20-xxx",
+        f'malformed id "20-{"x" * 62}": it must be NN-slug, as in 20-decode',
     ),
     "id of another lab": (
         {"setup": lesson.cell("x = 1", **meta("08-setup", locked=True))},
         "08-setup",
-        'the id "08-setup" is not of this lab: it must begin with 07-',
+        'the id "08-setup" is not of this lab: it must begin with 20-',
     ),
     "id kept for numbered cells": (
-        {"setup": lesson.cell("x = 1", **meta("07-c001", locked=True))},
-        "07-c001",
-        'the id "07-c001" is kept for cells that have none of their own',
+        {"setup": lesson.cell("x = 1", **meta("20-c001", locked=True))},
+        "20-c001",
+        'the id "20-c001" is kept for cells that have none of their own',
     ),
     "metadata that is not JSON": (
         {"setup": '# %% nbgrader={"grade": false, "grade_id: 1}\nx = 1\n'},
@@ -49,42 +49,42 @@ CASES = {
         "nbgrader refuses the metadata: 'solution' is a required property",
     ),
     "metadata of an old schema": (
-        {"setup": lesson.cell("x = 1", **meta("07-setup", locked=True, schema_version=1))},
-        "07-setup",
+        {"setup": lesson.cell("x = 1", **meta("20-setup", locked=True, schema_version=1))},
+        "20-setup",
         "nbgrader refuses the metadata: Outdated schema version: 1 (expected 3)",
     ),
     "a text answer that carries no points": (
-        {"open": lesson.cell("Why?", "markdown", **meta("07-why", solution=True))},
-        "07-why",
+        {"open": lesson.cell("Why?", "markdown", **meta("20-why", solution=True))},
+        "20-why",
         "nbgrader refuses the metadata: Markdown solution cell is not marked as a grade cell: Why?",
     ),
     "a task in a code cell": (
-        {"task": lesson.cell("x = 1", **meta("07-draw", task=True, locked=True, points=1))},
-        "07-draw",
+        {"task": lesson.cell("x = 1", **meta("20-draw", task=True, locked=True, points=1))},
+        "20-draw",
         "nbgrader refuses the metadata: Task cells have to be markdown: x = 1",
     ),
     "check of an undeclared exercise": (
-        {"end": check("07-other", 1, "other")},
-        "07-other",
-        f'no exercise "07-other" {KNOWN}',
+        {"end": check("20-other", 1, "other")},
+        "20-other",
+        f'no exercise "20-other" {KNOWN}',
     ),
     "check cell without -check": (
-        {"end": lesson.cell("assert True", **meta("07-end", grade=True, locked=True, points=1))},
-        "07-end",
-        'the graded cell "07-end" must have the id of its exercise with -check behind it',
+        {"end": lesson.cell("assert True", **meta("20-end", grade=True, locked=True, points=1))},
+        "20-end",
+        'the graded cell "20-end" must have the id of its exercise with -check behind it',
     ),
     "BEGIN without END": (
-        {"guess": solution("07-guess", "### BEGIN SOLUTION\nguess = 2.0**-24")},
+        {"guess": solution("20-guess", "### BEGIN SOLUTION\nguess = 2.0**-24")},
         "### BEGIN SOLUTION (2)",
         "BEGIN SOLUTION without END SOLUTION",
     ),
     "END without BEGIN": (
-        {"guess": solution("07-guess", "### BEGIN SOLUTION\nguess = 2\n### END SOLUTION\n### END SOLUTION")},
+        {"guess": solution("20-guess", "### BEGIN SOLUTION\nguess = 2\n### END SOLUTION\n### END SOLUTION")},
         "### END SOLUTION (3)",
         "END SOLUTION without BEGIN SOLUTION",
     ),
     "nested markers": (
-        {"guess": solution("07-guess", "### BEGIN SOLUTION\nguess = 2\n# BEGIN SOLUTION\n### END SOLUTION")},
+        {"guess": solution("20-guess", "### BEGIN SOLUTION\nguess = 2\n# BEGIN SOLUTION\n### END SOLUTION")},
         "# BEGIN SOLUTION (3)",
         "BEGIN SOLUTION inside another BEGIN SOLUTION",
     ),
@@ -105,7 +105,7 @@ CASES = {
     ),
     "hidden tests": (
         {
-            "guess_check": check("07-guess", 0.5, "guess")
+            "guess_check": check("20-guess", 0.5, "guess")
             + "### BEGIN HIDDEN TESTS\nassert guess\n### END HIDDEN TESTS\n"
         },
         "BEGIN HIDDEN",
@@ -117,12 +117,12 @@ CASES = {
         "AUTOTEST is not supported: checks are declared exercises",
     ),
     "solution without markers": (
-        {"guess": solution("07-guess", "guess = 2.0**-24")},
-        '"grade_id": "07-guess"',
+        {"guess": solution("20-guess", "guess = 2.0**-24")},
+        '"grade_id": "20-guess"',
         "a solution cell without markers: put the solution between ### BEGIN SOLUTION and ### END SOLUTION",
     ),
     "nothing between the markers": (
-        {"guess": solution("07-guess", "### BEGIN SOLUTION\n# here\n### END SOLUTION\nguess = 2.0**-24")},
+        {"guess": solution("20-guess", "### BEGIN SOLUTION\n# here\n### END SOLUTION\nguess = 2.0**-24")},
         "### BEGIN SOLUTION (2)",
         "no code between the markers: a solution outside of them would be left in the student's cell",
     ),

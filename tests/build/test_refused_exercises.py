@@ -15,99 +15,99 @@ CASES = {
         "unknown directive [[figure 3]]; known are [[exercise ID]], [[time]] and [[stop]]",
     ),
     "directive of an undeclared exercise": (
-        {"end": text("[[exercise 07-other]]")},
-        "07-other",
-        f'[[exercise 07-other]]: no exercise "07-other" {KNOWN}',
+        {"end": text("[[exercise 20-other]]")},
+        "20-other",
+        f'[[exercise 20-other]]: no exercise "20-other" {KNOWN}',
     ),
     "directive among words": (
-        {"end": text("As in [[exercise 07-decode]] above.")},
+        {"end": text("As in [[exercise 20-decode]] above.")},
         "As in",
         "[[exercise ID]] must stand alone on its line",
     ),
     "directive twice": (
-        {"end": text("Once more:\n\n[[exercise 07-decode]]")},
-        "[[exercise 07-decode]] (2)",
-        "[[exercise 07-decode]] stands here a second time",
+        {"end": text("Once more:\n\n[[exercise 20-decode]]")},
+        "[[exercise 20-decode]] (2)",
+        "[[exercise 20-decode]] stands here a second time",
     ),
     "no directive": (
         {"guess_text": text(lesson.HINTS)},
-        '"grade_id": "07-guess-check"',
-        "no line [[exercise 07-guess]] announces the exercise, in a text cell before this check, above its hints",
+        '"grade_id": "20-guess-check"',
+        "no line [[exercise 20-guess]] announces the exercise, in a text cell before this check, above its hints",
     ),
     "directive behind the check": (
-        {"guess_text": None, "end": text(f"[[exercise 07-guess]]\n\n{lesson.HINTS}")},
-        "[[exercise 07-guess]]",
-        "[[exercise 07-guess]] comes after the exercise's check cell",
+        {"guess_text": None, "end": text(f"[[exercise 20-guess]]\n\n{lesson.HINTS}")},
+        "[[exercise 20-guess]]",
+        "[[exercise 20-guess]] comes after the exercise's check cell",
     ),
     "two hints": (
-        {"guess_text": text("[[exercise 07-guess]]\n<details>a</details>\n<details>b</details>")},
-        "[[exercise 07-guess]]",
-        "2 folded hints (<details>) between [[exercise 07-guess]] and its check cell; "
+        {"guess_text": text("[[exercise 20-guess]]\n<details>a</details>\n<details>b</details>")},
+        "[[exercise 20-guess]]",
+        "2 folded hints (<details>) between [[exercise 20-guess]] and its check cell; "
         "three are wanted: a nudge, the idea, nearly the answer",
     ),
     "a hint that is not closed": (
-        {"guess_text": text(f"[[exercise 07-guess]]\n{lesson.HINTS.removesuffix('</details>')}")},
-        "[[exercise 07-guess]]",
-        "3 <details> but 2 </details> among the hints of 07-guess",
+        {"guess_text": text(f"[[exercise 20-guess]]\n{lesson.HINTS.removesuffix('</details>')}")},
+        "[[exercise 20-guess]]",
+        "3 <details> but 2 </details> among the hints of 20-guess",
     ),
     "no solution cell": (
         {"guess": None},
-        '"grade_id": "07-guess-check"',
-        "the exercise 07-guess has no solution cell 07-guess",
+        '"grade_id": "20-guess-check"',
+        "the exercise 20-guess has no solution cell 20-guess",
     ),
     "no check cell": (
         {"guess_check": None},
-        '"grade_id": "07-guess"',
-        "the exercise 07-guess has no check cell 07-guess-check",
+        '"grade_id": "20-guess"',
+        "the exercise 20-guess has no check cell 20-guess-check",
     ),
     "no cell at all": (
         {"guess_text": None, "guess": None, "guess_check": None},
         1,
-        "the declared exercise 07-guess has no cell here",
+        "the declared exercise 20-guess has no cell here",
     ),
     "solution cell that carries the points": (
-        {"guess": solution("07-guess", "### BEGIN SOLUTION\nguess = 2\n### END SOLUTION", grade=True, points=2)},
-        '"grade_id": "07-guess"',
-        "the cell 07-guess must be code with solution: true and grade: false (the points belong to the check cell)",
+        {"guess": solution("20-guess", "### BEGIN SOLUTION\nguess = 2\n### END SOLUTION", grade=True, points=2)},
+        '"grade_id": "20-guess"',
+        "the cell 20-guess must be code with solution: true and grade: false (the points belong to the check cell)",
     ),
     "solution behind the check": (
         {"guess": None, "end": lesson.CELLS["guess"]},
-        '"grade_id": "07-guess"',
-        "the solution cell 07-guess comes after the check cell 07-guess-check",
+        '"grade_id": "20-guess"',
+        "the solution cell 20-guess comes after the check cell 20-guess-check",
     ),
     "points that disagree": (
-        {"guess_check": check("07-guess", 2, "guess")},
-        '"grade_id": "07-guess-check"',
-        "07-guess-check is worth 2 here, but 0.5 in the declaration",
+        {"guess_check": check("20-guess", 2, "guess")},
+        '"grade_id": "20-guess-check"',
+        "20-guess-check is worth 2 here, but 0.5 in the declaration",
     ),
     "check cell not locked": (
-        {"guess_check": check("07-guess", 0.5, "guess", locked=False)},
-        '"grade_id": "07-guess-check"',
-        "the check cell 07-guess-check is not locked",
+        {"guess_check": check("20-guess", 0.5, "guess", locked=False)},
+        '"grade_id": "20-guess-check"',
+        "the check cell 20-guess-check is not locked",
     ),
     "check cell without check": (
         {
             "guess_check": lesson.cell(
-                "assert guess == 1", **meta("07-guess-check", grade=True, locked=True, points=0.5)
+                "assert guess == 1", **meta("20-guess-check", grade=True, locked=True, points=0.5)
             )
         },
-        '"grade_id": "07-guess-check"',
-        'the check cell must call check("07-guess", guess) once, as a statement of its own',
+        '"grade_id": "20-guess-check"',
+        'the check cell must call check("20-guess", guess) once, as a statement of its own',
     ),
     "check of another id": (
-        {"guess_check": check("07-guess", 0.5, "guess").replace('check("07-guess"', 'check("07-decode"')},
-        'check("07-decode", guess)',
-        'the check cell calls check("07-decode", guess), but the declaration wants check("07-guess", guess)',
+        {"guess_check": check("20-guess", 0.5, "guess").replace('check("20-guess"', 'check("20-decode"')},
+        'check("20-decode", guess)',
+        'the check cell calls check("20-decode", guess), but the declaration wants check("20-guess", guess)',
     ),
     "check of another name": (
-        {"guess_check": check("07-guess", 0.5, "decode")},
-        'check("07-guess", decode)',
-        'the check cell calls check("07-guess", decode), but the declaration wants check("07-guess", guess)',
+        {"guess_check": check("20-guess", 0.5, "decode")},
+        'check("20-guess", decode)',
+        'the check cell calls check("20-guess", decode), but the declaration wants check("20-guess", guess)',
     ),
     "check of too few": (
-        {"guess_check": check("07-guess", 0.5)},
-        'check("07-guess")',
-        'the check cell calls check("07-guess"), but the declaration wants check("07-guess", guess)',
+        {"guess_check": check("20-guess", 0.5)},
+        'check("20-guess")',
+        'the check cell calls check("20-guess"), but the declaration wants check("20-guess", guess)',
     ),
     "cell that does not parse": (
         {"figure": lesson.cell("a = 1\nprint(decode(1)")},
@@ -143,26 +143,26 @@ CASES = {
     "value given away by a function": (
         {
             "guess": solution(
-                "07-guess", "guess = 1\ndef help():\n    ### BEGIN SOLUTION\n    pass\n    ### END SOLUTION"
+                "20-guess", "guess = 1\ndef help():\n    ### BEGIN SOLUTION\n    pass\n    ### END SOLUTION"
             )
         },
         "### BEGIN SOLUTION (2)",
         "the stub of the value guess would not raise when the cell runs",
     ),
     "answer of another name": (
-        {"guess": solution("07-guess", "### BEGIN SOLUTION\nges = 1\n### END SOLUTION")},
+        {"guess": solution("20-guess", "### BEGIN SOLUTION\nges = 1\n### END SOLUTION")},
         "### BEGIN SOLUTION (2)",
         "the answer guess is not defined in this cell",
     ),
     "solution repeated in a cell": (
         {"figure": lesson.cell("bits = 3\nsign = -1 if bits >> 15 else 1\nreturn_ = 2\nguess = 2.0**-24")},
         "guess = 2.0**-24",
-        "a solution left in a student's cell: this repeats the solution of 07-guess",
+        "a solution left in a student's cell: this repeats the solution of 20-guess",
     ),
     "solution left below its stub": (
-        {"decode": solution("07-decode", DECODE + DECODE.split("SOLUTION\n")[1].split("    ###")[0])},
+        {"decode": solution("20-decode", DECODE + DECODE.split("SOLUTION\n")[1].split("    ###")[0])},
         "sign = -1 if (2)",
-        "a solution left in a student's cell: this repeats the solution of 07-decode",
+        "a solution left in a student's cell: this repeats the solution of 20-decode",
     ),
 }
 
@@ -180,8 +180,8 @@ def test_the_sample_is_fine(tmp_path):
 def test_everything_is_reported_at_once_by_line(tmp_path):
     body = lesson.source(
         setup=lesson.cell("x = (", **meta("setup", locked=True)),
-        decode=solution("07-decode", "def decode(bits):\n    return 1"),
-        guess_check=check("07-guess", 1, "guess", locked=False),
+        decode=solution("20-decode", "def decode(bits):\n    return 1"),
+        guess_check=check("20-guess", 1, "guess", locked=False),
         end=text("[[nothing]]"),
     )
     found = problems(lesson.write(tmp_path, body), EXERCISES)
@@ -189,7 +189,7 @@ def test_everything_is_reported_at_once_by_line(tmp_path):
     assert lines == sorted(lines)
     assert len(found) == 6
     with pytest.raises(BadSource) as caught:
-        build(tmp_path / "07_small_lab.py", EXERCISES)
+        build(tmp_path / "20_small_lab.py", EXERCISES)
     assert caught.value.problems == found
 
 
@@ -201,6 +201,6 @@ def test_magics_and_await_parse(tmp_path):
 def test_an_unknown_directive_is_refused_by_build_solution_too(tmp_path):
     from grading.build import build_solution
 
-    path = lesson.write(tmp_path, lesson.source(end=text("[[exercise 07-other]]")))
-    with pytest.raises(KeyError, match="07-other"):
+    path = lesson.write(tmp_path, lesson.source(end=text("[[exercise 20-other]]")))
+    with pytest.raises(KeyError, match="20-other"):
         build_solution(path, EXERCISES)

@@ -11,15 +11,15 @@ TAKE = 'guesses.take("size", None, unit="bytes")'
 END = 'guesses.settle("size", 3)\nguesses.score()'
 
 
-def asked(body: str = TAKE, grade_id: str = "07-predict-size", **flags) -> str:
+def asked(body: str = TAKE, grade_id: str = "20-predict-size", **flags) -> str:
     """The small lab's setup cell with the object, and the cell that takes a prediction after it."""
-    setup = lesson.cell("from labkit import Predictions, check\n\nguesses = Predictions('07')", **meta("07-setup"))
+    setup = lesson.cell("from labkit import Predictions, check\n\nguesses = Predictions('07')", **meta("20-setup"))
     return setup.replace('"locked": false', '"locked": true') + "\n" + lesson.cell(body, **meta(grade_id, **flags))
 
 
 def test_a_prediction_that_is_taken_settled_and_shown_is_built(tmp_path) -> None:
     path = lesson.write(tmp_path, lesson.source(setup=asked(), figure=lesson.cell(END)))
-    cell = next(cell for cell in build(path, EXERCISES).student.cells if cell.id == "07-predict-size")
+    cell = next(cell for cell in build(path, EXERCISES).student.cells if cell.id == "20-predict-size")
     assert cell.source == TAKE, "students get it as it stands"
     assert cell.metadata.get("editable", True) and cell.metadata.nbgrader.locked is False
 
@@ -73,18 +73,18 @@ CASES = {
     ),
     "never shown together": (
         {"setup": asked(), "figure": lesson.cell('guesses.settle("size", 3)')},
-        "07-predict-size",
+        "20-predict-size",
         "the predictions are never shown together: end the lab with guesses.score()",
     ),
     "a locked cell": (
         {"setup": asked(locked=True), "figure": lesson.cell(END)},
-        "07-predict-size",
+        "20-predict-size",
         "a cell that takes a prediction must say locked: false",
     ),
     "an id that does not say what it is": (
-        {"setup": asked(grade_id="07-size"), "figure": lesson.cell(END)},
-        "07-size",
-        "a cell that takes a prediction needs an id that begins with 07-predict-",
+        {"setup": asked(grade_id="20-size"), "figure": lesson.cell(END)},
+        "20-size",
+        "a cell that takes a prediction needs an id that begins with 20-predict-",
     ),
 }
 

@@ -27,7 +27,7 @@ def released(tmp_path_factory):
     """(what we make, what nbgrader releases), as text."""
     root = tmp_path_factory.mktemp("course")
     built = build(lesson.write(root, lesson.source()), lesson.EXERCISES)
-    source = root / "source" / "07_small_lab" / "07_small_lab.ipynb"
+    source = root / "source" / "20_small_lab" / "20_small_lab.ipynb"
     source.parent.mkdir(parents=True)
     source.write_text(to_json(built.solution), encoding="utf-8")
     (root / "nbgrader_config.py").write_text(CONFIG)
@@ -37,10 +37,10 @@ def released(tmp_path_factory):
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "JUPYTER_CONFIG_DIR": str(root / "config"),
     }
-    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "07_small_lab"]
+    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "20_small_lab"]
     ran = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    return to_json(built.student), (root / "release" / "07_small_lab" / "07_small_lab.ipynb").read_text("utf-8")
+    return to_json(built.student), (root / "release" / "20_small_lab" / "20_small_lab.ipynb").read_text("utf-8")
 
 
 def test_it_is_the_same_to_the_byte(released):

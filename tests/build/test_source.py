@@ -66,21 +66,21 @@ def test_every_line_of_the_sample_is_found():
             assert line in file[cell.line_of(offset) - 1]
 
 
-@pytest.mark.parametrize("name", ["7_lab.py", "lab.py", "07-lab.py", "07_Lab.py", "07_.py", "07_lab.txt"])
+@pytest.mark.parametrize("name", ["7_lab.py", "lab.py", "20-lab.py", "20_Lab.py", "20_.py", "20_lab.txt"])
 def test_a_bad_file_name_is_refused(tmp_path, name):
     with pytest.raises(BadSource, match=r":1: the file must be called NN_slug\.py"):
         read(lesson.write(tmp_path, lesson.source(), name))
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(BadSource, match=r"07_lab\.py:1: cannot be read: .*No such file"):
-        read(tmp_path / "07_lab.py")
+    with pytest.raises(BadSource, match=r"20_lab\.py:1: cannot be read: .*No such file"):
+        read(tmp_path / "20_lab.py")
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path):
-    (tmp_path / "07_lab.py").write_bytes(b"# %%\nx = '\xff'\n")
+    (tmp_path / "20_lab.py").write_bytes(b"# %%\nx = '\xff'\n")
     with pytest.raises(BadSource, match="cannot be read: 'utf-8' codec"):
-        read(tmp_path / "07_lab.py")
+        read(tmp_path / "20_lab.py")
 
 
 def test_text_before_the_first_cell_is_refused(tmp_path):
@@ -92,4 +92,4 @@ def test_text_before_the_first_cell_is_refused(tmp_path):
 def test_files_are_named_from_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = lesson.write(tmp_path / "solutions", lesson.source())
-    assert read(path).file == "solutions/07_small_lab.py"
+    assert read(path).file == "solutions/20_small_lab.py"

@@ -9,18 +9,18 @@ from tests.build.lesson import EXERCISES
 
 BEGIN, END = markers(PLACE)
 TABLE = """\
-**[07_small_lab](notebooks/07_small_lab.ipynb)** · 2 exercises · 3.5 points · exercises about 16 min
+**[20_small_lab](notebooks/20_small_lab.ipynb)** · 2 exercises · 3.5 points · exercises about 16 min
 
 | exercise | what | points | difficulty | minutes without reading |
 |---|---|---:|---:|---:|
-| 07-decode | The decode | 3 | 2 of 3 | 15 |
-| 07-guess | The guess | 0.5 | 1 of 3 | 1 |"""
+| 20-decode | The decode | 3 | 2 of 3 | 15 |
+| 20-guess | The guess | 0.5 | 1 of 3 | 1 |"""
 
 
 def test_one_table_a_lab():
-    assert table(list(EXERCISES.values()), {"07": "07_small_lab"}) == TABLE
-    other = replace(EXERCISES["07-guess"], id="08-guess")
-    text = table([*EXERCISES.values(), other], {"07": "07_small_lab"})
+    assert table(list(EXERCISES.values()), {"20": "20_small_lab"}) == TABLE
+    other = replace(EXERCISES["20-guess"], id="08-guess")
+    text = table([*EXERCISES.values(), other], {"20": "20_small_lab"})
     assert text.startswith(
         TABLE
         + "\n\n**08** · 1 exercise · 0.5 points · about 3 h 15 min with reading, 1 h 15 min more for what is optional\n"
@@ -28,14 +28,14 @@ def test_one_table_a_lab():
 
 
 def test_what_is_optional_is_marked_and_added_up_apart():
-    extra = replace(EXERCISES["07-guess"], optional=True, points=0.3)
-    text = table([EXERCISES["07-decode"], extra], {"07": "07_small_lab"})
+    extra = replace(EXERCISES["20-guess"], optional=True, points=0.3)
+    text = table([EXERCISES["20-decode"], extra], {"20": "20_small_lab"})
     assert "· 2 exercises · 3 points and 0.3 extra ·" in text
-    assert "| 07-guess | The guess | +0.3 (optional) | 1 of 3 | 1 |" in text
+    assert "| 20-guess | The guess | +0.3 (optional) | 1 of 3 | 1 |" in text
 
 
 def test_a_bar_in_a_title_is_no_column():
-    odd = replace(EXERCISES["07-guess"], title="|x| + 1")
+    odd = replace(EXERCISES["20-guess"], title="|x| + 1")
     assert "| \\|x\\| + 1 |" in table([odd], {})
 
 
