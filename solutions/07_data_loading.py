@@ -654,7 +654,7 @@ guesses.take("speed-up of the loop", None)
 # [[exercise 07-slow-loop]]
 #
 # Write `train`, which returns what `slow_train` returns, with the same arguments, and does not let the GPU wait. It may take
-# 5 % longer than what is possible. The check tries machines on which each of the four costs most.
+# 10 % longer than what is possible. The check tries machines on which each of the four costs most.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -183,7 +183,10 @@ def uneven(run: CaseRun[Grid]) -> object:
 
 
 def fills_up(run: CaseRun[Grid]) -> object:
+    """Some samples come twice. CANNOT_TELL where there are fewer than it takes to fill all ranks up."""
     case = run.case
+    if case.n < case.world_size and not is_split(run):
+        return CANNOT_TELL
     wanted = -(-case.n // case.world_size)
     return CANNOT_TELL if case.n % case.world_size == 0 and is_split(run) else set(total(run)) == {wanted}
 
