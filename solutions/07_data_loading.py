@@ -979,6 +979,161 @@ labkit.figures.shuffle_player(
 # </details>
 
 # %% [markdown]
+# ## Keep what was expensive to load
+#
+# Decoding an image takes milliseconds, and reading it once more from memory takes microseconds. **Lazy loading** decodes an
+# image only when it is asked for, so the first step does not wait for the whole dataset. **Caching** keeps the decoded image
+# for the next epoch. Three questions decide whether a cache is right:
+#
+# - **What is kept?** The decoded image, before any augmentation. A cache of augmented images shows each of them in the same
+#   way in every epoch.
+# - **How much?** Decoded images are several times as large as their files. A cache needs a limit in bytes.
+# - **What is thrown out when it is full?** Operating systems and web servers throw out what has not been used for the
+#   longest time (least recently used, LRU). They serve requests in which a few files come again and again.
+#
+# **Predict:** A cache holds half of the images. Every epoch asks for each image once, in a new random order, and LRU decides
+# what is thrown out. How many percent of an epoch's images does the cache have?
+
+# %% nbgrader={"grade": false, "grade_id": "07-predict-lru", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("images that LRU finds", None, unit="%")
+
+# %% [markdown]
+# A cache with a limit is a compromise. If the whole dataset fits into the GPU's memory, copy it there once, and no step ever
+# waits for a loader or a copy again. Small datasets such as CIFAR-10 (150 MB as bytes) are trained like that. Filling the
+# memory takes time before the first step, so it pays only from some epoch on.
+#
+# [[exercise 07-cache]]
+#
+# Write `CachedImages`, `train_resident` and `pays_from`.
+#
+# - `CachedImages(files, decode, augment, max_bytes)` is a dataset. Item $i$ is `augment(decode(files[i]))`, a uint8 tensor.
+#   `decode` is called only if the image is asked for and was not kept. `augment` is called every time, and may change the
+#   image that it is given. The decoded images that are kept have at most `max_bytes` together. From one epoch to the next
+#   there are nearly as many: an image that still fits is kept.
+# - `train_resident(images, model, device, n_epochs, batch_size)` returns the sum of all losses, as `slow_train` above.
+#   `images` is one uint8 tensor of shape (images, pixels). Nothing is copied to the device but the model and, once, the
+#   images. The batches come in order. It may take 10 % longer than what is possible.
+# - `pays_from(fill_ms, resident_ms, loader_ms, data_bytes, free_bytes)`: filling the device's memory takes `fill_ms`, and then
+#   each epoch takes `resident_ms`. With a loader each epoch takes `loader_ms`. Return the first epoch, counted from 1, at whose
+#   end the run from the device's memory is ahead. If that is never so, or the data do not fit into `free_bytes`, return `None`.
+#   All numbers are whole.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Every image is asked for once in each epoch. Is there any order in which it makes sense to throw one out for another?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A dictionary from number to decoded image, and a count of its bytes. An image is put in if it still fits, and nothing is ever
+# taken out. What goes to `augment` is a copy.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `if self.n_bytes + image.nbytes <= self.max_bytes:` keep it. Return `self.augment(image.clone())`. On the device,
+# `images.to(device).split(batch_size)` are views of one tensor. After $e$ epochs the run from the device's memory is ahead if
+# `fill_ms + e * resident_ms < e * loader_ms`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "07-cache", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class CachedImages(Dataset):
+    """Images that are decoded when they are asked for, and kept as long as max_bytes has room for them."""
+
+    def __init__(
+        self,
+        files: Sequence[bytes],
+        decode: Callable[[bytes], Tensor],
+        augment: Callable[[Tensor], Tensor],
+        max_bytes: int,
+    ) -> None:
+        ### BEGIN SOLUTION
+        self.files, self.decode, self.augment = files, decode, augment
+        self.max_bytes = max_bytes
+        self.kept: dict[int, Tensor] = {}
+        self.n_bytes = 0
+        ### END SOLUTION
+
+    def __len__(self) -> int:
+        """How many images there are."""
+        ### BEGIN SOLUTION
+        return len(self.files)
+        ### END SOLUTION
+
+    def __getitem__(self, index: int) -> Tensor:
+        """An image, decoded at most once if it is kept, and augmented anew."""
+        ### BEGIN SOLUTION
+        image = self.kept.get(index)
+        if image is None:
+            image = self.decode(self.files[index])
+            if self.n_bytes + image.nbytes <= self.max_bytes:
+                self.kept[index] = image
+                self.n_bytes += image.nbytes
+        return self.augment(image.clone())
+        ### END SOLUTION
+
+
+def train_resident(images: Tensor, model, device, n_epochs: int, batch_size: int) -> float:
+    """The sum of all losses, with all images on the device."""
+    ### BEGIN SOLUTION
+    model = model.to(device)
+    total = torch.zeros((), device=device)
+    batches = images.to(device).split(batch_size)
+    for _ in range(n_epochs):
+        for batch in batches:
+            total += model(batch / 255)
+    return total.item()
+    ### END SOLUTION
+
+
+def pays_from(
+    fill_ms: int, resident_ms: int, loader_ms: int, data_bytes: int, free_bytes: int
+) -> int | None:
+    """The first epoch, from 1 on, after which the run from the device's memory is ahead; None for never."""
+    ### BEGIN SOLUTION
+    if data_bytes > free_bytes or resident_ms >= loader_ms:
+        return None
+    return fill_ms // (loader_ms - resident_ms) + 1
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "07-cache-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("07-cache", CachedImages, train_resident, pays_from)
+
+# %% [markdown]
+# Your cache beside one that throws out what was used least recently, for 2,000 images of one size.
+
+# %%
+shares = (0.25, 0.5, 0.75, 0.95)
+found = {share: lab07.images_found(CachedImages, share) for share in shares}
+print("the cache holds   LRU finds   yours finds")
+for share, (by_lru, by_yours) in found.items():
+    print(f"{share:>15.0%}{by_lru:>12.0%}{by_yours:>14.0%}")
+guesses.settle("images that LRU finds", 100 * found[0.5][0])
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 15 %. An image that was used early in one epoch is thrown out before its turn in the next one comes, although it would have
+# been found if it had stayed. A cache of share $c$ that never throws anything out finds the share $c$. LRU finds only
+# $c + (1 - c) \\ln(1 - c)$.
+#
+# </details>
+#
+# A dataset with workers has one such cache in each worker, so `max_bytes` counts as often as there are workers, an image may
+# be decoded by each of them, and without `persistent_workers=True` all caches are empty again in every epoch. Two ways out:
+# keep the decoded images in a memory-mapped file, which all processes share, or in one tensor in shared memory
+# (`tensor.share_memory_()`), which has room for every image from the start.
+#
+# **In practice:** the operating system caches *files* in free memory by itself (the page cache), and throws them out much like
+# LRU. `datasets` keeps what `map` made in an Arrow file; `IterableDataset` and `set_transform` are its lazy ways. CoorDL's
+# MinIO cache never throws out, as yours.
+
+# %% [markdown]
 # ## Go on in the middle of an epoch
 #
 # A run over a corpus may take one epoch of three weeks, and it is killed once a day. Your sampler by length kept two numbers

@@ -115,6 +115,34 @@ def places_moved(order: Sequence[int]) -> float:
     return sum(abs(before - after) for after, before in enumerate(order)) / len(order)
 
 
+def images_found(cached_images: Callable, share: float, n: int = 2000) -> tuple[float, float]:
+    """The share of an epoch's images that a cache with room for `share` of all has: one that throws out what was used
+    least recently, and the student's. n: images of one byte each.
+    """
+    gen = torch.Generator().manual_seed(0)
+    first, second = (torch.randperm(n, generator=gen).tolist() for _ in range(2))
+    room = round(share * n)
+    recent: dict[int, None] = {}
+    decoded: list[int] = []
+
+    def decode(file: bytes) -> torch.Tensor:
+        decoded.append(0)
+        return torch.zeros(1, dtype=torch.uint8)
+
+    dataset = cached_images([b""] * n, decode, lambda image: image, room)
+    n_found = 0
+    for epoch, order in enumerate((first, second)):
+        decoded.clear()
+        for index in order:
+            n_found += epoch and index in recent
+            recent.pop(index, None)
+            recent[index] = None
+            if len(recent) > room:
+                del recent[next(iter(recent))]
+            dataset[index]
+    return n_found / n, 1 - len(decoded) / n
+
+
 def share_of_waiting(prefetch: Callable, depth: int, n: int = 2000) -> float:
     """The share of the time in which the GPU waits for a batch: steps and loading take a second on average, both at
     random. n: batches.

@@ -8,5 +8,6 @@ ORDER = (
     "slow-loop",
     "prefetch",
     "tar-shards",
+    "cache",
     "resume",
 )
