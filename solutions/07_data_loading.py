@@ -1141,16 +1141,24 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 # state leaves them out, each restart loses 1,000 samples. If the stream starts over and throws away what was seen, a restart
 # in the third week reads two weeks of data first.
 #
+# A run has not one stream but one for each worker of each rank, so 8 ranks with 4 workers have 32 states. If the run goes
+# on with 4 ranks, because a machine has failed, 16 streams have to share what the 32 have left.
+#
 # [[exercise 07-resume]]
 #
-# Write `ResumableStream`. Its samples are the lines of text files in the store, which hold a whole number of lines each.
+# Write `ResumableStream` and `deal_again`. The samples are the lines of text files in the store, which hold a whole number
+# of lines each. The streams are numbered from 0 over all workers of all ranks.
 #
-# - Iterating yields each line of all files once. The files come in random order, and their lines go through a buffer of
-#   `buffer_size`, as above. Order and buffer depend on the seed alone.
+# - The files come in random order and are dealt to the `n_streams` streams. Iterating stream `number` yields each line of its
+#   own files once, through a buffer of `buffer_size`, as above. All that depends on `seed`, `number` and `n_streams` alone. No
+#   file is opened by two streams.
 # - `state_dict()` may be asked for after any line. It returns what JSON can hold, and the check writes it to the store. The
 #   job is killed at some step that you do not know.
 # - A new stream that loads the state with `load_state_dict` yields just the lines that the old one would have yielded next. It
 #   opens no file whose lines had all been taken into the buffer.
+# - `deal_again(states, n_streams)` takes the states of all old streams and returns a list of `n_streams` states for new ones,
+#   which may be fewer or more. Together they yield each line once that had not been yielded, in any order. (A new stream's
+#   buffer may be fuller than `buffer_size` at first.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1160,8 +1168,9 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# The number of the shard in the shuffled order, how many of its lines were taken, the lines in the buffer, and the state of
-# the random generator. Keep all four as attributes, and change them *before* each `yield`.
+# The files that are left, each with the number of its lines that were taken, the lines in the buffer, and the state of the
+# random generator. Keep all three as attributes, and change them *before* each `yield`. Then `deal_again` has little to do: it
+# collects the files and the lines of all states, and deals both like cards.
 #
 # </details>
 #
@@ -1169,34 +1178,43 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 #
 # `random.Random.getstate()` returns a tuple of a number, a tuple of numbers, and `None`. JSON turns tuples into lists, so
 # `load_state_dict` calls `setstate((version, tuple(numbers), gauss))`. Put `list(self.buffer)` into the state, not the list
-# itself.
+# itself. `deal_again` gives new stream `k` `shards[k::n_streams]`, `lines[k::n_streams]` and the state of a
+# `random.Random(k)`.
 #
 # </details>
 
 
 # %% nbgrader={"grade": false, "grade_id": "07-resume", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ResumableStream:
-    """The lines of text files in a store, in random order, through a buffer: one epoch of them."""
+    """The lines of one stream's text files in a store, in random order, through a buffer: one epoch of them."""
 
-    def __init__(self, store: Store, names: list[str], buffer_size: int, seed: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        names: list[str],
+        buffer_size: int,
+        seed: int = 0,
+        number: int = 0,
+        n_streams: int = 1,
+    ) -> None:
         ### BEGIN SOLUTION
-        self.store, self.buffer_size = store, buffer_size
-        self.random = random.Random(seed)
-        self.names = self.random.sample(names, len(names))
-        self.shard, self.n_taken, self.buffer = 0, 0, []
+        self.store, self.buffer_size, self.buffer = store, buffer_size, []
+        order = random.Random(seed).sample(names, len(names))
+        self.shards = [[name, 0] for name in order[number::n_streams]]  # with the lines taken
+        self.random = random.Random(f"{seed}, {number}")
         ### END SOLUTION
 
     def __iter__(self) -> Iterator[str]:
         """The lines, or, after load_state_dict, those that are left."""
         ### BEGIN SOLUTION
-        while self.shard < len(self.names):
-            lines = self.store.read(self.names[self.shard]).decode().splitlines()
-            for line in lines[self.n_taken :]:
-                self.n_taken += 1
+        while self.shards:
+            name, n_taken = self.shards[0]
+            for line in self.store.read(name).decode().splitlines()[n_taken:]:
+                self.shards[0][1] += 1
                 self.buffer.append(line)
                 if len(self.buffer) >= self.buffer_size:
                     yield self.buffer.pop(self.random.randrange(len(self.buffer)))
-            self.shard, self.n_taken = self.shard + 1, 0
+            del self.shards[0]
         while self.buffer:
             yield self.buffer.pop(self.random.randrange(len(self.buffer)))
         ### END SOLUTION
@@ -1205,8 +1223,7 @@ class ResumableStream:
         """What decides about the lines to come, as JSON can hold it."""
         ### BEGIN SOLUTION
         return {
-            "shard": self.shard,
-            "n_taken": self.n_taken,
+            "shards": [list(shard) for shard in self.shards],
             "buffer": list(self.buffer),
             "random": self.random.getstate(),
         }
@@ -1217,19 +1234,36 @@ class ResumableStream:
         ### BEGIN SOLUTION
         version, numbers, gauss = state["random"]
         self.random.setstate((version, tuple(numbers), gauss))
-        self.shard, self.n_taken = state["shard"], state["n_taken"]
+        self.shards = [list(shard) for shard in state["shards"]]
         self.buffer = list(state["buffer"])
         ### END SOLUTION
 
 
+def deal_again(states: list[dict], n_streams: int) -> list[dict]:
+    """States of n_streams new streams, for what the old ones have left."""
+    ### BEGIN SOLUTION
+    shards = [shard for state in states for shard in state["shards"]]
+    lines = [line for state in states for line in state["buffer"]]
+    return [
+        {
+            "shards": shards[number::n_streams],
+            "buffer": lines[number::n_streams],
+            "random": random.Random(number).getstate(),
+        }
+        for number in range(n_streams)
+    ]
+    ### END SOLUTION
+
+
 # %% nbgrader={"grade": true, "grade_id": "07-resume-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
-check("07-resume", ResumableStream)
+check("07-resume", ResumableStream, deal_again)
 
 # %% [markdown]
 # **In practice:** `StatefulDataLoader` of `torchdata` gives a `DataLoader` this protocol: it asks the dataset of each worker
-# for its `state_dict()`, and saves where the round among the workers was. The `Trainer` without it does what you were asked
-# to avoid: it reads and throws away what was seen, unless `TrainingArguments(ignore_data_skip=True)` makes it start the epoch
-# again.
+# for its `state_dict()`, and saves where the round among the workers was. It knows the workers of its own rank only, so dealing
+# states again is left to you. MosaicML's `streaming` can go on with another number of GPUs. The `Trainer` without any of these
+# does what you were asked to avoid: it reads and throws away what was seen, unless `TrainingArguments(ignore_data_skip=True)`
+# makes it start the epoch again.
 
 # %% [markdown]
 # ## What you measured

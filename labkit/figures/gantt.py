@@ -16,6 +16,7 @@ COLOURS = {
     "to host": "#D55E00",
     "to device": "#E69F00",
     "host works": "#009E73",
+    "worker loads": "#CC79A7",
     "host waits": "#b0b7bf",
 }
 """Okabe and Ito's colours, told apart by every kind of colour vision."""
@@ -24,6 +25,7 @@ LABELS = {
     "to host": "copies to the host",
     "to device": "copies to the device",
     "host works": "the host works",
+    "worker loads": "a worker loads",
     "host waits": "the host waits",
 }
 ROW_IN, HEAD_IN, FOOT_IN = 0.34, 0.42, 0.9

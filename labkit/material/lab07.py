@@ -84,6 +84,17 @@ class TimedLoop:
     spans: tuple[Span, ...]
 
 
+@dataclass(frozen=True)
+class WorkerSpan(Span):
+    """What a worker does, in a row of its own."""
+
+    worker: int = 0
+
+    @property
+    def lane(self) -> str:
+        return f"worker {self.worker}"
+
+
 HOST_WORKS = ("load", "Python", "start workers")
 LOOP = Images(n=128, n_epochs=1, step_ms=12.0, start_ms=20.0)
 
@@ -91,14 +102,20 @@ LOOP = Images(n=128, n_epochs=1, step_ms=12.0, start_ms=20.0)
 def timed(train: Callable, case: Images = LOOP) -> TimedLoop:
     """What `train` of 07-slow-loop did when."""
     tree = images_and_weight(case, torch.Generator().manual_seed(0))
-    _, sim, _ = play(train, case, tree)
+    _, sim, loaders = play(train, case, tree)
+    n_workers = 1 + max((load.worker for load in loaders.loads), default=-1)
+    # The rows of a chart are ordered by these numbers, the host's -1 last.
+    of_workers = (
+        WorkerSpan(load.worker - n_workers - 1, "load", load.start_s, load.end_s, "worker loads", worker=load.worker)
+        for load in loaders.loads
+    )
     # What takes no time worth drawing is left out.
     spans = tuple(
         replace(span, kind="host works") if span.name in HOST_WORKS else span
         for span in sim.trace
         if span.end_s - span.start_s > 1e-4
     )
-    return TimedLoop(sim.now_s, busy_s(sim.trace, "kernel") / sim.now_s, spans)
+    return TimedLoop(sim.now_s, busy_s(sim.trace, "kernel") / sim.now_s, (*spans, *of_workers))
 
 
 def through_buffer(write_shards: Callable, read_shards: Callable, n: int, buffer_size: int) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from labkit.exercises.lab07.sim_loader import LoadTimes, SimLoaders
+from labkit.exercises.lab07.sim_loader import Load, LoadTimes, SimLoaders
 from labkit.exercises.lab07.workers import play_workers
 from labkit.simdevice import Machine, SimDevice
 
@@ -94,3 +94,11 @@ def test_it_refuses_what_a_loader_refuses() -> None:
             epoch_s(**wrong)
         with pytest.raises(ValueError, match="num_workers"):
             DataLoader([1], **wrong)
+
+
+def test_the_loads_of_workers_are_recorded_as_they_were() -> None:
+    with SimDevice(Machine(launch_s=0.0)) as sim:
+        loaders = SimLoaders(sim, LoadTimes(load_s=1.0, start_s=0.5, n_cores=2))
+        for _ in loaders.DataLoader([torch.zeros(1)] * 6, 2, num_workers=2):
+            loaders.spend("work", 0.25)
+    assert loaders.loads == [Load(0, 0.5, 2.5), Load(1, 0.5, 2.5), Load(0, 2.5, 4.5)]

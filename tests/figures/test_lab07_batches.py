@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from labkit import figures
+from labkit.exercises.lab07.slow_loop import Images
 from labkit.figures.batches import ALLOWED, LEAK, MISSING, NOT, in_percent, mask_kinds
-from labkit.material.lab07 import Batches, batches_of, in_random_batches, in_windows, places_moved
+from labkit.material.lab07 import Batches, batches_of, in_random_batches, in_windows, places_moved, timed
 
 
 def test_padding_is_what_the_rows_leave_of_the_width() -> None:
@@ -48,3 +49,16 @@ def test_a_buffer_moves_samples_as_far_as_it_says() -> None:
     assert places_moved([0, 1, 2]) == 0 and places_moved([2, 1, 0]) == 4 / 3
     figure = figures.shuffle_places(lambda n, size: range(n - 1, -1, -1), 3, 2)
     assert "moved by 1 places" in figure.axes[0].get_title(loc="left")
+
+
+def test_the_timeline_has_a_row_for_each_worker_above_the_hosts() -> None:
+    def train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores):
+        model = model.to(device)
+        for images in DataLoader(dataset, batch_size, num_workers=2):
+            model(images.to(device) / 255)
+
+    spans = timed(train, Images(n=32, n_epochs=1)).spans
+    chart = figures.gantt({"yours": spans}).axes[0]
+    rows = [label.get_text() for label in chart.get_yticklabels()]
+    assert rows == ["default stream", "worker 0", "worker 1", "host"]
+    assert sum(span.kind == "worker loads" for span in spans) == 4

@@ -29,12 +29,22 @@ class LoadTimes:
     n_cores: int
 
 
+@dataclass(frozen=True)
+class Load:
+    """A worker loads a batch from start_s to end_s: `Load(worker=0, start_s=0.125, end_s=0.25)`."""
+
+    worker: int
+    start_s: float
+    end_s: float
+
+
 class SimLoaders:
-    """The loaders of one run. made: all of them, in order."""
+    """The loaders of one run. made: all of them, in order. loads: what their workers loaded when."""
 
     def __init__(self, sim: SimDevice, times: LoadTimes) -> None:
         self.sim, self.times = sim, times
         self.made: list[SimLoader] = []
+        self.loads: list[Load] = []
 
     def DataLoader(
         self,
@@ -109,6 +119,7 @@ class SimLoader:
             from_s = max(from_s, ready_s[number - self.num_workers])
         sharing = max(1.0, self.num_workers / times.n_cores)
         ready_s.append(from_s + n_samples * times.load_s * sharing)
+        self.owner.loads.append(Load(number % self.num_workers, from_s, ready_s[number]))
         if ready_s[number] > sim.now_s:
             self.owner.spend("wait for the batch", ready_s[number] - sim.now_s)
         taken_s.append(sim.now_s)

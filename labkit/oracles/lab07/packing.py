@@ -1,226 +1,35 @@
-"""Lab 07: what is true of packed windows, and what the usual mistakes look like."""
+"""Lab 07: what is true of packed windows, and which mistake explains what."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Callable
-from itertools import accumulate
 
 import torch
 
 from labkit.compare import inputs_untouched
-from labkit.exercises.lab07.packing import IGNORED, Packing
-from labkit.oracles.hints import once
+from labkit.exercises.lab07.packing import Packing
+from labkit.oracles.lab07.layouts import (
+    attention_stays,
+    differs_as,
+    differs_as_one_of,
+    laid_out,
+    last_one_longer,
+    one_segment,
+    padding_counts,
+    right_but,
+    running_on,
+    running_on_to_the_padding,
+    shifted_into_padding,
+    shifted_over_borders,
+    true_layout,
+    unshifted,
+    unshifted_without_first,
+    whole_window,
+    with_padding,
+)
+from labkit.oracles.lab07.packed import counts, each_once, few, fit
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Oracle
 
-NAMES = ("input_ids", "position_ids", "labels", "cu_seqlens")
 BYTES_PER_TOKEN = 96
 """Four results of 8 bytes a token, and room for twice as much on the way."""
-
-
-def most_windows(run: CaseRun[Packing]) -> int:
-    """First fit decreasing stays within one per cent and one window of what the tokens fill: on 7,000 draws of such
-    lengths it never took more.
-    """
-    filled = -(-int(run.tree["lengths"].sum()) // run.case.window)
-    return math.ceil(1.01 * filled) + 1
-
-
-@once
-def bins(run: CaseRun[Packing]) -> list[list[int]]:
-    """The documents' numbers by window."""
-    return [window.tolist() for window in run.got["order"].split(run.got["sizes"].tolist())]
-
-
-@once
-def counts(run: CaseRun[Packing]) -> torch.Tensor:
-    """How often each document comes."""
-    order = run.got["order"]
-    known = order[(order >= 0) & (order < run.case.n_documents)]
-    return torch.bincount(known, minlength=run.case.n_documents)
-
-
-def each_once(run: CaseRun[Packing]) -> str | None:
-    """Every document is in one window."""
-    order, found = run.got["order"], counts(run)
-    if strange := order[(order < 0) | (order >= run.case.n_documents)].tolist():
-        return f"pack names document {strange[0]}; there are documents 0 to {run.case.n_documents - 1}"
-    absent, twice = (found == 0).nonzero().flatten().tolist(), (found > 1).nonzero().flatten().tolist()
-    if absent:
-        return f"pack leaves {_some(absent)} out"
-    return f"pack puts {_some(twice)} into more than one window" if twice else None
-
-
-@once
-def fillings(run: CaseRun[Packing]) -> torch.Tensor:
-    """The tokens of each window."""
-    window_of = torch.repeat_interleave(torch.arange(len(run.got["sizes"])), run.got["sizes"])
-    return torch.zeros(len(run.got["sizes"]), dtype=torch.int64).index_add(
-        0, window_of, run.tree["lengths"][run.got["order"]]
-    )
-
-
-def fit(run: CaseRun[Packing]) -> str | None:
-    """No window holds more tokens than it can."""
-    filled = fillings(run)
-    over = (filled > run.case.window).nonzero().flatten().tolist()
-    return f"window {over[0]} would hold {filled[over[0]]} tokens; {run.case.window} fit" if over else None
-
-
-def few(run: CaseRun[Packing]) -> str | None:
-    """About as few windows as the tokens fill."""
-    n, most = len(run.got["sizes"]), most_windows(run)
-    if n <= most:
-        return None
-    tokens = int(run.tree["lengths"].sum())
-    return f"pack opens {n:,} windows of {run.case.window} for {tokens:,} tokens; {most:,} are enough"
-
-
-@once
-def true_layout(run: CaseRun[Packing]) -> dict[str, torch.Tensor]:
-    """One window, written down document by document."""
-    documents, n_free = run.tree["documents"], run.case.window - sum(run.case.layout)
-    ends = list(accumulate(run.case.layout, initial=0))
-    following = [torch.cat([document[1:], torch.tensor([IGNORED])]) for document in documents]
-    return {
-        "input_ids": torch.cat([*documents, torch.zeros(n_free, dtype=torch.int64)]),
-        "position_ids": torch.cat([*map(torch.arange, run.case.layout), torch.zeros(n_free, dtype=torch.int64)]),
-        "labels": torch.cat([*following, torch.full((n_free,), IGNORED)]),
-        "cu_seqlens": torch.tensor(ends, dtype=torch.int32),
-    }
-
-
-def laid_out(run: CaseRun[Packing]) -> str | None:
-    """The four tensors of a window are what they should be."""
-    got, wanted = run.got["laid_out"], true_layout(run)
-    if missing := [name for name in NAMES if not isinstance(got.get(name), torch.Tensor)]:
-        return f"lay_out returns no tensor {missing[0]!r}"
-    for name in NAMES:
-        if got[name].shape != wanted[name].shape:
-            return f"{name} has shape {tuple(got[name].shape)}, and should have {tuple(wanted[name].shape)}"
-        wrong = (got[name] != wanted[name]).nonzero().flatten().tolist()
-        if wrong:
-            at = wrong[0]
-            return f"{name}[{at}] is {got[name][at]}, and should be {wanted[name][at]}{_whose(run, name, at)}"
-        if got[name].dtype != wanted[name].dtype:
-            return f"{name} is {_dtype(got[name])}, and should be {_dtype(wanted[name])}"
-    return None
-
-
-def attention_stays(run: CaseRun[Packing]) -> str | None:
-    """No document's loss has a gradient at another document's tokens."""
-    if not run.got["leaks"]:
-        return None
-    i, j = run.got["leaks"][0]
-    return f"with these cu_seqlens and labels the loss of document {i} has a gradient at the tokens of document {j}"
-
-
-def _whose(run: CaseRun[Packing], name: str, at: int) -> str:
-    """ " (the last token of document 0, 5 tokens long)"."""
-    if name == "cu_seqlens":
-        return ""
-    ends = list(accumulate(run.case.layout))
-    document = next((number for number, end in enumerate(ends) if at < end), None)
-    if document is None:
-        return " (padding)"
-    place = at - ends[document] + run.case.layout[document]
-    what = "the last token" if place == run.case.layout[document] - 1 else f"token {place}"
-    return f" ({what} of document {document}, which has {run.case.layout[document]})"
-
-
-def _some(numbers: list[int]) -> str:
-    return f"document {numbers[0]}" if len(numbers) == 1 else f"{len(numbers):,} documents"
-
-
-def _dtype(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-def differs_as(name: str, mistake: Callable[[CaseRun[Packing]], torch.Tensor]) -> Callable[[CaseRun[Packing]], object]:
-    """A diagnosis: the tensor is what the mistake makes of it. CANNOT_TELL where that is the right one."""
-
-    def when(run: CaseRun[Packing]) -> object:
-        wrong, wanted, found = mistake(run), true_layout(run)[name], run.got["laid_out"][name]
-        if _same(wrong, wanted):
-            return CANNOT_TELL
-        return _same(found, wrong)
-
-    return when
-
-
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and bool((one == other).all())
-
-
-def shifted_over_borders(run: CaseRun[Packing]) -> torch.Tensor:
-    ids = true_layout(run)["input_ids"]
-    used = sum(run.case.layout)
-    return torch.cat([ids[1:used], torch.full((run.case.window - used + 1,), IGNORED)])
-
-
-def shifted_into_padding(run: CaseRun[Packing]) -> torch.Tensor:
-    """All that stands behind a token is its label, padding too, but for the last place."""
-    ids = true_layout(run)["input_ids"]
-    return torch.cat([ids[1:], torch.tensor([IGNORED])])
-
-
-def unshifted(run: CaseRun[Packing]) -> torch.Tensor:
-    ids = true_layout(run)["input_ids"].clone()
-    ids[sum(run.case.layout) :] = IGNORED
-    return ids
-
-
-def unshifted_without_first(run: CaseRun[Packing]) -> torch.Tensor:
-    """As for a model that shifts the labels by itself."""
-    ids = unshifted(run)
-    ids[list(accumulate(run.case.layout, initial=0))[:-1]] = IGNORED
-    return ids
-
-
-def padding_counts(run: CaseRun[Packing]) -> torch.Tensor:
-    labels = true_layout(run)["labels"].clone()
-    labels[sum(run.case.layout) :] = 0
-    return labels
-
-
-def one_segment(run: CaseRun[Packing]) -> torch.Tensor:
-    return torch.tensor([0, sum(run.case.layout)])
-
-
-def whole_window(run: CaseRun[Packing]) -> torch.Tensor:
-    return torch.tensor([0, run.case.window])
-
-
-def with_padding(run: CaseRun[Packing]) -> torch.Tensor:
-    """The padding as one more segment, or, where there is none, an empty one."""
-    return torch.cat([true_layout(run)["cu_seqlens"], torch.tensor([run.case.window])])
-
-
-def last_one_longer(run: CaseRun[Packing]) -> torch.Tensor:
-    offsets = true_layout(run)["cu_seqlens"].clone()
-    offsets[-1] = run.case.window
-    return offsets
-
-
-def differs_as_one_of(
-    name: str, *mistakes: Callable[[CaseRun[Packing]], torch.Tensor]
-) -> Callable[[CaseRun[Packing]], object]:
-    """The same of several mistakes that one hint explains."""
-
-    def when(run: CaseRun[Packing]) -> object:
-        answers = [differs_as(name, mistake)(run) for mistake in mistakes]
-        return True if True in answers else CANNOT_TELL if all(one is CANNOT_TELL for one in answers) else False
-
-    return when
-
-
-def running_on(run: CaseRun[Packing]) -> torch.Tensor:
-    return torch.arange(run.case.window)
-
-
-def running_on_to_the_padding(run: CaseRun[Packing]) -> torch.Tensor:
-    places = torch.arange(run.case.window)
-    return torch.where(places < sum(run.case.layout), places, 0)
 
 
 def pack_is_right(run: CaseRun[Packing]) -> bool:
@@ -289,7 +98,7 @@ PACKING = Oracle(
             "end.",
         ),
         Hint(
-            lambda run: run.got["laid_out"]["cu_seqlens"].dtype != torch.int32 and _right_but(run, "cu_seqlens"),
+            lambda run: run.got["laid_out"]["cu_seqlens"].dtype != torch.int32 and right_but(run, "cu_seqlens"),
             "The numbers are right, but attention kernels for sequences of varying length read cu_seqlens as int32, "
             "and take int64 for something else or refuse it.",
         ),
@@ -333,8 +142,3 @@ PACKING = Oracle(
     ),
     axis="documents of one token, windows without padding, other lengths, and very many documents",
 )
-
-
-def _right_but(run: CaseRun[Packing], name: str) -> bool:
-    """The values are right, whatever their dtype."""
-    return _same(run.got["laid_out"][name], true_layout(run)[name])

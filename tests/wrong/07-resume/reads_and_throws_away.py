@@ -1,18 +1,20 @@
 # hint: reads from the start and throws away
 class ResumableStream:
-    def __init__(self, store, names, buffer_size, seed=0):
-        self.store, self.names, self.buffer_size, self.seed = store, names, buffer_size, seed
+    def __init__(self, store, names, buffer_size, seed=0, number=0, n_streams=1):
+        self.store, self.buffer_size, self.seed = store, buffer_size, seed
+        self.names = random.Random(seed).sample(names, len(names))[number::n_streams]
         self.n_seen = 0
 
     def __iter__(self):
-        for number, line in enumerate(self._all()):
-            if number >= self.n_seen:
+        skip = self.n_seen
+        for number, line in enumerate(self._lines()):
+            if number >= skip:
                 self.n_seen += 1
                 yield line
 
-    def _all(self):
+    def _lines(self):
         rng, buffer = random.Random(self.seed), []
-        for name in rng.sample(self.names, len(self.names)):
+        for name in self.names:
             for line in self.store.read(name).decode().splitlines():
                 buffer.append(line)
                 if len(buffer) >= self.buffer_size:
@@ -21,7 +23,12 @@ class ResumableStream:
         yield from buffer
 
     def state_dict(self):
-        return {"n_seen": self.n_seen}
+        return {"n_seen": self.n_seen, "names": self.names}
 
     def load_state_dict(self, state):
-        self.n_seen = state["n_seen"]
+        self.n_seen, self.names = state["n_seen"], state["names"]
+
+
+def deal_again(states, n_streams):
+    names = [name for state in states for name in state["names"]]
+    return [{"n_seen": 0, "names": names[number::n_streams]} for number in range(n_streams)]
