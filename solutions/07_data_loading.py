@@ -32,7 +32,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_
 
 import labkit.figures
 from labkit import Predictions, VirtualClock, check, progress, written
-from labkit.material import lab07
+from labkit.material import lab07, lab07_files
 from labkit.store import Store
 
 IGNORED = (
@@ -110,6 +110,10 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # batch, the worse.
 #
 # </details>
+#
+# Who pads? A `DataLoader` asks its dataset for single samples, and hands the list of a batch's samples to a **collate
+# function**, which makes tensors of it. The default one stacks them, and raises an error where they differ in length. So you
+# pass one of your own as `collate_fn`. In a worker process it runs there, too, so the main process gets finished batches.
 #
 # Sorting all texts by length would leave almost no padding. But then the model sees all short texts before all long ones, and
 # the same texts meet in every epoch. The compromise sorts only a little: shuffle all texts, cut them into pools of 50 batches,
@@ -605,9 +609,35 @@ for name, one in resident.items():
 # in blocks of up to 2 MiB, if they happen to be in its cache. But these pages are not yours. Every process that maps the file
 # uses the same ones, and the system takes them back when memory is short.
 #
+# And this is what workers do to a Python list. One worker goes through half a million strings, which the main process made
+# before the fork. It only reads them. The same strings then stand in one NumPy array.
+
+# %% tags=["figure", "varies"]
+private = lab07_files.private_memory(500_000)
+for name, mib in private.items():
+    print(f"{name:14}the worker owns " + ", ".join(f"{one:5.1f}" for one in mib) + " MiB")
+print(
+    "              (after the first read, a quarter, half and all of the strings)"
+    if private
+    else ""
+)
+
+# %% [markdown]
+# Every string that is read has its reference count written, so its page is copied. An array has one count for all of its
+# numbers. With four workers the list is in memory five times in the end, although nobody changed it.
+#
 # **In practice:** Hugging Face's `datasets` keeps every dataset as a memory-mapped Arrow file, and Megatron-LM its corpora as
-# a `.bin` and an `.idx` like yours. HDF5 and LMDB do the same for arrays and for records of any size; both want to be opened
-# in the worker, not before the fork.
+# a `.bin` and an `.idx` like yours. **HDF5** is a file of named arrays, in chunks that may be compressed. **LMDB** is a file of
+# records, each of any size under a key of its own, which is mapped as well. Both have to be opened in the worker, not before
+# the fork. This cell compares your file with both, if they are installed. It is optional, and never graded.
+
+# %% tags=["figure", "varies"]
+lab07_files.compare_formats(write_tokens, TokenWindows)
+
+# %% [markdown]
+# A window of your file is one slice. HDF5 looks the chunk up and copies (and decompresses) it; LMDB walks down a tree of keys
+# to a record, which is as fast for records that differ in size. Take HDF5 for arrays of many dimensions that tools of other
+# fields read, LMDB for millions of small records, and a plain file if a plain file is enough.
 
 # %% [markdown]
 # ## Find what the GPU waits for
@@ -977,6 +1007,17 @@ labkit.figures.shuffle_player(
 # shards, too, and do not write a dataset that is sorted by class.
 #
 # </details>
+#
+# Your shards are ordinary WebDataset files. If the library `webdataset` is installed, it reads them here. (The cell is
+# optional, and never graded.)
+
+# %% tags=["figure", "varies"]
+lab07_files.read_by_webdataset(write_shards)
+
+# %% [markdown]
+# **In practice:** `webdataset.WebDataset(urls, shardshuffle=100).shuffle(1000)` is your `read_shards`, and
+# `nodesplitter=webdataset.split_by_node` deals shards to ranks. `load_dataset("webdataset", data_files=..., streaming=True)` of
+# `datasets` reads the same files.
 
 # %% [markdown]
 # ## Keep what was expensive to load
