@@ -73,7 +73,7 @@ LABS = (
         instead=(("01", "`labkit.measure_step` for what a step keeps and its peak"),),
     ),
     Lab("06", "Optimizers", "memory", needs=("02",)),
-    Lab("07", "Data loading", "bridge", 205, 135),
+    Lab("07", "Data loading", "bridge", 205, 195),
     Lab("08", "Parameter-efficient fine-tuning", "memory", 195, 75),
     Lab("09", "Timing an asynchronous device", "kernels", 280, 85),
     Lab("10", "Grids, memory, and a kernel's life", "kernels"),
