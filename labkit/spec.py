@@ -66,6 +66,8 @@ class Run:
     store: whether the driver gets `stage.store`, files that outlive its process (`labkit.store`). `inputs` may then put
     {"files": {name: uint8 tensor}} there, and have the driver run in several jobs, one after the other, each but the
     last of which is killed: {"kills": [Kill(3).to_tree()]}. Neither reaches the answer.
+    memory_bytes: what it may take beside what it holds when it begins, pages of files left out. Where that is less than
+    the default, the grader holds it to that from outside on the hidden cases, with no further process.
     `needs` names grants beyond the plain profile: "loopback", "files", "subprocess", "compiler".
 
         Run(ranks=lambda case: case.n_ranks, wall_s=20.0, needs=("loopback", "files"))

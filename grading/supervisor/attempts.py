@@ -157,7 +157,8 @@ class _Attempt:
         limit_s -= time.monotonic() - began
         cases = self._case_sets[step.exercise_id]
         runs = self._transcript.exercises.setdefault(step.exercise_id, [])
-        if cases.is_sealed and (problem := self._session.seal(cases.cpu_s, files=not cases.bounds_memory)):
+        with_files = not cases.bounds_memory
+        if cases.is_sealed and (problem := self._session.seal(cases.cpu_s, with_files, cases.own_bytes)):
             runs.append(cases.inputs[0].without_run(Trouble(UNMEASURED, problem)))
             return "end"
         return self._cases(step.exercise_id, cases, runs, limit_s, fork)

@@ -10,7 +10,7 @@ from grading.hidden import Secret, hidden_of
 from grading.supervisor.witness import probes_for
 from labkit.observe import make_inputs, public_seed
 from labkit.oracles import oracle_of
-from labkit.spec import Case, CaseRun, Exercise, Observation, Tree, Trouble
+from labkit.spec import Case, CaseRun, Exercise, Observation, Run, Tree, Trouble
 from labkit.tree import leaves
 
 UNMEASURED = "unmeasured"
@@ -53,12 +53,13 @@ class CaseSet:
     """The cases of an exercise in their order, and probes (meter, operations) to go with them.
 
     `CaseSet((CaseInputs(Rows(), {"x": x}),), (("ops", 37), ("ops", 2211)), 2.0)`; cpu_s: CPU time for all of them
-    together, enforced from outside.
+    together, enforced from outside. own_bytes: memory that is no page of a file, the same; None sets no limit.
     """
 
     inputs: tuple[CaseInputs, ...]
     probes: tuple[tuple[str, int], ...] = ()
     cpu_s: float | None = None
+    own_bytes: int | None = None
 
     @property
     def n_cases(self) -> int:
@@ -72,7 +73,7 @@ class CaseSet:
     @property
     def is_sealed(self) -> bool:
         """Whether the job may start nothing that could work out of sight."""
-        return self.bounds_memory or self.cpu_s is not None
+        return self.bounds_memory or self.cpu_s is not None or self.own_bytes is not None
 
 
 def public_cases(exercise: Exercise) -> CaseSet:
@@ -93,7 +94,9 @@ def hidden_cases(exercise: Exercise, secret: Secret) -> CaseSet:
         drawn.append(CaseInputs(case, tree, memory_limit_bytes))
     if exercise.full_size is not None:
         drawn.append(CaseInputs(exercise.full_size, {}, at_full_size=True))
-    return CaseSet(tuple(drawn), probes_for(oracle_of(exercise.id).budgets, rng), exercise.run.cpu_s)
+    run = exercise.run
+    own_bytes = run.memory_bytes if run.memory_bytes < Run().memory_bytes else None
+    return CaseSet(tuple(drawn), probes_for(oracle_of(exercise.id).budgets, rng), run.cpu_s, own_bytes)
 
 
 def _limit(limit: object, run: CaseRun) -> float:

@@ -90,9 +90,9 @@ class Session:
                 return False
         return True
 
-    def seal(self, cpu_s: float | None, files: bool) -> str | None:
+    def seal(self, cpu_s: float | None, files: bool, own_bytes: int | None = None) -> str | None:
         """Leave every process to itself alone; or why what one of them does could not be measured."""
-        problems = (witness.seal(cpu_s, files) for witness in self.witnesses)
+        problems = (witness.seal(cpu_s, files, own_bytes) for witness in self.witnesses)
         return next((problem for problem in problems if problem), None)
 
     def case(self, parts: Sequence[RunCase], deadline: float) -> None:

@@ -66,9 +66,18 @@ class MemoryWitness:
         for pid in self._sandbox.job_processes(self._rank):
             self._baseline = memory_of(pid)
 
-    def seal(self, cpu_s: float | None, files: bool) -> str | None:
-        """Leave the process to itself alone; or why what it does could not be measured."""
-        if problem := self._sandbox.seal_job(Seal(cpu_s, files), self._rank):
+    def seal(self, cpu_s: float | None, files: bool, own_bytes: int | None = None) -> str | None:
+        """Leave the process to itself alone; or why what it does could not be measured.
+
+        own_bytes: what it may map privately from now on, so that a large file is read in pieces, or mapped.
+        """
+        data_bytes = None
+        if own_bytes is not None:
+            held_bytes = sum(memory_of(pid).data_bytes for pid in self._sandbox.job_processes(self._rank))
+            if problem := _held_too_much(held_bytes - self._baseline.data_bytes):
+                return problem
+            data_bytes = held_bytes + own_bytes
+        if problem := self._sandbox.seal_job(Seal(cpu_s, files, data_bytes), self._rank):
             return problem
         others = len(self._sandbox.job_processes(self._rank)) - 1
         return f"{others} more processes were running when it was to be measured" if others > 0 else None
@@ -89,8 +98,8 @@ class MemoryWitness:
             now.resident_bytes - baseline.resident_bytes,
             now.stack_bytes - baseline.stack_bytes,
         )
-        if kept_bytes > KEPT_BYTES:
-            return f"the notebook already held {kept_bytes / MiB:.0f} MiB when its memory was to be measured"
+        if problem := _held_too_much(kept_bytes):
+            return problem
         if shared_bytes := sum(shared_mappings(pids).values()):
             return f"{shared_bytes / MiB:.1f} MiB of shared memory were mapped when its memory was to be measured"
         with gone_is_fine(), open(f"/proc/{pids[0]}/clear_refs", "w") as file:
@@ -119,6 +128,13 @@ class MemoryWitness:
             # Pages of files that it let go of would make room in the kernel's record for its own.
             grown_bytes = max(grown_bytes, self._own_peak.stop() - self._own_base_bytes)
         return Reading("peak_bytes", claimed_bytes, max(grown_bytes - inputs_bytes, 0))
+
+
+def _held_too_much(kept_bytes: int) -> str | None:
+    """What was prepared before would not show as growth, and no limit would refuse it."""
+    if kept_bytes <= KEPT_BYTES:
+        return None
+    return f"the notebook already held {kept_bytes / MiB:.0f} MiB when its memory was to be measured"
 
 
 def objection(reading: Reading, limit: float) -> str | None:

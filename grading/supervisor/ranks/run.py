@@ -90,7 +90,7 @@ class _Ranks:
             trouble = Trouble("cell", f"a cell before it did not end well in a rank of its own ({_words(error)})")
             self._found.runs.append(first.without_run(trouble))
             return
-        if problem := self._session.seal(cases.cpu_s, files=not cases.bounds_memory):
+        if problem := self._session.seal(cases.cpu_s, not cases.bounds_memory, cases.own_bytes):
             self._found.runs.append(first.without_run(Trouble(UNMEASURED, problem)))
             return
         for inputs in cases.inputs:

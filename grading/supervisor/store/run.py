@@ -118,7 +118,7 @@ class _Jobs:
             raise _Stop(Trouble("cell", text)) from error
         if not is_ready:
             raise _Stop(Trouble("died", "it would not be forked, and need not be"))
-        if self._cases.is_sealed and (problem := session.seal(self._cases.cpu_s, files=True)):
+        if self._cases.is_sealed and (problem := session.seal(self._cases.cpu_s, True, self._cases.own_bytes)):
             raise _Stop(Trouble(UNMEASURED, problem))
         began = time.monotonic()
         deadline = min(began + self._left_s, self._ends_at)
