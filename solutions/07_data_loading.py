@@ -127,7 +127,7 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # Write `LengthBatches` and `collate`.
 #
 # - Iterating a `LengthBatches` yields the batches of one epoch, each a list of text numbers. Every text comes once. All
-#   batches have `batch_size` texts, but for one that may have fewer. At most 20 % of the tokens are padding.
+#   batches have `batch_size` texts, except one, which may have fewer. At most 20 % of the tokens are padding.
 # - The order is random: the batches are not sorted by length, and the next epoch has other batches in another order. It
 #   depends on the seed and on the epoch alone, which `set_epoch` sets. Global generators are left alone.
 # - `len` is the number of batches of an epoch.
@@ -265,8 +265,8 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 # Write `pack` and `lay_out`.
 #
 # - `pack(lengths, window)` returns a list of windows, each a list of document numbers. Every document is in exactly one of
-#   them, uncut. It needs at most 1 % more windows than the tokens would fill, and one more. No document is longer than the
-#   window. For 100,000 documents it must not take more than a few seconds.
+#   them, uncut. If the tokens of all documents would fill $k$ windows without a gap, it opens at most $1.01\,k + 1$. No document
+#   is longer than the window. For 100,000 documents it must not take more than a few seconds.
 # - `lay_out(documents, window)` lays some documents out in one window, in the given order, and returns a dictionary of four
 #   tensors. The first three have `window` entries of int64, the last one is int32:
 #   - `input_ids`: the tokens, then 0 for padding,
@@ -517,11 +517,11 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 #   the other, as `uint16` if that is enough for `vocab_size` tokens, and as `uint32` otherwise. `path + ".idx"` holds as `int64`
 #   where each document begins, and, at the end, how many tokens there are. `documents` yields lists of numbers, and may not
 #   fit into memory.
-# - `TokenWindows(path, vocab_size, window)` is a dataset of windows: item $i$ are the tokens from $i \\cdot$ `window` on, as an
+# - `TokenWindows(path, vocab_size, window)` is a dataset of windows: item $i$ are the tokens from $i \cdot$ `window` on, as an
 #   int64 tensor. Every token is in one window, so the last one may be shorter. `document(number)` returns a document, also
 #   as int64.
-# - The object keeps hardly any memory of its own, for any size of the file, and no object for each document. It can be copied
-#   into workers by a fork: an open file would have one position for all of them.
+# - The object keeps no token in memory, for any size of the file, and at most 8 bytes per document. It can be copied into
+#   workers by a fork: an open file would have one position for all of them.
 #
 # The check reads from a file of 96 MiB. When you submit, it is larger than the memory that you are given.
 #
@@ -624,7 +624,7 @@ print(
 
 # %% [markdown]
 # Every string that is read has its reference count written, so its page is copied. An array has one count for all of its
-# numbers. With four workers the list is in memory five times in the end, although nobody changed it.
+# numbers. Once four workers have read the whole list, it is in memory five times, although nobody changed it.
 #
 # **In practice:** Hugging Face's `datasets` keeps every dataset as a memory-mapped Arrow file, and Megatron-LM its corpora as
 # a `.bin` and an `.idx` like yours. **HDF5** is a file of named arrays, in chunks that may be compressed. **LMDB** is a file of
@@ -1049,8 +1049,8 @@ guesses.take("images that LRU finds", None, unit="%")
 #
 # - `CachedImages(files, decode, augment, max_bytes)` is a dataset. Item $i$ is `augment(decode(files[i]))`, a uint8 tensor.
 #   `decode` is called only if the image is asked for and was not kept. `augment` is called every time, and may change the
-#   image that it is given. The decoded images that are kept have at most `max_bytes` together. From one epoch to the next
-#   there are nearly as many: an image that still fits is kept.
+#   image that it is given. The decoded images that are kept have at most `max_bytes` together, and nearly as many: an image
+#   that still fits is kept, and is still there in the next epoch.
 # - `train_resident(images, model, device, n_epochs, batch_size)` returns the sum of all losses, as `slow_train` above.
 #   `images` is one uint8 tensor of shape (images, pixels). Nothing is copied to the device but the model and, once, the
 #   images. The batches come in order. It may take 10 % longer than what is possible.
@@ -1159,9 +1159,8 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 15 %. An image that was used early in one epoch is thrown out before its turn in the next one comes, although it would have
-# been found if it had stayed. A cache of share $c$ that never throws anything out finds the share $c$. LRU finds only
-# $c + (1 - c) \\ln(1 - c)$.
+# 15 %. An image that was used early in one epoch is thrown out long before its turn in the next one. A cache of share $c$ that never throws anything out finds the share $c$. LRU finds only
+# $c + (1 - c) \ln(1 - c)$.
 #
 # </details>
 #
@@ -1171,8 +1170,8 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 # (`tensor.share_memory_()`), which has room for every image from the start.
 #
 # **In practice:** the operating system caches *files* in free memory by itself (the page cache), and throws them out much like
-# LRU. `datasets` keeps what `map` made in an Arrow file; `IterableDataset` and `set_transform` are its lazy ways. CoorDL's
-# MinIO cache never throws out, as yours.
+# LRU. `datasets` keeps what `map` made in an Arrow file, and `set_transform` decodes lazily, at each access. CoorDL's MinIO
+# cache never throws anything out, like yours.
 
 # %% [markdown]
 # ## Go on in the middle of an epoch
