@@ -58,7 +58,7 @@ LABS = (
         "04",
         "Batch size and gradient accumulation",
         "bridge",
-        165,
+        175,
         50,
         needs=("01",),
         instead=(("01", "`labkit.measure_step` for what a step keeps and its peak"),),

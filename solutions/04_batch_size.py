@@ -3,8 +3,8 @@
 #
 # One text of 256 tokens and seven of 16 do not fit into memory together. So you take them one at a time, divide each
 # loss by 8, call `backward` eight times and then step: eight small batches as good as one large batch, as every
-# tutorial says. **The first cell measures the gradient that this gives. It points somewhere else.** Nothing crashes and
-# the loss goes down, and for years a widely used library trained like that. Which line is wrong?
+# tutorial says. **A cell below compares the gradient that this gives with the right one. It points somewhere else.**
+# Nothing crashes and the loss goes down, and for years a widely used library trained like that. Which line is wrong?
 #
 # At the end you can accumulate gradients that equal those of the large batch on one GPU or several, find the largest
 # micro-batch that a card holds, say from which batch size a GPU is busy, and measure from which batch size more
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import Predictions, check, limit_memory, progress, track_memory
+from labkit import Predictions, check, has_gpu, limit_memory, progress
 from labkit.material import lab04
 from labkit.units import in_bytes
 
@@ -79,8 +79,8 @@ guesses.settle(
 #
 # </details>
 #
-# Texts of equal length hide the mistake, and so does every test that uses them. Here are two loops from lecture slides,
-# each with other mistakes. Read them before you run them.
+# Texts of equal length hide the mistake, and so does every test that uses them. Here are two loops as many slides show
+# them, and each has mistakes of its own. Read them before you run them. You mend both in the exercise.
 
 
 # %%
@@ -131,15 +131,17 @@ guesses.settle(
 #
 # The second loop clears the gradients just before the step, so the optimizer sees none and the weights never move.
 #
-# The first one never divides by anything, so the gradient grows with `n_accumulate`. And ten is not a multiple of four:
-# the gradients of the last two micro-batches get no step and stay in `.grad`, where they are added to the first window
-# of the next epoch. Both loops also take a mean of means.
+# The first one never divides by `n_accumulate`, so its gradient is about four times too long. Its loss falls all the
+# same, because that is like a learning rate four times as large. And ten is not a multiple of four: the gradients of the
+# last two micro-batches get no step and stay in `.grad`, where they are added to the first window of the next epoch.
+#
+# Both loops also weight every micro-batch alike, however many tokens it has.
 #
 # </details>
 #
 # On **several GPUs**, each with a copy of the model, each process is called a **rank** and has its own texts. A step
-# then belongs to all their micro-batches together: a talk's effective batch of $4 \cdot 8 = 32$ is that of one rank,
-# and still has to be multiplied by the number of ranks. The tokens that you divide by are those of all ranks as well.
+# then belongs to the micro-batches of all ranks: 4 micro-batches of 8 texts are 32 texts on one rank, but 128 on four.
+# You divide by the number of tokens on all ranks as well.
 
 # %% [markdown]
 # [[exercise 04-accumulate]]
@@ -221,9 +223,24 @@ def train_epoch(
 check("04-accumulate", train_epoch)
 
 # %% [markdown]
-# The same eight texts with your function, a window of eight micro-batches, and the memory while it runs. Beside it, a
-# loop that adds up the eight losses first and calls `backward` once: the same gradient, in more than three times the
-# memory.
+# First your loop on the ten micro-batches of the two loops above, for five epochs as well:
+
+# %%
+model, optimizer, loader = lab04.toy_training()
+before = lab04.token_loss(model, loader)
+for _ in range(5):
+    train_epoch(model, optimizer, loader, 4, 1.0, lambda value: value)
+left = sum(float(p.grad.norm()) for p in model.parameters() if p.grad is not None)
+print(
+    f"yours: loss {before:.3f} before, {lab04.token_loss(model, loader):.3f} after; {left:.2f} left in .grad"
+)
+
+# %% [markdown]
+# Your steps are a quarter as long as those of the first loop, so its loss fell further at the same learning rate. But
+# yours point in the right direction, and every token gets its step.
+#
+# Now eight texts with your function, a window of eight micro-batches, and the memory while it runs. Beside it, a loop
+# that adds up the eight losses first and calls `backward` once: the same gradient, in more than three times the memory.
 
 # %% tags=["figure"]
 labkit.figures.accumulation_memory(train_epoch)
@@ -256,16 +273,16 @@ for name, middle in {
 # %% [markdown]
 # **In practice** this is `gradient_accumulation_steps=4` of `TrainingArguments`. The `Trainer` of `transformers` made a
 # mean of means until October 2024. Today it counts the tokens of the window first and hands the number to the model as
-# `num_items_in_batch`; `average_tokens_across_devices=True` sums it over the ranks. With DDP you do not want the
+# `num_items_in_batch`. `average_tokens_across_devices=True`, the default in version 5, sums it over the ranks. With DDP you do not want the
 # gradients to travel after every micro-batch, only after the last: that is `no_sync`, in lab 15.
 
 # %% [markdown]
 # ## Find the largest micro-batch by trying
 #
-# Which micro-batch fits? Lab 01 works it out, and what it leaves out (fragments, the libraries' own buffers, a layer
+# Which micro-batch fits? Lab 01 computes it. What such a sum leaves out (fragments, the libraries' own buffers, a layer
 # that you do not know) decides about the last few texts. Training frameworks therefore also try: start somewhere, catch
-# the out-of-memory error, try a smaller size. `labkit.limit_memory` gives a block on this machine a cap, and raises
-# the same `torch.OutOfMemoryError` that CUDA raises:
+# the out-of-memory error, try a smaller size. `labkit.limit_memory` limits the memory of a block of code on this machine
+# and raises the same `torch.OutOfMemoryError` that CUDA raises:
 
 # %%
 try:
@@ -275,7 +292,8 @@ except torch.OutOfMemoryError as error:
     print(error)
 
 # %% [markdown]
-# A trial is only as good as what it tries. These live on a card during training, and not all at once:
+# A trial must need as much memory as the training it stands for. Four things fill a GPU's memory during training, but
+# not all at the same time:
 #
 # | | from | until |
 # |---|---|---|
@@ -284,8 +302,8 @@ except torch.OutOfMemoryError as error:
 # | gradients | the first backward pass of a window | `zero_grad` |
 # | AdamW's two moments | the first `optimizer.step()` | the end |
 #
-# **Predict:** every micro-batch has the same size, and every window has two. Where is the highest peak of memory for
-# the first time?
+# **Predict:** every micro-batch has the same size, and every window has two. In which micro-batch does memory reach its
+# highest peak for the first time?
 
 # %% nbgrader={"grade": false, "grade_id": "04-predict-peak", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take(
@@ -302,13 +320,13 @@ guesses.take(
 # %% [markdown]
 # [[exercise 04-find-batch]]
 #
-# Write `find_batch(build, make_batch, loss_of, lengths, global_batch)`. It runs under a cap that it does not know and
-# returns two whole numbers, `(micro_batch, n_accumulate)`:
+# Write `find_batch(build, make_batch, loss_of, lengths, global_batch)`. It runs under a memory limit that it does not
+# know and returns two whole numbers, `(micro_batch, n_accumulate)`:
 #
-# - `micro_batch`, the largest number of texts, at most `global_batch`, with which training **goes on**, step after step,
-#   with windows of two and more micro-batches, some of them made of the longest texts. `(0, 0)` if not even one text
-#   fits.
-# - `n_accumulate`, how many micro-batches hold the `global_batch` texts. The last one may be smaller.
+# - `micro_batch` is the largest number of texts, at most `global_batch`, with which training never runs out of memory:
+#   not in a later step, not in the second micro-batch of a window, and not if all of its texts are as long as the longest
+#   one. Return `(0, 0)` if not even one text fits.
+# - `n_accumulate` is the number of micro-batches that hold the `global_batch` texts. The last one may be smaller.
 #
 # `build()` returns a new `(model, optimizer)`, `make_batch(n_texts, length)` a batch, and `loss_of(model, batch)` its
 # loss. `lengths` are the lengths of all texts. Try at most $2 \lceil \log_2 \text{global batch} \rceil + 3$ sizes.
@@ -375,7 +393,8 @@ def find_batch(
 check("04-find-batch", find_batch)
 
 # %% [markdown]
-# Now every moment of such a training, at the size that your function finds under a cap of 2.52 MB: where is its peak?
+# Your function searches under a limit of 2.52 MB. These are the peaks of each micro-batch in two steps of training with
+# the size that it finds:
 
 # %%
 case = lab04.Capped(2_520_000)
@@ -396,11 +415,35 @@ guesses.settle("first highest peak", max(peaks, key=peaks.get))
 #
 # </details>
 #
-# **In practice** `auto_find_batch_size=True` of `TrainingArguments` and `find_executable_batch_size` of `accelerate` try
-# sizes too, but they only take the size down, to a half or nine tenths depending on the version, and they leave
-# `gradient_accumulation_steps` as it is: your global batch shrinks without a word unless you raise it yourself. On a real card, fragments between
-# tensors make the last few percent unsafe, so leave some room. Lab 01's 01-largest-batch gives the first guess, from
-# which a search needs two or three trials.
+# Now longer texts, more room, and the sum that lab 01's `largest_batch` does: what weights and moments leave free,
+# divided by what a text takes. Your search finds one text less.
+
+# %%
+roomy = lab04.Capped(12_800_000, longest=48)
+needs = lab04.needs_of(roomy)
+free = roomy.cap_bytes - needs["weights"] - needs["optimizer"]
+predicted = free // (needs["activations_per_sequence"] + needs["loss_per_sequence"])
+with limit_memory(roomy.cap_bytes):
+    found, _ = find_batch(*lab04.for_search(roomy), [9, 48, 20], roomy.global_batch)
+print(f"lab 01's sum: {predicted} texts, your search: {found}")
+
+# %% tags=["figure"]
+labkit.figures.predicted_and_found(roomy, predicted, found)
+
+# %% [markdown]
+# <details><summary>Where is the difference?</summary>
+#
+# Both lines rise by the same bytes per text; the distance between them is the gradients, 4 bytes for each weight.
+# Lab 01 counted a step of one micro-batch, where the gradients fill the room that the activations leave. With
+# accumulation, the gradients of the first micro-batch stay while the second goes forward, so they need room of their own.
+#
+# </details>
+#
+# **In practice** `auto_find_batch_size=True` of `TrainingArguments` tries sizes too, with `find_executable_batch_size` of
+# `accelerate`. After each out-of-memory error it goes down to nine tenths of the size (older versions to a half) and
+# never up again. It leaves `gradient_accumulation_steps` as it is, so your global batch shrinks unless you raise that
+# number yourself. On a real GPU, fragments between tensors make the last few percent unsafe, so leave some room. With the
+# sum above as a first guess, a search needs two or three trials.
 
 # %% [markdown]
 # [[stop]]
@@ -498,18 +541,25 @@ check("04-throughput", compute_bound_rows, tokens_per_second)
 
 # %%
 A100, V100 = (312e12, 2039e9), (125e12, 900e9)
+print(
+    f"{'rows from which it is compute-bound':36}"
+    + "".join(f"n = {n:<6}" for n in (256, 512, 1024, 4096))
+)
 for name, gpu in {"A100": A100, "V100": V100}.items():
-    found = [f"{compute_bound_rows(n, *gpu, 2):.0f} at n = {n}" for n in (256, 512, 1024, 4096)]
-    print(f"{name}, float16: compute-bound from {', '.join(found)}")
+    rows = [compute_bound_rows(n, *gpu, 2) for n in (256, 512, 1024, 4096)]
+    shown = "".join(f"{'never' if b == math.inf else f'{b:.0f}':10}" for b in rows)
+    print(f"{name + ', float16':36}{shown}")
 guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
 # 380 rows: a narrow layer has fewer weights to reuse and as many rows to move. At $n = 256$ even infinitely many rows
-# are not enough on an A100. A deck's rule "128 rows on a V100" is 149 at $n = 4096$.
+# are not enough on an A100. A common rule of thumb says 128 rows for a V100. It leaves out the bytes of the rows
+# themselves; at $n = 4096$ it takes 149.
 #
 # </details>
+
 # %% [markdown]
 # ## Extra credit: tiles, waves and multiples
 #
@@ -526,10 +576,10 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 # Write two functions.
 #
 # - `tiles_and_waves(rows, cols, tile_rows, tile_cols, n_sms)` returns three numbers for an output of `rows` × `cols`:
-#   how many tiles it takes, how many waves, and the efficiency, which is the share of the outputs that are needed among
-#   those that `n_sms` tiles in every wave have room for.
-# - `padded(n, itemsize, multiple_bytes)` returns the smallest number from `n` on whose bytes are a multiple of
-#   `multiple_bytes`.
+#   how many tiles it takes, how many waves, and the efficiency. That is the number of outputs divided by how many
+#   outputs the waves have room for, with `n_sms` full tiles in each wave.
+# - `padded(n, itemsize, multiple_bytes)` returns the smallest whole number that is at least `n` and takes a multiple of
+#   `multiple_bytes`, at `itemsize` bytes for each number. `multiple_bytes` is itself a multiple of `itemsize`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -589,18 +639,22 @@ labkit.figures.wave_staircase(tiles_and_waves)
 
 # %% [markdown]
 # On an A100, one column more than 1536 doubles the waves and halves the rate; an H100 has its steps elsewhere. The
-# orientation of the tile counts too: 117 tiles or 126, because 1537 columns waste most of a column of wide tiles. The padded vocabulary takes as many tiles and waves as
-# before, so what it gains is alignment alone. A library can mend a bad last wave with **split-K**: several SMs share one
-# tile, each sums a part of its products, and the parts are added.
+# orientation of the tile counts too: 117 tiles or 126, because 1537 columns waste most of a column of wide tiles. The
+# padded vocabulary takes as many tiles and waves as before, so all that it gains is alignment. A library can mend a bad
+# last wave with **split-K**: several SMs share one tile, each sums a part of its products, and the parts are added.
+#
+# A checklist for a linear layer: inputs, outputs, vocabulary and rows are multiples of 8 numbers in float16 (best of
+# 64), there are enough rows to be compute-bound, and enough tiles for many waves. For a convolution, the same holds for
+# the channels that go in and come out; three color channels are best padded to 4 or 8.
 
 # %% [markdown]
-# ## Extra credit: which of the four dimensions lies side by side?
+# ## Extra credit: channels last
 #
 # A batch of images has the shape (images, channels, height, width). In the ordinary layout, the pixels of a channel lie
 # side by side in memory. In **channels-last**, the channels of a pixel do: the shape stays the same, only the strides
 # change. Tensor cores multiply channels, so on a GPU convolutions in float16 are faster in channels-last, and a
 # pixel's channels are a token, as attention and a layer norm want them. The gain is lost if an operation in between
-# copies to the other layout, which none of them reports.
+# copies to the other layout, and PyTorch does not tell you.
 #
 # This block converts back and forth. The cell counts its copies.
 
@@ -678,12 +732,15 @@ check("04-memory-format", prepare, run_block)
 
 # %%
 print(lab04.copies_of(run_block, prepare))
+if has_gpu():
+    blocks = {"with copies": (lambda block: block, copying_block), "yours": (prepare, run_block)}
+    print(lab04.gpu_times(blocks))
 
 # %% [markdown]
 # **In practice** convert the model and every batch: `model.to(memory_format=torch.channels_last)`. Two switches belong to
 # convolutions on a GPU as well. `torch.backends.cudnn.benchmark = True` tries several algorithms for each new shape
 # and keeps the fastest, which pays if shapes repeat. `torch.backends.cudnn.deterministic = True` allows only those that
-# give the same bits every time, which may be slower.
+# give the same bits every time, which may be slower. On a machine with a GPU, the cell above times all of this.
 
 # %% [markdown]
 # ## From which batch size do more samples teach nothing new?
@@ -696,14 +753,24 @@ print(lab04.copies_of(run_block, prepare))
 #
 # $$B_{\text{crit}} = \operatorname{tr} \Sigma \,/\, |G|^2$$
 #
-# is the *gradient noise scale*, and the **critical batch size** is about as large. With it, reaching a target takes $S$
-# steps and $E = BS$ samples, where $(S / S_{\min} - 1)(E / E_{\min} - 1) = 1$: at the critical batch, twice the fewest
-# steps and twice the fewest samples.
+# is the **gradient noise scale**, an estimate of the **critical batch size**. A run with batches of $B$ reaches a target
+# after $S$ steps and $E = BS$ samples, and $(S / S_{\min} - 1)(E / E_{\min} - 1) = 1$. Here $S_{\min}$ is the number of
+# steps with huge batches, and $E_{\min}$ the number of samples with tiny ones. At the critical batch, you need twice the
+# fewest steps and twice the fewest samples.
 #
-# Accumulation measures it for nothing. The gradient of a micro-batch of $b$ samples and that of the window of $kb$
+# Accumulation lets you measure it for free. The gradient of a micro-batch of $b$ samples and that of the window of $kb$
 # samples are gradients at two batch sizes, and for both
 #
 # $$\mathbb{E}\,|g_B|^2 = |G|^2 + \operatorname{tr} \Sigma \,/\, B$$
+#
+# The figure draws both terms for a gradient with $|G| = 0.5$ and $\operatorname{tr} \Sigma = 40$.
+
+# %% tags=["figure"]
+labkit.figures.gradient_noise(0.5, 40.0)
+
+# %% [markdown]
+# Far to the left, a squared length is nearly all noise; far to the right, nearly all signal. At the critical batch they
+# are equal.
 #
 # **Predict:** with four micro-batches of 8 samples and $\operatorname{tr} \Sigma / |G|^2 = 160$, what percentage of
 # windows gives a *negative* estimate of the signal $|G|^2$?
@@ -781,13 +848,13 @@ guesses.settle("negative estimates", negative)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# More than a third: at a fifth of the critical batch, the noise hides the signal in a single window. Only the
-# mean over hundreds of windows says something, and then it says it well.
+# About 40 %: a window of 32 samples is a fifth of the critical batch, so the noise hides the signal. Only the mean over
+# hundreds of windows is worth anything.
 #
 # </details>
 #
-# The **noise scale** of a real model is measured in tokens, and it grows during training, because the gradient gets
-# shorter and its noise does not. So a run may start with small batches and end with large ones.
+# The noise scale of a language model is measured in tokens, and it grows during training, because the true gradient
+# shrinks faster than its noise. So a run may start with small batches and end with large ones.
 #
 # ## Two batch sizes that matter
 #
@@ -800,13 +867,13 @@ labkit.figures.batch_slider(tokens_per_second, compute_bound_rows(4096, *A100, 2
 # %% [markdown]
 # To the left of the upper line the machine waits for memory. (The curve still rises after it, because the optimizer's
 # 28 bytes for each weight are shared by more tokens.) To the right of the lower line, samples are wasted. **Train between
-# the two.** That gap is also the room for data parallelism: as many GPUs as the critical batch holds busy batches.
+# the two.** The ratio of the two also says how many GPUs can usefully share a step.
 #
 # Accumulation only helps where memory stands in the way. It does not make a step faster, and on *one* GPU it buys a
 # batch size that you may not need: if the micro-batch alone keeps the machine busy and lies below the critical batch,
-# stepping after every micro-batch learns more for the same work. With a smaller batch the optimizer's memory has to grow
-# in steps: keep its half-life constant **in tokens**, so that a batch $k$ times smaller takes $\beta_2^{1/k}$ in place
-# of $\beta_2$.
+# stepping after every micro-batch learns more for the same work. With a smaller batch, AdamW has to average over more
+# steps: keep the **half-life** of its second moment, the number of tokens after which a gradient counts half, constant.
+# A batch $k$ times smaller then takes $\beta_2^{1/k}$ in place of $\beta_2$.
 
 # %%
 beta2, half_life = 0.95, math.log(0.5) / math.log(0.95)
@@ -820,6 +887,7 @@ for k in (1, 8, 64):
 rows = {
     "a mean of means, cosine with the right gradient": lambda: f"{cosine:.2f}",
     "largest micro-batch under 2.52 MB": lambda: f"{micro_batch} texts",
+    "under 12.8 MB, by lab 01's sum / found": lambda: f"{predicted} / {found} texts",
     "peak of step 2 / of step 1, micro-batch 1": lambda: (
         f"{peaks['step 2, micro-batch 2'] / peaks['step 1, micro-batch 1']:.2f}"
     ),
@@ -889,8 +957,8 @@ labkit.feature_row(
 #
 # - Sam McCandlish and others, *An Empirical Model of Large-Batch Training* (2018): noise scale and critical batch.
 # - Martin Marek and others, *Small Batch Size Training for Language Models: When Vanilla SGD Works, and Why Gradient
-#   Accumulation Is Wasteful* (2025, arXiv 2507.07101): half-life in tokens.
-# - Hugging Face's *Fixing Gradient Accumulation* (October 2024): how a library of many users found its mean of means.
+#   Accumulation Is Wasteful* (2025, arXiv 2507.07101): half-life in tokens, and why not to accumulate on one GPU.
+# - Hugging Face's *Fixing Gradient Accumulation* (October 2024): how `transformers` got rid of its mean of means.
 # - NVIDIA's *Linear/Fully-Connected Layers User's Guide*: batch size, alignment and tiles; lab 10 treats tiles.
 #
 # ## Sources

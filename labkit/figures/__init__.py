@@ -7,6 +7,7 @@ from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_b
 from labkit.figures.allocator import allocator_trace, segment_map
 from labkit.figures.amp_flow import amp_layers, amp_step
 from labkit.figures.attention import bytes_against_length, visited_tiles
+from labkit.figures.batch_search import predicted_and_found
 from labkit.figures.batch_size import accumulation_memory, token_weights
 from labkit.figures.batches import packed_mask, padding_pictures, padding_player, shuffle_places, shuffle_player
 from labkit.figures.blank import or_a_note
@@ -16,6 +17,7 @@ from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.formats import bit_fields, number_line, quantization_error
 from labkit.figures.gantt import gantt
+from labkit.figures.gradient_noise import gradient_noise
 from labkit.figures.gradient_sizes import gradient_histogram
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
 from labkit.figures.kernel_sketches import backward_walks, fused_chain, masked_block, query_walk, tile_walk
@@ -77,6 +79,7 @@ __all__ = [
     "fused_chain",
     "gantt",
     "gradient_histogram",
+    "gradient_noise",
     "host_waits",
     "kept_and_dropped",
     "kept_per_token",
@@ -101,6 +104,7 @@ __all__ = [
     "packed_mask",
     "padding_pictures",
     "padding_player",
+    "predicted_and_found",
     "program_steps",
     "prompt_or_prefix",
     "quantization_error",

@@ -65,7 +65,7 @@ def accumulation_memory(train_epoch: Callable[..., object], n_micro: int = 8) ->
     axes.set_xlabel("operation")
     axes.set_ylabel("live memory, KiB")
     axes.set_ylim(bottom=0)
-    axes.legend(loc="upper left", frameon=False, fontsize=9)
+    axes.legend(loc="upper right", frameon=False, fontsize=9)
     return figure
 
 

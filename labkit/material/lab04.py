@@ -8,17 +8,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from labkit.devices import device
 from labkit.exercises.lab04.accumulate import Accumulation, Loader, accumulation_inputs, network
 from labkit.exercises.lab04.find_batch import Capped, build, loss_of, make_batch
 from labkit.exercises.lab04.memory_format import LAST, Copies, Images, block_of, images
 from labkit.exercises.lab04.noise_scale import Noisy, windows
-from labkit.meters import track_memory
+from labkit.meters import bench, track_memory
 
 __all__ = [
     "Capped",
     "copies_of",
     "for_search",
+    "gpu_times",
     "gradient_of",
+    "needs_of",
     "noisy_windows",
     "peaks_of",
     "random_texts",
@@ -27,6 +30,7 @@ __all__ = [
     "toy_training",
 ]
 CPU = torch.device("cpu")
+LARGE_IMAGES = Images(32, 256, 56, 56)
 
 
 def small_gpt() -> nn.Module:
@@ -92,6 +96,21 @@ def peaks_of(case: Capped, size: int) -> dict[str, int]:
     return peaks
 
 
+def needs_of(case: Capped) -> dict[str, int]:
+    """What a text and the model take, in bytes, under the names that lab 01's largest_batch reads."""
+    largest, n_weights = case.n_vocab * case.width, sum(p.numel() for p in build(case, CPU)[0].parameters())
+    return {
+        "weights": 4 * n_weights,
+        "gradients": 4 * n_weights,
+        "optimizer": 8 * n_weights,
+        # Token numbers and labels, the embeddings, what tanh gives, the logits.
+        "activations_per_sequence": case.longest * (2 * 8 + 4 * (case.width + case.n_hidden + case.n_vocab)),
+        # Log-probabilities, and the gradient of the logits.
+        "loss_per_sequence": case.longest * 2 * 4 * case.n_vocab,
+        "update": 2 * 4 * largest,
+    }
+
+
 def noisy_windows(n_micro: int, micro_batch: int, length: float, trace: float) -> Tensor:
     """Gradients of 2000 windows, as 04-noise-scale's check draws them: (windows, n_micro, 24) float64."""
     case = Noisy(n_micro, micro_batch, length, trace, n_draws=2000)
@@ -107,3 +126,20 @@ def copies_of(run_block: Callable, prepare: Callable) -> str:
         y, _ = run_block(block, x)
     layout = "channels-last" if y.is_contiguous(memory_format=LAST) else "the ordinary layout"
     return f"{len(copies.names)} copies, and y is in {layout}"
+
+
+def gpu_times(
+    blocks: dict[str, tuple[Callable, Callable]], case: Images = LARGE_IMAGES, n_repeats: int | None = None
+) -> str:
+    """The time of each (prepare, run_block) in float16, in words: as cuDNN chooses, after it has tried its algorithms,
+    and with those alone that give the same bits every time."""
+    tree, lines = images(case, torch.Generator().manual_seed(0)), []
+    x = tree["x"].to(device(), torch.float16).contiguous(memory_format=LAST)
+    ways = {"by rule": {}, "benchmark": {"benchmark": True}, "deterministic": {"deterministic": True}}
+    for name, (prepare, run_block) in blocks.items():
+        block = prepare(block_of(case, tree["weights"]).to(device(), torch.float16))
+        for way, flags in ways.items():
+            with torch.no_grad(), torch.backends.cudnn.flags(**{"benchmark": False, "deterministic": False, **flags}):
+                time = bench(lambda block=block, run=run_block: run(block, x), n_repeats=n_repeats)
+            lines.append(f"{name:16}{way:16}{1e3 * time.median_ms:10.0f} µs")
+    return "\n".join(lines)

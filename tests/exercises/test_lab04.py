@@ -14,6 +14,7 @@ from grading.hidden.lab04.noise_scale import distributions
 from labkit import exercises, limit_memory
 from labkit.exercises.lab04.accumulate import IGNORED, Accumulation, network
 from labkit.exercises.lab04.find_batch import FIND_BATCH, Capped
+from labkit.exercises.lab04.memory_format import Images
 from labkit.material import lab04
 from labkit.observe import make_inputs
 from labkit.oracles.lab04 import accumulate, find_batch, noise_scale, throughput
@@ -129,3 +130,23 @@ def test_one_text_in_eight_is_seventeen_times_lighter() -> None:
         lab04.gradient_of(model, texts, lambda own: 8 * own), lab04.gradient_of(model, texts, lambda own: n), dim=0
     )
     assert float(cosine) == pytest.approx(0.56, abs=0.03)
+
+
+def test_blocks_are_timed_in_each_of_cudnns_ways() -> None:
+    answers = answers_in("04-memory-format", solution_of("04-memory-format"))
+    blocks = {"yours": (answers["prepare"], answers["run_block"])}
+    said = lab04.gpu_times(blocks, Images(1, 4, 5, 6), n_repeats=2).splitlines()
+    assert len(said) == 3 and all(line.startswith("yours") and line.endswith(" µs") for line in said)
+
+
+def test_the_sum_of_lab_01_leaves_out_the_gradients_of_the_micro_batch_before() -> None:
+    case = Capped(12_800_000, longest=48)
+    needs = lab04.needs_of(case)
+    each = needs["activations_per_sequence"] + needs["loss_per_sequence"]
+    assert (case.cap_bytes - needs["weights"] - needs["optimizer"]) // each == 37
+    assert find_batch.largest(case) == 36
+    for size in (36, 37):
+        of_one = needs["weights"] + needs["optimizer"] + size * each
+        alone = find_batch.peak_bytes(case, size, find_batch.Trial(n_micro=1))
+        assert abs(alone - of_one) < 100
+        assert find_batch.peak_bytes(case, size) == alone + needs["gradients"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labkit import figures
+from labkit.exercises.lab04.find_batch import Capped
 from labkit.figures import batch_size
 from tests.exercises.harness import answers_in, solution_of
 
@@ -41,3 +42,21 @@ def test_the_staircase_falls_where_a_wave_begins() -> None:
     line = figures.wave_staircase(solved("04-alignment", "tiles_and_waves")).axes[0].lines[0]
     shares = dict(zip(line.get_xdata(), line.get_ydata(), strict=True))
     assert shares[1536] == 100 and shares[1544] == pytest.approx(50, abs=1)
+
+
+def test_what_was_predicted_and_what_was_found_stand_where_the_lines_meet_the_limit() -> None:
+    figure = figures.predicted_and_found(Capped(12_800_000, longest=48), 37, 36)
+    (axes,) = figure.axes
+    assert figure._repr_png_()
+    by_sum, measured = (dict(zip(*line.get_data(), strict=True)) for line in axes.lines[:2])
+    assert by_sum[37] <= 12.8 < by_sum[38] and measured[36] <= 12.8 < measured[37]
+    assert axes.get_title(loc="left") == "predicted 37, found 36"
+
+
+def test_squared_lengths_are_signal_and_noise() -> None:
+    figure = figures.gradient_noise(0.5, 40.0)
+    _, right = figure.axes
+    assert figure._repr_png_()
+    sizes, squares = right.lines[0].get_data()
+    assert squares == pytest.approx(0.25 + 40 / sizes, rel=0.1)
+    assert right.lines[3].get_xdata()[0] == 160

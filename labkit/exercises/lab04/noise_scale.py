@@ -54,7 +54,7 @@ NOISE_SCALE = Exercise(
     id="04-noise-scale",
     title="How noisy is the gradient?",
     points=3,
-    minutes=20,
+    minutes=25,
     difficulty=3,
     answers=(Answer("noise_scale"), Answer("critical_batch")),
     public=(Noisy(4, 8, 0.5, 40.0), Noisy(2, 1, 2.0, 6.0), Noisy(8, 3, 1.0, 100.0, n_dims=40)),

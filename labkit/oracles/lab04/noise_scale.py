@@ -17,6 +17,8 @@ from labkit.oracles.hints import once
 from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 MOST_ERRORS = 5.0
+MOST_SPREAD = 10.0
+"""How many times as widely as ours an estimate may scatter; the first micro-batch against the window: 2 to 4 times."""
 
 
 @once
@@ -49,11 +51,19 @@ def is_biased(run: CaseRun[Noisy], name: str) -> str | None:
     )
 
 
+def spread(run: CaseRun[Noisy], name: str) -> float:
+    """How many times as widely as our own estimates these scatter."""
+    own = estimates(run)[("signals", "noises").index(name)]
+    return float(run.got[name].std()) / float(own.std())
+
+
 def problem(run: CaseRun[Noisy]) -> str | None:
     """The first of the three that is wrong."""
     for name in ("signals", "noises"):
         if not run.got[name].isfinite().all():
             return f"some {name} are not finite"
+        if spread(run, name) > MOST_SPREAD:
+            return f"the {name} scatter {spread(run, name):.3g} times as widely as they have to"
         if found := is_biased(run, name):
             return found
     if not math.isclose(run.got["critical"], critical(run), rel_tol=1e-6):
@@ -134,6 +144,11 @@ NOISE_SCALE = Oracle(
     call=called,
     axis="numbers of micro-batches and samples, and other ratios of noise to signal",
     diagnose=(
+        Hint(
+            lambda run: max(spread(run, "signals"), spread(run, "noises")) > MOST_SPREAD,
+            "These estimates scatter so widely that their mean says nothing. Something large and random is added to "
+            "them, or they are divided by something near zero.",
+        ),
         Hint(
             gave("signals", squared_mean),
             "The signal is biased: the squared length of the mean gradient contains its noise, too. Subtract noise / "
