@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import Predictions, check, has_gpu, interpreter, progress
+from labkit import Predictions, check, has_gpu, interpreter, progress, track_compile
 from labkit.material.kernel_costs import compare_steps, compare_traffic
 from labkit.meters import bench, compile_report, guard_launches, track_traffic
 from labkit.units import in_bytes
@@ -98,12 +98,44 @@ labkit.figures.fused_chain()
 # | 1. Is it fast enough already? | below 5 % of the step in a profile (lab 09): leave it |
 # | 2. Does it exist? | use it: `F.scaled_dot_product_attention`, `F.rms_norm`, `AdamW(fused=True)`; Liger Kernel, FlashAttention |
 # | 3. Do fewer operations of PyTorch do it? | `torch.addcmul`, in-place operations, `torch._foreach_...`, `out=` |
-# | 4. Does `torch.compile` fuse it? | measure it; made for chains of elementwise operations and reductions |
+# | 4. Does `torch.compile` fuse it? | use it; measured below for four functions |
 # | 5. Does it take an algorithm that no compiler finds? | Triton: softmax in blocks, a loss in place (lab 13), a new layout |
 # | 6. Does it take what Triton does not show? | CUDA C++: single threads, asynchronous copies, special instructions |
 #
 # In practice most of what you write below stops at 2 or 4. You write it here because it shows what these libraries do,
 # and because lab 13 begins where they end.
+#
+# The fourth question needs no GPU either. `track_compile` lets `torch.compile` generate its code, stops before that is
+# compiled, and counts the kernels and their bytes.
+
+
+# %%
+def attention(q, k, v):
+    return (q @ k.T / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
+heads = [torch.randn(512, 64) for _ in range(3)]
+gate, up = torch.randn(256, 512), torch.randn(256, 512)
+for name, function, inputs in (
+    ("RMSNorm", llama_norm, [tokens]),
+    ("softmax", lambda x: x.softmax(-1), [gate]),
+    ("SwiGLU", lambda gate, up: F.silu(gate) * up, [gate, up]),
+    ("attention", attention, heads),
+):
+    with torch.no_grad(), track_compile() as compiled:
+        out = torch.compile(function)(*inputs)
+    weights = list(function.parameters()) if isinstance(function, nn.Module) else []
+    once_bytes = sum(tensor.nbytes for tensor in (*inputs, *weights, out))
+    generated = sum(kernel.generated for kernel in compiled.kernels)
+    print(
+        f"{name:9}: {generated} generated, {len(compiled.kernels) - generated} of a library, "
+        f"{compiled.kernel_bytes / once_bytes:.1f} times the ideal"
+    )
+
+# %% [markdown]
+# The first three become one kernel each, which moves every byte once: for their forward passes you need no kernel of
+# your own. Attention stays in pieces, because the compiler fuses operations but does not look for another algorithm,
+# and its matrix of scores goes through memory. That is the fifth question.
 
 # %% [markdown]
 # ## Write a program for one block

@@ -44,8 +44,8 @@ MODELS = (
     "peft",
 )
 """The same for labs on models of libraries."""
-COMPILER = (*FULL, "grading.worker.compiling")
-"""The same for labs that compile models: what PyTorch loads and builds at a first graph."""
+COMPILER = ("grading.worker.compiling",)
+"""Beside one of these, for labs that count what `torch.compile` does: what it loads and builds at a first graph."""
 KERNELS = ("grading.worker.kernels",)
 """Beside one of these, for labs on Triton kernels: Triton's interpreter, which takes a second to load."""
 

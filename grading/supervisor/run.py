@@ -103,11 +103,10 @@ def _judged(sandbox: Sandbox, job: Job) -> SubmissionResult:
 def _preload(job: Job) -> tuple[str, ...]:
     """What the forking process has loaded: what takes seconds, only for those whose text may come to it."""
     kernels = KERNELS if _installed("triton") and any(_KERNELS.search(text) for text in job.program) else ()
-    if any(_GRAPHS.search(text) for text in job.program):
-        return (*COMPILER, *kernels)
+    more = (*(COMPILER if any(_GRAPHS.search(text) for text in job.program) else ()), *kernels)
     if _installed("transformers", "peft") and any(_MODELS.search(text) for text in job.program):
-        return (*MODELS, *kernels)
-    return (*(FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT), *kernels)
+        return (*MODELS, *more)
+    return (*(FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT), *more)
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grading.isolation.plan import LIGHT
+from grading.isolation.plan import COMPILER, FULL, KERNELS, LIGHT
 from grading.isolation.probe import try_tier
 from grading.isolation.tiers import KERNEL
 from grading.supervisor import Sandbox
@@ -45,6 +45,25 @@ def test_a_cell_finds_everything_loaded(light) -> None:
     source = "import jaxtyping, torch, matplotlib.pyplot\n%matplotlib inline\nprint(set(sys.modules) - before)"
     cells = run_steps(light, [first, code("b", source)], {}).cells
     assert cells["b"].ok and cells["b"].printed.strip() == "set()", cells["b"]
+
+
+@pytest.mark.parametrize("more", [(), KERNELS], ids=["alone", "beside kernels"])
+def test_a_first_graph_finds_everything_loaded(sandbox, more: tuple[str, ...]) -> None:
+    """Also the first that inductor sees, forward and backward."""
+    if more:
+        pytest.importorskip("triton")
+    source = """
+import os, sys
+before = set(sys.modules)
+import torch
+from labkit import track_compile
+with track_compile() as compiled:
+    x = torch.ones(4, 4, requires_grad=True)
+    torch.compile(lambda x: torch.nn.functional.gelu(x * 2).softmax(-1))(x).sum().backward()
+print(len(compiled.codes), set(sys.modules) - before, len(os.listdir("/proc/self/task")))
+"""
+    with Sandbox(sandbox.tier, tree=sandbox.tree, preload=(*FULL, *COMPILER, *more)) as server:
+        assert what_cells_print(server, source) == "2 set() 1"
 
 
 def test_a_job_begins_with_a_shell_in_which_nothing_has_run(sandbox) -> None:
