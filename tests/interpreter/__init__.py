@@ -1,1 +1,1 @@
-"""Tests of the patched interpreter. `checks.py` is also run on the stock one, which must fail it."""
+"""Tests of the patched interpreter. `checks` are also run on the stock one, which must fail it."""
