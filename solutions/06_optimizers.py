@@ -1,0 +1,230 @@
+# %% [markdown]
+# # Lab 06: Optimizers
+#
+# Keep the weights of a model in bfloat16 and fine-tune them with AdamW at a learning rate of 1e-5. In the first step
+# **84 % of the weights do not change at all**, and no error is raised. Adam also keeps two float32 numbers per weight:
+# for the 2.85 billion parameters of T5-3B that is 22.8 GB. Adafactor does the same job with 13 MB. **What are the
+# other 22.8 GB for?**
+#
+# In this lab you write AdamW, then AdamW with every number in bfloat16, Adam with states of one byte, and Adafactor
+# with almost no state. Then you remove the gradients too: the optimizer runs inside the backward pass. At the end you
+# know what an optimizer has to remember, and how precisely.
+#
+# [[time]]
+#
+# You should know the float formats of lab 02, and what a tie, a bfloat16 step and stochastic rounding are.
+
+# %% nbgrader={"grade": false, "grade_id": "06-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import copy
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import labkit.figures
+from labkit import Predictions, check, progress, track_memory, track_ops
+from labkit.material import lab06
+from labkit.units import in_bytes
+
+guesses = Predictions("06")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# First the 84 %, measured with PyTorch's own AdamW. The weights have a standard deviation of 0.02, as in a freshly
+# initialized GPT. The last row is a norm's weight, which is 1.
+
+# %%
+for name, scale in {"matrix, σ = 0.02": None, "norm, all 1": 1.0}.items():
+    gen = torch.Generator().manual_seed(0)
+    start = 0.02 * torch.randn(1_000_000, generator=gen) if scale is None else torch.ones(1_000_000)
+    for lr in (1e-5, 1e-4, 1e-3):
+        weight = nn.Parameter(start.bfloat16())
+        weight.grad = torch.randn(1_000_000, generator=gen).bfloat16()
+        torch.optim.AdamW([weight], lr=lr, weight_decay=0).step()
+        stalled = (weight == start.bfloat16()).float().mean()
+        print(f"{name:18} lr = {lr:.0e}: {stalled:6.1%} of the weights did not change")
+
+# %% [markdown]
+# ## A step of about the learning rate
+#
+# A gradient says in which direction to go, and badly how far: with the loss multiplied by 1000, it is 1000 times as
+# long. **Adam** divides that out. For each weight it keeps two running means over the gradients $g$ of all steps, the
+# **moments**: $m$ of the gradient, and $v$ of its square.
+#
+# $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad\quad v \leftarrow \beta_2 v + (1 - \beta_2)\, g^2$$
+#
+# Both start at zero. After $t$ steps the factors of all gradients add up to $1 - \beta^t$ instead of 1, so both are
+# too small at first. Dividing by this sum corrects it. The weight then moves by
+#
+# $$\text{lr} \cdot \frac{\hat m}{\sqrt{\hat v} + \varepsilon} \qquad\text{with}\quad \hat m = \frac{m}{1 - \beta_1^t},
+# \quad \hat v = \frac{v}{1 - \beta_2^t}$$
+#
+# $\sqrt{\hat v}$ is the usual size of the gradient. So the fraction lies around 1 where the gradients agree, and
+# near 0 where their signs change from step to step. **A step of Adam has about the size lr, whatever the size of the
+# gradient.** Three things in this course follow from this sentence: the 84 % of the opening, what goes wrong when $v$
+# is stored badly, and the purpose of $\varepsilon$, which keeps a weight whose gradient is almost 0 from being moved
+# by a full step in a random direction.
+
+# %% [markdown]
+# **Weight decay** pulls every weight toward 0. L2 regularization adds $\lambda w$ to the gradient. In Adam that does
+# not work as intended: the division by $\sqrt{\hat v}$ shrinks the pull exactly where the gradients are large.
+# **AdamW** decouples the decay from the moments. It multiplies the weight by $1 - \text{lr} \cdot \lambda$, then makes
+# Adam's step.
+#
+# Not everything should decay. A norm's weight belongs near 1, and a bias costs nothing. So the parameters go into two
+# **groups**, each with its own settings: what has two axes or more decays, and vectors and single numbers do not.
+
+# %% [markdown]
+# **Predict:** all gradients are multiplied by 1000. By what factor does Adam's first step grow?
+
+# %% nbgrader={"grade": false, "grade_id": "06-predict-scale", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("growth of the first step", None)
+
+# %% [markdown]
+# [[exercise 06-adamw]]
+#
+# Write two things.
+#
+# - `decay_groups(model, weight_decay)` returns a list of two groups, `{"params": [...], "weight_decay": ...}`. The
+#   parameters with two axes or more have this decay, all others have 0. Each parameter is in the list once, also if
+#   the model has it under two names, as with an embedding that is also the head.
+# - `AdamW.step()` takes one step. `torch.optim.Optimizer` gives you `self.param_groups`, a list of dicts with
+#   `"params"` and the settings of the group (`"lr"`, `"betas"`, `"eps"`, `"weight_decay"`). It also gives you
+#   `self.state`, which has a dict for every parameter, empty at first. `state_dict()` saves these two and nothing
+#   else, so keep everything in `self.state[p]`: the check saves an optimizer and goes on with a new one. A parameter
+#   whose `p.grad` is None makes no step, and its count of steps stays as it is.
+#
+# Change the weights in place. The check compares with `torch.optim.AdamW` after every step, and counts the bytes that
+# stay alive.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `model.parameters()` gives every parameter once, and `p.dim()` its number of axes. In `step`, go over
+# `self.param_groups`, then over `group["params"]`. What does an empty dict `self.state[p]` tell you?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In the first step of a parameter, fill its dict: `step` is 0, `exp_avg` and `exp_avg_sq` are zeros of its shape. In
+# every step: count, decay the weight, update both moments, correct them, move the weight. $\varepsilon$ is added
+# last, to the root of the corrected second moment.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `p.mul_(1 - lr * weight_decay)`, `state["exp_avg"].lerp_(p.grad, 1 - beta1)`,
+# `state["exp_avg_sq"].mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)`. Then `p.sub_(lr * mean / (root + eps))`
+# with `mean = exp_avg / (1 - beta1**step)` and `root = (exp_avg_sq / (1 - beta2**step)).sqrt()`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "06-adamw", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
+    """Two groups: parameters with two axes or more, which decay, and the others, which do not."""
+    ### BEGIN SOLUTION
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    return [
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    ### END SOLUTION
+
+
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step of every parameter that has a gradient, in place."""
+        ### BEGIN SOLUTION
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["step"] = 0
+                    state["exp_avg"] = torch.zeros_like(p)
+                    state["exp_avg_sq"] = torch.zeros_like(p)
+                state["step"] += 1
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                state["exp_avg"].lerp_(p.grad, 1 - beta1)
+                state["exp_avg_sq"].mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                mean = state["exp_avg"] / (1 - beta1 ** state["step"])
+                root = (state["exp_avg_sq"] / (1 - beta2 ** state["step"])).sqrt()
+                p.sub_(group["lr"] * mean / (root + group["eps"]))
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "06-adamw-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("06-adamw", decay_groups, AdamW)
+
+
+# %%
+def step_size(grad: float) -> float:
+    """How far the first step moves a weight of 0, in units of the learning rate."""
+    weight = nn.Parameter(torch.zeros(1))
+    weight.grad = torch.tensor([grad])
+    AdamW([weight], lr=1e-3, weight_decay=0).step()
+    return weight.abs().item() / 1e-3
+
+
+for grad in (1000.0, 1.0, 1e-3, 1e-7, 1e-8, 1e-9):
+    print(f"gradient {grad:<8g} first step {step_size(grad):.3f} lr")
+guesses.settle("growth of the first step", step_size(1000.0) / step_size(1.0))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# It does not grow: the factor is 1. In the first step $\hat m = g$ and $\hat v = g^2$, so the step is $\text{lr} \cdot g
+# / (|g| + \varepsilon)$. Only where the gradient is as small as $\varepsilon$ = 1e-8 does the step get shorter.
+#
+# </details>
+#
+# That is why Adam needs no learning rate per layer, and also why a loss scale or a sum in place of a mean does not
+# show in the loss curve. With $\varepsilon$ inside the root, $\sqrt{\hat v + \varepsilon}$, the same 1e-8 would already
+# act on gradients of 1e-4.
+#
+# Now your AdamW beside PyTorch's on a small language model of 25 thousand parameters. "State" is what stays alive after
+# a step, and an operation is one call into PyTorch's C++ code: on a GPU, about one kernel launch.
+
+# %%
+costs = lab06.compare(
+    {
+        "yours": lambda params: AdamW(params, lr=3e-3),
+        "torch.optim.AdamW, a loop": lambda params: torch.optim.AdamW(params, lr=3e-3, foreach=False),
+        "torch.optim.AdamW, foreach=True": lambda params: torch.optim.AdamW(
+            params, lr=3e-3, foreach=True
+        ),
+        "torch.optim.AdamW, fused=True": lambda params: torch.optim.AdamW(
+            params, lr=3e-3, fused=True
+        ),
+    }
+)
+
+# %% [markdown]
+# The losses and the bytes agree. The operations do not. The loop calls every operation for each tensor. With
+# `foreach=True` PyTorch hands a list of all tensors to each operation, which on a GPU becomes a few kernels. It is
+# still more than one, because each operation (multiply, add, root, divide) reads and writes all of them again. With
+# `fused=True` a single kernel does the whole update and reads each number once. On a GPU `foreach` is the default.
+#
+# **In practice** `TrainingArguments(optim="adamw_torch_fused")`, which is the default of recent versions, and
+# `weight_decay=0.1`: `Trainer` makes the two groups for you.
+
+# %% [markdown]
+# ## What you measured
+
+# %%
+guesses.score()
+
+# %%
+progress("06", globals())
