@@ -221,6 +221,148 @@ costs = lab06.compare(
 # `weight_decay=0.1`: `Trainer` makes the two groups for you.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Weights that no longer move
+#
+# Now the 84 %. Take a weight of 0.02 in bfloat16. Its neighbours are $2^{-13}$ = 1.2e-4 apart, and Adam's step at a
+# learning rate of 1e-5 is a twelfth of that. Rounding to nearest puts the weight back to where it was, in this step
+# and in every later one. The upper half of the figure shows it to scale. The lower half shows the share of weights,
+# drawn as a GPT's, that a step of about lr leaves where they are.
+
+# %% tags=["figure"]
+labkit.figures.step_beside_gap()
+
+# %% [markdown]
+# The usual cure is a float32 copy of all weights, the master copy of lab 03: 4 bytes for each. **Stochastic rounding**
+# (lab 02) needs no copy. A weight that should move by a twelfth of a gap moves by a whole gap once in twelve steps, by
+# chance. The mean over many steps is right.
+#
+# The moments can be bfloat16 as well, and here is a second trap. With $\beta_2$ = 0.999, $v$ changes by at most 0.1 %
+# when the gradients get smaller. Half a bfloat16 step is 0.2 % to 0.4 %. So a $v$ that is rounded to nearest **can
+# never fall**, whatever the gradients do.
+
+# %% [markdown]
+# **Predict:** the gradients of a weight are 1 for 1000 steps, and 0.1 for the next 1000. $v$ is stored in bfloat16 and
+# rounded to nearest. It should fall from 0.63 to about 0.24. Where does it end?
+
+# %% nbgrader={"grade": false, "grade_id": "06-predict-stuck", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("v in bfloat16 at the end", None)
+
+# %%
+stuck, exact_square = torch.zeros(1, dtype=torch.bfloat16), 0.0
+for grad in [1.0] * 1000 + [0.1] * 1000:
+    stuck.mul_(0.999).add_(0.001 * grad**2)
+    exact_square = 0.999 * exact_square + 0.001 * grad**2
+print(f"exact {exact_square:.3f}, in bfloat16 rounded to nearest {stuck.item():.3f}")
+guesses.settle("v in bfloat16 at the end", stuck)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# At 0.5. It stops rising there, because from 0.5 on neighbours are 0.0039 apart, and the 0.001 that is added is less than
+# half of that. And it does not fall, because 0.1 % of 0.5 is 0.0005, less than half of the gap of 0.002 below 0.5. The
+# steps with the small gradient come out at 0.7 of the size that they should have, for ever.
+#
+# </details>
+
+# %% [markdown]
+# [[exercise 06-bf16-states]]
+#
+# Write `BF16AdamW.step()`: AdamW as before, for parameters and gradients in bfloat16. The state of a parameter is
+# `exp_avg` and `exp_avg_sq`, both bfloat16 and of its shape, and a count of steps. Nothing else stays alive after the
+# step. Compute in float32, and round the new weight and the new moments by chance. `lab06.stochastic_round(x,
+# generator)` rounds a float32 tensor to bfloat16; use it, or the one that you wrote in lab 02. All draws come from
+# `self.generator`.
+#
+# The check trains 1024 copies of a few weights for 300 steps. Their mean has to end where exact arithmetic ends, and
+# the same seed has to give the same weights.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Start from your AdamW. Every operation on a bfloat16 tensor rounds its result to nearest, in-place ones too. How many
+# roundings per number and step are needed?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# One rounding for each of the three numbers, at the very end. Convert weight, gradient and moments to float32, compute
+# everything there, the decay too, and round the three results by chance. The update uses the moments before they are
+# rounded.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `weight, grad, mean, square = (t.float() for t in (p, p.grad, state["exp_avg"], state["exp_avg_sq"]))`. After the
+# update: `for stored, new in ((p, weight), (state["exp_avg"], mean), (state["exp_avg_sq"], square)):` and in the loop
+# `stored.copy_(lab06.stochastic_round(new, self.generator))`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "06-bf16-states", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class BF16AdamW(torch.optim.Optimizer):
+    def __init__(
+        self, params, generator, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2
+    ):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self.generator = generator
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step of bfloat16 parameters, in place; every stored number is rounded by chance."""
+        ### BEGIN SOLUTION
+        for group in self.param_groups:
+            (beta1, beta2), lr = group["betas"], group["lr"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["step"] = 0
+                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+                state["step"] += 1
+                grad = p.grad.float()
+                mean = beta1 * state["exp_avg"].float() + (1 - beta1) * grad
+                square = beta2 * state["exp_avg_sq"].float() + (1 - beta2) * grad**2
+                root = (square / (1 - beta2 ** state["step"])).sqrt()
+                weight = p.float() * (1 - lr * group["weight_decay"])
+                weight -= lr * mean / (1 - beta1 ** state["step"]) / (root + group["eps"])
+                p.copy_(lab06.stochastic_round(weight, self.generator))
+                state["exp_avg"].copy_(lab06.stochastic_round(mean, self.generator))
+                state["exp_avg_sq"].copy_(lab06.stochastic_round(square, self.generator))
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "06-bf16-states-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("06-bf16-states", BF16AdamW)
+
+# %% [markdown]
+# Now a training whose learning rate is too small for bfloat16, with your optimizer and with PyTorch's on the same
+# weights. The third row is the float32 training that both should follow.
+
+# %%
+by_chance = partial(BF16AdamW, generator=torch.Generator().manual_seed(0))
+slow = {"lr": 2e-4, "weight_decay": 0.0}
+bf16_costs = lab06.compare(
+    {
+        "yours, bf16, by chance": lambda params: by_chance(params, **slow),
+        "torch.optim.AdamW, bf16": lambda params: torch.optim.AdamW(params, foreach=False, **slow),
+    },
+    n_steps=400,
+    dtype=torch.bfloat16,
+)
+fp32_costs = lab06.compare(
+    {"torch.optim.AdamW, fp32": lambda params: torch.optim.AdamW(params, fused=True, **slow)}, n_steps=400
+)
+
+# %% tags=["figure"]
+labkit.figures.training_losses({name: cost.losses for name, cost in {**bf16_costs, **fp32_costs}.items()})
+
+# %% [markdown]
 # ## What you measured
 
 # %%

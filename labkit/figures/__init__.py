@@ -29,6 +29,7 @@ from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
 from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_trace
+from labkit.figures.optimizers import step_beside_gap, training_losses
 from labkit.figures.overlap import host_waits, overlap_gain
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
@@ -121,6 +122,7 @@ __all__ = [
     "shuffle_player",
     "softmax_on_its_way",
     "stalling_sum",
+    "step_beside_gap",
     "tile_order",
     "tile_roofline",
     "tile_walk",
@@ -129,6 +131,7 @@ __all__ = [
     "tiny_updates",
     "token_weights",
     "traffic_bars",
+    "training_losses",
     "two_batch_sizes",
     "update_spectrum",
     "visited_tiles",

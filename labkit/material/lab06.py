@@ -1,4 +1,7 @@
-"""Lab 06: a small training task, and what an optimizer costs on it. Plumbing of the notebook: nothing here is graded."""
+"""Lab 06: stochastic rounding, the maps of 8-bit states, a small training task, and what an optimizer costs on it.
+
+Plumbing of the notebook: nothing here is graded.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def batches(n_steps: int) -> list[tuple[Tensor, Tensor]]:
 
 def losses_of(make: MakeOptimizer, n_steps: int = 200, dtype: torch.dtype = torch.float32) -> Cost:
     """Train the small model with this optimizer."""
-    warm_up(make)
+    warm_up(make, dtype)
     model = small_model(dtype)
     parameters = list(model.parameters())
     optimizer = make(parameters)
@@ -94,3 +97,16 @@ def compare(
     for name, cost in costs.items():
         print(f"{name:36}{cost.state_bytes:>18.2f}{cost.dispatches:>14}{cost.loss:>14.3f}")
     return costs
+
+
+def stochastic_round(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Finite float32 numbers rounded to bfloat16 up or down by chance, without bias; a draw for every element.
+
+    For numbers of the usual sizes alone: infinity, NaN and what is next to them are lab 02's business.
+    """
+    near = x.bfloat16()
+    down = torch.where(near.float() > x, torch.nextafter(near, near.new_tensor(-torch.inf)), near)
+    up = torch.where(down.float() < x, torch.nextafter(down, near.new_tensor(torch.inf)), down)
+    gap = (up.float() - down.float()).clamp(min=torch.finfo(torch.float32).tiny)
+    drawn = torch.rand(x.shape, generator=generator, device=x.device)
+    return torch.where(drawn < (x - down.float()) / gap, up, down)

@@ -68,7 +68,7 @@ def drive_adamw(ans, case: AdamSteps | Grouping, tree: dict, stage) -> dict[str,
     if isinstance(case, AdamSteps):
         return play(lambda groups: ans.AdamW(groups, **case.settings()), case, tree, stage)
     model = LanguageModel(case)
-    with stage.meter("saved"):
+    with stage.meter("memory"), stage.meter("saved"):
         groups = ans.decay_groups(model, case.weight_decay)
     return decay_of_each(model, groups)
 
@@ -114,7 +114,7 @@ ADAMW = Exercise(
     ),
     inputs=adamw_inputs,
     drive=drive_adamw,
-    meters=("saved",),
+    meters=("memory", "saved"),
     forbids=(
         "torch.optim.AdamW",
         "torch.optim.Adam",

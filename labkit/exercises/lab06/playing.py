@@ -28,6 +28,7 @@ Groups = list[dict[str, object]]
 class Stepping(Case):
     """n_steps on parameters of SHAPES, the embedding with n_tokens rows and all with `width` columns.
 
+    n_embeddings: more than one makes a large model of many tensors.
     n_groups: 1, or 2: what has two axes, and the rest with half the learning rate and no decay. rare: RARE has a
     gradient in the steps 2, 4, 6, ... alone. resumed_after: after this many steps the optimizer is saved, and loaded
     by a new one. grad_scale: the gradients' size.
@@ -39,6 +40,7 @@ class Stepping(Case):
     resumed_after: int | None = None
     n_tokens: int = 6
     width: int = 4
+    n_embeddings: int = 1
     grad_scale: float = 1.0
 
     def group_settings(self) -> tuple[dict[str, float], ...]:
@@ -51,7 +53,8 @@ class Stepping(Case):
 
 def shapes_of(case: Stepping) -> dict[str, tuple[int, ...]]:
     replaced = {6: case.n_tokens, 4: case.width}
-    return {name: tuple(replaced.get(size, size) for size in shape) for name, shape in SHAPES.items()}
+    shapes = {name: tuple(replaced.get(size, size) for size in shape) for name, shape in SHAPES.items()}
+    return shapes | {f"embedding {n}": shapes["embedding"] for n in range(2, case.n_embeddings + 1)}
 
 
 def stepping_inputs(case: Stepping, gen: torch.Generator) -> dict[str, Tree]:
@@ -75,10 +78,16 @@ def stepping_inputs(case: Stepping, gen: torch.Generator) -> dict[str, Tree]:
 def play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage=None) -> dict[str, Tree]:
     """Step `make(groups)` through the gradients: "after step 1" -> weights by name, and so on.
 
-    stage: measures `saved_bytes` of the first steps, if it is given.
+    stage: if it is given, measures `saved_bytes` of the first steps and `peak_bytes` of all, the history among them.
     """
-    if stage is not None:
-        warm_up(make)
+    if stage is None:
+        return _play(make, case, tree, None)
+    warm_up(make)
+    with stage.meter("memory"):
+        return _play(make, case, tree, stage)
+
+
+def _play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage) -> dict[str, Tree]:
     device = "cpu" if stage is None else stage.device
     parameters = {name: torch.nn.Parameter(value.clone().to(device)) for name, value in tree["weights"].items()}
     optimizer = make(grouped(case, parameters))
@@ -120,10 +129,12 @@ def none_explained() -> Iterator[None]:
         raise
 
 
-def warm_up(make: Callable[[Groups], object]) -> None:
+def warm_up(make: Callable[[Groups], object], dtype: torch.dtype = torch.float32) -> None:
     """Two steps of a parameter of its own: what Python keeps of the first ones is no state of the optimizer."""
-    parameter = torch.nn.Parameter(torch.ones(2, 2))
+    parameter = torch.nn.Parameter(torch.ones(2, 2, dtype=dtype))
     optimizer = make([{"params": [parameter]}])
     for _ in range(2):
-        parameter.grad = torch.ones(2, 2)
+        if parameter.dtype != dtype:
+            return  # whatever has become of it, the judge of the real steps says so
+        parameter.grad = torch.ones(2, 2, dtype=dtype)
         optimizer.step()

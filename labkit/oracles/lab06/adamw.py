@@ -10,12 +10,17 @@ from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.lab06.adam_mistakes import moved_as
 from labkit.oracles.lab06.histories import CLOSE, first_off, in_words, nothing_moved
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, Observation, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
 
 SLACK_BYTES = 4 * KiB
-"""For counts of steps and for what Python keeps."""
+"""For each tensor: its count of steps and what Python keeps."""
 GROUPS_BYTES = 64 * KiB
 """For two lists of parameters: what they hold was there before."""
+
+TOO_MANY_BYTES = (
+    "More than two float32 numbers per weight stay alive after a step: keep exp_avg and exp_avg_sq, in the dtype of "
+    "the parameter, and change them and the weights in place."
+)
 
 
 def by_torch(run: CaseRun) -> dict:
@@ -35,7 +40,16 @@ def two_moments(run: CaseRun) -> float:
     """Two float32 numbers for each weight."""
     if not isinstance(run.case, AdamSteps):
         return GROUPS_BYTES
-    return 8 * sum(value.numel() for value in run.tree["weights"].values()) + SLACK_BYTES
+    sizes = [value.numel() for value in run.tree["weights"].values()]
+    return 8 * sum(sizes) + SLACK_BYTES * len(sizes)
+
+
+def peak_bytes(run: CaseRun) -> float:
+    """Weights, gradients, moments, the weights after each step; temporary tensors for all or for the largest."""
+    if not isinstance(run.case, AdamSteps):
+        return MiB
+    sizes = [value.nbytes for value in run.tree["weights"].values()]
+    return (4 + run.case.n_steps) * sum(sizes) + max(2 * sum(sizes), 12 * max(sizes)) + MiB
 
 
 def called(run: Observation) -> str:
@@ -74,9 +88,9 @@ ADAMW = Oracle(
         Budget(
             "saved_bytes",
             two_moments,
-            "More than two float32 numbers per weight stay alive after a step: keep exp_avg and exp_avg_sq, in the "
-            "dtype of the parameter, and change them and the weights in place.",
+            TOO_MANY_BYTES,
         ),
+        Budget("peak_bytes", peak_bytes, TOO_MANY_BYTES),
     ),
     diagnose=(
         Hint(
