@@ -363,6 +363,182 @@ fp32_costs = lab06.compare(
 labkit.figures.training_losses({name: cost.losses for name, cost in {**bf16_costs, **fp32_costs}.items()})
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## One byte per moment
+#
+# Can a moment take one byte? A byte has 256 patterns, so we choose 256 values, the **map**, and store for each number
+# the index of the nearest one, its **code**. The numbers are divided by a scale first, so that the map only has to
+# reach from -1 to 1, or from 0 to 1 for $v$, which is never negative. The scale is the largest magnitude. One scale for
+# a whole tensor would let a single large number take the precision of all others. So the tensor is cut into **blocks**
+# of 256 numbers, and each has a scale of its own: $1 + 4/256 = 1.016$ bytes per moment, and 2.03 for both.
+#
+# The map matters more than it seems. Within a block, gradients of very different sizes lie side by side, and $v$ holds
+# their *squares*. A linear map has its values at even distances of 1/255. The **dynamic map** has half
+# of its values from 0.1 to 1, a quarter from 0.01 to 0.1, and so on down through seven decades.
+
+# %% tags=["figure"]
+labkit.figures.code_maps(
+    {"linear, for v": lab06.linear_map(False), "dynamic, for v": lab06.dynamic_map(False)}
+)
+
+# %% [markdown]
+# **Predict:** a weight's gradients are all 3 % of the largest in its block. What does the linear map make of its $v$?
+
+# %% nbgrader={"grade": false, "grade_id": "06-predict-linear", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("v in the linear map", None, among=("zero", "right to 10 %", "right to 1 %"))
+
+# %% [markdown]
+# [[exercise 06-adam8bit]]
+#
+# Write three things.
+#
+# - `quantize(x, code_map, block_size)` flattens `x`, cuts it into blocks and returns `lab06.Quantized(codes, scales)`:
+#   one uint8 per number and one float32 per block. `code_map` is a float32 tensor of 256 values in increasing order,
+#   one of which is 0. The last block may be shorter. A block may be all zero, and then comes back as zeros.
+# - `dequantize(quantized, code_map, shape, block_size)` returns float32 numbers of this shape.
+# - `Adam8bit.step()` makes a step of Adam, without weight decay. Of a parameter with 4096 elements or more it keeps
+#   both moments quantized, with the maps `lab06.dynamic_map(signed=True)` and `lab06.dynamic_map(signed=False)` and
+#   blocks of 256. Smaller ones keep float32 moments. Each step uses the new moments before they are quantized.
+#
+# Keep the moments in `self.state[p]`, as `Quantized` objects. (A plain uint8 tensor there is a trap:
+# `load_state_dict` casts every tensor of the state to the dtype of the parameter, so the codes come back as float32.)
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `F.pad` fills the flat tensor up to whole blocks, and `view(-1, block_size)` makes each block a row. How do you find
+# the nearest of 256 sorted values without comparing with all of them?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A number belongs to the value whose territory it lies in, and the borders are the middles between neighbours:
+# `torch.bucketize(shares, middles)` gives the index. For a scale of 0 choose a share of 0 with `torch.where`; do not
+# clamp the scales, because second moments of 1e-20 are ordinary.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `middles = (code_map[1:] + code_map[:-1]) / 2`, and `shares = torch.where(scales > 0, blocks / scales, 0.0)`. Back:
+# `code_map[codes.int()] * scales.repeat_interleave(block_size)[:n]`. In `step`: dequantize both moments, update them,
+# move the weight with them, quantize them.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "06-adam8bit", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def quantize(x: Tensor, code_map: Tensor, block_size: int = 256) -> lab06.Quantized:
+    """One code per number and one scale per block of the flattened x; the last block may be shorter."""
+    ### BEGIN SOLUTION
+    flat = x.flatten()
+    blocks = F.pad(flat, (0, -len(flat) % block_size)).view(-1, block_size)
+    scales = blocks.abs().amax(1, keepdim=True)
+    shares = torch.where(scales > 0, blocks / scales, 0.0)
+    middles = (code_map[1:] + code_map[:-1]) / 2
+    codes = torch.bucketize(shares, middles).to(torch.uint8)
+    return lab06.Quantized(codes.flatten()[: len(flat)].clone(), scales.flatten())
+    ### END SOLUTION
+
+
+def dequantize(
+    quantized: lab06.Quantized, code_map: Tensor, shape: tuple[int, ...], block_size: int = 256
+) -> Tensor:
+    """The float32 numbers of this shape: code_map[code] times the scale of the block."""
+    ### BEGIN SOLUTION
+    values = code_map[quantized.codes.int()]
+    scales = quantized.scales.repeat_interleave(block_size)[: len(values)]
+    return (values * scales).view(shape)
+    ### END SOLUTION
+
+
+class Adam8bit(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step of Adam, in place; large moments are kept as codes and scales."""
+        ### BEGIN SOLUTION
+        mean_map, square_map = lab06.dynamic_map(True), lab06.dynamic_map(False)
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state, large = self.state[p], p.numel() >= 4096
+                if not state:
+                    state["step"] = 0
+                    mean, square = torch.zeros_like(p), torch.zeros_like(p)
+                elif large:
+                    mean = dequantize(state["exp_avg"], mean_map, p.shape)
+                    square = dequantize(state["exp_avg_sq"], square_map, p.shape)
+                else:
+                    mean, square = state["exp_avg"], state["exp_avg_sq"]
+                state["step"] += 1
+                mean.lerp_(p.grad, 1 - beta1)
+                square.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                root = (square / (1 - beta2 ** state["step"])).sqrt() + group["eps"]
+                p.sub_(group["lr"] * mean / (1 - beta1 ** state["step"]) / root)
+                state["exp_avg"] = quantize(mean, mean_map) if large else mean
+                state["exp_avg_sq"] = quantize(square, square_map) if large else square
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "06-adam8bit-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("06-adam8bit", quantize, dequantize, Adam8bit)
+
+# %%
+square = torch.ones(256)
+square[0] = 0.03**2
+linear, dynamic = lab06.linear_map(False), lab06.dynamic_map(False)
+for name, code_map in {"linear": linear, "dynamic": dynamic}.items():
+    stored = dequantize(quantize(square, code_map), code_map, square.shape)[0].item()
+    print(f"v = 0.0009 of the block's largest in the {name} map: {stored:.6f}")
+    if name == "linear":
+        off = abs(stored / 0.03**2 - 1)
+        guesses.settle(
+            "v in the linear map",
+            "zero" if stored == 0 else "right to 1 %" if off < 0.01 else "right to 10 %",
+        )
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Zero. The square of 0.03 is 0.0009, and everything below half of 1/255, which is 0.002, is nearest to 0. That holds
+# for every gradient below 4.4 % of the block's largest, the root of 0.002.
+#
+# </details>
+#
+# The weights whose $v$ became 0 are divided by $\varepsilon$ alone. The figure shows how far they move in a step
+# in which their gradient is 0, as that of a rare token mostly is. The others should make a step of about 0.9 learning
+# rates, and do.
+
+# %% tags=["figure"]
+labkit.figures.steps_by_gradient_size(
+    quantize, dequantize, {"linear map": linear, "dynamic map": dynamic}
+)
+
+# %% [markdown]
+# So the linear map ruins the weights with *small* gradients, and it makes their steps too large, up to millions of
+# learning rates. The large ones are fine. The dynamic map is right to a few percent down to gradients of 1e-3 of the
+# largest.
+
+# %%
+costs_8bit = lab06.compare(
+    {
+        "yours, one byte per moment": lambda params: Adam8bit(params, lr=3e-3),
+        "torch.optim.Adam, fp32": lambda params: torch.optim.Adam(params, lr=3e-3, fused=True),
+    }
+)
+
+# %% [markdown]
+# **In practice** `TrainingArguments(optim="adamw_bnb_8bit")` uses `bitsandbytes`, which is where the dynamic map and
+# the blocks of 256 come from. It too keeps float32 moments for tensors with fewer than 4096 elements.
+
+# %% [markdown]
 # ## What you measured
 
 # %%

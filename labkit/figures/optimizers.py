@@ -62,3 +62,47 @@ def training_losses(losses: Mapping[str, Sequence[float]], window: int = 20) -> 
     axes.set_ylabel(f"loss, mean of {window} steps")
     axes.legend(frameon=False)
     return figure
+
+
+def code_maps(maps: Mapping[str, torch.Tensor]) -> Figure:
+    """The positive values of each map as strokes on a logarithmic line, from 1e-7 of a block's largest number to 1."""
+    figure, axes = new_figure(8.0, 0.9 + 0.6 * len(maps))
+    axes.grid(False)
+    for row, ((name, values), color) in enumerate(zip(maps.items(), STYLES)):
+        positive = values[values > 0].tolist()
+        axes.vlines(positive, row - 0.3, row + 0.3, color=color, linewidth=0.7)
+        axes.plot([1e-7, min(positive) / 2], [row, row], color=OTHER, linewidth=3)
+    axes.set_xscale("log")
+    axes.set_xlim(1e-7, 1.3)
+    axes.set_ylim(len(maps) - 0.4, -0.6)
+    axes.set_yticks(range(len(maps)), maps.keys())
+    axes.set_xlabel("share of the block's largest number; what lies on a red line becomes 0")
+    return figure
+
+
+def steps_by_gradient_size(
+    quantize: Callable[..., object], dequantize: Callable[..., torch.Tensor], maps: Mapping[str, torch.Tensor]
+) -> Figure:
+    """The tenth step of Adam against the size of a weight's gradient, with exp_avg_sq in each unsigned map.
+
+    The gradient of a weight is the same in every step, so that each step should be one learning rate. Each block of
+    256 weights has gradients from 1e-4 to 1. exp_avg is exact.
+    """
+    figure, axes = new_figure(8.0, 3.8)
+    sizes = torch.logspace(-4, 0, 256)
+    for (name, code_map), color in zip(maps.items(), STYLES):
+        square = torch.zeros_like(sizes)
+        for _ in range(9):
+            square = 0.999 * square + 0.001 * sizes**2
+            square = dequantize(quantize(square, code_map), code_map, sizes.shape)
+        # In the last step the gradient is 0, as that of a rare token is: nothing but the stored moments counts.
+        root = (0.999 * square / (1 - 0.999**10)).sqrt() + 1e-8
+        mean = 0.9 * (1 - 0.9**9) * sizes / (1 - 0.9**10)
+        axes.plot(sizes, mean / root, color=color, linewidth=2, label=name)
+    axes.axhline(1, color=TRUTH, linewidth=1, linestyle="--")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("gradient, as a share of the largest in its block")
+    axes.set_ylabel("step, in learning rates")
+    axes.legend(frameon=False)
+    return figure
