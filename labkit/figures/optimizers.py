@@ -55,9 +55,12 @@ def step_beside_gap(weight: float = 0.02, lr: float = 1e-5) -> Figure:
 def training_losses(losses: Mapping[str, Sequence[float]], window: int = 20) -> Figure:
     """Loss against step for each name, each point the mean of `window` steps."""
     figure, axes = new_figure(8.0, 3.6)
-    for (name, values), color in zip(losses.items(), STYLES):
+    for n, ((name, values), color) in enumerate(zip(losses.items(), STYLES)):
+        # Curves that agree lie on one another: the later ones let the first one show through.
         means = [sum(values[i : i + window]) / window for i in range(len(values) - window + 1)]
-        axes.plot(range(window, len(values) + 1), means, color=color, linewidth=1.8, label=name)
+        axes.plot(
+            range(window, len(values) + 1), means, color=color, linewidth=1.8, linestyle="--" if n else "-", label=name
+        )
     axes.set_xlabel("step")
     axes.set_ylabel(f"loss, mean of {window} steps")
     axes.legend(frameon=False)
@@ -68,7 +71,7 @@ def code_maps(maps: Mapping[str, torch.Tensor]) -> Figure:
     """The positive values of each map as strokes on a logarithmic line, from 1e-7 of a block's largest number to 1."""
     figure, axes = new_figure(8.0, 0.9 + 0.6 * len(maps))
     axes.grid(False)
-    for row, ((name, values), color) in enumerate(zip(maps.items(), STYLES)):
+    for row, (values, color) in enumerate(zip(maps.values(), STYLES)):
         positive = values[values > 0].tolist()
         axes.vlines(positive, row - 0.3, row + 0.3, color=color, linewidth=0.7)
         axes.plot([1e-7, min(positive) / 2], [row, row], color=OTHER, linewidth=3)
@@ -85,24 +88,34 @@ def steps_by_gradient_size(
 ) -> Figure:
     """The tenth step of Adam against the size of a weight's gradient, with exp_avg_sq in each unsigned map.
 
-    The gradient of a weight is the same in every step, so that each step should be one learning rate. Each block of
-    256 weights has gradients from 1e-4 to 1. exp_avg is exact.
+    The gradient of a weight is the same in nine steps and 0 in the tenth. The block of 256 weights has gradients from
+    1e-4 to 1. exp_avg is exact.
     """
     figure, axes = new_figure(8.0, 3.8)
     sizes = torch.logspace(-4, 0, 256)
-    for (name, code_map), color in zip(maps.items(), STYLES):
+    exact: Callable[[torch.Tensor], torch.Tensor] = lambda square: square  # noqa: E731
+    kept = {name: partial(_there_and_back, quantize, dequantize, code_map) for name, code_map in maps.items()}
+    styles = [(color, "-") for color in STYLES[: len(maps)]] + [(TRUTH, "--")]
+    for (name, keep), (color, line) in zip({**kept, "exact": exact}.items(), styles):
         square = torch.zeros_like(sizes)
         for _ in range(9):
-            square = 0.999 * square + 0.001 * sizes**2
-            square = dequantize(quantize(square, code_map), code_map, sizes.shape)
+            square = keep(0.999 * square + 0.001 * sizes**2)
         # In the last step the gradient is 0, as that of a rare token is: nothing but the stored moments counts.
         root = (0.999 * square / (1 - 0.999**10)).sqrt() + 1e-8
         mean = 0.9 * (1 - 0.9**9) * sizes / (1 - 0.9**10)
-        axes.plot(sizes, mean / root, color=color, linewidth=2, label=name)
-    axes.axhline(1, color=TRUTH, linewidth=1, linestyle="--")
+        axes.plot(sizes, mean / root, color=color, linewidth=2, linestyle=line, label=name)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("gradient, as a share of the largest in its block")
     axes.set_ylabel("step, in learning rates")
     axes.legend(frameon=False)
     return figure
+
+
+def _there_and_back(
+    quantize: Callable[..., object],
+    dequantize: Callable[..., torch.Tensor],
+    code_map: torch.Tensor,
+    numbers: torch.Tensor,
+) -> torch.Tensor:
+    return dequantize(quantize(numbers, code_map), code_map, numbers.shape)

@@ -15,12 +15,14 @@ from labkit.oracles.calls import fields_in_words
 from labkit.oracles.hints import once
 from labkit.oracles.lab06.eight_bits import deviation, history, small_off
 from labkit.oracles.lab06.histories import in_words, nothing_moved
-from labkit.spec import Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
 
 MOST_OFF = 0.025
 """Of a step, the mean deviation from exact moments that is allowed: one byte with both dynamic maps makes 0.014."""
 SMALL_ATOL = 2e-5
 SLACK_BYTES = 4 * KiB
+IN_BLOCKS = ("form", "one block", "no abs", "zeros", "floor", "scale", "back", "above", "below", "not nearest")
+"""Faults of quantize and dequantize."""
 TOO_MANY_BYTES = (
     "Too many bytes stay alive after a step. Of a tensor with 4096 elements or more keep only codes and scales: two "
     "bytes per weight, and a float32 scale for each block of 256 and each moment."
@@ -67,7 +69,8 @@ def find_in_blocks(run: CaseRun[Blocks]) -> Fault | None:
         at = int(off.nonzero()[0])
         if torch.allclose(got["scales"], blocks.amax(1)) and not torch.allclose(blocks.amax(1), scales):
             return Fault("no abs", f"the scale of block {at} is {got['scales'][at]:.4g}, its largest element")
-        key = "floor" if scales[at] < 1e-20 else "one block" if (got["scales"] == got["scales"][0]).all() else "scale"
+        shared = n_blocks > 1 and (got["scales"] == got["scales"][0]).all()
+        key = "one block" if shared else "floor" if scales[at] < 1e-20 else "scale"
         return Fault(key, f"the scale of block {at} is {got['scales'][at]:.4g}, its largest magnitude {scales[at]:.4g}")
     return find_in_codes(run, blocks, scales)
 
@@ -91,9 +94,8 @@ def find_in_codes(run: CaseRun[Blocks], blocks: Tensor, scales: Tensor) -> Fault
         f"element {at} is {shares[at]:.6g} of its block's scale: it got the value {chosen[at]:.6g}, and "
         f"{nearest[at]:.6g} is nearer"
     )
-    if ((chosen >= shares - 1e-7) | (chosen == 1)).all() or (chosen <= shares + 1e-7).all():
-        return Fault("one side", text)
-    return Fault("not nearest", text)
+    above, below = ((chosen >= shares - 1e-7) | (chosen == 1)).all(), (chosen <= shares + 1e-7).all()
+    return Fault("above" if above else "below" if below else "not nearest", text)
 
 
 def find_in_steps(run: CaseRun[EightBitSteps]) -> Fault | None:
@@ -101,15 +103,19 @@ def find_in_steps(run: CaseRun[EightBitSteps]) -> Fault | None:
     if nothing_moved(run):
         return Fault("nothing moved", "no weight has moved")
     off = deviation(run.got, exact, lr)
-    if (small := small_off(run.got, exact)) > SMALL_ATOL:
-        return Fault("small", f"a weight of a tensor with fewer than 4096 elements is off by {small:.2g}")
+    small, lost = small_off(run.got, exact), history(run, "state lost")
+    if small_off(run.got, lost) <= SMALL_ATOL < small_off(exact, lost):
+        return Fault("state lost", f"the steps after step {run.case.resumed_after} are those of a new optimizer")
+    if small > SMALL_ATOL:
+        text = f"a weight of a tensor with fewer than {SMALLEST_QUANTIZED} elements is off by {small:.2g}"
+        return Fault("small" if off <= MOST_OFF else "not Adam", text)
     if off <= MOST_OFF:
         return None
     text = (
         f"after {run.case.n_steps} steps the weights are off by {off:.3g} of a step on average; moments of one byte "
         f"with dynamic maps make {deviation(history(run), exact, lr):.2g}"
     )
-    for mistake in ("linear exp_avg_sq", "linear exp_avg", "linear", "one block", "state lost"):
+    for mistake in ("linear exp_avg_sq", "linear exp_avg", "linear"):
         played = history(run, mistake)
         if deviation(played, exact, lr) > MOST_OFF and deviation(run.got, played, lr) < 0.2 * off:
             return Fault(mistake, text)
@@ -121,10 +127,12 @@ def problem(run: CaseRun) -> str | None:
     return found and found.text
 
 
-def found(*keys: str) -> Callable[[CaseRun], bool]:
+def found(*keys: str) -> Callable[[CaseRun], object]:
     """A diagnosis: the fault is one of these."""
 
-    def when(run: CaseRun) -> bool:
+    def when(run: CaseRun) -> object:
+        if keys[0] in IN_BLOCKS and isinstance(run.case, EightBitSteps):
+            return CANNOT_TELL  # a wrong quantize spoils the steps as well: it is told first
         fault = find(run)
         return fault is not None and fault.key in keys
 
@@ -182,12 +190,18 @@ ADAM8BIT = Oracle(
         ),
         Hint(found("scale"), "The scale of a block is its largest magnitude, also in a last block that is short."),
         Hint(found("back"), "dequantize returns code_map[codes] times the scale of each block, in the given shape."),
-        Hint(
-            found("one side"),
-            "Every number was rounded to the same side. bucketize with the map itself gives the next value above; with "
-            "the middles between neighbours it gives the nearest.",
+        *(
+            Hint(
+                found(side),
+                f"Every number was rounded to the value {side}. bucketize with the map itself looks to one side; with the "
+                "middles between neighbours it gives the nearest.",
+            )
+            for side in ("above", "below")
         ),
-        Hint(found("not nearest"), "The code is that of the nearest value in the map, whose gaps need not be even."),
+        Hint(
+            found("not nearest", "below"),
+            "The code is that of the nearest value in the map, whose gaps need not be even.",
+        ),
         Hint(found("nothing moved"), "No weight has moved: change the parameter in place, with p.sub_(...)."),
         Hint(
             found("linear exp_avg_sq", "linear"),
@@ -202,6 +216,11 @@ ADAM8BIT = Oracle(
         Hint(
             found("state lost"),
             "After load_state_dict the moments began at zero again: keep them in self.state[p].",
+        ),
+        Hint(
+            found("not Adam"),
+            "The step itself is not Adam's: small tensors, which are not quantized, are off too. Apart from how the "
+            "moments are stored, it is your AdamW without the decay.",
         ),
         Hint(
             found("small"),
