@@ -514,7 +514,7 @@ for name, code_map in {"linear": linear, "dynamic": dynamic}.items():
 #
 # The weights whose $v$ became 0 are divided by $\varepsilon$ alone. The figure shows how far they move in a step
 # in which their gradient is 0, as that of a rare token mostly is. The others should make a step of about 0.9 learning
-# rates, and do.
+# rates, the dashed line.
 
 # %% tags=["figure"]
 labkit.figures.steps_by_gradient_size(
@@ -522,9 +522,10 @@ labkit.figures.steps_by_gradient_size(
 )
 
 # %% [markdown]
-# So the linear map ruins the weights with *small* gradients, and it makes their steps too large, up to millions of
-# learning rates. The large ones are fine. The dynamic map is right to a few percent down to gradients of 1e-3 of the
-# largest.
+# So the linear map ruins the weights with *small* gradients, and it makes their steps too large: 3.7 million learning
+# rates for a gradient of 4 % of the largest. The large ones are fine. The dynamic map is right to 8 % for gradients
+# above 1 % of the largest, and to a third down to 0.04 %. Below that it makes zeros too, but a hundred times further
+# down. That is why blocks are small: 256 weights rarely have gradients of such different sizes, a whole tensor does.
 
 # %%
 costs_8bit = lab06.compare(
@@ -537,6 +538,148 @@ costs_8bit = lab06.compare(
 # %% [markdown]
 # **In practice** `TrainingArguments(optim="adamw_bnb_8bit")` uses `bitsandbytes`, which is where the dynamic map and
 # the blocks of 256 come from. It too keeps float32 moments for tensors with fewer than 4096 elements.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## A row and a column
+#
+# Can $v$ have almost no memory at all? For a weight matrix, the sizes of the gradients mostly depend on the row and on
+# the column: some inputs are large, some outputs matter more. **Adafactor** keeps only two vectors, the mean of $g^2$
+# over each row, $r_i$, and over each column, $c_j$. From these it puts together
+#
+# $$\hat v_{ij} = \frac{r_i\, c_j}{\operatorname{mean}_i r_i}$$
+#
+# The division is needed because both factors hold the overall size of the gradients. If $g^2$ really is a product of
+# a row factor and a column factor, the estimate is exact. For a matrix of 1024 × 16384 the two vectors have 17 thousand
+# numbers, $v$ has 17 million. Of a stack of matrices (three axes, as in a mixture of experts) each has its own row and
+# column. A vector is not factored, because there is nothing to save.
+#
+# Adafactor also has no first moment. Without it the updates are noisier, and $v$ is only estimated, so four things
+# keep the steps in bounds. With $t$ the step from 1 on, and $\text{rms}(x) = \sqrt{\text{mean}(x^2)}$:
+#
+# | | |
+# |---|---|
+# | running means | the new value counts $t^{-0.8}$, the old one the rest: no bias to correct |
+# | update | $u = g / \sqrt{\hat v}$, with $\hat v$ at least $\varepsilon_1^2$, and $\operatorname{mean} r$ at least $\varepsilon_1$ |
+# | clipping | $u$ is divided by $\max(1, \text{rms}(u) / d)$ |
+# | rate | $\min(\text{lr}, 1/\sqrt t) \cdot \max(\varepsilon_2, \text{rms}(w))$: relative to the size of the parameter |
+
+# %% [markdown]
+# **Predict:** T5-3B has 2.85 billion parameters, almost all in matrices. How many megabytes do the rows and columns of
+# all of them take in float32?
+
+# %% nbgrader={"grade": false, "grade_id": "06-predict-factors", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("rows and columns of T5-3B", None, unit="MB")
+
+# %% [markdown]
+# [[exercise 06-adafactor]]
+#
+# Write `Adafactor.step()` with the formulas above. The settings of a group are `"lr"`, `"beta2_decay"` (the −0.8),
+# `"eps"` (the pair $\varepsilon_1, \varepsilon_2$) and `"d"`. rms is taken over a whole parameter, before its step. The
+# rows and columns are the last two axes. Keep the state in `self.state[p]`. The check compares with
+# `torch.optim.Adafactor` after every step, and counts the bytes that stay alive: a float32 for each row and column.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# With `keepdim=True` the means over the last axis have the shape (…, n, 1), those over the axis before it (…, 1, m).
+# What does the product of such tensors give?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `row.lerp_(new_value, weight)` is the running mean, with `weight = step ** beta2_decay`, which is 1 in the first step.
+# `row * col` broadcasts to the full shape, and `row.mean(-2, keepdim=True)` is what each matrix is divided by.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `estimate = row * col / row.mean(-2, keepdim=True).clamp(min=eps1)`; for a vector it is the running mean of
+# `p.grad**2`. Then `update = p.grad / estimate.clamp(min=eps1**2).sqrt()`, divide it by `max(1, rms(update) / d)`, and
+# `p.sub_(min(lr, step**-0.5) * max(eps2, rms(p)) * update)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "06-adafactor", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Adafactor(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(2**-23, 1e-3), d=1.0):
+        super().__init__(params, {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step of every parameter that has a gradient, in place."""
+        ### BEGIN SOLUTION
+        for group in self.param_groups:
+            eps1, eps2 = group["eps"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["step"] = 0
+                    if p.dim() < 2:
+                        state["variance"] = torch.zeros_like(p)
+                    else:
+                        state["row_var"] = torch.zeros_like(p.select(-1, 0).unsqueeze(-1))
+                        state["col_var"] = torch.zeros_like(p.select(-2, 0).unsqueeze(-2))
+                state["step"] += 1
+                new = state["step"] ** group["beta2_decay"]
+                square = p.grad**2
+                if p.dim() < 2:
+                    estimate = state["variance"].lerp_(square, new)
+                else:
+                    row = state["row_var"].lerp_(square.mean(-1, keepdim=True), new)
+                    col = state["col_var"].lerp_(square.mean(-2, keepdim=True), new)
+                    estimate = row * col / row.mean(-2, keepdim=True).clamp(min=eps1)
+                update = p.grad / estimate.clamp(min=eps1**2).sqrt()
+                update /= max(1.0, update.square().mean().sqrt().item() / group["d"])
+                rate = min(group["lr"], state["step"] ** -0.5)
+                p.sub_(rate * max(eps2, p.square().mean().sqrt().item()) * update)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "06-adafactor-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("06-adafactor", Adafactor)
+
+# %%
+t5_shapes = lab06.t5_3b_shapes()
+n_parameters = sum(math.prod(shape) for shape in t5_shapes)
+n_factors = sum(sum(shape[-2:]) for shape in t5_shapes)
+print(f"T5-3B: {n_parameters / 1e9:.2f} billion parameters in {len(t5_shapes)} tensors")
+print(f"Adam's two moments, float32    {8 * n_parameters / 1e9:8.1f} GB")
+print(f"rows and columns, float32      {4 * n_factors / 1e6:8.1f} MB")
+guesses.settle("rows and columns of T5-3B", 4 * n_factors / 1e6)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 13 MB. A matrix of $n \times m$ has $nm$ elements, and $n + m$ rows and columns: T5-3B's largest have 16384 × 1024.
+#
+# </details>
+
+# %%
+adafactor_costs = lab06.compare(
+    {
+        "yours": lambda params: Adafactor(params, lr=3e-2),
+        "torch.optim.Adafactor": lambda params: torch.optim.Adafactor(params, lr=3e-2, foreach=False),
+        "torch.optim.AdamW, fused=True": lambda params: torch.optim.AdamW(
+            params, lr=3e-3, fused=True
+        ),
+    }
+)
+
+# %% [markdown]
+# Three Adafactors exist, and they differ. The paper adds $\varepsilon_1 = 10^{-30}$ to every $g^2$. PyTorch's has no
+# such term; its $\varepsilon_1$ is the gap of the dtype at 1 (1.2e-7 for float32) and bounds the mean of the row factor
+# from below. So gradients with an rms below 3.5e-4 make smaller steps in PyTorch's than in the paper's. The one of
+# `transformers` follows the paper, and can have a first moment and a constant learning rate
+# (`scale_parameter=False, relative_step=False`).
+#
+# **In practice** `TrainingArguments(optim="adafactor")`, which uses the one of `transformers`.
 
 # %% [markdown]
 # ## What you measured

@@ -142,3 +142,13 @@ def dynamic_map(signed: bool) -> Tensor:
     positive = torch.cat(decades)
     values = torch.cat([-positive.flip(0), torch.zeros(1), positive] if signed else [torch.zeros(1), positive])
     return torch.cat([values, torch.ones(1)]).float()
+
+
+def t5_3b_shapes() -> list[tuple[int, ...]]:
+    """The shapes of T5-3B's parameters, made by transformers from its configuration without any memory."""
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    config = T5Config(vocab_size=32128, d_model=1024, d_kv=128, d_ff=16384, num_layers=24, num_heads=32)
+    with torch.device("meta"):
+        model = T5ForConditionalGeneration(config)
+    return [tuple(parameter.shape) for parameter in model.parameters()]

@@ -94,7 +94,8 @@ def find_in_codes(run: CaseRun[Blocks], blocks: Tensor, scales: Tensor) -> Fault
         f"element {at} is {shares[at]:.6g} of its block's scale: it got the value {chosen[at]:.6g}, and "
         f"{nearest[at]:.6g} is nearer"
     )
-    above, below = ((chosen >= shares - 1e-7) | (chosen == 1)).all(), (chosen <= shares + 1e-7).all()
+    above = ((chosen >= shares - 1e-7) | (chosen == code_map[-1])).all()
+    below = ((chosen <= shares + 1e-7) | (chosen == code_map[0])).all()
     return Fault("above" if above else "below" if below else "not nearest", text)
 
 
@@ -193,8 +194,8 @@ ADAM8BIT = Oracle(
         *(
             Hint(
                 found(side),
-                f"Every number was rounded to the value {side}. bucketize with the map itself looks to one side; with the "
-                "middles between neighbours it gives the nearest.",
+                f"Every number was rounded to the value {side}. bucketize with the map itself looks to one side; with "
+                "the middles between neighbours it gives the nearest.",
             )
             for side in ("above", "below")
         ),
