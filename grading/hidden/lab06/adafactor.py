@@ -12,7 +12,7 @@ def adafactor_cases(rng: random.Random) -> tuple[FactoredSteps, ...]:
     return (
         FactoredSteps(n_steps=1, lr=round(rng.uniform(0.02, 0.1), 3)),
         FactoredSteps(n_steps=rng.randint(10, 16), lr=0.6, beta2_decay=-0.7),
-        FactoredSteps(n_steps=rng.randint(4, 8), jump=15.0, d=0.9),
+        FactoredSteps(n_steps=rng.randint(4, 8), jump=15.0, d=1.1),
         FactoredSteps(n_steps=5, n_experts=rng.randint(2, 5)),
         FactoredSteps(n_steps=rng.randint(4, 8), n_groups=2, lr=0.08, n_experts=2),
         FactoredSteps(n_steps=8, resumed_after=rng.randint(2, 6)),

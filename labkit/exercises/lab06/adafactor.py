@@ -67,7 +67,7 @@ ADAFACTOR = Exercise(
     public=(
         FactoredSteps(n_steps=1),
         FactoredSteps(n_steps=12, lr=0.5),
-        FactoredSteps(n_steps=6, jump=20.0, d=0.8),
+        FactoredSteps(n_steps=6, jump=20.0, d=1.2),
         FactoredSteps(n_steps=5, n_experts=3),
         FactoredSteps(n_steps=6, n_groups=2, lr=0.1),
         FactoredSteps(n_steps=6, resumed_after=3),

@@ -15,8 +15,8 @@ from labkit.spec import Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
 SLACK_BYTES = 4 * KiB
 """For each tensor: its count of steps and what Python keeps."""
 TOO_MANY_BYTES = (
-    "Too many bytes stay alive after a step. Of a parameter with two axes or more keep a row and a column of means, not "
-    "a second moment of its shape."
+    "Too many bytes stay alive after a step. Of a parameter with two axes or more keep a row and a column of means, "
+    "not a second moment of its shape."
 )
 
 
