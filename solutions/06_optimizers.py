@@ -15,7 +15,7 @@
 # You should know the float formats of lab 02, and what a tie, a bfloat16 step and stochastic rounding are.
 
 # %% nbgrader={"grade": false, "grade_id": "06-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
-import copy
+
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import labkit.figures
-from labkit import Predictions, check, progress, track_memory, track_ops
+from labkit import Predictions, check, progress, track_memory
 from labkit.material import lab06
-from labkit.units import in_bytes
+
 
 guesses = Predictions("06")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
@@ -682,10 +682,267 @@ adafactor_costs = lab06.compare(
 # **In practice** `TrainingArguments(optim="adafactor")`, which uses the one of `transformers`.
 
 # %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Gradients that are gone at once
+#
+# Four bytes per parameter are left that no optimizer of this lab has touched: the gradients. An ordinary step makes
+# all of them, then the optimizer uses them one after the other. But a parameter's gradient is ready as soon as the
+# backward pass has gone through its layer, and then nothing in the rest of the pass needs the parameter's old value
+# again. So the optimizer can step this parameter right there, and free its gradient before the next one is made.
+#
+# `p.register_post_accumulate_grad_hook(hook)` has PyTorch call `hook(p)` when the gradient of `p` is complete, in
+# `p.grad`. A weight that is used in two places, a **tied** one such as an embedding that is also the head, gets two
+# gradients in one pass. PyTorch adds them before it calls the hook, so it still steps once. But the gradient of the
+# head, which comes first, has to wait until the backward pass arrives at the embedding.
+#
+# Whatever needs *all* gradients before the first parameter moves becomes impossible. You will meet three such things.
+
+# %% [markdown]
+# **Predict:** a model has 12 layers of the same size, and each gradient takes 1 MiB. In an ordinary step, 12 MiB of
+# gradients are alive at the peak. How many MiB are alive when each step runs inside the backward pass?
+
+# %% nbgrader={"grade": false, "grade_id": "06-predict-live", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("live gradients", None, unit="MiB")
+
+# %% [markdown]
+# [[exercise 06-step-in-backward]]
+#
+# Write `step_in_backward(model, make_optimizer, ...)`. After this call, every backward pass also steps every parameter
+# that needs a gradient, and no `step()` or `zero_grad()` is called by anybody else. `make_optimizer(params)` makes an
+# optimizer of the given parameters, whose state has to last from step to step. As soon as a parameter has stepped, its
+# `p.grad` is None.
+#
+# Three arguments ask for what cannot be done: `max_norm`, for clipping by the norm of all gradients together,
+# `accumulation_steps` above 1, and `scaler`, a `GradScaler`. Raise a `ValueError` for each. Its text names the argument
+# and says why it cannot be served. The check compares the weights with an ordinary loop, and bounds the peak of live
+# memory.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# One optimizer per parameter steps this parameter alone. How many optimizers is that, and does it matter?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Before any backward pass, go over the parameters that need a gradient. Make an optimizer for each, and register a hook
+# that calls its `step()` and sets the gradient to None. The optimizers live as long as the hooks do.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `def step(optimizer, p): optimizer.step(); p.grad = None`, and in the loop
+# `p.register_post_accumulate_grad_hook(partial(step, make_optimizer([p])))`. A lambda in the loop would look `optimizer`
+# up when it is called, which is after the loop.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "06-step-in-backward", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def step_in_backward(
+    model: nn.Module,
+    make_optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer],
+    max_norm: float | None = None,
+    accumulation_steps: int = 1,
+    scaler: object = None,
+) -> None:
+    """From now on, every backward pass steps each parameter as soon as its gradient is there, and frees it."""
+    ### BEGIN SOLUTION
+    if max_norm is not None:
+        raise ValueError("max_norm: the global norm is known only after the first parameters have stepped")
+    if accumulation_steps != 1:
+        raise ValueError("accumulation_steps: every backward pass steps, so no gradient is left to add to")
+    if scaler is not None:
+        raise ValueError("scaler: whether any gradient is infinite is known only after the last one")
+
+    def step(optimizer: torch.optim.Optimizer, p: nn.Parameter) -> None:
+        optimizer.step()
+        p.grad = None
+
+    for p in model.parameters():
+        if p.requires_grad:
+            p.register_post_accumulate_grad_hook(partial(step, make_optimizer([p])))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "06-step-in-backward-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("06-step-in-backward", step_in_backward)
+
+
+# %%
+def one_step(in_backward: bool):
+    """The memory of a step of SGD, which keeps nothing, on 12 layers of 1 MiB each."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Linear(512, 512, bias=False) for _ in range(12)))
+    make_optimizer = partial(torch.optim.SGD, lr=0.1, foreach=False)
+    if in_backward:
+        step_in_backward(model, make_optimizer)
+    with track_memory(model) as profile:
+        model(torch.randn(8, 512)).square().mean().backward()
+        if not in_backward:
+            make_optimizer(model.parameters()).step()
+            model.zero_grad()
+    return profile
+
+
+profiles = {"backward(), then step()": one_step(False), "step in backward": one_step(True)}
+for name, profile in profiles.items():
+    gradients = max(profile.by_category_at(i).get("gradients", 0) for i in range(len(profile.timeline)))
+    print(f"{name:24} {gradients / 2**20:5.2f} MiB of gradients alive at most")
+guesses.settle("live gradients", gradients / 2**20)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 1 MiB, the largest single gradient: each is freed before the next one is made.
+#
+# </details>
+
+# %% tags=["figure"]
+labkit.figures.memory_timeline(profiles)
+
+# %% [markdown]
+# The ordinary step climbs through the backward pass and comes down in one drop. The other one goes up and down by one
+# gradient per layer.
+#
+# **The price.** Clipping by the global norm needs the norm of all gradients, which is known when the last one is there.
+# By then the first parameters have stepped. (Clipping each tensor by its own norm is possible, and is another
+# algorithm.) Accumulation needs the gradients to stay from batch to batch. A loss scaler skips the step of *all*
+# parameters if any gradient is infinite. And many small steps are slower on a GPU than one fused step: 12 launches here
+# in place of 1.
+#
+# **In practice** `TrainingArguments(optim="lomo")` and `optim="adalomo"` work this way, and the PyTorch tutorial *How
+# to save memory by fusing the optimizer step into the backward pass* is this section. `torchtune` has it as
+# `optimizer_in_bwd=True`.
+
+# %% [markdown]
 # ## What you measured
+#
+# Your optimizers on the shapes of T5-3B, run on tensors that have a shape but no memory. An optimizer that is not
+# written yet has no row.
+
+# %%
+weight_bytes = {"AdamW": 4, "AdamW, bf16 by chance": 2, "Adam, 8 bits": 4, "Adafactor": 4}
+no_noise = torch.Generator()
+state_bytes = labkit.each_written(
+    {
+        "AdamW": lambda: lab06.state_bytes_on(AdamW, t5_shapes),
+        "AdamW, bf16 by chance": lambda: lab06.state_bytes_on(
+            partial(BF16AdamW, generator=no_noise), t5_shapes, torch.bfloat16
+        ),
+        "Adam, 8 bits": lambda: lab06.state_bytes_on(Adam8bit, t5_shapes),
+        "Adafactor": lambda: lab06.state_bytes_on(Adafactor, t5_shapes),
+    }
+)
+print(f"{'T5-3B':24}{'states':>12}{'per parameter':>16}{'all, with gradients':>22}")
+for name, n_bytes in state_bytes.items():
+    everything = n_bytes + 2 * weight_bytes[name] * n_parameters
+    print(
+        f"{name:24}{n_bytes / 1e9:>9.3f} GB{n_bytes / n_parameters:>14.3f} B{everything / 1e9:>19.1f} GB"
+    )
+
+# %% tags=["figure"]
+labkit.figures.bytes_per_parameter(
+    {
+        name: (weight_bytes[name], weight_bytes[name], n_bytes / n_parameters)
+        for name, n_bytes in state_bytes.items()
+    }
+    | {"Adafactor, step in backward": (4, 0, state_bytes.get("Adafactor", 0) / n_parameters)}
+)
+
+# %% [markdown]
+# A widely copied table says for a model of 3 billion parameters: AdamW 24 GB, Adafactor "slightly more than" 12 GB,
+# 8-bit Adam 6 GB. The first and the last hold. The second can only be an Adafactor *with* a first moment, which takes
+# 4 bytes per parameter. Without it, as you wrote it and as it is by default, it is a thousandth of that.
+#
+# Other optimizers make other choices. **Lion** keeps only a first moment and steps by its sign: 4 bytes, and no $v$ to
+# lose. **GaLore** projects the gradient of each matrix onto a few directions and keeps Adam's moments for these: of
+# rank $r$ in place of $n$ rows, $8rm$ bytes for a matrix of $n \times m$, and $4nr$ for the directions.
+#
+# So an optimizer is a compression of the gradient's history: 8 bytes per parameter, 4, 2, or nearly 0. What may be
+# thrown away depends on where precision is needed. A weight needs it in the small updates, which chance preserves on
+# average. $v$ needs it near zero, where a value that becomes 0 turns a small step into a huge one, and hardly anywhere
+# else: even a product of a row and a column will do.
+#
+# And here are your predictions beside what you measured:
 
 # %%
 guesses.score()
 
 # %%
 progress("06", globals())
+
+# %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "06",
+    "8-bit moments",
+    memory=lambda: (
+        f"{state_bytes['Adam, 8 bits'] / n_parameters:.2f} bytes per parameter, AdamW "
+        f"{state_bytes['AdamW'] / n_parameters:.2f}"
+    ),
+)
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not
+# count them. A few sentences each; numbers count more than words.
+#
+# **A.** (2 points) A colleague trains with a loss that is the *sum* over the tokens, you with the *mean*, both with
+# AdamW and the same learning rate. Whose loss curve is different, and where in the formula do you see it? Name two
+# settings of the training that do change.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "06-open-sum", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Nobody's (up to rounding): all gradients are multiplied by one factor c, so m by c and v by c squared, and m / sqrt(v)
+# does not change. What changes: eps (1e-8 is compared with a gradient c times as large, so small gradients are damped
+# less), clipping by the global norm (max_norm = 1 now cuts c times as much), with fp16 the overflow of gradients, and
+# SGD's or any logged gradient norm. Weight decay does not: it is decoupled; in Adam with L2 it would.
+#
+# Marks: 1 for "no difference" with the cancellation in m / sqrt(v). 1/2 for each of two things that change.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (3 points) You fine-tune 7 billion parameters on one card of 24 GB, activations take 4 GB, all in bfloat16
+# where possible. Which of this lab's techniques do you combine? Give the gigabytes of weights, gradients and states,
+# and say for each choice what it costs.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "06-open-plan", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Weights in bfloat16 with stochastic rounding: 14 GB, no master copy (28 GB more); costs noise of up to a gap per update
+# and a draw per weight. Left beside 4 GB of activations: 6 GB. Gradients in bfloat16 are 14 GB, so they cannot stay: the
+# step in the backward pass leaves the largest one (a few hundred MB); costs clipping by the global norm, accumulation
+# and speed. States: bfloat16 moments 28 GB and 8-bit ones 14 GB do not fit; Adafactor without a first moment takes some
+# tens of MB; costs the momentum and an exact v (noisier, relative step sizes, another learning rate). Total 14 + 4 + less
+# than 1 GB. (LoRA, lab 08, is another answer, if it says what it gives up.)
+#
+# Marks: 1 for weights 14 GB without a master copy and why that works. 1 for gradients freed in the backward pass, with
+# what becomes impossible. 1 for states that fit with a number (1/2 if the moments do not fit but were reckoned right).
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Ilya Loshchilov and Frank Hutter, *Decoupled Weight Decay Regularization* (ICLR 2019). Why L2 is not weight decay.
+# - Tim Dettmers and others, *8-bit Optimizers via Block-wise Quantization* (ICLR 2022). Blocks, the dynamic map, and
+#   which layers need more than 8 bits.
+# - Noam Shazeer and Mitchell Stern, *Adafactor: Adaptive Learning Rates with Sublinear Memory Cost* (ICML 2018).
+# - Kai Lv and others, *Full Parameter Fine-tuning for Large Language Models with Limited Resources* (2023): LOMO, the
+#   step inside the backward pass.
+# - Keller Jordan, *Muon: An optimizer for hidden layers in neural networks* (2024): matrices treated as matrices.
+#   PyTorch has it as `torch.optim.Muon`.
+#
+# ## Sources
+#
+# The texts above, and PyTorch's documentation of `torch.optim`. Adam: Diederik Kingma and Jimmy Ba, *Adam: A Method for
+# Stochastic Optimization* (ICLR 2015). Stochastic rounding of weights in bfloat16: Pedram Zamirai and others,
+# *Revisiting BFloat16 Training* (2021). Lion: Xiangning Chen and others, *Symbolic Discovery of Optimization
+# Algorithms* (2023). GaLore: Jiawei Zhao and others, *GaLore: Memory-Efficient LLM Training by Gradient Low-Rank
+# Projection* (2024). The table of 24, 12 and 6 GB: *Methods and tools for efficient training on a single GPU*, in the
+# documentation of `transformers`.

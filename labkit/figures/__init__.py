@@ -29,7 +29,13 @@ from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
 from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_trace
-from labkit.figures.optimizers import code_maps, step_beside_gap, steps_by_gradient_size, training_losses
+from labkit.figures.optimizers import (
+    bytes_per_parameter,
+    code_maps,
+    step_beside_gap,
+    steps_by_gradient_size,
+    training_losses,
+)
 from labkit.figures.overlap import host_waits, overlap_gain
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
@@ -65,6 +71,7 @@ __all__ = [
     "bytes_against_length",
     "bytes_by_method",
     "bytes_by_rank",
+    "bytes_per_parameter",
     "cache_curve",
     "code_maps",
     "code_usage",

@@ -112,6 +112,23 @@ def steps_by_gradient_size(
     return figure
 
 
+def bytes_per_parameter(rows: Mapping[str, Sequence[float]]) -> Figure:
+    """Stacked bars: bytes per parameter of weights, gradients and optimizer states, for each name."""
+    figure, axes = new_figure(8.0, 1.2 + 0.5 * len(rows))
+    for row, parts in enumerate(rows.values()):
+        left = 0.0
+        for part, label, color in zip(parts, ("weights", "gradients", "optimizer states"), STYLES):
+            axes.barh(row, part, left=left, color=color, height=0.6, label=None if row else label)
+            left += part
+        axes.text(left + 0.15, row, f"{left:.3g}", va="center", fontsize=9)
+    axes.set_yticks(range(len(rows)), rows.keys())
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0, 1.1 * max(map(sum, rows.values())))
+    axes.set_xlabel("bytes per parameter")
+    axes.legend(frameon=False, loc="lower right")
+    return figure
+
+
 def _there_and_back(
     quantize: Callable[..., object],
     dequantize: Callable[..., torch.Tensor],

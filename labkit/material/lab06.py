@@ -5,6 +5,7 @@ Plumbing of the notebook: nothing here is graded.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from torch.nn import functional as F
 from labkit.blanks import each_written
 from labkit.exercises.lab06.playing import warm_up
 from labkit.meters import measure_saved, track_ops
+from labkit.meters.memory.fake import fake_tensors
 
 N_TOKENS, WIDTH, BATCH = 64, 64, 64
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], object]
@@ -152,3 +154,23 @@ def t5_3b_shapes() -> list[tuple[int, ...]]:
     with torch.device("meta"):
         model = T5ForConditionalGeneration(config)
     return [tuple(parameter.shape) for parameter in model.parameters()]
+
+
+def state_bytes_on(make: MakeOptimizer, shapes: Iterable[tuple[int, ...]], dtype: torch.dtype = torch.float32) -> int:
+    """Bytes that an optimizer keeps in `state` for parameters of these shapes: it steps tensors without memory."""
+    total = 0
+    for shape, count in Counter(shapes).items():
+        with fake_tensors():
+            parameter = nn.Parameter(torch.empty(shape, dtype=dtype))
+            optimizer = make([parameter])
+            parameter.grad = torch.empty(shape, dtype=dtype)
+            optimizer.step()
+            total += count * sum(map(_bytes_in, optimizer.state[parameter].values()))
+    return total
+
+
+def _bytes_in(kept: object) -> int:
+    """Of a tensor, or of the codes and scales of quantized numbers; a count of steps is none."""
+    if isinstance(kept, Quantized):
+        return kept.codes.nbytes + kept.scales.nbytes
+    return kept.nbytes if isinstance(kept, Tensor) else 0
