@@ -28,13 +28,12 @@ import labkit.figures
 from labkit import Predictions, check, progress, track_memory
 from labkit.material import lab06
 
-
 guesses = Predictions("06")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
 # %% [markdown]
 # First the 84 %, measured with PyTorch's own AdamW. The weights have a standard deviation of 0.02, as in a freshly
-# initialized GPT. The last row is a norm's weight, which is 1.
+# initialized GPT. The last three rows are a norm's weights, which are 1.
 
 # %%
 for name, scale in {"matrix, σ = 0.02": None, "norm, all 1": 1.0}.items():
@@ -97,7 +96,8 @@ guesses.take("growth of the first step", None)
 #   else, so keep everything in `self.state[p]`: the check saves an optimizer and goes on with a new one. A parameter
 #   whose `p.grad` is None makes no step, and its count of steps stays as it is.
 #
-# Change the weights in place. The check compares with `torch.optim.AdamW` after every step, and counts the bytes that
+# Change the weights in place, one parameter after the other: temporary tensors for all of them at once would take as
+# much memory as the states. The check compares with `torch.optim.AdamW` after every step, and counts the bytes that
 # stay alive.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -826,12 +826,12 @@ labkit.figures.memory_timeline(profiles)
 
 # %%
 weight_bytes = {"AdamW": 4, "AdamW, bf16 by chance": 2, "Adam, 8 bits": 4, "Adafactor": 4}
-no_noise = torch.Generator()
+generator = torch.Generator()
 state_bytes = labkit.each_written(
     {
         "AdamW": lambda: lab06.state_bytes_on(AdamW, t5_shapes),
         "AdamW, bf16 by chance": lambda: lab06.state_bytes_on(
-            partial(BF16AdamW, generator=no_noise), t5_shapes, torch.bfloat16
+            partial(BF16AdamW, generator=generator), t5_shapes, torch.bfloat16
         ),
         "Adam, 8 bits": lambda: lab06.state_bytes_on(Adam8bit, t5_shapes),
         "Adafactor": lambda: lab06.state_bytes_on(Adafactor, t5_shapes),

@@ -153,7 +153,7 @@ def peak_bytes(run: CaseRun) -> float:
     if isinstance(run.case, Blocks):
         return 100 * run.tree["x"].numel() + MiB
     sizes = [value.nbytes for value in run.tree["weights"].values()]
-    return (2 + run.case.n_steps) * sum(sizes) + kept_bytes(run) + 40 * max(sizes) + MiB
+    return (2 + run.case.n_steps) * sum(sizes) + kept_bytes(run) + 24 * max(sizes) + MiB
 
 
 def called(run: Observation) -> str:

@@ -45,11 +45,11 @@ def two_moments(run: CaseRun) -> float:
 
 
 def peak_bytes(run: CaseRun) -> float:
-    """Weights, gradients, moments, the weights after each step; temporary tensors for all or for the largest."""
+    """Weights, gradients, moments, the weights after each step; temporary tensors for the largest parameter."""
     if not isinstance(run.case, AdamSteps):
         return MiB
     sizes = [value.nbytes for value in run.tree["weights"].values()]
-    return (4 + run.case.n_steps) * sum(sizes) + max(2 * sum(sizes), 12 * max(sizes)) + MiB
+    return (4 + run.case.n_steps) * sum(sizes) + 12 * max(sizes) + MiB
 
 
 def called(run: Observation) -> str:
