@@ -20,7 +20,8 @@ REFUSED: dict[str, object] = {"max_norm": 1.0, "accumulation_steps": 4, "scaler"
 class Training(Case):
     """n_steps of a model with n_layers of `width`. tied: its head is its embedding. frozen: its norm is not trained.
 
-    optimizer: "sgd" or "adamw".
+    optimizer: "sgd" or "adamw". watched: the weights are written down at the end alone, so that nothing hides what is
+    alive in a backward pass.
     """
 
     n_layers: int = 6
@@ -29,6 +30,7 @@ class Training(Case):
     frozen: bool = False
     optimizer: str = "adamw"
     n_steps: int = 3
+    watched: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,10 @@ def drive_training(ans, case: Training | Asked, tree: dict, stage) -> dict[str, 
         history = {}
         for step, (tokens, targets) in enumerate(zip(tree["tokens"], tree["targets"]), start=1):
             F.cross_entropy(model(tokens.to(stage.device)), targets.to(stage.device)).backward()
-            if case.n_layers * case.width < 4096:
+            if not case.watched:
                 history[f"after step {step}"] = weights_of(model)
+    if case.watched:
+        history[f"after step {case.n_steps}"] = {name: value.detach() for name, value in model.named_parameters()}
     return history
 
 
@@ -127,7 +131,7 @@ STEP_IN_BACKWARD = Exercise(
         Training(),
         Training(tied=True),
         Training(frozen=True, n_steps=2),
-        Training(n_layers=12, width=96, optimizer="sgd", n_steps=2),
+        Training(n_layers=12, width=256, optimizer="sgd", n_steps=2, watched=True),
         *map(Asked, REFUSED),
     ),
     inputs=training_inputs,

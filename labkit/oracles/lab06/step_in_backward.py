@@ -83,8 +83,7 @@ def peak_bytes(run: CaseRun) -> float:
     case = run.case
     with torch.device("meta"):
         sizes = [parameter.nbytes for parameter in Chain(case).parameters()]
-    small = case.n_layers * case.width < 4096
-    kept = 1 + (case.n_steps if small else 0) + (2 if case.optimizer == "adamw" else 0)
+    kept = 1 + (0 if case.watched else case.n_steps) + (2 if case.optimizer == "adamw" else 0)
     return kept * sum(sizes) + (4 if case.tied else 2) * max(sizes) + SLACK_BYTES
 
 
@@ -94,15 +93,18 @@ def moved_as(mistake: str) -> Callable[[CaseRun], object]:
     def when(run: CaseRun) -> object:
         if isinstance(run.case, Asked):
             return False
-        wrong = ordinary(run, mistake)
-        return near(run.got, wrong) and not near(wrong, ordinary(run))
+        right, wrong = ({step: ordinary(run, one)[step] for step in run.got} for one in ("", mistake))
+        return near(run.got, wrong) and not near(wrong, right)
 
     return when
 
 
-def nothing_moved(run: CaseRun) -> bool:
-    start = weights_of(build(run.case, run.tree["seed"]))
-    return all(near(run.got, {step: start}) for step in run.got)
+def nothing_moved(run: CaseRun) -> object:
+    """Not in the first backward pass."""
+    if isinstance(run.case, Training) and run.case.watched:
+        return CANNOT_TELL
+    first = "after step 1"
+    return near({first: run.got[first]}, {first: weights_of(build(run.case, run.tree["seed"]))})
 
 
 def not_refused(argument: str) -> Callable[[CaseRun], object]:
@@ -141,8 +143,9 @@ STEP_IN_BACKWARD = Oracle(
     diagnose=(
         Hint(
             nothing_moved,
-            "No weight has moved in the backward pass. A hook registered with "
-            "p.register_post_accumulate_grad_hook(hook) is called with p when p.grad is there.",
+            "No weight has moved in the first backward pass. A hook registered with "
+            "p.register_post_accumulate_grad_hook(hook) is called with p when p.grad is there; p.register_hook calls "
+            "its hook before.",
         ),
         Hint(
             moved_as("adds up"),
