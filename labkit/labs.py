@@ -78,7 +78,7 @@ LABS = (
         "memory",
         195,
         needs=("02",),
-        instead=(("02", "`lab06.stochastic_round` of `labkit.material`"),),
+        instead=(("02", "`labkit.material.lab06.stochastic_round`"),),
     ),
     Lab("07", "Data loading", "bridge", 205, 195),
     Lab("08", "Parameter-efficient fine-tuning", "memory", 195, 75),

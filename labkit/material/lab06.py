@@ -1,4 +1,4 @@
-"""Lab 06: stochastic rounding, the maps of 8-bit states, a small training task, and what an optimizer costs on it.
+"""Lab 06: stochastic rounding, a small training task, and what an optimizer costs on it and on T5-3B.
 
 Plumbing of the notebook: nothing here is graded.
 """
@@ -15,9 +15,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labkit.blanks import each_written
+from labkit.exercises.lab06.maps import Quantized, dynamic_map, linear_map
 from labkit.exercises.lab06.playing import warm_up
 from labkit.meters import measure_saved, track_ops
 from labkit.meters.memory.fake import fake_tensors
+
+__all__ = [
+    "Quantized",
+    "compare",
+    "dynamic_map",
+    "linear_map",
+    "losses_of",
+    "state_bytes_on",
+    "stochastic_round",
+    "t5_3b_shapes",
+]
 
 N_TOKENS, WIDTH, BATCH = 64, 64, 64
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], object]
@@ -112,38 +124,6 @@ def stochastic_round(x: Tensor, generator: torch.Generator) -> Tensor:
     gap = (up.float() - down.float()).clamp(min=torch.finfo(torch.float32).tiny)
     drawn = torch.rand(x.shape, generator=generator, device=x.device)
     return torch.where(drawn < (x - down.float()) / gap, up, down)
-
-
-@dataclass(frozen=True)
-class Quantized:
-    """One byte per number: codes, uint8 of shape (n,), and scales, float32 of shape (n_blocks,).
-
-    A tensor in `optimizer.state` is cast to its parameter's dtype by `load_state_dict`, which would make float32 of the
-    codes; in an object like this one it is left alone.
-    """
-
-    codes: Tensor
-    scales: Tensor
-
-
-def linear_map(signed: bool) -> Tensor:
-    """256 values in order at even distances, float32: from -1 to 1 with an exact 0, or from 0 to 1."""
-    return torch.cat([torch.arange(-128, 0) / 128, torch.arange(128) / 127]) if signed else torch.arange(256) / 255
-
-
-def dynamic_map(signed: bool) -> Tensor:
-    """256 values in order, float32, from -1 to 1 or from 0 to 1: seven decades, each with twice the values of the last.
-
-    By the recipe of Dettmers and others, 8-bit Optimizers via Block-wise Quantization (2022), appendix A: the values of
-    a decade are the middles of equal parts of 0.1 to 1.
-    """
-    decades = []
-    for decade in range(7):
-        parts = torch.linspace(0.1, 1, (1 if signed else 2) * 2**decade + 1, dtype=torch.float64)
-        decades.append((parts[1:] + parts[:-1]) / 2 * 10.0 ** (decade - 6))
-    positive = torch.cat(decades)
-    values = torch.cat([-positive.flip(0), torch.zeros(1), positive] if signed else [torch.zeros(1), positive])
-    return torch.cat([values, torch.ones(1)]).float()
 
 
 def t5_3b_shapes() -> list[tuple[int, ...]]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from grading.demo.examples import stub_of
 from labkit import figures
 from labkit.material import lab06
+from labkit.spec import STUB_MESSAGE
 from tests.exercises.harness import answers_in, solution_of
 
 MAPS = {"linear": lab06.linear_map(False), "dynamic": lab06.dynamic_map(False)}
+
+
+def quantize(*arguments: object) -> None:
+    raise NotImplementedError(STUB_MESSAGE)
 
 
 def test_a_step_below_half_a_gap_is_rounded_back_and_a_larger_one_is_not() -> None:
@@ -34,8 +38,7 @@ def test_steps_explode_by_the_maps_and_not_without_one() -> None:
 
 
 def test_a_blank_quantize_leaves_a_note_in_place_of_the_figure() -> None:
-    blank = answers_in("06-adam8bit", stub_of("06-adam8bit"))
-    (axes,) = figures.steps_by_gradient_size(blank["quantize"], blank["dequantize"], MAPS).axes
+    (axes,) = figures.steps_by_gradient_size(quantize, quantize, MAPS).axes
     assert "quantize is still blank" in axes.texts[0].get_text().replace("\n", " ")
 
 
@@ -43,4 +46,4 @@ def test_losses_and_bytes_are_labelled() -> None:
     (axes,) = figures.training_losses({"one": [2.0] * 30, "two": [1.0] * 30}).axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "two"]
     (axes,) = figures.bytes_per_parameter({"AdamW": (4, 4, 8), "Adafactor": (4, 4, 0.005)}).axes
-    assert [text.get_text() for text in axes.texts] == ["16", "8"]
+    assert [text.get_text() for text in axes.texts] == ["16", "8.01"]

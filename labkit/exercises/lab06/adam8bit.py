@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from labkit.exercises.lab06.maps import Quantized, dynamic_map, linear_map
 from labkit.exercises.lab06.playing import Stepping, play, shapes_of
-from labkit.material import lab06
 from labkit.spec import Answer, Case, Exercise, Tree
 
 BLOCK = 256
@@ -31,7 +31,7 @@ class Blocks(Case):
     kind: str = "normal"
 
     def code_map(self) -> Tensor:
-        return (lab06.linear_map if self.map == "linear" else lab06.dynamic_map)(self.signed)
+        return (linear_map if self.map == "linear" else dynamic_map)(self.signed)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def drive_adam8bit(ans, case: Blocks | EightBitSteps, tree: dict, stage) -> dict
     with stage.meter("memory"), stage.meter("saved"):
         quantized = ans.quantize(tree["x"].to(stage.device), code_map, case.block_size)
         codes, scales = quantized.codes, quantized.scales
-        back = ans.dequantize(lab06.Quantized(codes, scales), code_map, case.shape, case.block_size)
+        back = ans.dequantize(Quantized(codes, scales), code_map, case.shape, case.block_size)
     return {"codes": codes, "scales": scales, "back": back}
 
 

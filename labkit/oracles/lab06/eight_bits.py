@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from labkit.exercises.lab06.adam8bit import BLOCK, SMALLEST_QUANTIZED, EightBitSteps
+from labkit.exercises.lab06.maps import dynamic_map, linear_map
 from labkit.exercises.lab06.playing import play
-from labkit.material import lab06
 from labkit.oracles.hints import once
 from labkit.spec import CaseRun
 
@@ -41,7 +41,7 @@ class Mistaken(torch.optim.Adam):
                 continue
             for name, signed in (("exp_avg", True), ("exp_avg_sq", False)):
                 linear = self.mistake in (f"linear {name}", "linear")
-                code_map = (lab06.linear_map if linear else lab06.dynamic_map)(signed)
+                code_map = (linear_map if linear else dynamic_map)(signed)
                 size = parameter.numel() if self.mistake == "one block" else BLOCK
                 state[name].copy_(rounded(state[name], code_map, size))
 
