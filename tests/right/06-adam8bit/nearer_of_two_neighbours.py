@@ -4,18 +4,20 @@ from labkit.material.lab06 import Quantized, dynamic_map
 
 
 def quantize(x, code_map, block_size=256):
-    codes, scales = [], []
-    for block in x.reshape(-1).split(block_size):
-        scale = block.abs().max()
-        share = block / scale if scale > 0 else torch.zeros_like(block)
-        codes.append((share[:, None] - code_map).abs().argmin(1))
-        scales.append(scale)
-    return Quantized(torch.cat(codes).byte(), torch.stack(scales))
+    n = x.numel()
+    padded = torch.zeros(-(-n // block_size) * block_size)
+    padded[:n] = x.reshape(-1)
+    rows = padded.reshape(-1, block_size)
+    scales = rows.abs().max(dim=1).values
+    share = rows / torch.where(scales == 0, torch.ones_like(scales), scales)[:, None]
+    above = torch.searchsorted(code_map, share).clamp(1, 255)
+    nearer_below = (share - code_map[above - 1]) <= (code_map[above] - share)
+    return Quantized((above - nearer_below.long()).byte().reshape(-1)[:n].clone(), scales)
 
 
 def dequantize(quantized, code_map, shape, block_size=256):
-    values = code_map[quantized.codes.long()].split(block_size)
-    return torch.cat([part * scale for part, scale in zip(values, quantized.scales)]).reshape(shape)
+    codes = quantized.codes.long()
+    return (code_map[codes] * quantized.scales[torch.arange(len(codes)) // block_size]).reshape(shape)
 
 
 class Adam8bit(torch.optim.Optimizer):
