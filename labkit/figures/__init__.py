@@ -32,6 +32,7 @@ from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_tra
 from labkit.figures.optimizers import (
     bytes_per_parameter,
     code_maps,
+    singular_values,
     step_beside_gap,
     steps_by_gradient_size,
     training_losses,
@@ -128,6 +129,7 @@ __all__ = [
     "segment_tradeoff",
     "shuffle_places",
     "shuffle_player",
+    "singular_values",
     "softmax_on_its_way",
     "stalling_sum",
     "step_beside_gap",

@@ -130,6 +130,24 @@ def bytes_per_parameter(rows: Mapping[str, Sequence[float]]) -> Figure:
     return figure
 
 
+def singular_values(orthogonalize: Callable[[torch.Tensor], torch.Tensor], size: int = 64) -> Figure:
+    """Singular values before and after `orthogonalize`: of a square random matrix and of one four times as wide."""
+    figure, axes = new_figure(8.0, 3.6)
+    gen = torch.Generator().manual_seed(0)
+    for name, shape, color in (("square", (size, size), STYLES[1]), ("4 x as wide", (size, 4 * size), STYLES[0])):
+        g = torch.randn(shape, generator=gen)
+        before = torch.linalg.svdvals(g / g.norm())
+        after = torch.linalg.svdvals(orthogonalize(g))
+        places = range(1, size + 1)
+        axes.plot(places, before, color=color, linewidth=1.2, linestyle=":", label=f"{name}, before, norm 1")
+        axes.plot(places, after, color=color, linewidth=2, label=f"{name}, after")
+    axes.axhspan(0.67, 1.15, color=TRUTH, alpha=0.12)
+    axes.set_yscale("log")
+    axes.set_xlabel("singular values, by size")
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
 def _there_and_back(
     quantize: Callable[..., object],
     dequantize: Callable[..., torch.Tensor],

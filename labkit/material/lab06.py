@@ -21,6 +21,7 @@ from labkit.meters import measure_saved, track_ops
 from labkit.meters.memory.fake import fake_tensors
 
 __all__ = [
+    "Both",
     "Quantized",
     "compare",
     "dynamic_map",
@@ -124,6 +125,17 @@ def stochastic_round(x: Tensor, generator: torch.Generator) -> Tensor:
     gap = (up.float() - down.float()).clamp(min=torch.finfo(torch.float32).tiny)
     drawn = torch.rand(x.shape, generator=generator, device=x.device)
     return torch.where(drawn < (x - down.float()) / gap, up, down)
+
+
+class Both:
+    """Two optimizers that step together."""
+
+    def __init__(self, first: object, second: object) -> None:
+        self.optimizers = (first, second)
+
+    def step(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.step()
 
 
 def t5_3b_shapes() -> list[tuple[int, ...]]:
