@@ -8,14 +8,14 @@
 #
 # In this lab you write AdamW, then AdamW with every number in bfloat16, Adam with states of one byte, and Adafactor
 # with almost no state. Then you remove the gradients too: the optimizer runs inside the backward pass. An optional
-# exercise is Muon, which treats matrices as matrices. At the end you know what an optimizer has to remember, and how precisely.
+# exercise is Muon, which treats matrices as matrices. At the end you know what an optimizer has to remember, and how
+# precisely.
 #
 # [[time]]
 #
 # You should know the float formats of lab 02, and what a tie, a bfloat16 step and stochastic rounding are.
 
 # %% nbgrader={"grade": false, "grade_id": "06-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
-
 import math
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -1,4 +1,4 @@
-"""Lab 06: the figures that the notebook quotes of maps and rounding come out of what it calls."""
+"""Lab 06: the figures that the notebook quotes of maps, rounding and Muon come out of what it calls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 
 from labkit.figures.optimizers import stalled_share
 from labkit.material import lab06
+from labkit.oracles.lab06.muon_mistakes import ExactMuon, polynomial
 from tests.exercises.harness import answers_in, solution_of
 
 
@@ -56,3 +57,24 @@ def test_the_dynamic_map_does_so_a_hundred_times_further_down() -> None:
     assert sizes[share > 10].max().item() == pytest.approx(4e-4, abs=2e-5)
     assert (share[sizes > 0.01] - 1).abs().max() < 0.08
     assert (share[sizes > 4.1e-4] - 1).abs().max() < 0.34
+
+
+def test_five_steps_bring_singular_values_from_0_01_on_into_the_band_that_the_notebook_names() -> None:
+    values = polynomial(torch.linspace(0.01, 1, 100_000, dtype=torch.float64))
+    assert 0.67 < values.min() < 0.69 and 1.13 < values.max() < 1.15
+    assert polynomial(torch.tensor([1e-6], dtype=torch.float64)).item() == pytest.approx(485e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["original", "match_rms_adamw"])
+@pytest.mark.parametrize("shape", [(64, 64), (64, 256), (256, 64)])
+def test_exact_steps_of_muon_are_within_2_percent_of_torchs_which_iterates_in_bfloat16(rule: str, shape) -> None:
+    grad = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    exact, theirs = (torch.nn.Parameter(torch.zeros(shape)) for _ in range(2))
+    settings = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.0}
+    for weight, optimizer in (
+        (exact, ExactMuon([{"params": [exact]}], adjust=rule, **settings)),
+        (theirs, torch.optim.Muon([theirs], adjust_lr_fn=rule, **settings)),
+    ):
+        weight.grad = grad.clone()
+        optimizer.step()
+    assert (exact - theirs).norm() < 0.02 * exact.norm()

@@ -28,6 +28,7 @@ WATCHED_FROM = 32 * MiB
         "06-adam8bit/nothing_quantized",
         "06-adafactor/full_matrix_kept_beside",
         "06-step-in-backward/keeps_a_copy_of_each",
+        "06-muon/second_moment_too",
     ],
 )
 def test_what_is_kept_stands_out_of_the_watched_budget(wrong: str) -> None:

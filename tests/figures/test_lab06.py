@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from labkit import figures
 from labkit.material import lab06
@@ -47,3 +48,10 @@ def test_losses_and_bytes_are_labelled() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "two"]
     (axes,) = figures.bytes_per_parameter({"AdamW": (4, 4, 8), "Adafactor": (4, 4, 0.005)}).axes
     assert [text.get_text() for text in axes.texts] == ["16", "8.01"]
+
+
+def test_singular_values_are_drawn_before_and_after() -> None:
+    (axes,) = figures.singular_values(lambda g: torch.linalg.qr(g.T)[0].T).axes
+    after = [line for line in axes.lines if line.get_label().endswith("after")]
+    assert len(axes.lines) == 4
+    assert all(line.get_ydata() == pytest.approx([1.0] * 64, abs=1e-4) for line in after)

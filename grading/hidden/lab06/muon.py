@@ -20,13 +20,13 @@ def muon_cases(rng: random.Random) -> tuple[Matrix | Grouping | MuonSteps, ...]:
         MuonSteps(n_steps=1, weight_decay=0.0, lr=0.08),
         MuonSteps(n_steps=rng.randint(3, 5), momentum=0.85),
         MuonSteps(n_steps=rng.randint(3, 5), adjust="match_rms_adamw", lr=0.02),
-        MuonSteps(n_steps=2, n_large=rng.randint(1, 2)),
+        MuonSteps(n_steps=2, n_large=1, n_rows=rng.randint(1800, 2200)),
     )
 
 
 def large_steps(rng: random.Random) -> tuple[MuonSteps, ...]:
     """48 MiB of weights in 48 matrices: a second buffer takes 48 MiB more."""
-    return (MuonSteps(n_steps=2, n_large=48),)
+    return (MuonSteps(n_steps=2, n_large=48, n_rows=8192),)
 
 
 MUON = Hidden("06-muon", muon_cases, memory_cases=large_steps)

@@ -33,7 +33,7 @@ class MuonSteps(Stepping):
     """Steps of Muon on matrices of SIZES; "qkv" is in a group of its own, with n_blocks = 3.
 
     adjust: "original" or "match_rms_adamw", as PyTorch names the two rules for the learning rate. n_large: beside them,
-    matrices of 1 MiB.
+    matrices of n_rows and 32 columns.
     """
 
     n_steps: int = 4
@@ -43,6 +43,7 @@ class MuonSteps(Stepping):
     weight_decay: float = 0.1
     adjust: str = "original"
     n_large: int = 0
+    n_rows: int = 2048
 
     def settings(self) -> dict[str, object]:
         return {
@@ -65,7 +66,7 @@ def muon_inputs(case: Matrix | Grouping | MuonSteps, gen: torch.Generator) -> di
         return {"g": matrix_of(case, gen)}
     if isinstance(case, Grouping):
         return {}
-    shapes = SIZES | {f"large {n}": (8192, 32) for n in range(case.n_large)}
+    shapes = SIZES | {f"large {n}": (case.n_rows, 32) for n in range(case.n_large)}
     fixed = {name: torch.randn(shape, generator=gen) for name, shape in shapes.items()}
     grads = [
         {name: part + torch.randn(part.shape, generator=gen) for name, part in fixed.items()}
