@@ -233,7 +233,7 @@ costs = lab06.compare(
 # drawn as a GPT's, that a step of about lr leaves where they are.
 
 # %% tags=["figure"]
-labkit.figures.step_beside_gap()
+labkit.figures.step_player()
 
 # %% [markdown]
 # The usual cure is a float32 copy of all weights, the master copy of lab 03: 4 bytes for each. **Stochastic rounding**
@@ -534,10 +534,13 @@ costs_8bit = lab06.compare(
     {
         "yours, one byte per moment": lambda params: Adam8bit(params, lr=3e-3),
         "torch.optim.Adam, fp32": lambda params: torch.optim.Adam(params, lr=3e-3, fused=True),
+        **lab06.bitsandbytes_8bit(lr=3e-3),
     }
 )
 
 # %% [markdown]
+# The three matrices of this model have 4096 and 8192 elements, the vectors are too small to be quantized.
+#
 # **In practice** `TrainingArguments(optim="adamw_bnb_8bit")` uses `bitsandbytes`, which is where the dynamic map and
 # the blocks of 256 come from. It too keeps float32 moments for tensors with fewer than 4096 elements.
 
@@ -810,6 +813,22 @@ labkit.figures.memory_timeline(profiles)
 # The ordinary step climbs through the backward pass and stays up there until its end, where the gradients are freed.
 # The other one holds one gradient at a time: at each dip one is freed before the next is made.
 #
+# PyTorch has this step too, for its own use in `torch.distributed`. Here it is beside yours, with AdamW on the language
+# model. "Gradients" are those that are alive at the peak.
+
+# %%
+in_backward_costs = lab06.compare_in_backward(
+    {
+        "backward(), then step()": None,
+        "yours": step_in_backward,
+        "_apply_optimizer_in_backward": lab06.torchs_step_in_backward,
+    },
+    partial(torch.optim.AdamW, lr=3e-3, fused=True),
+)
+
+# %% [markdown]
+# The weights are the same, and so is the loss. A gradient of the largest tensor and of one small one beside it remain.
+#
 # **The price.** Clipping by the global norm needs the norm of all gradients, which is known when the last one is there.
 # By then the first parameters have stepped. (Clipping each tensor by its own norm is possible, and is another
 # algorithm.) Accumulation needs the gradients to stay from batch to batch. A loss scaler skips the step of *all*
@@ -819,6 +838,149 @@ labkit.figures.memory_timeline(profiles)
 # **In practice** `TrainingArguments(optim="lomo")` and `optim="adalomo"` work this way, and the PyTorch tutorial *How
 # to save memory by fusing the optimizer step into the backward pass* is this section. `torchtune` has it as
 # `optimizer_in_bwd=True`.
+
+# %% [markdown]
+# ## Optional: all tensors at once
+#
+# A model has hundreds of tensors, most of them small. A loop over them makes some ten operations for each, and on a GPU
+# every operation starts a kernel, which takes a few microseconds however little there is to do. `torch._foreach_mul_`
+# and its relatives do one operation on a whole *list* of tensors, and a GPU needs only a few kernels for it. This is
+# what `foreach=True` does in all optimizers of PyTorch.
+#
+# Three things come with it. The tensors of a list must have the same dtype, because a kernel is written for one;
+# otherwise PyTorch falls back to a loop. A parameter that has no gradient in this step must be left out of every list.
+# And a temporary result is no longer a tensor but a list of tensors, as large as the whole model. The loop needs that
+# memory for one parameter at a time.
+
+# %% [markdown]
+# **Predict:** PyTorch's AdamW with `foreach=True` makes 20 operations in a step on 4 tensors. How many does it make on
+# 40 tensors?
+
+# %% nbgrader={"grade": false, "grade_id": "06-predict-foreach", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("operations of foreach on 40 tensors", None)
+
+# %% [markdown]
+# [[exercise 06-foreach]]
+#
+# Write `ForeachAdamW.step()`: the same update as in your AdamW, and the same state in `self.state[p]`, with operations on
+# lists. Make a list for each group and each dtype in it. The check mixes float32 with float64 (in practice it is
+# bfloat16). From the third step on, when all states are there, it allows 20 operations for each list. It also allows
+# one temporary number per weight, not two.
+#
+# These are enough. A name that ends in `_` changes its first list in place, and a number can always be a list of
+# numbers, one for each tensor:
+#
+# | | each tensor of the list becomes |
+# |---|---|
+# | `torch._foreach_mul_(xs, number)` | $x \cdot$ number |
+# | `torch._foreach_div_(xs, number)` | $x\, /$ number |
+# | `torch._foreach_add_(xs, number)` | $x +$ number |
+# | `torch._foreach_lerp_(xs, ys, number)` | $x + \text{number} \cdot (y - x)$ |
+# | `torch._foreach_addcmul_(xs, ys, zs, number)` | $x + \text{number} \cdot y z$ |
+# | `torch._foreach_addcdiv_(xs, ys, zs, number)` | $x + \text{number} \cdot y / z$ |
+# | `torch._foreach_sqrt(xs)` | $\sqrt x$, in a new list |
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Which of the numbers in the update are the same for all parameters of a group, and which depend on the parameter's own
+# count of steps?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Sort the parameters that have a gradient into a dict from dtype to list. For each of these lists make the lists of
+# gradients, of both moments and of counts in the same order. Then write the update once, each line on lists. The
+# corrections are lists of numbers.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `roots = torch._foreach_sqrt(squares)`, then `torch._foreach_div_(roots, [(1 - beta2**step) ** 0.5 for step in steps])`
+# and `torch._foreach_add_(roots, eps)`. At the end
+# `torch._foreach_addcdiv_(params, means, roots, [-lr / (1 - beta1**step) for step in steps])`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "06-foreach", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ForeachAdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step of every parameter that has a gradient, in place: each operation on a list of tensors."""
+        ### BEGIN SOLUTION
+        for group in self.param_groups:
+            (beta1, beta2), lr = group["betas"], group["lr"]
+            by_dtype = {}
+            for p in group["params"]:
+                if p.grad is not None:
+                    by_dtype.setdefault(p.dtype, []).append(p)
+            for params in by_dtype.values():
+                grads, states = [p.grad for p in params], [self.state[p] for p in params]
+                for p, state in zip(params, states):
+                    if not state:
+                        state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
+                    state["step"] += 1
+                steps = [state["step"] for state in states]
+                means = [state["exp_avg"] for state in states]
+                squares = [state["exp_avg_sq"] for state in states]
+                torch._foreach_mul_(params, 1 - lr * group["weight_decay"])
+                torch._foreach_lerp_(means, grads, 1 - beta1)
+                torch._foreach_mul_(squares, beta2)
+                torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
+                roots = torch._foreach_sqrt(squares)
+                torch._foreach_div_(roots, [(1 - beta2**step) ** 0.5 for step in steps])
+                torch._foreach_add_(roots, group["eps"])
+                torch._foreach_addcdiv_(params, means, roots, [-lr / (1 - beta1**step) for step in steps])
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "06-foreach-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("06-foreach", ForeachAdamW)
+
+# %%
+by_tensors = lab06.compare_sizes(
+    {
+        "yours": ForeachAdamW,
+        "torch.optim.AdamW, a loop": partial(torch.optim.AdamW, foreach=False),
+        "torch.optim.AdamW, foreach=True": partial(torch.optim.AdamW, foreach=True),
+        "torch.optim.AdamW, fused=True": partial(torch.optim.AdamW, fused=True),
+    },
+    (4, 40),
+)
+guesses.settle(
+    "operations of foreach on 40 tensors", by_tensors["torch.optim.AdamW, foreach=True", 40].dispatches
+)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 92. Twelve operations work on lists. The other two per tensor read its count of steps, which PyTorch keeps as a tensor
+# of one element, to compute the corrections in Python: 12 + 2 · 40. Yours keeps the counts as Python numbers.
+#
+# </details>
+#
+# "Temporary" is what a step allocates on top of weights, gradients and states. The loop needs a little for one tensor
+# at a time, a list of roots needs 4 bytes for every parameter of the model. For a model of 8 billion parameters in
+# bfloat16 these are 16 GB for a moment, which is why `foreach=False` sometimes fits where the default does not. The
+# fused step needs nothing, and 4 operations for any number of tensors: two of them only mark the step for the profiler.
+#
+# **In practice** `TrainingArguments(optim="adamw_torch_fused")`: where there is a fused step, nothing speaks for
+# `foreach`. For the optimizers that have none, `foreach` is the default on a GPU.
+
+# %%
+foreach_costs = lab06.compare(
+    {
+        "yours": lambda params: ForeachAdamW(params, lr=3e-3),
+        "torch.optim.AdamW, foreach=True": lambda params: torch.optim.AdamW(
+            params, lr=3e-3, foreach=True
+        ),
+    }
+)
 
 # %% [markdown]
 # ## Optional: steps with equal singular values
@@ -836,7 +998,7 @@ labkit.figures.memory_timeline(profiles)
 # $$X \leftarrow a X + \left(b\, X X^\top + c\, (X X^\top)^2\right) X, \qquad a = 3.4445,\; b = -4.7750,\; c = 2.0315$$
 #
 # The coefficients do not converge to 1. They are chosen to lift small values fast: $a^5 = 485$ times in five steps.
-# What starts between 0.01 and 1 ends between 0.67 and 1.15, and that is good enough.
+# What starts between 0.01 and 1 ends between 0.68 and 1.13, and that is good enough.
 
 # %% [markdown]
 # [[exercise 06-muon]]
@@ -937,11 +1099,12 @@ class Muon(torch.optim.Optimizer):
 check("06-muon", orthogonalize, split_parameters, Muon)
 
 # %% tags=["figure"]
-labkit.figures.singular_values(orthogonalize)
+labkit.figures.newton_schulz_player(orthogonalize)
 
 # %% [markdown]
-# The grey band is 0.67 to 1.15. The wide matrix lands in it. A square random matrix has singular values near 0, and the
-# smallest of them stay outside: five steps lift them 485 times, and that is not enough. It does not hurt.
+# The lines are the polynomial, applied to the singular values. The dots are those of the matrix that your function
+# returned. The grey band is 0.68 to 1.13. The wide matrix lands in it. A square random matrix has singular values near
+# 0, and the smallest of them stay outside: five steps lift them 485 times, and that is not enough. It does not hurt.
 #
 # Now Muon for the matrices and AdamW for the rest, beside AdamW alone. `lab06.Both` steps two optimizers.
 
@@ -953,9 +1116,7 @@ def with_muon(make_muon):
         params = list(params)
         matrices = [p for p in params if p.dim() == 2 and p.shape != (64, 64)]
         others = [p for p in params if all(p is not one for one in matrices)]
-        return lab06.Both(
-            make_muon(matrices or params), torch.optim.AdamW(others or params, lr=3e-3, fused=True)
-        )
+        return lab06.Both(make_muon(matrices), torch.optim.AdamW(others, lr=3e-3, fused=True))
 
     return make
 
@@ -971,7 +1132,7 @@ muon_costs = lab06.compare(
 )
 
 # %% [markdown]
-# PyTorch's iterates in bfloat16, so its steps differ from yours by about 1.5 %.
+# PyTorch's iterates in bfloat16, so its steps differ from yours by 1.1 % to 1.6 %.
 #
 # **In practice** the "match_rms_adamw" rule makes steps of the size that AdamW's have, so that the learning rate and
 # the decay of an AdamW recipe can be kept. `TrainingArguments` has no name for Muon: give `Trainer` an optimizer of your
@@ -1013,6 +1174,33 @@ labkit.figures.bytes_per_parameter(
 )
 
 # %% [markdown]
+# Saved bytes can also buy a larger model. Below, each optimizer trains the widest model whose weights, gradients and
+# states fit into the same 208 kB, on a chain of 512 tokens, and all see the same batches.
+
+# %%
+chance = torch.Generator().manual_seed(0)
+at_equal_bytes = lab06.train_at_equal_bytes(
+    {
+        "AdamW": lab06.Plan(partial(AdamW, lr=6e-3)),
+        "AdamW, bf16 by chance": lab06.Plan(
+            partial(BF16AdamW, lr=6e-3, generator=chance), dtype=torch.bfloat16
+        ),
+        "Adam, 8 bits": lab06.Plan(partial(Adam8bit, lr=6e-3)),
+        "Adafactor": lab06.Plan(partial(Adafactor, lr=3e-2)),
+        "Adafactor, step in backward": lab06.Plan(
+            partial(Adafactor, lr=3e-2), in_backward=step_in_backward
+        ),
+    },
+    n_bytes=208_000,
+)
+
+# %% tags=["figure"]
+labkit.figures.training_losses(at_equal_bytes)
+
+# %% [markdown]
+# This task has more to learn than any of these models can hold, so the wider model wins, and the order is that of the
+# bytes per parameter. At an equal *width* AdamW would be as good or better: see the tables of the sections.
+#
 # A widely copied table says for a model of 3 billion parameters: AdamW 24 GB, Adafactor "slightly more than" 12 GB,
 # 8-bit Adam 6 GB. The first and the last hold. The second can only be an Adafactor *with* a first moment, which takes
 # 4 bytes per parameter. Without it, as you wrote it and as it is by default, it is a thousandth of that.

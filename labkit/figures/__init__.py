@@ -32,8 +32,6 @@ from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_tra
 from labkit.figures.optimizers import (
     bytes_per_parameter,
     code_maps,
-    singular_values,
-    step_beside_gap,
     steps_by_gradient_size,
     training_losses,
 )
@@ -52,6 +50,7 @@ from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, ti
 from labkit.figures.timing import timing_methods
 from labkit.figures.warmup import rms_over_scale
 from labkit.figures.waves import wave_staircase
+from labkit.figures.weight_steps import newton_schulz_player, step_beside_gap, step_player
 
 __all__ = [
     "Between",
@@ -107,6 +106,7 @@ __all__ = [
     "memory_sliders",
     "memory_timeline",
     "merging_cost",
+    "newton_schulz_player",
     "normalization_error",
     "number_line",
     "orders_of_adding",
@@ -133,6 +133,7 @@ __all__ = [
     "softmax_on_its_way",
     "stalling_sum",
     "step_beside_gap",
+    "step_player",
     "steps_by_gradient_size",
     "tile_order",
     "tile_roofline",

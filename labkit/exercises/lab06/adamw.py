@@ -11,6 +11,17 @@ from torch import nn
 from labkit.exercises.lab06.playing import Stepping, play, stepping_inputs
 from labkit.spec import Answer, Case, Exercise, Tree
 
+LIBRARYS_OWN = (
+    "torch.optim.AdamW",
+    "torch.optim.Adam",
+    "torch.optim.NAdam",
+    "torch.optim.RAdam",
+    "torch.optim.adamw.adamw",
+    "torch.optim.adam.adam",
+    "torch._fused_adamw_",
+    "torch._fused_adam_",
+)
+
 
 @dataclass(frozen=True)
 class AdamSteps(Stepping):
@@ -115,14 +126,5 @@ ADAMW = Exercise(
     inputs=adamw_inputs,
     drive=drive_adamw,
     meters=("memory", "saved"),
-    forbids=(
-        "torch.optim.AdamW",
-        "torch.optim.Adam",
-        "torch.optim.NAdam",
-        "torch.optim.RAdam",
-        "torch.optim.adamw.adamw",
-        "torch.optim.adam.adam",
-        "torch._fused_adamw_",
-        "torch._fused_adam_",
-    ),
+    forbids=LIBRARYS_OWN,
 )

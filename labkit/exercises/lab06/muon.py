@@ -19,6 +19,14 @@ BLOCKS = 3
 SIZES = {"square": (12, 12), "wide": (8, 20), "tall": (20, 8), "qkv": (24, 8)}
 
 
+def polynomial(sigma: Tensor, n_steps: int = N_ITERATIONS) -> Tensor:
+    """What n steps of Newton-Schulz make of singular values."""
+    a, b, c = COEFFICIENTS
+    for _ in range(n_steps):
+        sigma = a * sigma + b * sigma**3 + c * sigma**5
+    return sigma
+
+
 @dataclass(frozen=True)
 class Matrix(Case):
     """A matrix to orthogonalize. kind: "random", "built" (singular values from 0.01 to 1 of its norm) or "zeros"."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +20,8 @@ RARE = "bias"
 """The parameter that has a gradient only in odd steps, where a case has one."""
 N_METERED = 2
 """Steps whose live bytes are measured: a state may be made in the second."""
+COUNTED = 3
+"""The step whose operations are counted: by then the parameters have their states."""
 
 Groups = list[dict[str, object]]
 
@@ -75,19 +77,22 @@ def stepping_inputs(case: Stepping, gen: torch.Generator) -> dict[str, Tree]:
     return {"weights": weights, "grads": grads}
 
 
-def play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage=None) -> dict[str, Tree]:
+def play(
+    make: Callable[[Groups], object], case: Stepping, tree: dict, stage=None, counted: bool = False
+) -> dict[str, Tree]:
     """Step `make(groups)` through the gradients: "after step 1" -> weights by name, and so on.
 
     stage: if it is given, measures `saved_bytes` of the first steps and `peak_bytes` of all, the history among them.
+    counted: also the operations of one later step.
     """
     if stage is None:
-        return _play(make, case, tree, None)
+        return _play(make, case, tree, None, counted)
     warm_up(make)
     with stage.meter("memory"):
-        return _play(make, case, tree, stage)
+        return _play(make, case, tree, stage, counted)
 
 
-def _play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage) -> dict[str, Tree]:
+def _play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage, counted: bool) -> dict[str, Tree]:
     device = "cpu" if stage is None else stage.device
     parameters = {name: torch.nn.Parameter(value.clone().to(device)) for name, value in tree["weights"].items()}
     optimizer = make(grouped(case, parameters))
@@ -95,12 +100,12 @@ def _play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage) -
     for step, grads in enumerate(tree["grads"], start=1):
         for name, parameter in parameters.items():
             parameter.grad = grads[name].clone().to(device) if name in grads else None
-        with none_explained():
+        with none_explained(), ExitStack() as meters:
             if stage is not None and step <= N_METERED:
-                with stage.meter("saved"):
-                    optimizer.step()
-            else:
-                optimizer.step()
+                meters.enter_context(stage.meter("saved"))
+            if stage is not None and counted and step == COUNTED:
+                meters.enter_context(stage.meter("ops"))
+            optimizer.step()
         history[f"after step {step}"] = {name: value.detach().clone() for name, value in parameters.items()}
         if step == case.resumed_after:
             # As from a file: nothing of the old optimizer is alive in the new one.

@@ -36,6 +36,11 @@ MISTAKES = (
     "count lost",
     "betas swapped",
     "gradient in place of the mean",
+    "corrected mean kept",
+    "corrected square kept",
+    "root kept",
+    "corrected root kept",
+    "denominator kept",
 )
 
 
@@ -87,6 +92,14 @@ class Mistaken(torch.optim.Optimizer):
             below = square / two + eps
         else:
             below = (square / two).sqrt() + eps * (not is_("no eps"))
+        kept = {
+            "corrected mean kept": {"mean": mean / one},
+            "corrected square kept": {"square": square / two},
+            "root kept": {"square": square.sqrt()},
+            "corrected root kept": {"square": (square / two).sqrt()},
+            "denominator kept": {"square": below},
+        }
+        state.update(kept.get(self.mistake, {}))
         shrunk = 0.0 if is_("adam") or is_("no decay") else decay * (1 if is_("decay not times lr") else lr)
         if is_("decay after the update"):
             weight.sub_(lr * moved / below).mul_(1 - shrunk)

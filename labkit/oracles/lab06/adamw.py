@@ -37,11 +37,11 @@ def tolerance(run: CaseRun) -> Tolerance:
 
 
 def two_moments(run: CaseRun) -> float:
-    """Two float32 numbers for each weight."""
+    """Two numbers for each weight, in its dtype."""
     if not isinstance(run.case, AdamSteps):
         return GROUPS_BYTES
-    sizes = [value.numel() for value in run.tree["weights"].values()]
-    return 8 * sum(sizes) + SLACK_BYTES * len(sizes)
+    sizes = [value.nbytes for value in run.tree["weights"].values()]
+    return 2 * sum(sizes) + SLACK_BYTES * len(sizes)
 
 
 def peak_bytes(run: CaseRun) -> float:
@@ -74,6 +74,82 @@ def grouped(when) -> object:
 
 def text_in(words: str):
     return grouped(lambda got, right: any(isinstance(value, str) and words in value for value in got.values()))
+
+
+STEP_HINTS = (
+    Hint(
+        nothing_moved,
+        "No weight has moved. Change the parameter in place, with p.sub_(...) or p.add_(...): `p = p - ...` makes "
+        "a new tensor that the model does not have.",
+    ),
+    Hint(
+        moved_as("adam"),
+        "The decay went into the gradient, and through it into the moments: that is Adam with L2 regularization. "
+        "AdamW shrinks the weight itself, by the factor 1 - lr * weight_decay.",
+    ),
+    Hint(moved_as("no decay"), "The weights do not decay: multiply them by 1 - lr * weight_decay."),
+    Hint(
+        moved_as("decay not times lr"),
+        "The weights decay too fast: the factor is 1 - lr * weight_decay, not 1 - weight_decay.",
+    ),
+    Hint(
+        moved_as("decay after the update"),
+        "The decay came after the update and shrank that as well: first decay the weight, then subtract.",
+    ),
+    Hint(
+        moved_as("no correction", "no first correction", "no second correction"),
+        "The moments start at zero and are too small at first: divide exp_avg by 1 - beta1**step, and exp_avg_sq "
+        "by 1 - beta2**step.",
+    ),
+    Hint(
+        moved_as("state lost"),
+        "After load_state_dict the moments began at zero again: they have to be in self.state[p], which "
+        "state_dict() saves, not in an attribute of your own.",
+    ),
+    Hint(
+        moved_as("count lost"),
+        "After load_state_dict the count of steps began at zero again, the moments did not. Keep it in "
+        "self.state[p], which state_dict() saves.",
+    ),
+    Hint(
+        moved_as("one count for all parameters"),
+        "One count of steps serves all parameters, and each of them moves it on. Each parameter has its own: "
+        'self.state[p]["step"].',
+    ),
+    Hint(
+        moved_as("one count in the group"),
+        "One count of steps serves all parameters. One that has no gradient in a step does not step: each has its "
+        'own count, self.state[p]["step"].',
+    ),
+    Hint(
+        moved_as("correction of the next step"),
+        "The corrections are those of the next step: `step` counts from 1, and is the step being taken.",
+    ),
+    Hint(
+        moved_as("corrections swapped"),
+        "The corrections are swapped: 1 - beta1**step belongs to exp_avg, 1 - beta2**step to exp_avg_sq.",
+    ),
+    Hint(moved_as("betas swapped"), "The betas are swapped: the first belongs to exp_avg."),
+    Hint(
+        moved_as("no root"),
+        "The root is missing: the update divides by the square root of the corrected exp_avg_sq.",
+    ),
+    Hint(
+        moved_as("eps inside the root", "eps before the correction", "no eps"),
+        "eps is at the wrong place, or missing: it is added to the root of the corrected second moment, as the "
+        "last thing before the division.",
+    ),
+    Hint(
+        moved_as("settings of the first group"),
+        "Every parameter was updated with the settings of one group. lr, betas, eps and weight_decay are those of "
+        'the group that the parameter is in: group["lr"].',
+    ),
+    Hint(
+        moved_as("gradient in place of the mean"),
+        "The weight moves by the gradient of this step: the numerator is the corrected exp_avg.",
+    ),
+)
+"""On a step of AdamW, however it is computed."""
 
 
 ADAMW = Oracle(
@@ -116,76 +192,6 @@ ADAMW = Oracle(
             grouped(lambda got, right: all(got[name] == value for name, value in right.items() if not value)),
             "Something with two axes or more does not decay: embeddings and heads are matrices too.",
         ),
-        Hint(
-            nothing_moved,
-            "No weight has moved. Change the parameter in place, with p.sub_(...) or p.add_(...): `p = p - ...` makes "
-            "a new tensor that the model does not have.",
-        ),
-        Hint(
-            moved_as("adam"),
-            "The decay went into the gradient, and through it into the moments: that is Adam with L2 regularization. "
-            "AdamW shrinks the weight itself, by the factor 1 - lr * weight_decay.",
-        ),
-        Hint(moved_as("no decay"), "The weights do not decay: multiply them by 1 - lr * weight_decay."),
-        Hint(
-            moved_as("decay not times lr"),
-            "The weights decay too fast: the factor is 1 - lr * weight_decay, not 1 - weight_decay.",
-        ),
-        Hint(
-            moved_as("decay after the update"),
-            "The decay came after the update and shrank that as well: first decay the weight, then subtract.",
-        ),
-        Hint(
-            moved_as("no correction", "no first correction", "no second correction"),
-            "The moments start at zero and are too small at first: divide exp_avg by 1 - beta1**step, and exp_avg_sq "
-            "by 1 - beta2**step.",
-        ),
-        Hint(
-            moved_as("state lost"),
-            "After load_state_dict the moments began at zero again: they have to be in self.state[p], which "
-            "state_dict() saves, not in an attribute of your own.",
-        ),
-        Hint(
-            moved_as("count lost"),
-            "After load_state_dict the count of steps began at zero again, the moments did not. Keep it in "
-            "self.state[p], which state_dict() saves.",
-        ),
-        Hint(
-            moved_as("one count for all parameters"),
-            "One count of steps serves all parameters, and each of them moves it on. Each parameter has its own: "
-            'self.state[p]["step"].',
-        ),
-        Hint(
-            moved_as("one count in the group"),
-            "One count of steps serves all parameters. One that has no gradient in a step does not step: each has its "
-            'own count, self.state[p]["step"].',
-        ),
-        Hint(
-            moved_as("correction of the next step"),
-            "The corrections are those of the next step: `step` counts from 1, and is the step being taken.",
-        ),
-        Hint(
-            moved_as("corrections swapped"),
-            "The corrections are swapped: 1 - beta1**step belongs to exp_avg, 1 - beta2**step to exp_avg_sq.",
-        ),
-        Hint(moved_as("betas swapped"), "The betas are swapped: the first belongs to exp_avg."),
-        Hint(
-            moved_as("no root"),
-            "The root is missing: the update divides by the square root of the corrected exp_avg_sq.",
-        ),
-        Hint(
-            moved_as("eps inside the root", "eps before the correction", "no eps"),
-            "eps is at the wrong place, or missing: it is added to the root of the corrected second moment, as the "
-            "last thing before the division.",
-        ),
-        Hint(
-            moved_as("settings of the first group"),
-            "Every parameter was updated with the settings of one group. lr, betas, eps and weight_decay are those of "
-            'the group that the parameter is in: group["lr"].',
-        ),
-        Hint(
-            moved_as("gradient in place of the mean"),
-            "The weight moves by the gradient of this step: the numerator is the corrected exp_avg.",
-        ),
+        *STEP_HINTS,
     ),
 )

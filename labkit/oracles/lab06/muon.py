@@ -170,7 +170,7 @@ MUON = Oracle(
         ),
         Hint(
             as_if("exactly orthogonal"),
-            "All singular values are exactly 1. The five steps leave them between 0.67 and 1.15, and the check "
+            "All singular values are exactly 1. The five steps leave them between 0.68 and 1.13, and the check "
             "asks for just that.",
         ),
         Hint(

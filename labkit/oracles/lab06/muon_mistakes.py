@@ -5,15 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from labkit.exercises.lab06.muon import COEFFICIENTS, N_ITERATIONS
-
-
-def polynomial(sigma: Tensor, n_iterations: int = N_ITERATIONS) -> Tensor:
-    """What n steps make of singular values."""
-    a, b, c = COEFFICIENTS
-    for _ in range(n_iterations):
-        sigma = a * sigma + b * sigma**3 + c * sigma**5
-    return sigma
+from labkit.exercises.lab06.muon import N_ITERATIONS, polynomial
 
 
 def orthogonalized(g: Tensor, mistake: str = "") -> Tensor:
