@@ -195,7 +195,7 @@ guesses.settle("step at a gradient of 1e-8", step_size(1e-8))
 # show in the loss curve. With $\varepsilon$ inside the root, $\sqrt{\hat v + \varepsilon}$, the same 1e-8 would already
 # act on gradients of 1e-4.
 #
-# Now your AdamW beside PyTorch's on a small language model of 25 thousand parameters. "State" is what stays alive after
+# Now your AdamW beside PyTorch's on a small language model of 21 thousand parameters. "State" is what stays alive after
 # a step, and an operation is one call into PyTorch's C++ code: on a GPU, about one kernel launch.
 
 # %%
@@ -827,7 +827,8 @@ in_backward_costs = lab06.compare_in_backward(
 )
 
 # %% [markdown]
-# The weights are the same, and so is the loss. A gradient of the largest tensor and of one small one beside it remain.
+# The weights are the same, and so is the loss. The 1.59 bytes are one gradient of 8192 elements, of the model's largest
+# tensor, and a vector's beside it.
 #
 # **The price.** Clipping by the global norm needs the norm of all gradients, which is known when the last one is there.
 # By then the first parameters have stepped. (Clipping each tensor by its own norm is possible, and is another
@@ -1198,8 +1199,8 @@ at_equal_bytes = lab06.train_at_equal_bytes(
 labkit.figures.training_losses(at_equal_bytes)
 
 # %% [markdown]
-# This task has more to learn than any of these models can hold, so the wider model wins, and the order is that of the
-# bytes per parameter. At an equal *width* AdamW would be as good or better: see the tables of the sections.
+# This task has more to learn than any of these models can hold, so the width counts most. At an equal width AdamW is as
+# good as the others or better, as the tables of the sections show.
 #
 # A widely copied table says for a model of 3 billion parameters: AdamW 24 GB, Adafactor "slightly more than" 12 GB,
 # 8-bit Adam 6 GB. The first and the last hold. The second can only be an Adafactor *with* a first moment, which takes

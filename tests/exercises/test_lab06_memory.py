@@ -28,6 +28,8 @@ WATCHED_FROM = 32 * MiB
         "06-adam8bit/nothing_quantized",
         "06-adafactor/full_matrix_kept_beside",
         "06-step-in-backward/keeps_a_copy_of_each",
+        "06-foreach/a_list_of_means_too",
+        "06-foreach/roots_kept",
         "06-muon/second_moment_too",
     ],
 )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from labkit import figures
+from labkit.figures import weight_steps
+from labkit.figures.weight_steps import RATES, WEIGHTS
 from labkit.material import lab06
 from labkit.spec import STUB_MESSAGE
 from tests.exercises.harness import answers_in, solution_of
@@ -50,8 +55,50 @@ def test_losses_and_bytes_are_labelled() -> None:
     assert [text.get_text() for text in axes.texts] == ["16", "8.01"]
 
 
-def test_singular_values_are_drawn_before_and_after() -> None:
-    (axes,) = figures.singular_values(lambda g: torch.linalg.qr(g.T)[0].T).axes
-    after = [line for line in axes.lines if line.get_label().endswith("after")]
-    assert len(axes.lines) == 4
-    assert all(line.get_ydata() == pytest.approx([1.0] * 64, abs=1e-4) for line in after)
+def without_sliders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+def test_singular_values_are_drawn_at_the_start_after_the_steps_and_of_the_answer(monkeypatch) -> None:
+    without_sliders(monkeypatch)
+    (axes,) = figures.newton_schulz_player(lambda g: torch.linalg.qr(g.T)[0].T).axes
+    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
+    assert len(lines) == 6
+    assert lines["4 times as wide, yours"] == pytest.approx([1.0] * 22, abs=1e-4)
+    wide = lines["4 times as wide, after 5 steps"]
+    assert min(wide) > 0.68 and max(wide) < 1.14
+    assert min(lines["square, after 5 steps"]) < 0.68
+
+
+def test_the_slider_goes_through_the_steps_of_newton_schulz() -> None:
+    pytest.importorskip("ipywidgets")
+    sliders, _ = figures.newton_schulz_player(torch.clone).children
+    (steps,) = sliders.children
+    assert [value for _, value in steps.options] == [0, 1, 2, 3, 4, 5] and steps.value == 5
+    steps.value = 0
+
+
+def test_no_step_of_newton_schulz_changes_nothing() -> None:
+    after = {"one": (torch.eye(4), torch.eye(4))}
+    (axes,) = weight_steps._singular_values(after, 0).axes
+    start, now, _ = (line.get_ydata() for line in axes.lines)
+    assert list(start) == pytest.approx(list(now))
+
+
+def test_a_step_has_sliders_for_weight_and_rate_or_is_one_figure(monkeypatch) -> None:
+    ipywidgets = pytest.importorskip("ipywidgets")
+    shown = figures.step_player()
+    assert isinstance(shown, ipywidgets.VBox)
+    weight, rate = shown.children[0].children
+    assert (weight.value, rate.value) == (0.02, 1e-5)
+    weight.value, rate.value = 1.0, 5e-3
+    without_sliders(monkeypatch)
+    assert isinstance(figures.step_player(), Figure)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_the_arrow_ends_where_bfloat16_puts_the_weight(weight: float) -> None:
+    for lr in RATES:
+        moved = (torch.tensor(weight).bfloat16().float() - lr).bfloat16() != torch.tensor(weight).bfloat16()
+        texts = [text.get_text() for text in figures.step_beside_gap(weight, lr).axes[0].texts]
+        assert any(("arrives at another number" if moved else "is rounded back") in text for text in texts)
