@@ -140,7 +140,9 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 
 class AdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
 
     @torch.no_grad()
     def step(self) -> None:
@@ -202,7 +204,9 @@ guesses.settle("step at a gradient of 1e-8", step_size(1e-8))
 costs = lab06.compare(
     {
         "yours": lambda params: AdamW(params, lr=3e-3),
-        "torch.optim.AdamW, a loop": lambda params: torch.optim.AdamW(params, lr=3e-3, foreach=False),
+        "torch.optim.AdamW, a loop": lambda params: torch.optim.AdamW(
+            params, lr=3e-3, foreach=False
+        ),
         "torch.optim.AdamW, foreach=True": lambda params: torch.optim.AdamW(
             params, lr=3e-3, foreach=True
         ),
@@ -306,10 +310,10 @@ guesses.settle("v in bfloat16 at the end", stuck)
 
 # %% nbgrader={"grade": false, "grade_id": "06-bf16-states", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class BF16AdamW(torch.optim.Optimizer):
-    def __init__(
-        self, params, generator, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2
-    ):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+    def __init__(self, params, generator, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
         self.generator = generator
 
     @torch.no_grad()
@@ -357,11 +361,14 @@ bf16_costs = lab06.compare(
     dtype=torch.bfloat16,
 )
 fp32_costs = lab06.compare(
-    {"torch.optim.AdamW, fp32": lambda params: torch.optim.AdamW(params, fused=True, **slow)}, n_steps=400
+    {"torch.optim.AdamW, fp32": lambda params: torch.optim.AdamW(params, fused=True, **slow)},
+    n_steps=400,
 )
 
 # %% tags=["figure"]
-labkit.figures.training_losses({name: cost.losses for name, cost in {**bf16_costs, **fp32_costs}.items()})
+labkit.figures.training_losses(
+    {name: cost.losses for name, cost in {**bf16_costs, **fp32_costs}.items()}
+)
 
 # %% [markdown]
 # [[stop]]
@@ -401,8 +408,8 @@ guesses.take("v in the linear map", None, among=("zero", "right to 10 %", "right
 #   blocks at once: a large parameter has tens of thousands, too many for a loop in Python.
 # - `dequantize(quantized, code_map, shape, block_size)` returns float32 numbers of this shape.
 # - `Adam8bit.step()` makes a step of Adam, without weight decay. Of a parameter with 4096 elements or more it keeps
-#   both moments quantized, with the maps `lab06.dynamic_map(signed=True)` and `lab06.dynamic_map(signed=False)` and
-#   blocks of 256. Smaller ones keep float32 moments. Each step uses the new moments before they are quantized.
+#   both moments quantized, with the maps `lab06.dynamic_map(signed=True)` and `lab06.dynamic_map(signed=False)` (on a
+#   GPU moved to `p.device`) and blocks of 256. Smaller ones keep float32 moments. Each step uses the new moments before they are quantized.
 #
 # Keep the moments in `self.state[p]`, as `Quantized` objects. (A plain uint8 tensor there is a trap:
 # `load_state_dict` casts every tensor of the state to the dtype of the parameter, so the codes come back as float32.)
@@ -475,8 +482,8 @@ class Adam8bit(torch.optim.Optimizer):
                     state["step"] = 0
                     mean, square = torch.zeros_like(p), torch.zeros_like(p)
                 elif large:
-                    mean = dequantize(state["exp_avg"], mean_map, p.shape)
-                    square = dequantize(state["exp_avg_sq"], square_map, p.shape)
+                    mean = dequantize(state["exp_avg"], mean_map.to(p.device), p.shape)
+                    square = dequantize(state["exp_avg_sq"], square_map.to(p.device), p.shape)
                 else:
                     mean, square = state["exp_avg"], state["exp_avg_sq"]
                 state["step"] += 1
@@ -484,8 +491,8 @@ class Adam8bit(torch.optim.Optimizer):
                 square.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
                 root = (square / (1 - beta2 ** state["step"])).sqrt() + group["eps"]
                 p.sub_(group["lr"] * mean / (1 - beta1 ** state["step"]) / root)
-                state["exp_avg"] = quantize(mean, mean_map) if large else mean
-                state["exp_avg_sq"] = quantize(square, square_map) if large else square
+                state["exp_avg"] = quantize(mean, mean_map.to(p.device)) if large else mean
+                state["exp_avg_sq"] = quantize(square, square_map.to(p.device)) if large else square
         ### END SOLUTION
 
 
@@ -670,7 +677,9 @@ guesses.settle("rows and columns of T5-3B", 4 * n_factors / 1e6)
 adafactor_costs = lab06.compare(
     {
         "yours": lambda params: Adafactor(params, lr=3e-2),
-        "torch.optim.Adafactor": lambda params: torch.optim.Adafactor(params, lr=3e-2, foreach=False),
+        "torch.optim.Adafactor": lambda params: torch.optim.Adafactor(
+            params, lr=3e-2, foreach=False
+        ),
         "torch.optim.AdamW, fused=True": lambda params: torch.optim.AdamW(
             params, lr=3e-3, fused=True
         ),
@@ -757,11 +766,17 @@ def step_in_backward(
     """From now on, every backward pass steps each parameter as soon as its gradient is there, and frees it."""
     ### BEGIN SOLUTION
     if max_norm is not None:
-        raise ValueError("max_norm: the global norm is known only after the first parameters have stepped")
+        raise ValueError(
+            "max_norm: the global norm is known only after the first parameters have stepped"
+        )
     if accumulation_steps != 1:
-        raise ValueError("accumulation_steps: every backward pass steps, so no gradient is left to add to")
+        raise ValueError(
+            "accumulation_steps: every backward pass steps, so no gradient is left to add to"
+        )
     if scaler is not None:
-        raise ValueError("scaler: whether any gradient is infinite is known only after the last one")
+        raise ValueError(
+            "scaler: whether any gradient is infinite is known only after the last one"
+        )
 
     def step(optimizer: torch.optim.Optimizer, p: nn.Parameter) -> None:
         optimizer.step()
@@ -795,7 +810,9 @@ def one_step(in_backward: bool):
 
 profiles = {"backward(), then step()": one_step(False), "step in backward": one_step(True)}
 for name, profile in profiles.items():
-    gradients = max(profile.by_category_at(i).get("gradients", 0) for i in range(len(profile.timeline)))
+    gradients = max(
+        profile.by_category_at(i).get("gradients", 0) for i in range(len(profile.timeline))
+    )
     print(f"{name:24} {gradients / 2**20:5.2f} MiB of gradients alive at most")
 guesses.settle("live gradients", gradients / 2**20)
 
@@ -908,7 +925,9 @@ guesses.take("operations of foreach on 40 tensors", None)
 # %% nbgrader={"grade": false, "grade_id": "06-foreach", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ForeachAdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
 
     @torch.no_grad()
     def step(self) -> None:
@@ -924,7 +943,9 @@ class ForeachAdamW(torch.optim.Optimizer):
                 grads, states = [p.grad for p in params], [self.state[p] for p in params]
                 for p, state in zip(params, states):
                     if not state:
-                        state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
+                        state.update(
+                            step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p)
+                        )
                     state["step"] += 1
                 steps = [state["step"] for state in states]
                 means = [state["exp_avg"] for state in states]
@@ -936,7 +957,9 @@ class ForeachAdamW(torch.optim.Optimizer):
                 roots = torch._foreach_sqrt(squares)
                 torch._foreach_div_(roots, [(1 - beta2**step) ** 0.5 for step in steps])
                 torch._foreach_add_(roots, group["eps"])
-                torch._foreach_addcdiv_(params, means, roots, [-lr / (1 - beta1**step) for step in steps])
+                torch._foreach_addcdiv_(
+                    params, means, roots, [-lr / (1 - beta1**step) for step in steps]
+                )
         ### END SOLUTION
 
 
@@ -954,7 +977,8 @@ by_tensors = lab06.compare_sizes(
     (4, 40),
 )
 guesses.settle(
-    "operations of foreach on 40 tensors", by_tensors["torch.optim.AdamW, foreach=True", 40].dispatches
+    "operations of foreach on 40 tensors",
+    by_tensors["torch.optim.AdamW, foreach=True", 40].dispatches,
 )
 
 # %% [markdown]
@@ -1108,6 +1132,7 @@ labkit.figures.newton_schulz_player(orthogonalize)
 # 0, and the smallest of them stay outside: five steps lift them 485 times, and that is not enough. It does not hurt.
 #
 # Now Muon for the matrices and AdamW for the rest, beside AdamW alone. `lab06.Both` steps two optimizers.
+
 
 # %%
 def with_muon(make_muon):

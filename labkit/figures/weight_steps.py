@@ -6,7 +6,6 @@ Without ipywidgets each is one figure.
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,22 +37,25 @@ def step_beside_gap(weight: float = 0.02, lr: float = 1e-5) -> Figure:
     figure = LabFigure(figsize=(8.0, 4.2), dpi=DPI, layout="constrained", facecolor="white")
     above, below = figure.subplots(2, 1, height_ratios=(1, 2))
     stored = torch.tensor(weight).bfloat16()
-    gap = 2.0 ** (math.floor(math.log2(stored.item())) - 7)
-    values = [stored.item() + k * gap for k in (-1, 0, 1)]
+    ends = torch.tensor([-torch.inf, torch.inf]).bfloat16()
+    below_it, above_it = torch.nextafter(stored.expand(2), ends).tolist()
+    values = [below_it, stored.item(), above_it]
     above.axhline(0, color=TRUTH, linewidth=0.8)
     for value in values:
         above.vlines(value, -0.2, 0.2, color=YOURS, linewidth=2)
         above.text(value, -0.6, f"{value:.6f}", ha="center", fontsize=9)
-    for middle in (values[1] - gap / 2, values[1] + gap / 2):
-        above.vlines(middle, -0.1, 0.1, color=TRUTH, linewidth=1, linestyle=":")
+    for neighbour in (below_it, above_it):
+        above.vlines((values[1] + neighbour) / 2, -0.1, 0.1, color=TRUTH, linewidth=1, linestyle=":")
     target = values[1] - lr
     nearest = torch.tensor(target).bfloat16().item()
     above.annotate("", (target, 0.05), (values[1], 0.65), arrowprops={"arrowstyle": "->", "color": OTHER})
     end = "is rounded back" if nearest == stored.item() else "arrives at another number"
-    above.text(values[1] + gap / 20, 0.75, f"a step of {lr:g} {end}", color=OTHER, fontsize=9, ha="center")
+    above.text(values[1], 0.75, f"a step of {lr:g} {end}", color=OTHER, fontsize=9, ha="center")
+    low, high = min(below_it, target), above_it
+    above.set_xlim(low - 0.06 * (high - low), high + 0.06 * (high - low))
     above.set_ylim(-0.9, 1.2)
     above.set_axis_off()
-    rates = [10 ** (-6 + k / 10) for k in range(36)]
+    rates = [10 ** (-6 + k / 10) for k in range(38)]
     below.plot(rates, [100 * stalled_share(rate) for rate in rates], color=YOURS, linewidth=2)
     below.axvline(lr, color=OTHER, linewidth=1)
     below.set_xscale("log")

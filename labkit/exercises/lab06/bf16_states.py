@@ -65,7 +65,9 @@ def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
             if weight.dtype == torch.bfloat16:  # else the judge says so
                 weight.grad = grad.repeat(len(weight), 1).to(stage.device)
 
-    warm_up(lambda groups: ans.BF16AdamW(groups, torch.Generator(stage.device).manual_seed(0)), torch.bfloat16)
+    warm_up(
+        lambda groups: ans.BF16AdamW(groups, torch.Generator(stage.device).manual_seed(0)), torch.bfloat16, stage.device
+    )
     with stage.meter("memory"):
         weights, optimizer = start(tree["seeds"][0])
         for grad in tree["grads"][:N_METERED]:

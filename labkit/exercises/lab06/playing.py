@@ -87,7 +87,7 @@ def play(
     """
     if stage is None:
         return _play(make, case, tree, None, counted)
-    warm_up(make)
+    warm_up(make, device=stage.device)
     with stage.meter("memory"):
         return _play(make, case, tree, stage, counted)
 
@@ -134,12 +134,14 @@ def none_explained() -> Iterator[None]:
         raise
 
 
-def warm_up(make: Callable[[Groups], object], dtype: torch.dtype = torch.float32) -> None:
+def warm_up(
+    make: Callable[[Groups], object], dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+) -> None:
     """Two steps of a parameter of its own: what Python keeps of the first ones is no state of the optimizer."""
-    parameter = torch.nn.Parameter(torch.ones(2, 2, dtype=dtype))
+    parameter = torch.nn.Parameter(torch.ones(2, 2, dtype=dtype, device=device))
     optimizer = make([{"params": [parameter]}])
     for _ in range(2):
         if parameter.dtype != dtype:
             return  # whatever has become of it, the judge of the real steps says so
-        parameter.grad = torch.ones(2, 2, dtype=dtype)
+        parameter.grad = torch.ones(2, 2, dtype=dtype, device=device)
         optimizer.step()
