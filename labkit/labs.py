@@ -77,7 +77,7 @@ LABS = (
         "Optimizers",
         "memory",
         195,
-        60,
+        90,
         needs=("02",),
         instead=(("02", "`labkit.material.lab06.stochastic_round`"),),
     ),
