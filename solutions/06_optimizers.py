@@ -73,8 +73,9 @@ for name, scale in {"matrix, σ = 0.02": None, "norm, all 1": 1.0}.items():
 # **AdamW** decouples the decay from the moments. It multiplies the weight by $1 - \text{lr} \cdot \lambda$, then makes
 # Adam's step.
 #
-# Not everything should decay. A norm's weight belongs near 1, and a bias costs nothing. So the parameters go into two
-# **groups**, each with its own settings: what has two axes or more decays, and vectors and single numbers do not.
+# Not everything should decay. A norm's weight belongs near 1, and biases are too few to overfit. So the parameters go
+# into two **groups**, each with its own settings: what has two axes or more decays, and vectors and single numbers do
+# not.
 
 # %% [markdown]
 # **Predict:** in the first step, the gradient of a weight is 1e-8, which is the usual $\varepsilon$. How long is its
@@ -191,8 +192,8 @@ guesses.settle("step at a gradient of 1e-8", step_size(1e-8))
 #
 # </details>
 #
-# A gradient of 1000 makes the same step as one of 0.001. That is why Adam needs no learning rate per layer, and also why a loss scale or a sum in place of a mean does not
-# show in the loss curve. With $\varepsilon$ inside the root, $\sqrt{\hat v + \varepsilon}$, the same 1e-8 would already
+# A gradient of 1000 makes the same step as one of 0.001. That is why Adam needs no learning rate per layer, and also why
+# a loss scale, or a sum in place of a mean, does not show in the loss curve. With $\varepsilon$ inside the root, $\sqrt{\hat v + \varepsilon}$, the same 1e-8 would already
 # act on gradients of 1e-4.
 #
 # Now your AdamW beside PyTorch's on a small language model of 21 thousand parameters. "State" is what stays alive after
@@ -240,8 +241,8 @@ labkit.figures.step_player()
 # (lab 02) needs no copy. A weight that should move by a twelfth of a gap moves by a whole gap once in twelve steps, by
 # chance. The mean over many steps is right.
 #
-# The moments can be bfloat16 as well, and here is a second trap. With $\beta_2$ = 0.999, $v$ changes by at most 0.1 %
-# when the gradients get smaller. Half a bfloat16 step is 0.2 % to 0.4 %. So a $v$ that is rounded to nearest **can
+# The moments can be bfloat16 as well, and here is a second trap. With $\beta_2$ = 0.999, $v$ falls by at most 0.1 % in a
+# step, even if the gradient is 0. Half a bfloat16 step is 0.2 % to 0.4 %. So a $v$ that is rounded to nearest **can
 # never fall**, whatever the gradients do.
 
 # %% [markdown]
