@@ -25,7 +25,10 @@ def training_losses(losses: Mapping[str, Sequence[float]], window: int = 20) -> 
         )
     axes.set_xlabel("step")
     axes.set_ylabel(f"loss, mean of {window} steps")
-    axes.legend(frameon=False)
+    if losses:
+        axes.legend(frameon=False)
+    else:
+        axes.text(0.5, 0.5, "nothing to draw yet: none of these optimizers is written", ha="center", color=TRUTH)
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 
 import pytest
 import torch
@@ -46,6 +47,13 @@ def test_steps_explode_by_the_maps_and_not_without_one() -> None:
 def test_a_blank_quantize_leaves_a_note_in_place_of_the_figure() -> None:
     (axes,) = figures.steps_by_gradient_size(quantize, quantize, MAPS).axes
     assert "quantize is still blank" in axes.texts[0].get_text().replace("\n", " ")
+
+
+def test_without_losses_a_note_is_drawn_and_no_warning_given() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (axes,) = figures.training_losses({}).axes
+    assert "nothing to draw yet" in axes.texts[0].get_text() and axes.get_legend() is None
 
 
 def test_losses_and_bytes_are_labelled() -> None:
