@@ -141,7 +141,9 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 
 class AdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
 
     @torch.no_grad()
     def step(self) -> None:
@@ -203,7 +205,9 @@ guesses.settle("step at a gradient of 1e-8", step_size(1e-8))
 costs = lab06.compare(
     {
         "yours": lambda params: AdamW(params, lr=3e-3),
-        "torch.optim.AdamW, a loop": lambda params: torch.optim.AdamW(params, lr=3e-3, foreach=False),
+        "torch.optim.AdamW, a loop": lambda params: torch.optim.AdamW(
+            params, lr=3e-3, foreach=False
+        ),
         "torch.optim.AdamW, foreach=True": lambda params: torch.optim.AdamW(
             params, lr=3e-3, foreach=True
         ),
@@ -307,10 +311,10 @@ guesses.settle("v in bfloat16 at the end", stuck)
 
 # %% nbgrader={"grade": false, "grade_id": "06-bf16-states", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class BF16AdamW(torch.optim.Optimizer):
-    def __init__(
-        self, params, generator, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2
-    ):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+    def __init__(self, params, generator, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
         self.generator = generator
 
     @torch.no_grad()
@@ -358,11 +362,14 @@ bf16_costs = lab06.compare(
     dtype=torch.bfloat16,
 )
 fp32_costs = lab06.compare(
-    {"torch.optim.AdamW, fp32": lambda params: torch.optim.AdamW(params, fused=True, **slow)}, n_steps=400
+    {"torch.optim.AdamW, fp32": lambda params: torch.optim.AdamW(params, fused=True, **slow)},
+    n_steps=400,
 )
 
 # %% tags=["figure"]
-labkit.figures.training_losses({name: cost.losses for name, cost in {**bf16_costs, **fp32_costs}.items()})
+labkit.figures.training_losses(
+    {name: cost.losses for name, cost in {**bf16_costs, **fp32_costs}.items()}
+)
 
 # %% [markdown]
 # [[stop]]
@@ -671,7 +678,9 @@ guesses.settle("rows and columns of T5-3B", 4 * n_factors / 1e6)
 adafactor_costs = lab06.compare(
     {
         "yours": lambda params: Adafactor(params, lr=3e-2),
-        "torch.optim.Adafactor": lambda params: torch.optim.Adafactor(params, lr=3e-2, foreach=False),
+        "torch.optim.Adafactor": lambda params: torch.optim.Adafactor(
+            params, lr=3e-2, foreach=False
+        ),
         "torch.optim.AdamW, fused=True": lambda params: torch.optim.AdamW(
             params, lr=3e-3, fused=True
         ),
@@ -758,11 +767,17 @@ def step_in_backward(
     """From now on, every backward pass steps each parameter as soon as its gradient is there, and frees it."""
     ### BEGIN SOLUTION
     if max_norm is not None:
-        raise ValueError("max_norm: the global norm is known only after the first parameters have stepped")
+        raise ValueError(
+            "max_norm: the global norm is known only after the first parameters have stepped"
+        )
     if accumulation_steps != 1:
-        raise ValueError("accumulation_steps: every backward pass steps, so no gradient is left to add to")
+        raise ValueError(
+            "accumulation_steps: every backward pass steps, so no gradient is left to add to"
+        )
     if scaler is not None:
-        raise ValueError("scaler: whether any gradient is infinite is known only after the last one")
+        raise ValueError(
+            "scaler: whether any gradient is infinite is known only after the last one"
+        )
 
     def step(optimizer: torch.optim.Optimizer, p: nn.Parameter) -> None:
         optimizer.step()
@@ -796,7 +811,9 @@ def one_step(in_backward: bool):
 
 profiles = {"backward(), then step()": one_step(False), "step in backward": one_step(True)}
 for name, profile in profiles.items():
-    gradients = max(profile.by_category_at(i).get("gradients", 0) for i in range(len(profile.timeline)))
+    gradients = max(
+        profile.by_category_at(i).get("gradients", 0) for i in range(len(profile.timeline))
+    )
     print(f"{name:24} {gradients / 2**20:5.2f} MiB of gradients alive at most")
 guesses.settle("live gradients", gradients / 2**20)
 
@@ -909,7 +926,9 @@ guesses.take("operations of foreach on 40 tensors", None)
 # %% nbgrader={"grade": false, "grade_id": "06-foreach", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ForeachAdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
 
     @torch.no_grad()
     def step(self) -> None:
@@ -925,7 +944,9 @@ class ForeachAdamW(torch.optim.Optimizer):
                 grads, states = [p.grad for p in params], [self.state[p] for p in params]
                 for p, state in zip(params, states):
                     if not state:
-                        state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
+                        state.update(
+                            step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p)
+                        )
                     state["step"] += 1
                 steps = [state["step"] for state in states]
                 means = [state["exp_avg"] for state in states]
@@ -937,7 +958,9 @@ class ForeachAdamW(torch.optim.Optimizer):
                 roots = torch._foreach_sqrt(squares)
                 torch._foreach_div_(roots, [(1 - beta2**step) ** 0.5 for step in steps])
                 torch._foreach_add_(roots, group["eps"])
-                torch._foreach_addcdiv_(params, means, roots, [-lr / (1 - beta1**step) for step in steps])
+                torch._foreach_addcdiv_(
+                    params, means, roots, [-lr / (1 - beta1**step) for step in steps]
+                )
         ### END SOLUTION
 
 
@@ -955,7 +978,8 @@ by_tensors = lab06.compare_sizes(
     (4, 40),
 )
 guesses.settle(
-    "operations of foreach on 40 tensors", by_tensors["torch.optim.AdamW, foreach=True", 40].dispatches
+    "operations of foreach on 40 tensors",
+    by_tensors["torch.optim.AdamW, foreach=True", 40].dispatches,
 )
 
 # %% [markdown]
@@ -1109,6 +1133,7 @@ labkit.figures.newton_schulz_player(orthogonalize)
 # 0, and the smallest of them stay outside: five steps lift them 485 times, and that is not enough. It does not hurt.
 #
 # Now Muon for the matrices and AdamW for the rest, beside AdamW alone. `lab06.Both` steps two optimizers.
+
 
 # %%
 def with_muon(make_muon):

@@ -129,7 +129,6 @@ __all__ = [
     "segment_tradeoff",
     "shuffle_places",
     "shuffle_player",
-    "singular_values",
     "softmax_on_its_way",
     "stalling_sum",
     "step_beside_gap",
