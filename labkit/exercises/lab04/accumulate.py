@@ -121,7 +121,7 @@ def drive_accumulation(ans, case: Accumulation, tree: dict, stage) -> dict[str, 
     """gradients: as they were at each step of the optimizer, all parameters in one vector, zero where there are none.
 
     weights: after the last epoch. alive: how many times the largest micro-batch's hidden activations were alive at
-    once, rounded up; 1 up to MEMORY_FACTOR.
+    once, rounded up; 1 up to MEMORY_FACTOR, 0 where no forward pass was seen.
     """
     model, mine = network(tree["weights"]).to(stage.device), tree["mine"]
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
@@ -142,7 +142,7 @@ def drive_accumulation(ans, case: Accumulation, tree: dict, stage) -> dict[str, 
     return {
         "gradients": gradients,
         "weights": weights,
-        "alive": 1 if times <= MEMORY_FACTOR else math.ceil(times),
+        "alive": 1 if 0 < times <= MEMORY_FACTOR else math.ceil(times),
     }
 
 

@@ -128,6 +128,11 @@ ACCUMULATE = Oracle(
             "Call backward for each micro-batch before the next one goes forward, and put no micro-batches together.",
         ),
         Hint(
+            lambda run: right_values(run) and all(one["alive"] == 0 for one in run.got["ranks"]),
+            "The values are right, but the check saw no forward pass, so it cannot count activations. Leave the hooks "
+            "of the model as they are.",
+        ),
+        Hint(
             lambda run: n_found(run) == 0,
             "The optimizer never stepped.",
         ),
