@@ -41,6 +41,8 @@ MISTAKES = (
     "root kept",
     "corrected root kept",
     "denominator kept",
+    "earlier groups again",
+    "zeros in place of None",
 )
 
 
@@ -59,11 +61,15 @@ class Mistaken(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self) -> None:
         self.count += self.mistake == "one count in the group"
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    first = self.param_groups[0] if self.mistake == "settings of the first group" else group
-                    self.update(parameter, parameter.grad, first)
+        for n, group in enumerate(self.param_groups):
+            settings = self.param_groups[0] if self.mistake == "settings of the first group" else group
+            groups = self.param_groups[: n + 1] if self.mistake == "earlier groups again" else [group]
+            for parameter in (parameter for one in groups for parameter in one["params"]):
+                grad = parameter.grad
+                if grad is None and self.mistake == "zeros in place of None":
+                    grad = torch.zeros_like(parameter)
+                if grad is not None:
+                    self.update(parameter, grad, settings)
 
     def update(self, weight: torch.Tensor, grad: torch.Tensor, group: dict) -> None:
         is_ = self.mistake.__eq__

@@ -140,6 +140,16 @@ STEP_HINTS = (
         "last thing before the division.",
     ),
     Hint(
+        moved_as("zeros in place of None"),
+        "A parameter without a gradient was stepped as if its gradient were zeros, and its moments went on pushing it. "
+        "A parameter whose p.grad is None makes no step.",
+    ),
+    Hint(
+        moved_as("earlier groups again"),
+        "The parameters of an earlier group were stepped again with those of the next one: begin each group with empty "
+        "lists.",
+    ),
+    Hint(
         moved_as("settings of the first group"),
         "Every parameter was updated with the settings of one group. lr, betas, eps and weight_decay are those of "
         'the group that the parameter is in: group["lr"].',
