@@ -11,7 +11,6 @@ import functools
 import io
 import sys
 import tempfile
-import traceback
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,8 +33,8 @@ from labkit.ranks.traffic import figures
 from labkit.spec import STUB_MESSAGE, Case, Exercise, Observation, Tree, Trouble
 from labkit.stage import Stage
 from labkit.store import BookedStore, Books, Store, books_of, part_of_job
-from labkit.students_code import is_students, line_of
-from labkit.tree import clone, part_of, plain, without_addresses
+from labkit.tree import clone, part_of, plain
+from labkit.troubles import trouble_of
 
 
 def public_seed(exercise_id: str, index: int) -> int:
@@ -121,7 +120,7 @@ def observe(
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return Observation(case, tree, measured=stage.measured, trouble=_trouble(error))
+            return Observation(case, tree, measured=stage.measured, trouble=trouble_of(error))
     if case == exercise.public[0] and not lend and (trouble := _forbidden(exercise, answers, case, tree)):
         return Observation(case, tree, trouble=trouble)
     return Observation(case, tree, got, back, stage.measured, held=stage.held, books=books and books.record())
@@ -165,7 +164,7 @@ def observe_full_size(
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return Observation(case, {}, trouble=_trouble(error))
+            return Observation(case, {}, trouble=trouble_of(error))
     return Observation(case, {}, {}, {}, measured)
 
 
@@ -189,9 +188,9 @@ def observe_rank(
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
                 got, back = _drive_one(exercise, answers, case, part, stage, lend)
         except (CommError, OverLimit, Stopped) as error:
-            return Observation(case, part, measured=stage.measured, trouble=_trouble(error))
+            return Observation(case, part, measured=stage.measured, trouble=trouble_of(error))
         except BaseException as error:
-            return Observation(case, part, measured=stage.measured, trouble=_trouble(RankFailed(comm.rank, error)))
+            return Observation(case, part, measured=stage.measured, trouble=trouble_of(RankFailed(comm.rank, error)))
     return Observation(case, part, got, back, stage.measured, held=stage.held)
 
 
@@ -205,7 +204,7 @@ def observe_job(
             with time_limit(exercise.run.wall_s, exercise.run.cpu_s):
                 got, back = _drive_one(exercise, answers, case, part, own, lend=False)
         except BaseException as error:
-            return Observation(case, part, measured=own.measured, trouble=_trouble(error))
+            return Observation(case, part, measured=own.measured, trouble=trouble_of(error))
     return Observation(case, part, got, back, own.measured, held=own.held)
 
 
@@ -293,48 +292,3 @@ def known_settings() -> Iterator[None]:
             torch.set_grad_enabled(grad)
             torch.set_default_dtype(dtype)
             torch.set_num_threads(threads)
-
-
-def _trouble(error: BaseException) -> Trouble:
-    rank = ""
-    if isinstance(error, RankFailed):
-        rank, error = f"rank {error.rank}: ", error.__cause__
-    error = _over_limit(error) or error
-    where = _students_line(error)
-    try:
-        text = str(error)
-    except Exception:
-        text = "its message cannot be read"
-    if isinstance(error, NotImplementedError) and text in ("", STUB_MESSAGE):
-        return Trouble("unanswered", STUB_MESSAGE)
-    if isinstance(error, OverLimit):
-        return Trouble(error.kind, f"it did not finish within {error}", where)
-    if isinstance(error, Stopped):
-        return Trouble("stopped", "another rank ended the run", where)
-    if isinstance(error, CommError):
-        return Trouble("raised", text, where)
-    if isinstance(error, MemoryError) or "can't allocate memory" in text:
-        return Trouble("memory", "it ran out of memory", where)
-    name, line = type(error).__name__, without_addresses(text.strip().split("\n")[0][:300])
-    return Trouble("raised", rank + (f"{name}: {line}" if line else name), where)
-
-
-def _over_limit(error: BaseException) -> OverLimit | None:
-    """The time limit that fired on the way to the error: leaving a `with` block may fail in its turn and hide it."""
-    visited: set[int] = set()
-    rest: list[BaseException | None] = [error]
-    while rest:
-        one = rest.pop()
-        if isinstance(one, OverLimit):
-            return one
-        if one is not None and id(one) not in visited:
-            visited.add(id(one))
-            # Read past whatever the student's own class of errors may say of itself.
-            rest += [BaseException.__context__.__get__(one), BaseException.__cause__.__get__(one)]
-    return None
-
-
-def _students_line(error: BaseException) -> str | None:
-    """The last line of the student's own code on the way to the error, with its number in the cell."""
-    frames = reversed(traceback.extract_tb(error.__traceback__))
-    return next((line_of(one.filename, one.lineno) for one in frames if is_students(one.filename)), None)

@@ -48,6 +48,7 @@ ROOMS = (
     "stage",
     "forbids",
     "forbidden_calls",
+    "troubles",
     "observe",
     "exercises",
     "material",
