@@ -31,13 +31,12 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, get_worker_info
 
 import labkit.figures
-from labkit import Predictions, VirtualClock, check, progress, written
+from labkit import Predictions, VirtualClock, check, progress
 from labkit.material import lab07, lab07_files
 from labkit.store import Store
 
-IGNORED = (
-    -100
-)  # the label that a loss leaves out: ignore_index of torch.nn.functional.cross_entropy
+# The label that a loss leaves out: ignore_index of torch.nn.functional.cross_entropy.
+IGNORED = -100
 guesses = Predictions("07")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
 
@@ -88,7 +87,7 @@ print(
 # pages, with a median of 90 tokens, a mean of 143, and 1,024 at most. If every text is padded to 1,024, 86 % of what the GPU
 # computes on is padding.
 #
-# **Predict:** Each batch of 32 texts is padded only to its own longest text. How many percent of it are padding then?
+# **Predict:** Each batch of 32 texts is padded only to its own longest text. How much of it is padding then, in percent?
 
 # %% nbgrader={"grade": false, "grade_id": "07-predict-padding", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("padding of random batches", None, unit="%")
@@ -891,7 +890,7 @@ guesses.settle("GPU waits, queue of one", 100 * waits[1])
 #
 # What is read from start to end cannot be shuffled freely. Instead, the order of the shards is shuffled, and a **shuffle
 # buffer** mixes what comes out of them: it is filled with, say, 1,000 samples, then a random one leaves it for each that
-# comes in. A sample can come as late as it likes, but only 1,000 places early.
+# comes in. A sample can come any number of places late, but at most 1,000 places early.
 #
 # **Predict:** A buffer of 1,000 mixes 30,000 samples. How many places away from its old one does a sample come, on average?
 # (In a real shuffle it is 10,000.)
@@ -1033,7 +1032,7 @@ lab07_files.read_by_webdataset(write_shards)
 #   longest time (least recently used, LRU). They serve requests in which a few files come again and again.
 #
 # **Predict:** A cache holds half of the images. Every epoch asks for each image once, in a new random order, and LRU decides
-# what is thrown out. How many percent of an epoch's images does the cache have?
+# what is thrown out. How many percent of an epoch's images does the cache still have?
 
 # %% nbgrader={"grade": false, "grade_id": "07-predict-lru", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("images that LRU finds", None, unit="%")
