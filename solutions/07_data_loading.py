@@ -1050,8 +1050,8 @@ guesses.take("images that LRU finds", None, unit="%")
 #   `decode` is called only if the image is asked for and was not kept. `augment` is called every time, and may change the
 #   image that it is given. The decoded images that are kept have at most `max_bytes` together, and nearly as many: an image
 #   that still fits is kept, and is still there in the next epoch.
-# - `train_resident(images, model, device, n_epochs, batch_size)` returns the sum of all losses, as `slow_train` above.
-#   `images` is one uint8 tensor of shape (images, pixels). Nothing is copied to the device but the model and, once, the
+# - `train_resident(images, model, device, n_epochs, batch_size)` returns the sum of all losses, as `slow_train` above does.
+#   `images` is one uint8 tensor of shape (images, pixels), 0 to 255. Nothing is copied to the device but the model and, once, the
 #   images. The batches come in order. It may take 10 % longer than what is possible.
 # - `pays_from(fill_ms, resident_ms, loader_ms, data_bytes, free_bytes)`: filling the device's memory takes `fill_ms`, and then
 #   each epoch takes `resident_ms`. With a loader each epoch takes `loader_ms`. Return the first epoch, counted from 1, at whose
