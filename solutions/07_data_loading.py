@@ -1334,6 +1334,10 @@ for name, run in loops.items():
 # | workers that stay | no start in each epoch | as above, all the time | their copies never hear of `set_epoch` |
 # | pinned memory, `non_blocking` | the host goes on during a copy | pinned pages cannot be swapped out | the host must have something else to do |
 # | bytes over the link, floats on the device | a quarter of the copy | a quarter of the queue | the conversion takes a kernel |
+# | a memory-mapped file | a window is one slice | pages that all processes share | a random place may have to wait for the disk |
+# | shards and a shuffle buffer | a file is opened once for a thousand samples | the buffer | samples move only so far |
+# | a cache that throws nothing out | the share that fits is decoded once | its limit, in every worker | what does not fit |
+# | the dataset on the device | no loader and no copy | the device's own | small datasets only |
 #
 # A loader is wrong without a word and slow without a word. Count samples, count padding, count bytes; then Little's law
 # tells how many workers it takes.
