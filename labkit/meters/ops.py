@@ -12,6 +12,9 @@ from functools import cache
 
 import torch
 
+# Here and not where they are needed: a memory meter that is open then would count what is loaded as the program's own.
+from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
+
 from labkit.measures import add_to
 from labkit.meters.dispatch import Meter
 
@@ -66,8 +69,6 @@ def _n_loops(lists: Sequence[object]) -> int:
 
 @cache
 def _flop_formulas() -> dict[object, Callable[..., int]]:
-    from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
-
     def forward(query, key, value, *others, out_val=None, **settings) -> int:
         return sdpa_flop_count(query.shape, key.shape, value.shape)
 

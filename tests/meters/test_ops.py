@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -96,3 +98,18 @@ def test_figures_of_several_blocks_add_up() -> None:
         with count_operations(measured):
             (x @ x).relu_()
     assert measured == {"dispatches": 4, "flops": 2 * 2 * 4**3}
+
+
+@pytest.mark.slow
+def test_what_is_loaded_for_the_first_count_is_not_the_programs_memory() -> None:
+    """In a process of its own: in this one it has been loaded."""
+    source = """
+import torch
+from labkit.stage import Stage
+stage = Stage(device=torch.device("cpu"), tmp=None)
+with stage.meter("memory"), stage.meter("ops"):
+    torch.zeros(1000) + 1
+print(stage.measured["dispatches"], stage.measured["peak_bytes"])
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == ["2", "8000"], done.stderr[-500:]
