@@ -14,7 +14,7 @@ from typing import Any
 from labkit.check.diagnosis import explanation, fact, first_hint, hint_on_form, rests_on_nothing
 from labkit.check.text import over_budget
 from labkit.check.verdict import Verdict
-from labkit.check.words import case_in_words, describe, what_is_wrong
+from labkit.check.words import case_in_words, full_size_in_words, what_is_wrong
 from labkit.compare import Mismatch, compare
 from labkit.spec import Budget, CaseRun, Exercise, Observation, Oracle, Outcome, Tolerance, Tree, Trouble
 from labkit.tree import plain
@@ -79,7 +79,7 @@ def judge(
         failures.append(_Failure("failed", (("problem", "not every case was run"),), None))
     if not failures:
         at_full_size = [one for one in observations if is_full_size(exercise, one)]
-        failures = [found for one in at_full_size if (found := _full_size_fault(oracle, one))]
+        failures = [found for one in at_full_size if (found := _full_size_fault(exercise, oracle, one))]
     budgets = _tightest(oracle, runs)
     if failures:
         first, hint = failures[0], _hint(oracle, failures)
@@ -152,10 +152,10 @@ def _fault(exercise: Exercise, oracle: Oracle, run: CaseRun) -> _Failure | None:
     return _over_budget(oracle.budgets, run, case_row)
 
 
-def _full_size_fault(oracle: Oracle, observed: Observation) -> _Failure | None:
+def _full_size_fault(exercise: Exercise, oracle: Oracle, observed: Observation) -> _Failure | None:
     """What is wrong with the launches at full size, of which there are no values."""
     run = run_of(oracle, observed)
-    case_row = (("case", f"{describe(run.case)}: launches are recorded and compiled, but not run"),)
+    case_row = (("case", f"{full_size_in_words(exercise, oracle)}: launches are recorded and compiled, but not run"),)
     if run.trouble:
         limit = _LIMITS.get(run.trouble.kind, "failed")
         rows = (*case_row, ("problem", run.trouble.text), *([("at", run.trouble.where)] if run.trouble.where else []))

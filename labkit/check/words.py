@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import torch
+
 from labkit.compare import Mismatch
-from labkit.spec import Case, Observation, Oracle
+from labkit.spec import Case, Exercise, Observation, Oracle
 
 
 def describe(case: Case) -> str:
@@ -25,6 +27,20 @@ def case_in_words(oracle: Oracle, run: Observation) -> str:
     except Exception:
         # The call is made from the inputs as they were sent; a run that was cut short may lack them.
         return describe(run.case)
+
+
+def full_size_in_words(exercise: Exercise, oracle: Oracle) -> str:
+    """How the answer was called at `Exercise.full_size`. The inputs are drawn without their data, which would be too
+    large."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    case = exercise.full_size
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            tree = exercise.inputs(case, torch.Generator().manual_seed(0))
+            return case_in_words(oracle, Observation(case, tree))
+    except Exception:
+        return describe(case)
 
 
 def what_is_wrong(oracle: Oracle, found: Mismatch) -> str:

@@ -8,10 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from labkit.check.words import case_in_words, what_is_wrong
+from labkit import exercises
+from labkit.check.judge import _full_size_fault
+from labkit.check.words import case_in_words, describe, full_size_in_words, what_is_wrong
 from labkit.compare import compare
+from labkit.oracles import oracle_of
 from labkit.oracles.calls import as_call
-from labkit.spec import Case, Observation, Oracle
+from labkit.spec import Case, Observation, Oracle, Trouble
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,22 @@ def test_a_call_can_be_pasted():
     text = as_call("extrapolate", {1: 325, 2: 532}, n_layers=5, attention="sdpa")
     assert text == "extrapolate({1: 325, 2: 532}, n_layers=5, attention='sdpa')"
     assert eval(text, {"extrapolate": lambda measured, n_layers, attention: measured[1]}) == 325
+
+
+@pytest.mark.parametrize("exercise_id", [id for id, one in exercises.everything().items() if one.full_size])
+def test_full_size_is_shown_by_its_call_too(exercise_id):
+    exercise, oracle = exercises.find(exercise_id), oracle_of(exercise_id)
+    words = full_size_in_words(exercise, oracle)
+    assert words.startswith(f"{exercise.answers[0].name}(<")
+    run = Observation(exercise.full_size, {}, trouble=Trouble("raised", "it failed"))
+    assert ("case", f"{words}: launches are recorded and compiled, but not run") in _full_size_fault(
+        exercise, oracle, run
+    ).rows
+
+
+def test_full_size_without_a_call_is_shown_by_its_fields():
+    exercise = exercises.find("12-add")
+    assert full_size_in_words(exercise, Oracle("12-add")) == describe(exercise.full_size)
 
 
 def test_a_configuration_is_shown_by_its_fields():
