@@ -12,8 +12,9 @@ from torch.nn.utils import clip_grad_norm_
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.amp_clip import LEARNING_RATE, MOMENTUM, ClippedSteps, finite
+from labkit.oracles.calls import as_call
 from labkit.oracles.lab15.clipping_mistakes import alike, norms_with
-from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-5, rtol=1e-4)
 """float32 sums over rows and ranks in another order."""
@@ -47,6 +48,21 @@ def one_process(run: CaseRun[ClippedSteps]) -> dict[str, Any]:
             for rank in range(case.n_ranks)
         ]
     }
+
+
+def in_students_names(run: Observation) -> str:
+    """The call of a step, on how many ranks, and which gradients are spoiled."""
+    case = run.case
+    call = as_call("amp_clip_step", scale=case.scale, max_norm=case.max_norm).replace(
+        "(", "(comm, shared, own, optimizer, "
+    )
+    said = [f"{call} for {case.n_steps} steps on {case.n_ranks} rank{'s' * (case.n_ranks > 1)}"]
+    said += [
+        f"{what} in a gradient of {'its own table' if where == 'own' else 'what is shared'} on rank {rank} in step "
+        f"{step + 1}"
+        for step, rank, where, what in case.spoiled
+    ]
+    return ", ".join(said)
 
 
 def mean_of(tree: dict, step: int, number: int) -> Tensor:
@@ -142,6 +158,7 @@ def replicas(run: CaseRun) -> str | None:
 
 AMP_CLIP = Oracle(
     id="15-amp-clip",
+    call=in_students_names,
     expect=one_process,
     tolerance=CLOSE,
     judge=(inputs_untouched, replicas),
