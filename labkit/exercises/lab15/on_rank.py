@@ -143,7 +143,9 @@ class Rank:
             line = next((one.lineno for one in reversed(frames) if one.filename == str(self.script)), None)
             if isinstance(error, SyntaxError):
                 line = error.lineno
-            text = str(error).strip().split("\n")[0][:200]
+            # Where the script lies here says nothing to who wrote it.
+            text = str(error).replace(str(self.folder), "folder").replace(f"{self.script.parent}{os.sep}", "")
+            text = text.strip().split("\n")[0][:200]
             self.note("error", f"rank {self.rank}, line {line} of the script: {type(error).__name__}: {text}")
             raise
 
