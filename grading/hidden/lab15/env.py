@@ -10,7 +10,8 @@ from labkit.exercises.lab15.env import PLACE, Launched
 
 
 def env_cases(rng: random.Random) -> tuple[Launched, ...]:
-    """Each launcher alone and inside Slurm, node lists of every form, one or two variables missing, and all of them."""
+    """Each launcher alone and inside Slurm, node lists of every form, one or two variables missing, and all of
+    them; and the first rank."""
 
     def launched(launcher: str, **more) -> Launched:
         """A process whose rank, local rank and number of the node are three different numbers."""
@@ -50,6 +51,9 @@ def env_cases(rng: random.Random) -> tuple[Launched, ...]:
         launched(rng.choice(("openmpi", "hydra"))),
         replace(slurm, unset=("SLURM_JOB_NODELIST",)),
         replace(torchrun, unset=(*PLACE["torchrun"], "MASTER_ADDR", "MASTER_PORT")),
+        # To whom a 0 counts as nothing, the first rank lacks a variable.
+        replace(slurm, rank=0),
+        replace(torchrun, rank=0, unset=("WORLD_SIZE",)),
     )
 
 
