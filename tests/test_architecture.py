@@ -42,6 +42,7 @@ ROOMS = (
     "interpreter",
     "meters",
     "simdevice",
+    "simt",
     "ranks",
     "left_out",
     "compare",

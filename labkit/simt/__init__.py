@@ -1,0 +1,33 @@
+"""CUDA C++ without a GPU: compiled by NVRTC, executed from its PTX on the CPU, every thread a lane of an array.
+
+    kernels = compile_cuda(source)
+    profile = kernels["transpose"].launch((10, 7), (32, 8), x, y, 200, 300)
+    profile.shared_wavefronts
+
+A launch works on torch tensors in place. It gives what a profiler counts, by source line, and finds what CUDA leaves
+undefined: accesses out of bounds, races, barriers that not all threads reach. It tells no times.
+"""
+
+from labkit.simt.compiling import Kernel, Kernels, compile_cuda
+from labkit.simt.diagnostics import CudaCompileError, Diagnostic
+from labkit.simt.faults import Fault, LaunchFault
+from labkit.simt.nvrtc import NvrtcMissing
+from labkit.simt.profile import KernelProfile
+from labkit.simt.sources import SourceRefused
+from labkit.simt.tokens import PtxSyntaxError
+from labkit.simt.values import Unsupported
+
+__all__ = [
+    "CudaCompileError",
+    "Diagnostic",
+    "Fault",
+    "Kernel",
+    "KernelProfile",
+    "Kernels",
+    "LaunchFault",
+    "NvrtcMissing",
+    "PtxSyntaxError",
+    "SourceRefused",
+    "Unsupported",
+    "compile_cuda",
+]

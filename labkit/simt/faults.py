@@ -1,0 +1,65 @@
+"""What a kernel did wrong, by source line: one fault a line and kind, with the first thread that did it and how often.
+
+Kinds: "out of bounds", "misaligned", "read only", "uninitialized shared memory", "race", "race between blocks",
+"barrier", "warp synchronization", "assertion", "trap", "call stack", "never ends".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One mistake at one line.
+
+    text: what happened, in the kernel's terms; thread and block: of the first lane that did it; count: lanes in all.
+    Example: Fault("out of bounds", 4, "reads x[1000], but x has 1,000 elements", (8, 0, 0), (3, 0, 0), 24).
+    """
+
+    kind: str
+    line: int
+    text: str
+    thread: Dim3 | None = None
+    block: Dim3 | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        who = "" if self.thread is None else f" (thread {_dim(self.thread)} of block {_dim(self.block)}"
+        more = f", {self.count - 1:,} more" if self.count > 1 else ""
+        return f"line {self.line}: {self.kind}: {self.text}{who}{more}{')' if who else ''}"
+
+
+def _dim(one: Dim3 | None) -> str:
+    x, y, z = one or (0, 0, 0)
+    return f"({x}, {y}, {z})"
+
+
+class LaunchFault(RuntimeError):
+    """The kernel did what CUDA does not define. faults: all of them; profile: what was counted all the same."""
+
+    def __init__(self, name: str, faults: Iterable[Fault], source: str, profile: object = None) -> None:
+        self.faults = tuple(faults)
+        self.profile = profile
+        rows = source.splitlines()
+        told = []
+        for fault in self.faults:
+            quoted = rows[fault.line - 1].strip() if 1 <= fault.line <= len(rows) else ""
+            told.append(f"{fault}\n    {quoted}" if quoted else str(fault))
+        super().__init__(f"{name}:\n" + "\n".join(told))
+
+
+@dataclass
+class FaultLog:
+    """The faults of one launch, in the order of their first appearance."""
+
+    found: dict[tuple[str, int], Fault] = field(default_factory=dict)
+
+    def add(self, fault: Fault) -> None:
+        """Add one; a second of the same kind and line raises its count."""
+        key = (fault.kind, fault.line)
+        known = self.found.get(key)
+        self.found[key] = replace(known, count=known.count + fault.count) if known else fault

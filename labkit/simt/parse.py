@@ -1,0 +1,309 @@
+"""PTX text -> `program.Module`. What it cannot read it refuses; it never skips an instruction.
+
+Sections with debug information are left out, and so are hints to the assembler (.pragma, .maxnreg and the like).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import ChainMap
+from collections.abc import Mapping
+
+from labkit.simt.lines import read_lines
+from labkit.simt.operands import integer, read_operand, signed_integer
+from labkit.simt.program import (
+    Address,
+    Function,
+    Immediate,
+    Instruction,
+    Module,
+    Negated,
+    Operand,
+    Parameter,
+    Register,
+    Symbol,
+    Variable,
+)
+from labkit.simt.tokens import PtxSyntaxError, Tokens, tokenize
+from labkit.simt.types import type_bytes
+
+LINKING = {".visible", ".extern", ".weak", ".common"}
+SPACES = {".global", ".const", ".shared", ".local", ".param"}
+HINTS = {".maxntid": 3, ".reqntid": 3, ".minnctapersm": 1, ".maxnreg": 1, ".maxnctapersm": 1, ".noreturn": 0}
+_HEADER = re.compile(r"^\s*\.(version|target|address_size|file)\b.*$", re.MULTILINE)
+MAX_REGISTERS = 20_000
+MAX_INSTRUCTIONS = 100_000
+
+
+def parse(ptx: str, name: str = "kernel.cu") -> Module:
+    """Read what NVRTC wrote. name: the file name that the source was compiled under. Raises `PtxSyntaxError`."""
+    text, _ = read_lines(ptx, name)
+    tokens = tokenize(_HEADER.sub("", text))
+    functions: dict[str, Function] = {}
+    variables: dict[str, Variable] = {}
+    while tokens.next:
+        token = tokens.take()
+        if token == ".section":
+            tokens.take()
+            tokens.skip_braces()
+        elif token in (".entry", ".func"):
+            if function := _FunctionReader(tokens).read(entry=token == ".entry"):
+                functions[function.name] = function
+        elif token in SPACES:
+            for variable in _variables(token[1:], tokens):
+                variables[variable.name] = variable
+        elif token not in LINKING and token not in (";", ".loc"):
+            raise PtxSyntaxError(f"{token} in the PTX is not known")
+        elif token == ".loc":
+            tokens.take()
+    return Module(functions, variables)
+
+
+def _variables(space: str, tokens: Tokens) -> list[Variable]:
+    """Variables of one declaration, up to its semicolon: `.align 4 .b8 coef[16] = {0, 0, 128, 63}, x;`."""
+    align, kind = 0, ""
+    while tokens.next.startswith("."):
+        token = tokens.take()
+        if token == ".align":
+            align = integer(tokens.take())
+        elif token == ".attribute":
+            raise PtxSyntaxError(f"variables with an attribute (.{space} .attribute) are not executed")
+        else:
+            kind += token
+    vector = re.match(r"\.v([24])", kind)
+    word_bytes = type_bytes(kind.rsplit(".", 1)[-1])
+    found = []
+    while True:
+        name, count = tokens.take(), int(vector[1]) if vector else 1
+        while tokens.accept("["):
+            count = 0 if tokens.next == "]" else count * integer(tokens.take())
+            tokens.expect("]")
+        names = [name]
+        if tokens.accept("<"):
+            names = [f"{name}{i}" for i in range(integer(tokens.take()))]
+            tokens.expect(">")
+        words = _initial(tokens) if tokens.accept("=") else ()
+        if words and count == 0:
+            count = len(words)
+        size = count * word_bytes
+        found += [Variable(one, space, max(align, word_bytes), size, word_bytes, words) for one in names]
+        if not tokens.accept(","):
+            tokens.expect(";")
+            return found
+
+
+def _initial(tokens: Tokens) -> tuple[int | Symbol, ...]:
+    if tokens.accept("{"):
+        words: list[int | Symbol] = []
+        while not tokens.accept("}"):
+            words += _initial(tokens)
+            tokens.accept(",")
+        return tuple(words)
+    if tokens.accept("generic"):
+        tokens.expect("(")
+        words = _initial(tokens)
+        tokens.expect(")")
+        return words
+    if tokens.next[:1].isdigit() and tokens.next[1:2] in ("f", "d", "F", "D"):
+        return (int(tokens.take()[2:], 16),)
+    if tokens.next in ("-", "+") or tokens.next[:1].isdigit():
+        return (signed_integer(tokens),)
+    operand = read_operand(tokens, {})
+    if not isinstance(operand, Symbol):
+        raise PtxSyntaxError("an initial value in the PTX is neither a number nor a name")
+    return (operand,)
+
+
+class _FunctionReader:
+    """Reads one .entry or .func: its head, its body, the scopes inside."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.registers: list[Register] = []
+        self.scope: ChainMap[str, Register] = ChainMap()
+        self.variables: list[Variable] = []
+        self.code: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.tables: dict[str, tuple[str, ...]] = {}
+        self.line = 0
+        self.max_threads: int | None = None
+
+    def read(self, entry: bool) -> Function | None:
+        """The function; None for a declaration without a body."""
+        tokens = self.tokens
+        results = self._parameters() if tokens.next == "(" else ()
+        name = tokens.take()
+        parameters = self._parameters() if tokens.next == "(" else ()
+        self._hints()
+        if tokens.accept(";"):
+            return None
+        tokens.expect("{")
+        self._body()
+        return Function(
+            name,
+            entry,
+            parameters,
+            results,
+            tuple(self.registers),
+            tuple(self.variables),
+            tuple(self.code),
+            self.labels,
+            self.tables,
+            self.max_threads,
+        )
+
+    def _hints(self) -> None:
+        tokens = self.tokens
+        while tokens.next in HINTS or tokens.next == ".pragma":
+            hint = tokens.take()
+            if hint == ".pragma":
+                tokens.take()
+                tokens.accept(";")
+                continue
+            numbers = []
+            for _ in range(HINTS[hint]):
+                if tokens.next[:1].isdigit():
+                    numbers.append(integer(tokens.take()))
+                    tokens.accept(",")
+            if hint in (".maxntid", ".reqntid"):
+                self.max_threads = 1
+                for number in numbers:
+                    self.max_threads *= number
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        tokens = self.tokens
+        tokens.expect("(")
+        found = []
+        while not tokens.accept(")"):
+            tokens.expect(".param", ".reg")
+            align, kind = 0, "b32"
+            while tokens.next.startswith("."):
+                token = tokens.take()
+                if token == ".align":
+                    align = integer(tokens.take())
+                elif token not in (".ptr", ".global", ".const", ".shared", ".local"):
+                    kind = token[1:]
+            name, size = tokens.take(), type_bytes(kind)
+            if tokens.accept("["):
+                size = 0 if tokens.next == "]" else size * integer(tokens.take())
+                tokens.expect("]")
+            found.append(Parameter(name, kind, size, max(align, type_bytes(kind))))
+            tokens.accept(",")
+        return tuple(found)
+
+    def _body(self) -> None:
+        tokens, depth = self.tokens, 1
+        while depth:
+            token = tokens.next
+            if not token:
+                raise PtxSyntaxError("a function of the PTX does not end")
+            if tokens.accept("{"):
+                self.scope, depth = self.scope.new_child(), depth + 1
+            elif tokens.accept("}"):
+                self.scope, depth = self.scope.parents, depth - 1
+            elif tokens.accept(";"):
+                pass
+            elif token.startswith("."):
+                self._directive()
+            elif tokens.items[tokens.at + 1 : tokens.at + 2] == [":"]:
+                self._label()
+            else:
+                self.code.append(self._instruction())
+                if len(self.code) > MAX_INSTRUCTIONS:
+                    raise PtxSyntaxError(f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions")
+
+    def _label(self) -> None:
+        name = self.tokens.take()
+        self.tokens.expect(":")
+        if self.tokens.next == ".branchtargets":
+            self.tokens.take()
+            targets = []
+            while not self.tokens.accept(";"):
+                targets.append(self.tokens.take())
+                self.tokens.accept(",")
+            self.tables[name] = tuple(targets)
+        elif self.tokens.next == ".callprototype":
+            while not self.tokens.accept(";"):
+                self.tokens.take()
+        else:
+            self.labels[name] = len(self.code)
+
+    def _directive(self) -> None:
+        tokens = self.tokens
+        token = tokens.take()
+        if token == ".loc":
+            self.line = integer(tokens.take()) or self.line
+        elif token == ".reg":
+            self._declare_registers()
+        elif token == ".pragma":
+            tokens.take()
+            tokens.expect(";")
+        elif token == ".param":
+            _variables("param", tokens)
+        elif token in SPACES:
+            self.variables += _variables(token[1:], tokens)
+        else:
+            raise PtxSyntaxError(f"{token} in the PTX is not known")
+
+    def _declare_registers(self) -> None:
+        tokens = self.tokens
+        kind = tokens.take()[1:]
+        while True:
+            name = tokens.take()
+            names = [name]
+            if tokens.accept("<"):
+                names = [f"{name}{i}" for i in range(min(integer(tokens.take()), MAX_REGISTERS + 1))]
+                tokens.expect(">")
+            if len(self.registers) + len(names) > MAX_REGISTERS:
+                raise PtxSyntaxError(f"a function has more than {MAX_REGISTERS:,} registers, too many to execute")
+            for one in names:
+                self.scope[one] = Register(len(self.registers), kind, one)
+                self.registers.append(self.scope[one])
+            if not tokens.accept(","):
+                tokens.expect(";")
+                return
+
+    def _instruction(self) -> Instruction:
+        tokens = self.tokens
+        guard: Register | Negated | None = None
+        if tokens.accept("@"):
+            operand = read_operand(tokens, self.scope)
+            if not isinstance(operand, Register | Negated):
+                raise PtxSyntaxError("a guard of the PTX is no predicate")
+            guard = operand
+        opcode, *modifiers = tokens.take().replace("::", ".").split(".")
+        operands: list[Operand | None] = []
+        while not tokens.accept(";"):
+            operands.append(read_operand(tokens, self.scope))
+            if not tokens.accept(","):
+                tokens.expect(";")
+                break
+        return Instruction(opcode, tuple(modifiers), tuple(operands), guard, self.line)
+
+
+def constant_bytes(variable: Variable, addresses: Mapping[str, int]) -> bytes:
+    """The initial bytes of a variable. addresses: of the symbols that its words may name."""
+    data = bytearray(variable.size)
+    for i, word in enumerate(variable.words):
+        value = addresses[word.name] + word.offset if isinstance(word, Symbol) else word
+        piece = (value % (1 << (8 * variable.word_bytes))).to_bytes(variable.word_bytes, "little")
+        data[i * variable.word_bytes : (i + 1) * variable.word_bytes] = piece
+    return bytes(data)
+
+
+def address_of(operand: Operand | None) -> Address:
+    """The operand as an address. Raises `PtxSyntaxError` where it is none."""
+    if isinstance(operand, Address):
+        return operand
+    if isinstance(operand, Symbol):
+        return Address(operand)
+    raise PtxSyntaxError(f"{operand} is no address")
+
+
+def immediate_of(operand: Operand | None, otherwise: int) -> int:
+    """The value of an operand that has to be a constant integer; `otherwise` where there is none."""
+    if operand is None:
+        return otherwise
+    if isinstance(operand, Immediate) and isinstance(operand.value, int):
+        return operand.value
+    raise PtxSyntaxError(f"{operand} is no constant")

@@ -1,0 +1,67 @@
+"""What a source may contain before the compiler reads it: its size, and which headers it includes.
+
+A compiler quotes what it includes in its errors, so an include of a file of this machine would show that file. Only
+NVIDIA's own headers of device code are allowed, and an include is looked for in the raw text, comments and macros
+included: a directive that cannot be read with certainty is refused. Nothing else of C++ is judged here.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_SOURCE_BYTES = 200_000
+
+HEADERS = frozenset(
+    {
+        "cuda_fp16.h",
+        "cuda_bf16.h",
+        "cuda_pipeline.h",
+        "cuda_pipeline_primitives.h",
+        "cooperative_groups.h",
+        "cooperative_groups/reduce.h",
+        "cooperative_groups/scan.h",
+        "cuda/std/cstdint",
+        "cuda/std/limits",
+        "cuda/std/type_traits",
+    }
+)
+
+_COMMENT = r"/\*.*?\*/|//[^\n]*"
+_DIRECTIVE = re.compile(
+    rf"(?:\#|%:|\?\?=)(?:\s|{_COMMENT})*(include_next|include|import|embed|line|\d+)\b([^\n]*)", re.DOTALL
+)
+_ALLOWED = re.compile(r"\s*<([\w./]+)>\s*(//.*|/\*.*)?")
+
+
+class SourceRefused(ValueError):
+    """The source is too large or contains a directive that the labs do not allow. line: 1 is the first."""
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(f"line {line}: {message}")
+        self.line = line
+
+
+def check_source(source: str) -> None:
+    """Raise `SourceRefused` for what must not reach the compiler."""
+    if len(source.encode()) > MAX_SOURCE_BYTES:
+        raise SourceRefused(f"the source has {len(source.encode()):,} bytes; at most {MAX_SOURCE_BYTES:,} are compiled")
+    if "\0" in source:
+        raise SourceRefused("the source contains a null character", source[: source.index("\0")].count("\n") + 1)
+    # A backslash at the end of a line joins it to the next, and ??/ is another way to write the backslash.
+    joined = re.sub(r"(?:\\|\?\?/)[ \t\r\f\v]*\n", "", source)
+    for found in _DIRECTIVE.finditer(joined):
+        keyword, rest = found[1], found[2]
+        header = _ALLOWED.fullmatch(rest)
+        if keyword == "include" and header and header[1] in HEADERS:
+            continue
+        line = _line_of(source, joined, found.start())
+        if keyword == "include":
+            what = f"#include {rest.strip()[:60]}"
+            raise SourceRefused(f"{what} is not allowed; these headers are: {', '.join(sorted(HEADERS))}", line)
+        raise SourceRefused(f"the directive #{keyword} is not allowed", line)
+
+
+def _line_of(source: str, joined: str, at: int) -> int:
+    """The line of the source that place `at` of the joined text comes from; where lines were joined, the last one."""
+    spliced = len(source) - len(joined)
+    return (joined if not spliced else source)[: at + spliced].count("\n") + 1

@@ -1,0 +1,159 @@
+"""Sources and launches that mean harm, or just go wrong: each ends in a clear error, within limits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from labkit.simt import CudaCompileError, PtxSyntaxError, SourceRefused, Unsupported, compile_cuda
+from labkit.simt.sources import check_source
+from tests.simt.harness import compiled, faults, require_nvrtc
+
+EMPTY = "__global__ void k(int* y) {}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#include "/etc/hostname"',
+        "#include </etc/hostname>",
+        "# include <stdio.h>",
+        '#/* */include "x.h"',
+        '#/*\n*/ include "x.h"',
+        '#inc\\\nlude "x.h"',
+        '%:include "x.h"',
+        '??=include "x.h"',
+        "#define F <cuda_fp16.h>\n#include F",
+        '#include_next "x.h"',
+        '#embed "/etc/hostname"',
+        '#line 1 "other.cu"',
+        '# 7 "other.cu"',
+        "#include <../include/cuda.h>",
+        'const char* s = R"(/*)";\n#include "/etc/hostname"\n/**/',
+    ],
+)
+def test_includes_of_host_files_are_refused(text: str) -> None:
+    with pytest.raises(SourceRefused):
+        check_source(EMPTY + text)
+
+
+def test_what_is_refused_is_named_with_its_line() -> None:
+    with pytest.raises(SourceRefused, match=r"line 2: #include \"secret.h\" is not allowed; these headers are: "):
+        check_source(EMPTY + '#include "secret.h"\n')
+    check_source("#include <cuda_fp16.h> // halves\n#if 1\n#endif\n" + EMPTY)
+
+
+def test_a_source_that_is_too_large() -> None:
+    with pytest.raises(SourceRefused, match=r"at most 200,000 are compiled"):
+        check_source("// " + "x" * 200_000)
+
+
+def test_errors_show_the_line_and_a_caret() -> None:
+    require_nvrtc()
+    with pytest.raises(CudaCompileError) as caught:
+        compile_cuda("__global__ void k(float* x) {\n\tfloat y = 1;\n  x[0] = z;\n  x[1] = y\n}\n")
+    shown = str(caught.value).splitlines()
+    assert shown[:3] == ['line 3: error: identifier "z" is undefined', "      x[0] = z;", "             ^"]
+    assert [one.line for one in caught.value.diagnostics] == [3, 5]
+
+
+def test_templates_without_an_end() -> None:
+    require_nvrtc()
+    with pytest.raises(CudaCompileError, match="recursion"):
+        compile_cuda(
+            "template <int N> struct A { static const int v = A<N - 1>::v; };\n"
+            "__global__ void k(int* y) { *y = A<9>::v; }"
+        )
+
+
+def test_a_compiler_that_takes_too_long(monkeypatch) -> None:
+    from labkit.simt import compiling
+
+    require_nvrtc()
+    monkeypatch.setattr(compiling, "COMPILE_LIMIT_S", -1.0)
+    with pytest.raises(CudaCompileError, match="the compiler was stopped"):
+        compile_cuda(EMPTY)
+
+
+def test_inline_assembly_that_makes_no_sense() -> None:
+    require_nvrtc()
+    with pytest.raises(Unsupported, match=r"line 2: the instruction frobnicate\.u32 is not executed"):
+        compile_cuda('__global__ void k(int* y) {\n  asm volatile("frobnicate.u32 %0;" :: "r"(*y));\n}')
+    with pytest.raises(PtxSyntaxError, match="cannot be read"):
+        compile_cuda('__global__ void k() { asm volatile("` ~ `"); }')
+    with pytest.raises(Unsupported, match=r"st\.global\.f32 is not executed"):
+        compile_cuda('__global__ void k() { asm volatile("st.global.f32;"); }')
+    with pytest.raises(PtxSyntaxError, match="registers"):
+        compile_cuda('__global__ void k() { asm volatile(".reg .b32 r<1000000>;"); }')
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("surf", "is not executed"),
+        ("pointer", "is not executed"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name_and_line(call: str, message: str) -> None:
+    require_nvrtc()
+    sources = {
+        "surf": '__global__ void k(int* y) {\n  asm volatile("cp.async.bulk.commit_group;");\n}',
+        "pointer": "__device__ __noinline__ int f(int x) { return x + 1; }\n"
+        "__device__ __noinline__ int g(int x) { return x * 2; }\n"
+        "__global__ void k(int* y) {\n  int (*h)(int) = y[0] ? f : g;\n  y[1] = h(3);\n}",
+    }
+    with pytest.raises(Unsupported, match=rf"line \d+: .*{message}"):
+        compile_cuda(sources[call])
+
+
+def test_launches_of_impossible_shapes() -> None:
+    kernel = compiled(EMPTY)["k"]
+    y = torch.zeros(1, dtype=torch.int32)
+    for grid, block, message in [
+        (0, 32, r"grid = 0 is not between \(1, 1, 1\)"),
+        (1, 1025, "not between"),
+        (1, (32, 64), "has 2,048 threads; at most 1,024 are allowed"),
+        (2**31 - 1, 1024, "at most 67,108,864 are executed here"),
+        ((1, 2, 3, 4), 1, "must have one, two or three numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            kernel.launch(grid, block, y)
+    with pytest.raises(ValueError, match="a block has at most 166,912"):
+        kernel.launch(1, 1, y, shared_bytes=1 << 30)
+
+
+def test_arguments_that_do_not_fit() -> None:
+    source = "__global__ void k(const float* x, int n, float a) {}"
+    kernel = compiled(source)["k"]
+    x = torch.zeros(4)
+    for arguments, error, message in [
+        ((x,), TypeError, "takes 3 arguments, 1 were given"),
+        ((x.double(), 1, 1.0), TypeError, "x points to float in the kernel, but the tensor is torch.float64"),
+        ((x, x, 1.0), TypeError, "n is no pointer in the kernel"),
+        ((3, 1, 1.0), TypeError, "x is a pointer in the kernel, but the number 3 was given"),
+        ((x, 1.5, 1.0), TypeError, "n is an integer in the kernel, but 1.5 was given"),
+        ((x, 2**40, 1.0), ValueError, "n = 1099511627776 does not fit into 32 bits"),
+        ((x, "4", 1.0), TypeError, "n must be a tensor or a number, not str"),
+    ]:
+        with pytest.raises(error, match=message):
+            kernel.launch(1, 1, *arguments)
+    with pytest.raises(KeyError, match="no kernel 'missing' in this source; it has k"):
+        compiled(source)["missing"]
+
+
+def test_pointers_out_of_thin_air() -> None:
+    source = "__global__ void k(int* y, long long at) { *(int*)at = *(int*)(at + 4096) + 1; }"
+    y = torch.zeros(1, dtype=torch.int32)
+    for at in (8, 1 << 40, y.data_ptr(), -(1 << 62), 2**63 - 5000, (1 << 56) + 4, (1 << 57) + 4, 1 << 60):
+        kinds = {one.kind for one in faults(source, "k", 1, 1, y, at)}
+        assert kinds <= {"out of bounds", "misaligned"} and kinds
+    assert y == 0
+
+
+def test_a_stack_that_is_too_large() -> None:
+    source = (
+        "__global__ void k(int* y, int n) {\n"
+        "  int big[60000]; for (int i = 0; i < n; i++) big[(i * 7) % 60000] = i; *y = big[n];\n}"
+    )
+    with pytest.raises(ValueError, match="k keeps 240,000 bytes of arrays for each of a block's 1,024 threads"):
+        compiled(source)["k"].launch(1024, 1024, torch.zeros(1, dtype=torch.int32), 3)
