@@ -90,6 +90,23 @@ def triton() -> EnvFinding:
     return EnvFinding("triton", "note", "not installed; later labs, on GPU kernels, need it", install("triton"))
 
 
+def nvrtc() -> EnvFinding:
+    """NVRTC, the compiler of CUDA C++, with its headers; it needs no GPU."""
+    from labkit.simt import nvrtc as compiler
+
+    what = "needed by a later lab, on CUDA C++"
+    if platform.system() == "Darwin":
+        fix = "for that lab use Binder, a Linux container or a Linux or Windows machine"
+        return EnvFinding("NVRTC", "note", f"Linux and Windows only; {what}", fix)
+    try:
+        found = ".".join(map(str, compiler.version()))
+    except (compiler.NvrtcMissing, OSError):
+        return EnvFinding("NVRTC", "note", f"not installed; {what}", install("nvidia-cuda-nvrtc nvidia-cuda-runtime"))
+    if not compiler.header_folders():
+        return EnvFinding("NVRTC", "note", f"{found}, without the headers; {what}", install("nvidia-cuda-runtime"))
+    return EnvFinding("NVRTC", "ok", found)
+
+
 def installed(name: str) -> str | None:
     """The installed version of a package."""
     try:
@@ -108,5 +125,5 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.match(r"\d+(\.\d+)*", text)[0].split("."))
 
 
-PROBES = (torch_build, gpu, triton, *(probe_of(package) for package in PACKAGES))
+PROBES = (torch_build, gpu, triton, nvrtc, *(probe_of(package) for package in PACKAGES))
 """The probes of this module, in the order of the page."""

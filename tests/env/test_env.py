@@ -38,6 +38,7 @@ def test_every_line_is_there_and_none_is_red_where_the_tests_run() -> None:
         "PyTorch",
         "GPU",
         "triton",
+        "NVRTC",
         "matplotlib",
         "jupyterlab",
         "nbgrader",
