@@ -17,12 +17,6 @@ HEADERS = frozenset(
         "cuda_bf16.h",
         "cuda_pipeline.h",
         "cuda_pipeline_primitives.h",
-        "cooperative_groups.h",
-        "cooperative_groups/reduce.h",
-        "cooperative_groups/scan.h",
-        "cuda/std/cstdint",
-        "cuda/std/limits",
-        "cuda/std/type_traits",
     }
 )
 

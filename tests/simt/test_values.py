@@ -311,6 +311,16 @@ def test_approximations_are_within_what_ptx_documents() -> None:
         assert (error <= bound).all(), column
 
 
+def test_the_math_library_of_halves() -> None:
+    """cuda_fp16.h writes these in assembly of its own; its bound is 2 ulp."""
+    a = random(N, dtype=torch.float16).clamp(-3, 3)
+    d = torch.zeros(N, 3, dtype=torch.float16)
+    run("library_f16", a, d)
+    for column, one in enumerate([a.double().exp(), a.double().abs() ** -0.5, a.double().sin()]):
+        spacing = np.spacing(np.abs(one.numpy()).astype(np.float16)).astype(np.float64)
+        assert ((d[:, column].double() - one).abs().numpy() <= 2 * spacing).all(), column
+
+
 def test_the_math_library_of_doubles() -> None:
     a = random(N, dtype=torch.float64) * 10
     d = torch.zeros(N, 3, dtype=torch.float64)

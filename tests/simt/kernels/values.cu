@@ -69,3 +69,4 @@ __global__ void fast(const float* a, float* d, int n) {
   EACH { d[6 * i] = __expf(a[i]); d[6 * i + 1] = __logf(fabsf(a[i])); d[6 * i + 2] = __sinf(a[i]); d[6 * i + 3] = rsqrtf(fabsf(a[i])); d[6 * i + 4] = __frcp_rn(a[i]); d[6 * i + 5] = __fdividef(a[i], 3.f); }
 }
 __global__ void library_f64(const double* a, double* d, int n) { EACH { d[3 * i] = exp(a[i]); d[3 * i + 1] = sin(a[i]); d[3 * i + 2] = log(fabs(a[i])); } }
+__global__ void library_f16(const __half* a, __half* d, int n) { EACH { d[3 * i] = hexp(a[i]); d[3 * i + 1] = hrsqrt(__habs(a[i])); d[3 * i + 2] = hsin(a[i]); } }
