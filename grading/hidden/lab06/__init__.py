@@ -1,1 +1,0 @@
-"""Lab 06, optimizers: hidden cases."""

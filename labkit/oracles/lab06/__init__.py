@@ -1,1 +1,0 @@
-"""Lab 06, optimizers: what is true of an answer."""
