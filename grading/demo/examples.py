@@ -15,6 +15,7 @@ from grading.demo.patches import PatchError, hunks_of, patched
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
 SOLUTIONS = TESTS.parent / "solutions"
+BASE_WANTED = "line 2 must be `# base: solution` or `# base: right/NAME` of a NAME.py"
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,21 @@ def _read(path: Path) -> Example:
     """Raises PatchError, or ValueError where the first line is not as it should be; both name the file."""
     exercise, first, _, rest = path.parent.name, *path.read_text(encoding="utf-8").partition("\n")
     is_wrong = path.parents[1].name == "wrong"
-    if is_wrong and not first.startswith("# hint: "):
+    hint = first.removeprefix("# hint: ").strip()
+    if is_wrong and not (first.startswith("# hint: ") and hint):
         raise ValueError(f"{path}: the first line must be `# hint: …`, a part of the hint that this answer gets")
     if path.suffix == ".patch":
         rest = _patched(path, rest)
     elif not first.startswith("#"):
         rest = f"{first}\n{rest}"
-    return Example(exercise, path.stem, rest, first.removeprefix("# hint: ") if is_wrong else "")
+    return Example(exercise, path.stem, rest, hint if is_wrong else "")
 
 
 def _patched(path: Path, rest: str) -> str:
     """The answer that a patch describes, without its first line."""
     second, _, changes = rest.partition("\n")
+    if not second.startswith("# base: "):
+        raise PatchError(f"{path}: {BASE_WANTED}, and is {second!r}")
     base = second.removeprefix("# base: ")
     called = base if base == "solution" else f"{base}.py"
     try:
@@ -86,6 +90,5 @@ def _whole(path: Path, base: str) -> str:
     folder, _, name = base.partition("/")
     found = TESTS / folder / path.parent.name / f"{name}.py"
     if not found.is_file():
-        wanted = "`# base: solution` or `# base: right/NAME` of a NAME.py"
-        raise PatchError(f"line 2 must be {wanted}; there is no {base}.py")
+        raise PatchError(f"{BASE_WANTED}; there is no {base}.py")
     return _read(found).source

@@ -66,6 +66,8 @@ def tests(tmp_path, monkeypatch):
         "wrong/02-sums/of_the_solution.patch": "# hint: a third\n# base: solution\n\n-    total = torch.ones(())\n",
         "wrong/02-sums/of_nothing.patch": "# hint: a fourth\n# base: right/gone\n\n-x = 2\n",
         "wrong/02-sums/without.py": "x = 1\n",
+        "wrong/02-sums/empty.py": "# hint: \nx = 1\n",
+        "wrong/02-sums/baseless.patch": "# hint: a fifth\n-x = 2\n",
         "right/02-sums/short.py": "# is short\nx = 2\n",
         "right/02-sums/plain.py": "x = 4\n",
         "right/02-sums/shorter.patch": "# is shorter\n# base: right/short\n\n-x = 2\n+x=2\n",
@@ -85,6 +87,8 @@ def test_answers_are_read_whole_or_patched(tests: None) -> None:
     ("name", "says"),
     [
         ("without", r"without\.py: the first line must be `# hint: …`"),
+        ("empty", r"empty\.py: the first line must be `# hint: …`"),
+        ("baseless", r"baseless\.patch: line 2 must be `# base: solution` or .*, and is '-x = 2'"),
         ("of_nothing", r"of_nothing\.patch: line 2 must be `# base: solution` or .* no right/gone\.py"),
         (
             "of_the_solution",
