@@ -1,4 +1,4 @@
-"""What must hold between an exercise's declaration and its cells: directive, hints, solution cells, check cell.
+"""What must hold between an exercise's declaration and its cells: directive, hints, solution cells, check cell, order.
 
 The declaration is taken as given, whether it makes sense is not asked here.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from grading.build.directives import directives, exercise_id
 from grading.build.lint_cells import undeclared
@@ -37,6 +38,16 @@ def exercise_problems(source: Source, exercises: Mapping[str, Exercise]) -> Iter
             yield source.problem(here, f"the exercise {exercise.id} has no check cell {exercise.id}{CHECK}")
         else:
             yield from check_cell(source, source.cells[check], exercise)
+    yield from order(source, [one for one in exercises if one + CHECK in places], places)
+
+
+def order(source: Source, declared: list[str], places: Mapping[str, int]) -> Iterator[Problem]:
+    """The check cells stand in the order in which their exercises are declared."""
+    for first, second in pairwise(declared):
+        if places[second + CHECK] < places[first + CHECK]:
+            named = f"ORDER of labkit/exercises/lab{source.lab}/__init__.py"
+            reason = f"{second} stands before {first} here, and behind it in {named}"
+            yield source.problem(source.cells[places[second + CHECK]], reason)
 
 
 def answer_cells(exercise: Exercise) -> list[str]:

@@ -109,6 +109,14 @@ CASES = {
         'check("20-guess")',
         'the check cell calls check("20-guess"), but the declaration wants check("20-guess", guess)',
     ),
+    "another order than declared": (
+        {
+            "setup": "\n".join(map(lesson.CELLS.get, ("setup", "guess-text", "guess", "guess-check"))),
+            **dict.fromkeys(("guess_text", "guess", "guess_check")),
+        },
+        '"grade_id": "20-guess-check"',
+        "20-guess stands before 20-decode here, and behind it in ORDER of labkit/exercises/lab20/__init__.py",
+    ),
     "cell that does not parse": (
         {"figure": lesson.cell("a = 1\nprint(decode(1)")},
         "print(decode(1)",
