@@ -27,6 +27,8 @@ USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", 
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 N_QUICK = 2
 """How many wrong answers of an exercise are tried in every lane; all of them are in the part `answers`."""
+N_WANTED = {"wrong": 2, "right": 1}
+"""How many answers of each kind an exercise needs at least."""
 N_ON_HIDDEN_CASES = 6
 """How many wrong answers of an exercise are tried on hidden cases while its lab changes."""
 N_WITHOUT_TEETH = 6
@@ -65,10 +67,33 @@ def test_the_blank_cell_is_not_answered_yet(exercise_id: str) -> None:
     assert "not answered yet. Write your answer in the cell above" in verdict.headline
 
 
+@each_exercise()
+def test_wrong_answers_and_an_unusual_right_one_are_there(exercise_id: str) -> None:
+    if missing := missing_answers(exercise_id):
+        pytest.fail("; ".join(missing), pytrace=False)
+
+
+def missing_answers(exercise_id: str) -> list[str]:
+    """What tests/wrong and tests/right lack of an exercise, in words."""
+    there = {folder: len(examples(folder, exercise_id)) for folder in N_WANTED}
+    return [
+        f"tests/{folder}/{exercise_id} holds {there[folder]} answers, and needs at least {wanted}"
+        for folder, wanted in N_WANTED.items()
+        if there[folder] < wanted
+    ]
+
+
+def test_an_exercise_without_answers_is_seen() -> None:
+    """The control."""
+    assert missing_answers("02-nothing") == [
+        "tests/wrong/02-nothing holds 0 answers, and needs at least 2",
+        "tests/right/02-nothing holds 0 answers, and needs at least 1",
+    ]
+
+
 @each_exercise(slow=TAKE_THEIR_TIME)
 def test_some_wrong_answers_fail_with_their_own_hint(exercise_id: str) -> None:
     wrong = [one for one in examples("wrong", exercise_id) if one.name not in USE_UP_THEIR_TIME]
-    assert len(wrong) >= N_QUICK, f"tests/wrong/{exercise_id} has only {wrong}"
     expect_own_hints(CaseSet(exercise_id), wrong[:N_QUICK])
 
 
@@ -103,7 +128,7 @@ def test_the_other_wrong_answers_fail_on_hidden_cases(exercise_id: str) -> None:
 def tried_first_on_hidden_cases(exercise_id: str) -> tuple[list[Example], list[Example]]:
     """Some wrong answers from all over the list, and the others."""
     wrong = examples("wrong", exercise_id)
-    first = wrong[:: -(-len(wrong) // N_ON_HIDDEN_CASES)]
+    first = wrong[:: max(1, -(-len(wrong) // N_ON_HIDDEN_CASES))]
     return [one for one in wrong if one in first], [one for one in wrong if one not in first]
 
 
