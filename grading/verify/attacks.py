@@ -125,6 +125,8 @@ def _read(path: Path) -> Attack:
     tries = (found.get("__doc__") or "").strip()
     if not tries:
         raise UserError(f"{path} does not say what it tries", "give it a docstring")
+    if path.stem[:2].isdigit() and "ROW" not in found:
+        raise UserError(f"{path} has a number and no ROW", f"declare ROW = {int(path.stem[:2])}, or name it x_...")
     strange = [name for name in found if name.isupper() and name not in _NAMES]
     if strange:
         raise UserError(f"{path} declares {strange[0]}, which means nothing", f"known are: {', '.join(_NAMES)}")

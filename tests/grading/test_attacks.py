@@ -69,6 +69,12 @@ def test_a_file_that_is_not_as_it_should_be_is_refused(tmp_path, text: str, said
         load(tmp_path)
 
 
+def test_a_number_without_a_row_is_refused(tmp_path) -> None:
+    (tmp_path / "08_bad.py").write_text('"""Tries."""\n')
+    with pytest.raises(UserError, match=r"08_bad\.py has a number and no ROW: declare ROW = 8, or name it x_"):
+        load(tmp_path)
+
+
 def test_an_empty_folder_is_refused(tmp_path) -> None:
     with pytest.raises(UserError, match="has no attacks: run this from a full checkout"):
         load(tmp_path)
