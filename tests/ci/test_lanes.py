@@ -137,7 +137,7 @@ def test_what_the_last_commits_touched_comes_first() -> None:
 
 
 def test_every_part_has_its_time_and_every_room_is_there() -> None:
-    assert set(lanes.SECONDS) == {*PARTS, "triton"} - {"quick", "slow"}
+    assert set(lanes.SECONDS) == {*PARTS, "triton"} - {"quick", "slow"}, "SECONDS of .ci/lanes.py names every part"
     assert set(lanes.ROOMS) <= set(lanes.SECONDS)
     for room in {room for rooms in lanes.ROOMS.values() for room in rooms}:
         assert (REPO / room).is_dir() or (REPO / f"{room}.py").is_file(), room
@@ -185,7 +185,7 @@ def test_what_is_no_number_of_minutes_is_refused(text: str, capsys) -> None:
 def test_the_scheduled_workflow_runs_every_part() -> None:
     text = (REPO / ".github" / "workflows" / "test-all.yml").read_text()
     (job,) = yaml.safe_load(text)["jobs"].values()
-    assert job["strategy"]["matrix"]["part"] == [*PARTS, "triton"]
+    assert job["strategy"]["matrix"]["part"] == [*PARTS, "triton"], "test-all.yml names them as tests/selection.py does"
     assert job["strategy"]["fail-fast"] is False
     assert job["env"]["LABS_REQUIRE_LANES"] == "1"
     assert job["steps"][-1]["run"] == "make test-all PART=${{ matrix.part }}"
