@@ -3,7 +3,7 @@
 A test says by its marks where it belongs:
 
     (no mark)       quick: it runs in `check`, `test` and `test-all`
-    slow            takes more than a few seconds: `test` and `test-all`
+    slow            takes a second or more: `test` and `test-all`
     full("part")    one of PARTS, in `test-all` only
     lab("05")       of this lab; beside `full` it runs in `test` as well when that lab is one of `labs_in_full`
     later           beside `full` and `lab`: in `test-all` all the same
@@ -43,7 +43,7 @@ PARTS = {
 
 LANES = ("check", "test", "all", "rest")
 MARKS = (
-    "slow: takes more than a few seconds; left out of make check",
+    "slow: takes a second or more; left out of make check",
     'full(part): only in make test-all, in this part of it; with lab("05") also in make test while that lab changes',
     "lab(number): belongs to this lab",
     "later: with full(part) and lab(number), only in make test-all even while that lab changes",
