@@ -61,6 +61,7 @@ ROOMS = {
         "labkit/observe",
         "labkit/oracles",
         "labkit/spec",
+        "labkit/troubles",
     ),
     "attacks": ("grading/isolation", "grading/rebuild", "grading/supervisor", "grading/verify", "grading/worker"),
     "browser": ("grading/build", "labkit/figures", "tests/browser"),

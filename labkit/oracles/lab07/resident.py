@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import count
 
 import torch
 
@@ -79,9 +80,9 @@ def in_time(run: CaseRun[Pictures]) -> str | None:
 def true_plan(plan: list[int]) -> int | None:
     """The first epoch at whose end the fill and e resident epochs have taken less time than e epochs of the loader."""
     fill_ms, resident_ms, loader_ms, data_bytes, free_bytes = plan
-    if data_bytes > free_bytes or resident_ms >= loader_ms:
+    if free_bytes < data_bytes or loader_ms <= resident_ms:
         return None
-    return fill_ms // (loader_ms - resident_ms) + 1
+    return next(epoch for epoch in count(1) if fill_ms + epoch * resident_ms < epoch * loader_ms)
 
 
 def right_plans(run: CaseRun[Pictures]) -> str | None:
