@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from labkit.material import lab07_files
+from tests.exercises.harness import answers_in, solution_of
+from tests.lanes import require_package
 
 PACKAGES = {"h5py": "HDF5", "lmdb": "LMDB", "webdataset": "WebDataset"}
 
@@ -38,9 +40,16 @@ def test_what_is_missing_is_said_with_what_to_install(monkeypatch, capsys) -> No
 
 @pytest.mark.parametrize("package", ["h5py", "lmdb"])
 def test_an_installed_format_has_a_row(package: str, capsys) -> None:
-    pytest.importorskip(package)
+    require_package(package)
     lab07_files.compare_formats(write_tokens, token_windows)
     assert any(line.startswith(PACKAGES[package]) and "µs" in line for line in capsys.readouterr().out.splitlines())
+
+
+def test_webdataset_reads_every_sample_of_the_shards(capsys) -> None:
+    require_package("webdataset")
+    answers = answers_in("07-tar-shards", solution_of("07-tar-shards"))
+    lab07_files.read_by_webdataset(answers["write_shards"], n=30, per_shard=10)
+    assert capsys.readouterr().out.startswith("WebDataset reads 30 samples from your 3 shards, first 0000")
 
 
 @pytest.mark.skipif(not lab07_files.MAPS.is_file(), reason="Linux tells what of its memory a process shares")
