@@ -6,6 +6,7 @@ missed. Where that shell is killed as well, the folders stay.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import subprocess
@@ -17,7 +18,8 @@ REMOVE = 'while IFS= read -r folder; do set -- "$@" "$folder"; done; rm -rf -- "
 
 def remove_at_the_end(folder: str | os.PathLike[str]) -> None:
     """Have this folder removed when this program is gone, and every process that holds what `holding` returns."""
-    os.write(holding().fileno(), os.fsencode(folder) + b"\n")
+    with contextlib.suppress(BrokenPipeError):
+        os.write(holding().fileno(), os.fsencode(folder) + b"\n")
 
 
 def holding() -> Connection:

@@ -81,6 +81,7 @@ def test_the_class() -> None:
     assert [student.kind for student in roster(2)] == ["all solved", "left blank"]
 
 
+@pytest.mark.slow
 def test_a_lab_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["demo", "--labs", "00,77", "--out", str(tmp_path / "demo")]) == 2
     assert 'there is no lab "77" in this course' in capsys.readouterr().err

@@ -21,8 +21,12 @@ from labkit.spec import Observation
 from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solution_of
 
 ALL = list(exercises.everything())
-TAKE_THEIR_TIME = tuple(name for name in ALL if name == "15-launch" or "compiled" in exercises.find(name).meters)
-"""Exercises whose check starts processes from nothing or compiles kernels, which takes seconds each time."""
+TAKE_THEIR_TIME = tuple(
+    name for name in ALL if name in ("04-find-batch", "15-launch") or "compiled" in exercises.find(name).meters
+)
+"""Exercises whose check compiles kernels, starts processes from nothing or trains until memory runs out, which takes
+seconds each time.
+"""
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
 N_QUICK = 2
@@ -41,20 +45,20 @@ CASES: dict[str, Callable[[str], CaseSet]] = {
 }
 
 
-def each_exercise(*marks_of_all: pytest.MarkDecorator, slow: Sequence[str] = ()):
-    """Parametrize over the exercises, each with the mark of its lab; `slow` ones with that mark as well."""
+def each_exercise(*of_all: pytest.MarkDecorator, of_slow: pytest.MarkDecorator | None = None):
+    """Parametrize over the exercises, each with the mark of its lab; `of_slow` is for those that take their time."""
 
     def marks(name: str) -> list[pytest.MarkDecorator]:
-        return [pytest.mark.lab(name[:2]), *marks_of_all, *([pytest.mark.slow] if name in slow else [])]
+        return [pytest.mark.lab(name[:2]), *of_all, *([of_slow] if of_slow and name in TAKE_THEIR_TIME else [])]
 
     return pytest.mark.parametrize("exercise_id", [pytest.param(name, marks=marks(name)) for name in ALL])
 
 
-in_full = each_exercise(pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S))
+in_full = each_exercise(pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S), of_slow=pytest.mark.later)
 on_each_set = pytest.mark.parametrize("cases", CASES)
 
 
-@each_exercise(slow=TAKE_THEIR_TIME)
+@each_exercise(of_slow=pytest.mark.slow)
 @on_each_set
 def test_the_solution_gets_full_marks(exercise_id: str, cases: str) -> None:
     expect_full_marks(CASES[cases](exercise_id), [Example(exercise_id, "solution", solution_of(exercise_id))])
@@ -91,7 +95,7 @@ def test_an_exercise_without_answers_is_seen() -> None:
     ]
 
 
-@each_exercise(slow=TAKE_THEIR_TIME)
+@each_exercise(of_slow=pytest.mark.slow)
 def test_some_wrong_answers_fail_with_their_own_hint(exercise_id: str) -> None:
     wrong = [one for one in examples("wrong", exercise_id) if one.name not in USE_UP_THEIR_TIME]
     expect_own_hints(CaseSet(exercise_id), wrong[:N_QUICK])

@@ -80,6 +80,7 @@ def test_what_the_oracle_says_fits_is_what_the_cap_lets_through(size: int, fits:
             train()
 
 
+@pytest.mark.slow
 def test_the_known_trials_find_other_sizes_on_every_cap_that_can_tell() -> None:
     wrong = (find_batch.Trial(n_steps=1), find_batch.Trial(n_micro=1), find_batch.Trial(backward=False, steps=False))
     for case in (*FIND_BATCH.public[:2], *caps(random.Random(1))[:2]):
@@ -87,6 +88,7 @@ def test_the_known_trials_find_other_sizes_on_every_cap_that_can_tell() -> None:
         assert len({find_batch.largest(case), *found}) == 4, case
 
 
+@pytest.mark.slow
 def test_hidden_caps_leave_half_a_text_of_room() -> None:
     case = caps(random.Random(2))[0]
     size = find_batch.largest(case)
@@ -139,6 +141,7 @@ def test_blocks_are_timed_in_each_of_cudnns_ways() -> None:
     assert len(said) == 3 and all(line.startswith("yours") and line.endswith(" µs") for line in said)
 
 
+@pytest.mark.slow
 def test_the_sum_of_lab_01_leaves_out_the_gradients_of_the_micro_batch_before() -> None:
     case = Capped(12_800_000, longest=48)
     needs = lab04.needs_of(case)

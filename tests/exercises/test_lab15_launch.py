@@ -177,6 +177,7 @@ def test_an_error_of_the_script_is_told_with_its_line(tmp_path: Path) -> None:
     assert "That line of your script raised the error" in verdict(run).hint
 
 
+@pytest.mark.slow
 def test_an_error_about_a_file_names_it_as_the_student_knows_it(tmp_path: Path) -> None:
     script = "import sys\nopen(sys.argv[1] + '/checkpont.pt')\n"
     missing = "FileNotFoundError: [Errno 2] No such file or directory: 'folder/checkpont.pt'"

@@ -44,6 +44,7 @@ def test_the_staircase_falls_where_a_wave_begins() -> None:
     assert shares[1536] == 100 and shares[1544] == pytest.approx(50, abs=1)
 
 
+@pytest.mark.slow
 def test_what_was_predicted_and_what_was_found_stand_where_the_lines_meet_the_limit() -> None:
     figure = figures.predicted_and_found(Capped(12_800_000, longest=48), 37, 36)
     (axes,) = figure.axes

@@ -19,7 +19,6 @@ from grading.isolation import select_tier
 from grading.isolation.tiers import TIERS, tier_named
 from grading.verify.attacks import NOT_YET, Attack, filled, load
 from grading.verify.batch import BATCH, AttackOutcome, Batch
-from grading.verify.launcher import run_bounded
 from grading.verify.matrix import Matrix, as_lines
 from grading.verify.probes import leftovers, listeners, outputs, pages, trees
 from grading.verify.run import choose_attacks, run_attacks, stored_stock
@@ -140,20 +139,26 @@ def test_leftovers_are_found(tmp_path) -> None:
     assert list(leftovers.left_in(tmp_path)) == [f"left {tmp_path / 'forgotten'}"]
 
 
+def bounded(code: str, limit_s: float) -> str:
+    """What `run_bounded` says of a program: code, reason, survivors. In a process of its own: being everybody's parent,
+    and ending them all, is not for the one that runs the tests.
+    """
+    run = f"was = run_bounded([{sys.executable!r}, '-c', {code!r}], {limit_s})"
+    say = "print(was.exit_code, was.stopped_for, len(was.survivors))"
+    look = f"from grading.verify.launcher import run_bounded; {run}; {say}"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
 @pytest.mark.slow
 def test_a_survivor_is_seen_and_ended() -> None:
     stay = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.fork()\n    time.sleep(60)"
-    # In a process of its own: being everybody's parent is not for the one that runs the tests.
-    bounded = f"w = run_bounded([{sys.executable!r}, '-c', {stay!r}], 30.0)"
-    code = f"from grading.verify.launcher import run_bounded; {bounded}; print(w.exit_code, len(w.survivors))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["0", "2"]
+    assert bounded(stay, 30.0) == "0 None 2"
 
 
 @pytest.mark.slow
 def test_what_does_not_end_is_ended() -> None:
-    report = run_bounded([sys.executable, "-c", "import time; time.sleep(60)"], 0.5)
-    assert (report.exit_code, report.stopped_for) == (None, "not done after 0.5 s")
+    assert bounded("import time; time.sleep(60)", 0.5) == "None not done after 0.5 s 0"
 
 
 def test_secrets_and_floods_are_found() -> None:

@@ -43,6 +43,7 @@ def test_an_error_names_its_rank_and_its_lines() -> None:
     assert lines[1:] == ['[rank 1]     raise Lost("here")', "[rank 1] Lost: here"]
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_no_file_is_shown_by_its_lines_alone() -> None:
     """As in IPython without a kernel, and in some notebooks on the web."""
     name, source, cell = "<ipython-input-1-90af3c>", "def fn(comm):\n    raise ValueError('no')\n", {}
