@@ -1,0 +1,57 @@
+"""Folders that are to go with a program go when it and all who hold on to them have ended, and not before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.grading.runs import wait_until
+
+HOLDS = """
+import os, subprocess, sys
+from grading.remains import holding, remove_at_the_end
+remove_at_the_end(sys.argv[1])
+if sys.argv[2] == "with a child":
+    held = holding().fileno()
+    subprocess.Popen(["sh", "-c", "read _"], stdin=0, pass_fds=(held,))
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), 9)
+os._exit(0)
+"""
+SHELL_KILLED = """
+import os, sys
+from grading import remains
+remains.remove_at_the_end(sys.argv[1])
+shell, _ = remains._waiting()
+shell.kill()
+shell.wait()
+remains.remove_at_the_end(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("ends", ["by itself", "killed"])
+def test_a_folder_goes_with_its_program_however_that_ends(tmp_path: Path, ends: str) -> None:
+    folder = tmp_path / "a folder\twith 'blanks'"
+    (folder / "within").mkdir(parents=True)
+    subprocess.run([sys.executable, "-c", HOLDS, folder, ends], check=ends != "killed", timeout=60)
+    wait_until(lambda: not folder.exists())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_stays_while_another_process_holds_on_to_it(tmp_path: Path) -> None:
+    folder = tmp_path / "held"
+    folder.mkdir()
+    with subprocess.Popen([sys.executable, "-c", HOLDS, folder, "with a child"], stdin=subprocess.PIPE) as program:
+        assert program.wait(60) == 0
+        assert folder.is_dir()
+        # The child reads to the end of what is its standard input, too.
+        program.stdin.close()
+        wait_until(lambda: not folder.exists())
+
+
+def test_a_program_whose_shell_was_killed_goes_on(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", SHELL_KILLED, tmp_path], check=True, timeout=60)
+    assert tmp_path.is_dir()
