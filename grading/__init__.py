@@ -11,6 +11,7 @@ and no others (tests/test_architecture.py reads this drawing).
     aside           work on a student's file in a child process with limits
                     < files
     remains         temporary folders that are removed when the program has ended, however it ends
+                    < errors
     worker          the untrusted side: runs the student's code in a box, and returns plain trees
     build           the course's sources -> the notebooks, solved and released
                     < errors

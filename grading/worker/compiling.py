@@ -6,18 +6,25 @@ loaded, and no thread is left: `tqdm`, which inductor's interpreter shows its pr
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
-from tqdm import tqdm
 
 from labkit.meters.compile import track_compile
 
-tqdm.monitor_interval = 0
+with contextlib.suppress(ImportError):
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0
 
 
 def rehearsed(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.gelu(x @ weight).softmax(-1).sum()
 
 
-with track_compile(source=True):
-    torch.compile(rehearsed)(torch.ones(2, 4), torch.ones(4, 4, requires_grad=True)).backward()
-torch._dynamo.reset()
+# With a GPU, Dynamo initializes CUDA, which no process may have done that others are forked from. Where this PyTorch's
+# insides are unknown, labs that count nothing of theirs are graded all the same.
+if not torch.cuda.is_available():
+    with contextlib.suppress(Exception), track_compile(source=True):
+        torch.compile(rehearsed)(torch.ones(2, 4), torch.ones(4, 4, requires_grad=True)).backward()
+    torch._dynamo.reset()

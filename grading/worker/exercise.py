@@ -22,7 +22,7 @@ from grading.worker.store import run_on_store
 from grading.worker.wire.frames import Channel
 from labkit import exercises
 from labkit.devices import device
-from labkit.observe import gather_answers, observe
+from labkit.observe import gather_answers, known_settings, observe
 from labkit.spec import Exercise, Observation, Trouble
 from labkit.stage import Stage
 
@@ -61,9 +61,11 @@ def _observed(channel: Channel, exercise: Exercise, answers: object, sent: RunCa
 def _measured(meter: str, n: int) -> dict[str, float]:
     """What the meter says of its probe of size n, asked for as a driver asks."""
     stage = Stage(device=device(), tmp=Path.cwd())
-    work = PROBES[meter](n)
-    with stage.meter(meter):
-        work()
+    # In the settings of the cases, not in those that the notebook left.
+    with known_settings():
+        work = PROBES[meter](n)
+        with stage.meter(meter):
+            work()
     return stage.measured
 
 

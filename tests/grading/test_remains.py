@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from grading.errors import UserError
+from grading.remains import remove_at_the_end
 from tests.grading.runs import wait_until
 
 HOLDS = """
@@ -46,10 +48,23 @@ def test_it_stays_while_another_process_holds_on_to_it(tmp_path: Path) -> None:
     folder.mkdir()
     with subprocess.Popen([sys.executable, "-c", HOLDS, folder, "with a child"], stdin=subprocess.PIPE) as program:
         assert program.wait(60) == 0
+        # As long as it takes for a folder that nobody holds on to.
+        other = tmp_path / "other"
+        other.mkdir()
+        subprocess.run([sys.executable, "-c", HOLDS, other, "by itself"], check=True, timeout=60)
+        wait_until(lambda: not other.exists())
         assert folder.is_dir()
         # The child reads to the end of what is its standard input, too.
         program.stdin.close()
         wait_until(lambda: not folder.exists())
+
+
+def test_a_path_with_a_line_break_is_refused_and_nothing_of_it_goes(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a\nb").mkdir()
+    with pytest.raises(UserError, match=r"has a line break: .*: set TMPDIR to another"):
+        remove_at_the_end(tmp_path / "a\nb")
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_program_whose_shell_was_killed_goes_on(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ import time
 from typing import get_args
 
 import pytest
+import torch
 
 from grading.demo.examples import example
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
 from grading.supervisor.witness import PROBE_SIZES, SLACK_BYTES, Reading, objection, probe_readings, probes_for
+from grading.worker.exercise import _measured
 from grading.worker.probes import PROBES
 from grading.worker.wire.frames import Channel
 from labkit import exercises
@@ -125,6 +127,17 @@ def test_probes_have_secret_sizes_small_and_large() -> None:
     assert {meter for probes in drawn for meter, _ in probes} == {"ops"}
     assert all(small <= 60 < 1000 <= large for (_, small), (_, large) in drawn)
     assert len({probes for probes in drawn}) == 20
+
+
+@pytest.mark.slow
+def test_probes_are_counted_in_the_settings_of_the_cases() -> None:
+    """Not in those that an honest notebook left."""
+    plain = _measured("generated", 24)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert _measured("generated", 24) == plain and plain["kernel_bytes"] > 0
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.slow
