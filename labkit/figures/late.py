@@ -37,6 +37,7 @@ def late_gradients(stale_sgd: StaleSgd, largest_stable_lr: Callable[[float, int]
     right.set_yscale("log")
     right.set_yticks((0.1, 0.2, 0.5, 1, 2), ("0.1", "0.2", "0.5", "1", "2"))
     right.minorticks_off()
+    right.set_xticks(DELAYS)
     right.set_xlabel("steps that the gradient is late")
     right.set_title("step size, curvature 1", loc="left", fontsize=10)
     for axes in (left, right):
