@@ -15,11 +15,13 @@ del globals()["check"]
 
 _HOMES = {
     "CheckFailed": "labkit.check.api",
+    "KernelProfile": "labkit.simt",
     "Predictions": "labkit.predictions",
     "Timing": "labkit.meters",
     "VirtualClock": "labkit.clock",
     "bench": "labkit.meters",
     "check": "labkit.check.api",
+    "compile_cuda": "labkit.simt",
     "compile_report": "labkit.meters",
     "device": "labkit.devices",
     "each_written": "labkit.blanks",

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from labkit.simt import launch, nvrtc
 from labkit.simt.arguments import Argument
+from labkit.simt.compiler_process import CompilerStopped, compile_apart
 from labkit.simt.diagnostics import CudaCompileError, Diagnostic, errors, parse_log
 from labkit.simt.faults import LaunchFault
 from labkit.simt.memory import Memory
 from labkit.simt.parse import constant_bytes, parse
-from labkit.simt.plan import make_plan
+from labkit.simt.plan import Plan, make_plan
 from labkit.simt.profile import KernelProfile
+from labkit.simt.program import Module
 from labkit.simt.signature import parameters, plain_name
 from labkit.simt.sources import check_source
+from labkit.simt.values import Unsupported
 
 FILE = "kernel.cu"
-COMPILE_LIMIT_S = 30.0
 MACROS = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fffffff)")
 """What nvcc takes from math.h, a header of the host."""
+MAX_PTX_BYTES = 4 << 20
+MAX_VARIABLE_BYTES = 1 << 28
 
 
 class Kernel:
@@ -42,17 +47,18 @@ class Kernel:
         block: int | Sequence[int],
         *arguments: Argument,
         shared_bytes: int = 0,
-        max_steps: int = launch.MAX_STEPS,
+        max_work: int = launch.MAX_WORK,
         check: bool = True,
     ) -> KernelProfile:
         """Run the kernel on tensors of the CPU, in place, as `kernel<<<grid, block, shared_bytes>>>(...)` would.
 
-        shared_bytes: dynamic shared memory. max_steps: instructions after which a launch counts as endless.
+        shared_bytes: dynamic shared memory. max_work: threads × instructions after which a launch counts as
+        endless; the default is reached in about ten seconds.
         check: raise `LaunchFault` for what CUDA does not define; else the faults are only in the profile.
         Raises TypeError and ValueError for arguments and shapes that do not fit.
         """
         memory = self._owner.memory()
-        profile = launch.run(self._loaded, grid, block, arguments, memory, self._owner.symbols, shared_bytes, max_steps)
+        profile = launch.run(self._loaded, grid, block, arguments, memory, self._owner.symbols, shared_bytes, max_work)
         if check and profile.faults:
             raise LaunchFault(self.name, profile.faults, self._loaded.source, profile)
         return profile
@@ -100,6 +106,35 @@ def compile_cuda(source: str, arch: int = 80, options: Sequence[str] = ()) -> Ke
     allowed = {"--use_fast_math", "--fmad=false", "--fmad=true", "--ftz=true", "--ftz=false", "--restrict"}
     if refused := [option for option in options if option not in allowed and not option.startswith("-D")]:
         raise ValueError(f"options {refused} are not allowed")
+    ptx, warnings = _compiled(source, arch, tuple(options))
+    return load_ptx(ptx, source, warnings)
+
+
+def load_ptx(ptx: str, source: str, warnings: Sequence[Diagnostic] = ()) -> Kernels:
+    """Make the kernels of a PTX text ready to launch. source: the C++ that it comes from."""
+    ready = _ready(ptx)
+    kernels = Kernels(source, ptx, tuple(warnings))
+    for variable in ready.module.variables.values():
+        if variable.space in ("global", "const"):
+            data = np.zeros(variable.size, np.uint8)
+            region = kernels._variables.add_bytes(
+                plain_name(variable.name), data, variable.word_bytes, variable.space == "global"
+            )
+            kernels.symbols[variable.name] = region.base
+    for variable in ready.module.variables.values():
+        if variable.space in ("global", "const") and variable.words:
+            region = next(one for one in kernels._variables.regions if one.base == kernels.symbols[variable.name])
+            region.data[:] = np.frombuffer(constant_bytes(variable, kernels.symbols), np.uint8)
+    for name, plans in ready.plans.items():
+        plain = plain_name(name)
+        loaded = launch.Loaded(plain, name, plans, ready.module, tuple(parameters(source, plain)), source)
+        kernels.found[plain] = Kernel(kernels, loaded)
+    return kernels
+
+
+@lru_cache(maxsize=32)
+def _compiled(source: str, arch: int, options: tuple[str, ...]) -> tuple[str, tuple[Diagnostic, ...]]:
+    """The PTX, and the warnings. The same for every case that an answer is checked on, so it is kept."""
     folders = [f"--include-path={folder}" for folder in nvrtc.header_folders()]
     flags = [
         f"--gpu-architecture=compute_{arch}",
@@ -110,41 +145,40 @@ def compile_cuda(source: str, arch: int = 80, options: Sequence[str] = ()) -> Ke
         *folders,
         *options,
     ]
-    compiled = nvrtc.compile_ptx(source, FILE, flags, COMPILE_LIMIT_S)
+    try:
+        compiled = compile_apart(source, FILE, flags)
+    except CompilerStopped as error:
+        raise CudaCompileError([Diagnostic("error", 0, 0, str(error))], source) from None
     diagnostics = parse_log(compiled.log, FILE)
-    if compiled.timed_out:
-        late = Diagnostic("error", 0, 0, f"the compiler was stopped after {COMPILE_LIMIT_S:.0f} s")
-        raise CudaCompileError([late], source)
-    if compiled.ptx is None:
+    if compiled.code is None:
         raise CudaCompileError(errors(diagnostics) or [Diagnostic("error", 0, 0, compiled.log.strip())], source)
-    warnings = tuple(one for one in diagnostics if one.kind == "warning")
-    return load_ptx(compiled.ptx, source, warnings)
+    if len(compiled.code) > MAX_PTX_BYTES:
+        text = (
+            f"the source becomes {len(compiled.code):,} bytes of PTX, of which at most {MAX_PTX_BYTES:,} are executed"
+        )
+        raise CudaCompileError([Diagnostic("error", 0, 0, f"{text}: is a long loop unrolled?")], source)
+    return compiled.code.rstrip(b"\0").decode(), tuple(one for one in diagnostics if one.kind == "warning")
 
 
-def load_ptx(ptx: str, source: str, warnings: Sequence[Diagnostic] = ()) -> Kernels:
-    """Make the kernels of a PTX text ready to launch. source: the C++ that it comes from."""
+@dataclass(frozen=True)
+class _Ready:
+    """A PTX text, read. plans: by kernel, those of all functions that it may call."""
+
+    module: Module
+    plans: Mapping[str, Mapping[str, Plan]]
+
+
+@lru_cache(maxsize=32)
+def _ready(ptx: str) -> _Ready:
     module = parse(ptx, FILE)
-    kernels = Kernels(source, ptx, tuple(warnings))
-    for variable in module.variables.values():
-        if variable.space in ("global", "const"):
-            data = np.zeros(variable.size, np.uint8)
-            region = kernels._variables.add_bytes(
-                plain_name(variable.name), data, variable.word_bytes, variable.space == "global"
-            )
-            kernels.symbols[variable.name] = region.base
-    for variable in module.variables.values():
-        if variable.space in ("global", "const") and variable.words:
-            region = next(one for one in kernels._variables.regions if one.base == kernels.symbols[variable.name])
-            region.data[:] = np.frombuffer(constant_bytes(variable, kernels.symbols), np.uint8)
+    size = sum(one.size for one in module.variables.values() if one.space in ("global", "const"))
+    if size > MAX_VARIABLE_BYTES:
+        raise Unsupported(f"variables of {size:,} bytes in all: at most {MAX_VARIABLE_BYTES:,} are executed")
+    known: dict[str, Plan] = {}
     plans = {}
     for name, function in module.functions.items():
-        if not function.entry:
-            continue
-        names = launch.reachable(module, name)
-        for one in names:
-            plans[one] = plans.get(one) or make_plan(module.functions[one])
-        plain = plain_name(name)
-        known = tuple(parameters(source, plain))
-        loaded = launch.Loaded(plain, name, {one: plans[one] for one in names}, module, known, source)
-        kernels.found[plain] = Kernel(kernels, loaded)
-    return kernels
+        if function.entry:
+            for one in launch.reachable(module, name):
+                known[one] = known.get(one) or make_plan(module.functions[one])
+            plans[name] = {one: known[one] for one in launch.reachable(module, name)}
+    return _Ready(module, plans)

@@ -1,7 +1,7 @@
 """One launch: check its shape, lay out memory, run chunk after chunk of its blocks, collect counts and faults.
 
 Chunks keep memory small and arrays in the cache. Blocks of one chunk run side by side, chunks one after the other: a
-block that waits for one of a later chunk waits for ever, which the step limit turns into a fault. (A GPU gives no
+block that waits for one of a later chunk waits for ever, which the limit on work turns into a fault. (A GPU gives no
 guarantee there either.)
 """
 
@@ -29,7 +29,8 @@ MAX_THREADS = 1 << 26
 MAX_SHARED_BYTES = 163 * 1024
 CHUNK_LANES = 1 << 15
 CHUNK_BYTES = 1 << 28
-MAX_STEPS = 1_000_000
+MAX_WORK = 1 << 32
+"""Instructions × threads of one launch, more or less: some ten seconds of them."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def run(
     memory: Memory,
     symbols: Mapping[str, int],
     shared_bytes: int,
-    max_steps: int,
+    max_work: int,
 ) -> KernelProfile:
     """Execute a launch on the CPU. memory: with the module's variables; the tensors are added."""
     whole_grid, whole_block = check_shape(kernel, grid, block)
@@ -134,7 +135,7 @@ def run(
     faults = FaultLog()
     published: dict[int, int] = {}
     acquired: dict[int, int] = {}
-    steps = 0
+    work = 0
     registers = sum(len(plan.function.registers) for plan in kernel.plans.values())
     per_lane = 4 * registers + 2 * sum(plan.local_bytes for plan in kernel.plans.values())
     lanes_at_once = min(CHUNK_LANES, CHUNK_BYTES // max(per_lane, 1))
@@ -158,7 +159,7 @@ def run(
             granule,
             counts,
             faults,
-            max_steps - steps,
+            max_work - work,
             n_blocks > 1,
             shared_names,
             stored | own_variables,
@@ -171,7 +172,7 @@ def run(
             break
         finally:
             tally(machine, counts)
-        steps += machine.steps
+        work += machine.work
     by_line = {line: dict(found) for line, found in sorted(counts.items())}
     return KernelProfile(kernel.name, whole_grid, whole_block, kernel.source, by_line, tuple(faults.found.values()))
 

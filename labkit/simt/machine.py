@@ -32,6 +32,8 @@ Key = tuple[int, int, int]
 
 PATIENCE = 256
 """Steps that one group may spin on memory while others wait."""
+STEP_WORK = 4096
+"""What a step takes beside its lanes, in lanes: one of a single lane takes as long as one of some thousand."""
 MAX_DEPTH = 64
 MAX_LOCAL_BYTES = 1 << 26
 NOTHING: frozenset[int] = frozenset()
@@ -98,7 +100,7 @@ class Machine:
         granule: int,
         counts: defaultdict[int, Counter[str]],
         faults: FaultLog,
-        max_steps: int,
+        max_work: int,
         several_blocks: bool,
         shared_names: list[tuple[str, int, int]],
         stored_names: frozenset[str],
@@ -106,7 +108,7 @@ class Machine:
         acquired: dict[int, int],
     ) -> None:
         self.plans, self.lanes, self.memory, self.symbols = plans, lanes, memory, symbols
-        self.parameters, self.counts, self.faults, self.max_steps = parameters, counts, faults, max_steps
+        self.parameters, self.counts, self.faults, self.max_work = parameters, counts, faults, max_work
         self.watch_blocks = several_blocks
         self.stored_names = stored_names
         self.shared, self.local = Shared(lanes, shared_bytes), Local(lanes)
@@ -114,7 +116,8 @@ class Machine:
         self.barriers = Barriers(self)
         self.alive = lanes.everyone
         self.tallies = {name: Tally(*([0] * (len(plan.blocks) + 1) for _ in range(3))) for name, plan in plans.items()}
-        self.steps = 0
+        self.steps, self.work = 0, 0
+        self.work_a_step = lanes.n_blocks * lanes.n_threads + STEP_WORK
         self.strong = False
         self.carry = np.zeros((1, 1), bool)
         self.accesses: dict[object, tuple] = {}
@@ -208,7 +211,8 @@ class Machine:
         self.frame, self.regs, self.mask = frame, frame.regs, mask
         self.steps += block.n_instructions
         self._spun += block.n_instructions
-        if self.steps > self.max_steps:
+        self.work += block.n_instructions * self.work_a_step
+        if self.work > self.max_work:
             self._never_ends()
         self.blend = self._needed_by_others(frame, key)
         tally.times[number] += 1
@@ -424,6 +428,9 @@ class Machine:
         block = plan.blocks[number]
         lines = [one.line for one in plan.function.code[block.start : block.start + block.n_instructions] if one.line]
         times = max(self.tallies[function].times)
-        text = f"still running after {self.max_steps:,} instructions; this line ran {times:,} times"
+        text = (
+            f"still running after {self.work:,} units of work (threads × instructions); this line ran {times:,} times. "
+            "If the loop does end, launch it on less data or with a larger max_work"
+        )
         self.faults.add(Fault("never ends", lines[-1] if lines else 0, text, count=1))
         raise Stop

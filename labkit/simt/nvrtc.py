@@ -1,15 +1,19 @@
 """NVRTC, NVIDIA's compiler of CUDA C++ to PTX, by its C interface: found where pip installs it, needs no GPU.
 
-It does not look at the source (`sources` does, before) and does not explain the errors (`diagnostics` does, after).
+It does not look at the source (`sources` does, before), does not explain the errors (`diagnostics` does, after), and
+has no limits of its own: `compiler_process` compiles in a process that has, for which `answer_to` is meant, and this
+file can be run as a program. So it imports nothing but the standard library.
 NVRTC is proprietary: it is installed beside the labs (`pip install "efficient-training-labs[cuda]"`), never shipped
 with them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
-import time
+import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,7 +28,8 @@ LIBRARIES = (
 )
 """Where the wheels of CUDA 13 (`nvidia/cu13`) and 12 (`nvidia/cuda_nvrtc`) keep the library."""
 
-Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+OUT_OF_MEMORY = 1
+"""NVRTC_ERROR_OUT_OF_MEMORY."""
 
 
 class NvrtcMissing(ImportError):
@@ -33,11 +38,12 @@ class NvrtcMissing(ImportError):
 
 @dataclass(frozen=True)
 class Compiled:
-    """What NVRTC returned. ptx: None where the source did not compile; log: its messages, warnings included."""
+    """What NVRTC returned. code: PTX or a cubin, None where the source did not compile; log: its messages, warnings
+    included.
+    """
 
-    ptx: str | None
+    code: bytes | None
     log: str
-    timed_out: bool = False
 
 
 def nvidia_folders() -> Iterator[Path]:
@@ -77,56 +83,78 @@ def header_folders() -> list[Path]:
     return [place for place in places if (place / "cuda_fp16.h").exists()][:1]
 
 
-def compile_ptx(source: str, name: str, options: Sequence[str], limit_s: float) -> Compiled:
-    """Compile one file of CUDA C++. name: what messages call it. limit_s: then the compiler is told to give up."""
+def compile_source(source: str, name: str, options: Sequence[str], cubin: bool = False) -> Compiled:
+    """Compile one file of CUDA C++ in this process, however long that takes. name: what messages call it.
+
+    cubin: machine code for the chip that the options name (`--gpu-architecture=sm_90`), in place of PTX.
+    """
     nvrtc = library()
     program = ctypes.c_void_p()
     _call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
     try:
-        deadline = time.monotonic() + limit_s
-        stopped = []
-
-        def look_at_the_clock(_payload: object, _unused: object) -> int:
-            if time.monotonic() > deadline:
-                stopped.append(True)
-            return int(bool(stopped))
-
-        give_up = Callback(look_at_the_clock)
-        nvrtc.nvrtcSetFlowCallback(program, give_up, None)
         encoded = [option.encode() for option in options]
         result = nvrtc.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
-        log = _text(program, "nvrtcGetProgramLog")
-        ptx = None if result else _text(program, "nvrtcGetPTX")
-        return Compiled(ptx, log, timed_out=bool(result and stopped))
+        log = _bytes(program, "nvrtcGetProgramLog").rstrip(b"\0").decode(errors="replace")
+        if result == OUT_OF_MEMORY:
+            raise MemoryError("the compiler ran out of memory")
+        if result:
+            return Compiled(None, log)
+        return Compiled(_bytes(program, "nvrtcGetCUBIN") if cubin else _bytes(program, "nvrtcGetPTX"), log)
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def compile_cubin(source: str, name: str, options: Sequence[str]) -> bytes:
-    """The machine code of one file for the chip that the options name (`--gpu-architecture=sm_90`)."""
-    program = ctypes.c_void_p()
-    _call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
-    try:
-        encoded = [option.encode() for option in options]
-        _call("nvrtcCompileProgram", program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
-        size = ctypes.c_size_t()
-        _call("nvrtcGetCUBINSize", program, ctypes.byref(size))
-        buffer = ctypes.create_string_buffer(size.value)
-        _call("nvrtcGetCUBIN", program, buffer)
-        return buffer.raw
-    finally:
-        library().nvrtcDestroyProgram(ctypes.byref(program))
-
-
-def _text(program: ctypes.c_void_p, getter: str) -> str:
+def _bytes(program: ctypes.c_void_p, getter: str) -> bytes:
     size = ctypes.c_size_t()
     _call(f"{getter}Size", program, ctypes.byref(size))
     buffer = ctypes.create_string_buffer(max(size.value, 1))
     _call(getter, program, buffer)
-    return buffer.value.decode(errors="replace")
+    return buffer.raw[: size.value]
 
 
 def _call(name: str, *arguments: object) -> None:
     nvrtc = library()
     if result := getattr(nvrtc, name)(*arguments):
         raise RuntimeError(f"{name}: {nvrtc.nvrtcGetErrorString(result).decode()}")
+
+
+def answer_to(request: bytes) -> bytes:
+    """Compile under limits, which this process keeps for good: a line of JSON [kind, log], and the code.
+
+    request: the arguments of `compile_source` as a JSON list, then the limits in seconds and bytes. kind: "code" or
+    "failed", or "memory" where the limit was reached.
+    """
+    source, name, options, cubin, limit_s, limit_bytes = json.loads(request)
+    library()
+    with contextlib.suppress(ImportError):
+        _limit(limit_s, limit_bytes)
+    try:
+        found = compile_source(source, name, options, cubin)
+    except MemoryError:
+        return json.dumps(["memory", ""]).encode()
+    head = json.dumps(["failed" if found.code is None else "code", found.log]).encode()
+    return head + b"\n" + (found.code or b"")
+
+
+def _limit(limit_s: float, limit_bytes: int) -> None:
+    """Hold this process to so much more memory and CPU time, and to writing no file. ImportError on Windows."""
+    import resource
+
+    with open("/proc/self/statm") as file:
+        held_bytes = int(file.read().split()[5]) * resource.getpagesize()
+    used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    wanted = {
+        resource.RLIMIT_DATA: held_bytes + limit_bytes,
+        resource.RLIMIT_CPU: int(used_s + limit_s) + 1,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    for what, limit in wanted.items():
+        most = resource.getrlimit(what)[1]
+        limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(what, (limit, limit))
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(answer_to(sys.stdin.buffer.read()))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from labkit.simt import CudaCompileError, PtxSyntaxError, SourceRefused, Unsupported, compile_cuda
+from labkit.simt import CudaCompileError, PtxSyntaxError, SourceRefused, Unsupported, compile_cuda, compiler_process
+from labkit.simt.compiler_process import CompilerStopped, compile_apart
 from labkit.simt.sources import check_source
 from tests.simt.harness import compiled, faults, require_nvrtc
 
@@ -66,13 +67,82 @@ def test_templates_without_an_end() -> None:
         )
 
 
-def test_a_compiler_that_takes_too_long(monkeypatch) -> None:
+ALWAYS_DOUBLES = """
+template <int N, int M> struct A { static const int v = A<N - 1, 2 * M>::v + A<N - 1, 2 * M + 1>::v; };
+template <int M> struct A<0, M> { static const int v = 1; };
+__global__ void k(int* y) { *y = A<22, 0>::v; }
+"""
+ALWAYS_UNROLLED = """
+__global__ void k(float* y) {
+#pragma unroll
+  for (int i = 0; i < 100000; i++)
+#pragma unroll
+    for (int j = 0; j < 1000; j++) y[i * j] += sinf(y[i + j]);
+}
+"""
+FLAGS = ("--gpu-architecture=compute_80",)
+
+
+@pytest.fixture(params=["fork", "interpreter"])
+def each_way(request, monkeypatch) -> None:
+    """The compiler in a fork, and in an interpreter of its own."""
+    require_nvrtc()
+    monkeypatch.setattr(compiler_process, "_can_fork", lambda: request.param == "fork")
+
+
+@pytest.mark.usefixtures("each_way")
+def test_the_compiler_has_a_process_of_its_own() -> None:
+    found = compile_apart(EMPTY, "kernel.cu", FLAGS)
+    assert b".entry" in found.code and found.log == ""
+    assert compile_apart("__global__ void k() { x; }", "kernel.cu", FLAGS).code is None
+
+
+@pytest.mark.usefixtures("each_way")
+def test_a_source_that_takes_too_much_memory() -> None:
+    with pytest.raises(CompilerStopped, match="compiling this source takes more than 64 MiB of memory"):
+        compile_apart(ALWAYS_DOUBLES, "kernel.cu", FLAGS, limit_bytes=1 << 26)
+
+
+@pytest.mark.usefixtures("each_way")
+def test_a_source_that_takes_too_long() -> None:
+    with pytest.raises(CompilerStopped, match=r"the compiler was stopped after 0\.5 s"):
+        compile_apart(ALWAYS_UNROLLED, "kernel.cu", FLAGS, limit_s=0.5)
+
+
+def test_a_compiler_that_was_stopped_is_an_error_of_the_source(monkeypatch) -> None:
+    from labkit.simt import compiling
+
+    def stopped(*_: object) -> None:
+        raise CompilerStopped("the compiler was stopped after 30 s")
+
+    monkeypatch.setattr(compiling, "compile_apart", stopped)
+    with pytest.raises(CudaCompileError, match=r"^error: the compiler was stopped after 30 s$"):
+        compile_cuda(EMPTY + "// never compiled")
+
+
+def test_a_source_that_becomes_far_too_large(monkeypatch) -> None:
     from labkit.simt import compiling
 
     require_nvrtc()
-    monkeypatch.setattr(compiling, "COMPILE_LIMIT_S", -1.0)
-    with pytest.raises(CudaCompileError, match="the compiler was stopped"):
-        compile_cuda(EMPTY)
+    with pytest.raises(Unsupported, match="at most 268,435,456 are executed"):
+        compile_cuda("__device__ char big[1 << 30]; __global__ void k(char* y) { *y = big[*y]; }")
+    monkeypatch.setattr(compiling, "MAX_PTX_BYTES", 10_000)
+    loop = "for (int i = 0; i < 500; i++) y[i * i] /= 3.f"
+    with pytest.raises(CudaCompileError, match="at most 10,000 are executed: is a long loop unrolled"):
+        compile_cuda(f"__global__ void k(float* y) {{\n#pragma unroll\n{loop};\n}}")
+
+
+def test_one_source_is_compiled_once(monkeypatch) -> None:
+    """And its variables begin anew with each compile_cuda."""
+    from labkit.simt import compiling
+
+    require_nvrtc()
+    source = "__device__ int calls; __global__ void once(int* y) { *y = ++calls; }"
+    y = torch.zeros(1, dtype=torch.int32)
+    compile_cuda(source)["once"].launch(1, 1, y)
+    monkeypatch.setattr(compiling, "compile_apart", None)
+    compile_cuda(source)["once"].launch(1, 1, y)
+    assert y == 1
 
 
 def test_inline_assembly_that_makes_no_sense() -> None:
