@@ -7,11 +7,14 @@ computed at once by the CPU, and only *when* it would have run is simulated.
 from labkit.simdevice.alloc_events import alloc_events_of_commands, alloc_events_of_profile
 from labkit.simdevice.allocator import CachingAllocator, Figures, NoRoom, rounded, segment_size
 from labkit.simdevice.auto_device import auto_device
+from labkit.simdevice.capture import CaptureError
 from labkit.simdevice.commands import Command, as_plain, from_plain
 from labkit.simdevice.device import SimDevice
+from labkit.simdevice.graphs import CUDAGraph
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.races import Race
 from labkit.simdevice.run_traced import TracedRun, run_traced
+from labkit.simdevice.stale import StaleInput
 from labkit.simdevice.streams import Event, NotReady, Stream
 from labkit.simdevice.syncs import implicit_syncs
 from labkit.simdevice.timeline import DeviceTimeline, timeline_of
@@ -19,7 +22,9 @@ from labkit.simdevice.timing_probe import TimingProbe, probe_timing
 from labkit.simdevice.trace import Span, busy_s, save_trace
 
 __all__ = [
+    "CUDAGraph",
     "CachingAllocator",
+    "CaptureError",
     "Command",
     "DeviceTimeline",
     "Event",
@@ -30,6 +35,7 @@ __all__ = [
     "Race",
     "SimDevice",
     "Span",
+    "StaleInput",
     "Stream",
     "TimingProbe",
     "TracedRun",

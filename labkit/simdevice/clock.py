@@ -18,7 +18,8 @@ from labkit.simdevice.trace import HOST, Span
 class Clock:
     """The host's time, and when the work queued so far on each stream will be done. All in virtual seconds.
 
-    spans: what the device did and what the host waited for; launches: when the host handed the work over.
+    spans: what the device did and what the host waited for; launches: when the host handed the work over, a
+    whole graph at once.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -38,13 +39,13 @@ class Clock:
         cached_bytes = self._cache.run(command)
         if command.kind == "kernel":
             self._load(command.name)
-            duration_s = self.machine.kernel_time_s(command.flops, command.nbytes, cached_bytes, self._n_kernels)
-            self._n_kernels += 1
-            self._launch(command, "kernel", duration_s)
+            self._hand_over(command)
+            self._queue_kernel(command, cached_bytes)
         elif command.kind == "copy":
             to_device = command.place == "device"
             kind = "to device" if to_device else "to host"
-            end_s = self._launch(command, kind, self.machine.copy_time_s(command.nbytes, to_device))
+            self._hand_over(command)
+            end_s = self._queue(command, kind, self.machine.copy_time_s(command.nbytes, to_device))
             if command.blocking:
                 self._wait_until(end_s, command.name)
         elif command.kind == "record":
@@ -58,6 +59,16 @@ class Clock:
                 self._wait_until(self._event_s.get(command.event, 0.0), command.name)
             else:
                 self._wait_until(self.done_s(command.stream), command.name)
+        elif command.kind == "capture":
+            # The host prepares the launch as ever, and nothing is handed over.
+            self._load(command.name)
+            self.host_s += self.machine.launch_s
+        elif command.kind == "replay":
+            self._hand_over(command)
+
+    def run_in_graph(self, kernel: Command) -> None:
+        """Let a kernel of a replayed graph take its time, of which the host knows nothing."""
+        self._queue_kernel(kernel, self._cache.run(kernel))
 
     def done_s(self, stream: int = ALL) -> float:
         """When the work queued so far on a stream (ALL: on any) will be done; the host's time if it is already."""
@@ -80,10 +91,17 @@ class Clock:
             self._loaded.add(kernel)
             self._wait_until(self.host_s + self.machine.first_call_s, f"load {kernel}")
 
-    def _launch(self, command: Command, kind: str, duration_s: float) -> float:
+    def _hand_over(self, command: Command) -> None:
         before_s = self.host_s
         self.host_s += self.machine.launch_s
         self.launches.append(Span(HOST, command.name, before_s, self.host_s, "launch"))
+
+    def _queue_kernel(self, command: Command, cached_bytes: int) -> None:
+        duration_s = self.machine.kernel_time_s(command.flops, command.nbytes, cached_bytes, self._n_kernels)
+        self._n_kernels += 1
+        self._queue(command, "kernel", duration_s)
+
+    def _queue(self, command: Command, kind: str, duration_s: float) -> float:
         start_s = self._engines[kind].place(self.done_s(command.stream), duration_s)
         end_s = self._done_s[command.stream] = start_s + duration_s
         self.spans.append(Span(command.stream, command.name, start_s, end_s, kind, command.nbytes))

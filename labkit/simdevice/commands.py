@@ -6,6 +6,7 @@ Nothing is worked out here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -21,6 +22,8 @@ Kind = Literal[
     "wait",  # event, stream: what the stream does from now on waits for the event
     "sync",  # the host waits for: event, else stream, else (stream -1) the whole device
     "host",  # name, reads, writes: an operation of the host
+    "capture",  # graph, and as a kernel: captured into that graph, and not run
+    "replay",  # graph, stream, name: all kernels that were captured into that graph run, in order, after one launch
 ]
 KINDS = get_args(Kind)
 Place = Literal["device", "pinned", "pageable"]
@@ -38,6 +41,8 @@ class Command:
     """One command. Which fields count depends on `kind`; blocks are storages by number, streams and events too.
 
     Command("kernel", "mm", stream=0, nbytes=12288, flops=65536, reads=(1, 2), writes=(3,))
+
+    graph: of an allocation, the graph whose capture asked for the memory.
     """
 
     kind: Kind
@@ -45,6 +50,7 @@ class Command:
     stream: int = 0
     block: int = ALL
     event: int = ALL
+    graph: int = ALL
     nbytes: int = 0
     flops: int = 0
     place: Place = "device"
@@ -74,6 +80,10 @@ def from_plain(items: Sequence[Mapping[str, Any]]) -> tuple[Command, ...]:
     if len(items) > MAX_COMMANDS:
         raise ValueError(f"{len(items):,} commands; {MAX_COMMANDS:,} are the most")
     commands = tuple(_command(item) for item in items)
+    captured = Counter(one.graph for one in commands if one.kind == "capture")
+    n_replayed = sum(captured[one.graph] for one in commands if one.kind == "replay")
+    if n_replayed > MAX_COMMANDS:
+        raise ValueError(f"replays run {n_replayed:,} captured kernels; {MAX_COMMANDS:,} are the most")
     n_mentions, n_streams = sum(len(one.reads) + len(one.writes) for one in commands), len({c.stream for c in commands})
     if n_mentions > MAX_MENTIONS or n_streams > MAX_STREAMS:
         most = f"{MAX_MENTIONS:,} and {MAX_STREAMS} are the most"

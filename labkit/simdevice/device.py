@@ -7,7 +7,8 @@
         sim.synchronize()
     sim.trace, sim.races
 
-Only operations inside the block are seen. There is one device, and no kernel of one's own can run on it.
+Only operations inside the block are seen. There is one device, and no kernel of one's own can run on it. Of graphs
+(`with sim.graph(g): ...`, `g.replay()`) see graphs.py.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Self
 from labkit.simdevice.clock import Clock
 from labkit.simdevice.commands import ALL, Command
 from labkit.simdevice.counters import MemoryCounters
+from labkit.simdevice.graphs import CUDAGraph, Pool
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.methods import methods_of
 from labkit.simdevice.mode import DeviceMode
 from labkit.simdevice.races import Race
+from labkit.simdevice.stale import StaleInput
 from labkit.simdevice.state import DEVICE, DeviceState
 from labkit.simdevice.streams import Event, Stream, stream_number
 from labkit.simdevice.trace import Span
@@ -45,6 +48,7 @@ class SimDevice(MemoryCounters):
         self.device = DEVICE
         self._state = DeviceState(machine or Machine())
         self._streams = [Stream(self._state, 0)]
+        self._capture_stream: Stream | None = None
         self._active: contextlib.ExitStack | None = None
 
     def __enter__(self) -> Self:
@@ -107,6 +111,38 @@ class SimDevice(MemoryCounters):
         finally:
             self._state.current_stream = before
 
+    def CUDAGraph(self, keep_graph: bool = False) -> CUDAGraph:
+        """A new graph, into which nothing is captured yet. keep_graph: is there to be ignored."""
+        return CUDAGraph(self._state)
+
+    def graph_pool_handle(self) -> Pool:
+        """A token for memory that several graphs may share."""
+        return (0, self._state.new_graph())
+
+    def is_current_stream_capturing(self) -> bool:
+        """Whether what goes to the current stream is captured, and not run."""
+        return self._state.capture is not None and self._state.capture.stream == self._state.current_stream
+
+    @contextlib.contextmanager
+    def graph(
+        self,
+        cuda_graph: CUDAGraph,
+        pool: Pool | None = None,
+        stream: Stream | None = None,
+        capture_error_mode: str = "global",
+    ) -> Iterator[None]:
+        """Capture the work of a block into `cuda_graph`. stream: to capture on, by default a side stream."""
+        self.synchronize()
+        self.empty_cache()
+        if stream is None:
+            self._capture_stream = stream = self._capture_stream or self.Stream()
+        with self.stream(stream):
+            cuda_graph.capture_begin(pool, capture_error_mode)
+            try:
+                yield
+            finally:
+                cuda_graph.capture_end()
+
     def synchronize(self, device: object = None) -> None:
         """Let the host wait until all work queued on every stream is done."""
         self._state.issue(Command("sync", stream=ALL))
@@ -144,7 +180,7 @@ class SimDevice(MemoryCounters):
 
     @property
     def launches(self) -> tuple[Span, ...]:
-        """When the host handed over each kernel and copy, so far."""
+        """When the host handed over each kernel, copy and graph, so far."""
         return tuple(self.clock.launches)
 
     @property
@@ -156,3 +192,8 @@ class SimDevice(MemoryCounters):
     def races(self) -> tuple[Race, ...]:
         """Missing waits found so far."""
         return tuple(self._state.timeline.races.found)
+
+    @property
+    def stale(self) -> tuple[StaleInput, ...]:
+        """Replays found so far that read memory which is gone, or the same input as before."""
+        return tuple(self._state.timeline.stale.found)

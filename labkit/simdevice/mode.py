@@ -44,6 +44,8 @@ class DeviceMode(Meter):
             kwargs["device"] = torch.device("cpu")
         given, written = tensors_in(args, kwargs), written_by(func, args, kwargs)
         on_device = self._runs_on_device(packet.__name__, given, device)
+        if on_device and self._state.capture:
+            self._state.capture.remember(written, given, self._state.storages)
         result = func(*args, **kwargs)
         made = self._register(result, "device" if on_device else "pinned" if pinned else None)
         reads = [tensor for tensor in given if not any(tensor is other for other in written)]
@@ -55,6 +57,8 @@ class DeviceMode(Meter):
             self._by_host(packet.__name__, reads, written)
         elif packet not in EMPTY and (made or written or packet in READ_BY_THE_HOST):
             self._kernel(func, packet.__name__, args, kwargs, result, reads, [*written, *made])
+            if self._state.capture:
+                self._state.capture.record(func, args, kwargs, result, made, self._state.storages)
             if packet in READ_BY_THE_HOST or _by_mask(packet, args):
                 self._state.wait_for_value(packet.__name__)
         return result

@@ -9,7 +9,7 @@ shows in them.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from labkit.simdevice.commands import ALL, Command
 from labkit.simdevice.trace import HOST, Span
@@ -93,6 +93,12 @@ class Races:
         else:
             for stream in list(self._number) if command.stream == ALL else [command.stream]:
                 self._learn(HOST, self._all_of(stream))
+
+    def run_in_graph(self, kernel: Command) -> None:
+        """Take down a kernel of a replayed graph. Memory that is gone is nobody else's: `StaleInputs` reports it."""
+        reads = tuple(block for block in kernel.reads if block in self._blocks)
+        writes = tuple(block for block in kernel.writes if block in self._blocks)
+        self.run(replace(kernel, reads=reads, writes=writes))
 
     def _all_of(self, stream: int) -> Known:
         return {**self._known[stream], stream: self._number[stream]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 
 from labkit.simdevice.allocator import NoRoom
+from labkit.simdevice.capture import Capture, CaptureError
 from labkit.simdevice.commands import Command, Place
 from labkit.simdevice.machine import Machine
 from labkit.simdevice.storages import Storages
@@ -25,6 +26,7 @@ class DeviceState:
     """current_stream: the number of the stream that work goes to now.
 
     makes_on_device: whether tensors that are made for the CPU are the device's, as inside of PyTorch's own functions.
+    capture: the capture of a graph that is under way.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -34,10 +36,13 @@ class DeviceState:
         self.storages = Storages(on_free=lambda number: self.issue(Command("free", block=number)))
         self.timeline = DeviceTimeline(machine)
         self.current_stream = 0
-        self._n_events = 0
+        self.capture: Capture | None = None
+        self._n_events = self._n_graphs = 0
 
     def issue(self, command: Command) -> None:
-        """Take a command from the host."""
+        """Take a command from the host. Raises CaptureError for what may not happen while a graph is captured."""
+        if self.capture and (command := self.capture.take(command)) is None:
+            return
         self.timeline.run(command)
         self.commands.append(command)
 
@@ -45,6 +50,11 @@ class DeviceState:
         """A number for an event or for one of its recordings."""
         self._n_events += 1
         return self._n_events
+
+    def new_graph(self) -> int:
+        """A number for a graph."""
+        self._n_graphs += 1
+        return self._n_graphs
 
     def allocated(self, tensor: torch.Tensor, place: Place) -> None:
         """Know new memory. Raises OutOfMemory where the device has not so much left."""
@@ -63,6 +73,9 @@ class DeviceState:
         except NoRoom as error:
             self.storages.drop(tensor)
             raise OutOfMemory(f"{self.machine.name} is out of memory: {error}") from None
+        except CaptureError:
+            self.storages.drop(tensor)
+            raise
 
     def copied(self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool) -> None:
         """A copy over the link. Only one that is non_blocking and whose host side is pinned lets the host go on."""

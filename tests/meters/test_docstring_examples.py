@@ -34,6 +34,7 @@ DATA = {
     "labkit.simdevice.machine": ("Machine",),
     "labkit.simdevice.races": ("Race",),
     "labkit.simdevice.run_traced": ("TracedRun",),
+    "labkit.simdevice.stale": ("StaleInput",),
     "labkit.simdevice.timing_probe": ("TimingProbe",),
     "labkit.simdevice.trace": ("Span",),
 }

@@ -7,11 +7,11 @@ import inspect
 import pytest
 import torch
 
-from labkit.simdevice import Event, Machine, SimDevice, Stream
+from labkit.simdevice import CUDAGraph, Event, Machine, SimDevice, Stream
 
 OURS = {
     *("allocator", "clock", "commands", "host_bytes", "launches", "machine", "max_host_bytes", "now_s", "races"),
-    "trace",
+    *("stale", "trace"),
 }
 """What only a simulated device has: what it tells of itself."""
 
@@ -28,13 +28,14 @@ PAIRS = [
     *((SimDevice, torch.cuda, name) for name in sorted(public(SimDevice) - OURS)),
     *((Stream, torch.cuda.Stream, name) for name in sorted(public(Stream))),
     *((Event, torch.cuda.Event, name) for name in sorted(public(Event))),
+    *((CUDAGraph, torch.cuda.CUDAGraph, name) for name in sorted(public(CUDAGraph))),
 ]
 
 
 @pytest.mark.parametrize(("ours", "real", "name"), PAIRS, ids=[f"{ours.__name__}.{name}" for ours, _, name in PAIRS])
 def test_a_name_is_one_of_pytorchs_with_the_same_parameters(ours: object, real: object, name: str) -> None:
     theirs = getattr(real, name)
-    if inspect.isclass(theirs) and name in ("Event", "Stream"):
+    if inspect.isclass(theirs) and name in ("CUDAGraph", "Event", "Stream"):
         theirs = theirs.__new__
     given = parameters(getattr(ours, name))
     assert given == parameters(theirs)[: len(given)]
