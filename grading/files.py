@@ -28,31 +28,54 @@ _OF_THE_FILE = (
     errno.EPERM,
 )
 """What is wrong with the file. Any other error (no descriptors left, a disk that fails) is this machine's."""
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
+"""To pass through it, which needs no right to list it."""
 
 
 class Unreadable(Exception):
     """The file cannot be taken as it is; the message says why and what to ask the student for."""
 
 
-def read_plain_file(path: Path, most_bytes: int, if_larger: str = "clear its outputs and resubmit") -> bytes:
-    """A plain file's bytes.
+def read_plain_file(
+    path: Path, most_bytes: int, if_larger: str = "clear its outputs and resubmit", top: Path | None = None
+) -> bytes:
+    """A plain file's bytes. Below the folder `top`, as a rule two above the file's own, no link is followed.
 
     Raises Unreadable for links (one could lead to the solution, or to a classmate's answers), for other kinds of file,
     for larger ones (with the advice `if_larger`) and for missing ones; OSError where this machine is at fault.
     """
+    path = path.absolute()
+    top = top or [path, *path.parents][:4][-1]
     try:
-        if any(part.is_symlink() for part in (path, *list(path.parents)[:2])):
-            raise Unreadable(f"{path.name} is a link or lies behind one: ask for the file itself")
-        with open_plain_file(path) as file:
+        with _open_below(top, path) as file:
             # One more than allowed tells a file that is too large, even while it grows.
             data = file.read(most_bytes + 1)
     except OSError as error:
         if error.errno not in _OF_THE_FILE:
             raise
+        if _has_link(top, path):
+            raise Unreadable(f"{path.name} is a link or lies behind one: ask for the file itself") from error
         raise Unreadable(f"{path.name} cannot be read: {error.strerror}") from error
     if len(data) > most_bytes:
         raise Unreadable(f"{path.name} has more than {most_bytes:,} bytes: {if_larger}")
     return data
+
+
+def _open_below(top: Path, path: Path) -> BinaryIO:
+    """Open a plain file by one folder after the other, so that no folder can become a link after it was looked at."""
+    folder = os.open(top, _FOLDER)
+    try:
+        for part in path.relative_to(top).parts[:-1]:
+            inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return open_plain_file(Path(path.name), folder)
+    finally:
+        os.close(folder)
+
+
+def _has_link(top: Path, path: Path) -> bool:
+    return any(part.is_symlink() for part in (path, *path.parents) if part != top and part.is_relative_to(top))
 
 
 def open_plain_file(path: Path, folder: int | None = None) -> BinaryIO:

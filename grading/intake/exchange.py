@@ -34,7 +34,8 @@ class NotCopied(Exception):
 
 
 class StagedCollect(ExchangeCollect):
-    """nbgrader's collect, copying plain files alone and going on after what it cannot take.
+    """nbgrader's collect, choosing among folders of the student's own, copying plain files alone, and going on after
+    what it cannot take.
 
     `refused` lists what that was.
     """
@@ -44,25 +45,33 @@ class StagedCollect(ExchangeCollect):
         self.refused: list[RefusedFile] = []
 
     def _path_to_record(self, path: str) -> dict:
+        """Before the newest is chosen, so that a folder with a false name does not stand in for a true one."""
         try:
-            return super()._path_to_record(path)
+            record = super()._path_to_record(path)
         except Exception as error:
             # Anybody may make a folder here, by any name.
-            self.refused.append(RefusedFile(os.path.basename(path), f"its name is none that nbgrader gives ({error})"))
-            return {"username": "", "filename": os.path.basename(path), "timestamp": datetime.datetime.min}
+            reason = f"its name is none that nbgrader gives ({error})"
+        else:
+            try:
+                if self.check_owner:
+                    _refuse_other(os.lstat(path).st_uid, record["username"])
+                return record
+            except (NotCopied, OSError) as error:
+                reason = _reason(error)
+        self.refused.append(RefusedFile(os.path.basename(path), reason))
+        return {"username": "", "filename": os.path.basename(path), "timestamp": datetime.datetime.min}
 
     def copy_files(self) -> None:
         self.src_records = [record for record in self.src_records if record["username"]]
         super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: object = None) -> None:
-        record = self._path_to_record(src)
+        record = super()._path_to_record(src)
         owner = record["username"] if self.check_owner else None
         try:
             _copy_notebook(src, dest, f"{self.coursedir.assignment_id}.ipynb", owner)
         except (NotCopied, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.refused.append(RefusedFile(os.path.basename(src), str(reason)))
+            self.refused.append(RefusedFile(os.path.basename(src), _reason(error)))
         else:
             # The time in the folder's name, by which nbgrader chose, not what a file beside it may say.
             (Path(dest) / TIMESTAMP).write_text(f"{record['timestamp']} UTC")
@@ -106,19 +115,32 @@ def _copy_notebook(src: str, dest: str, name: str, owner: str | None) -> None:
     """Copy this file out of a folder that belongs to a student, who may change it meanwhile."""
     folder = os.open(src, FOLDER)
     try:
-        if owner is not None and (found := _name_of(os.fstat(folder).st_uid)) != owner:
-            text = f"it says it is from {owner} but belongs to {found}"
-            raise NotCopied(f"{text} (where accounts are not student ids: c.ExchangeCollect.check_owner = False)")
-        data = _plain_bytes(folder, name)
+        uid = os.fstat(folder).st_uid
+        if owner is not None:
+            _refuse_other(uid, owner)
+        data = _plain_bytes(folder, name, uid)
     finally:
         os.close(folder)
     os.makedirs(dest)
     (Path(dest) / name).write_bytes(data)
 
 
-def _plain_bytes(folder: int, name: str) -> bytes:
+def _refuse_other(uid: int, owner: str) -> None:
+    if (found := _name_of(uid)) != owner:
+        text = f"it says it is from {owner} but belongs to {found}"
+        raise NotCopied(f"{text} (where accounts are not student ids: c.ExchangeCollect.check_owner = False)")
+
+
+def _reason(error: NotCopied | OSError) -> str:
+    return str(error.strerror if isinstance(error, OSError) else error)
+
+
+def _plain_bytes(folder: int, name: str, uid: int) -> bytes:
+    """A file of the folder's owner: a second name of a classmate's file would still belong to the classmate."""
     try:
         with open_plain_file(Path(name), folder) as file:
+            if (found := os.fstat(file.fileno()).st_uid) != uid:
+                raise NotCopied(f"{name} belongs to {_name_of(found)}, its folder to {_name_of(uid)}")
             # One more than allowed, which whoever reads it next refuses.
             return file.read(MAX_BYTES + 1)
     except (Unreadable, IsADirectoryError) as error:

@@ -35,11 +35,11 @@ def read_folder(folder: Path) -> Arrivals:
             remedy = f"give the folder of one lab's submissions, without what is {most_of(found)}"
             raise UserError(f"{folder} has more than {MAX_MEMBERS:,} files and folders", remedy)
         if not item.is_dir(follow_symlinks=False) and not is_clutter(found[-1]):
-            _look(item, found[-1], result)
+            _look(folder, item, found[-1], result)
     return refuse_twins(result)
 
 
-def _look(item: os.DirEntry, path: str, result: Arrivals) -> None:
+def _look(top: Path, item: os.DirEntry, path: str, result: Arrivals) -> None:
     try:
         status = item.stat(follow_symlinks=False)
     except OSError as error:
@@ -52,7 +52,7 @@ def _look(item: os.DirEntry, path: str, result: Arrivals) -> None:
     elif not stat.S_ISREG(status.st_mode):
         result.refused.append(RefusedFile(path, "it is a device or a pipe"))
     else:
-        read = functools.partial(_read, Path(item.path))
+        read = functools.partial(_read, top, Path(item.path))
         result.entries.append(ArrivedFile(path, status.st_size, _time(status.st_mtime), read))
 
 
@@ -82,8 +82,9 @@ def _walk(top: Path, refused: list[RefusedFile]) -> Iterator[os.DirEntry]:
         waiting += [(item.path, depth + 1) for item in reversed(items) if item.is_dir(follow_symlinks=False)]
 
 
-def _read(path: Path) -> bytes:
+def _read(top: Path, path: Path) -> bytes:
     try:
-        return read_plain_file(path, MAX_BYTES)
+        # Some time has passed since it was found, and whoever may write there may have put another in its place.
+        return read_plain_file(path, MAX_BYTES, top=top)
     except (Unreadable, OSError) as error:
         raise Refusal(str(error)) from error

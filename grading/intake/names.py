@@ -24,6 +24,12 @@ ELSEWHERE = re.compile(r"[*?\[\]/\\]")
 JOINERS = "\u200c\u200d"
 """They are not seen either, but Persian and Indian names are spelled with them."""
 
+FILLERS = re.compile("[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u2800\\u3164\\uffa0]")
+"""Letters that nobody sees, though Python calls them printable: fillers of Hangul, blanks of Braille and their like."""
+
+SELECTORS = re.compile("[\\ufe00-\\ufe0f\\U000e0100-\\U000e01ef]")
+"""How the letter before them is drawn: not seen either, but Japanese names are spelled with them."""
+
 CLUTTER = re.compile(
     r"(^|/)(__MACOSX|\.ipynb_checkpoints|\.git|__pycache__)(/|$)|(^|/)(\._[^/]*|\.DS_Store|Thumbs\.db)$"
 )
@@ -38,7 +44,9 @@ def has_unseen(name: str) -> bool:
     """Whether it has invisible characters: they steer a terminal, turn the direction of writing, end a line, or
     make one name look like another. No name needs them.
     """
-    return any(not (char.isprintable() or char in JOINERS or unicodedata.category(char) == "Zs") for char in name)
+    return FILLERS.search(name) is not None or any(
+        not (char.isprintable() or char in JOINERS or unicodedata.category(char) == "Zs") for char in name
+    )
 
 
 def wrong_with_path(path: str) -> str | None:
@@ -76,6 +84,8 @@ def wrong_with_student(student: str) -> str | None:
 def folded(name: str) -> str:
     """The same for names that some file systems or people would take for one."""
     seen = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
+    # A page shows any number of blanks as one.
+    seen = " ".join(SELECTORS.sub("", FILLERS.sub("", seen)).split())
     # Folding can undo what was composed, and the other way round.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen.casefold()).casefold())
 

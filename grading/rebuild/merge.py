@@ -135,13 +135,15 @@ def rebuilt_notebook(template: Template, merged: Merged) -> NotebookNode:
 
 
 def _without_tags(markdown: str) -> str:
-    """The same to a reader, but no HTML and no links but to the web: zero-width spaces break what could be one.
+    """The same to a reader, but no HTML, no links but to the web and no pictures: zero-width spaces break what could be
+    one. A picture is fetched unasked, which tells who reads when, and reaches servers of the reader's own machine.
 
     What a student writes is shown to others, in feedback pages and in the formgrader, with their rights.
     """
     # "*+": however many blanks follow, nothing looks back.
     without_links = re.sub(r"\](?=\s*+[(\[:](?!\s*+<?\s*+(?:https?://|mailto:|#)))", "]\u200b", markdown)
-    return re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", without_links)
+    without_pictures = without_links.replace("![", "!\u200b[")
+    return re.sub(r"<(?=[A-Za-z/!?])", "<\u200b", without_pictures)
 
 
 def steps_of(merged: Merged) -> list[Step]:

@@ -1,4 +1,4 @@
-"""HTML, links, attachments and raw cells in text cells, added and in place of the given ones."""
+"""HTML, links, pictures, attachments and raw cells in text cells, added and in place of the given ones."""
 
 ROW = 26
 HARMLESS = True
@@ -11,6 +11,7 @@ def change(notebook):
     evil = (
         "<script>'@TOKEN@'</script> <img src=x onerror=\"'@TOKEN@'\"> <svg onload=\"'@TOKEN@'\"></svg>\n\n"
         "[link](javascript:'@TOKEN@') ![image](javascript:'@TOKEN@') <javascript:'@TOKEN@'>\n\n"
+        "![seen](https://example.org/@TOKEN@.png) [![seen](http://127.0.0.1:8888/logout?@TOKEN@)](https://example.org)\n\n"
         "<details open ontoggle=\"'@TOKEN@'\"> <a href=\"data:text/html,<script>'@TOKEN@'</script>\">x</a>\n\n"
         "$\\href{javascript:'@TOKEN@'}{x}$ <style>body{display:none} /*@TOKEN@*/</style>\n\n"
         "<\u200bscript>'@TOKEN@'</script> <SCRIPT/x>'@TOKEN@'</SCRIPT> <math><mtext><img src=x onerror=\"'@TOKEN@'\">"

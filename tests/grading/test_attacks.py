@@ -176,7 +176,7 @@ def test_secrets_and_floods_are_found() -> None:
         ("<p onclick=\"'token'\">x</p>", 1),
         ("<a href=\" JavaScript:'token'\">x</a>", 1),
         ('<a href="#token">x</a>', 0),
-        ("<img src=\"javascript:'token'\">", 0),
+        ('<img src="https://x.org/token.png">', 1),
         ('<iframe src="x?token"></iframe>', 1),
     ],
 )

@@ -185,3 +185,22 @@ def test_an_exchange_that_is_not_there_is_said(campus) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(f"grading: nbgrader could not collect {LAB}: ")
     assert "Course not found: /mnt/exchange/small/inbound" in done.stderr
+
+
+def test_a_false_folder_that_says_it_is_newer_does_not_keep_the_true_one_out(campus) -> None:
+    handed_in = campus.hand_in("ada", SOLUTION)
+    plant(campus, "mallory", f"ada+{LAB}+2099-01-31 12:00:00.000000 UTC")
+    done = campus.teacher("collect", "/mnt/course", "00", "--exchange")
+    assert "1 taken, 0 unchanged, 1 refused" in done.stdout, done.stdout + done.stderr
+    assert "it says it is from ada but belongs to mallory" in done.stdout
+    assert campus.course.submitted(LAB, "ada").read_bytes() == handed_in
+
+
+def test_a_file_that_belongs_to_another_than_its_folder_is_refused(campus) -> None:
+    """As a second name of a classmate's file would, where the system lets one be given."""
+    folder = f"mallory+{LAB}+2026-01-31 12:00:00.000000 UTC"
+    plant(campus, "mallory", folder)
+    os.chown(campus.top / "exchange/small/inbound" / folder / f"{LAB}.ipynb", UIDS["ada"], UIDS["ada"])
+    done = campus.teacher("collect", "/mnt/course", "00", "--exchange")
+    assert "0 taken, 0 unchanged, 1 refused" in done.stdout, done.stdout + done.stderr
+    assert f"{LAB}.ipynb belongs to ada, its folder to mallory" in done.stdout

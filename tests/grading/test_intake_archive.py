@@ -246,6 +246,11 @@ UNSEEN = [
     "a\ufeff",
     "a\u2028",
     "a\U000e0061",
+    "a\u3164",
+    "a\u034f",
+    "a\u2800",
+    "a\u17b5",
+    "a\u180e",
 ]
 
 
@@ -256,7 +261,15 @@ def test_names_that_nbgrader_or_a_disk_cannot_take_are_refused(name) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["O'Brien, Pat", "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "\u674e\u3000\u96f7", "=1+1", "a_b", "Zo\u00eb J."],
+    [
+        "O'Brien, Pat",
+        "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627",
+        "\u674e\u3000\u96f7",
+        "=1+1",
+        "a_b",
+        "Zo\u00eb J.",
+        "\u845b\U000e0100",
+    ],
 )
 def test_names_that_people_have_are_taken(name) -> None:
     assert wrong_with_student(name) is None
@@ -271,6 +284,10 @@ def test_names_that_people_have_are_taken(name) -> None:
         ("\ufb01n", "fin"),
         ("al\u200dice", "alice"),
         ("Stra\u00dfe", "STRASSE"),
+        ("Ada  Lovelace", "Ada\u2003Lovelace"),
+        ("\u845b\U000e0100", "\u845b"),
+        ("alice\ufe0f", "alice"),
+        ("alice\u3164", "alice"),
     ],
 )
 def test_names_that_look_alike_are_folded_to_one(one, other) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from grading.errors import UserError
 from grading.files import Unreadable
 from grading.intake import folder as folder_module
-from grading.intake.arrived import Arrivals
+from grading.intake.arrived import Arrivals, Refusal
 from grading.intake.folder import read_folder
 from grading.intake.timestamp import AS_IT_SHOULD_BE, parse_time
 
@@ -85,12 +85,24 @@ def test_a_file_that_goes_away_meanwhile_is_refused_alone(tmp_path, monkeypatch)
     assert reasons(found) == {"bob/gone.ipynb": "it cannot be read: No such file or directory"}
 
 
+@pytest.mark.parametrize("link", ["mallory", "mallory/a", "mallory/a/b"])
+def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path, link) -> None:
+    (tmp_path / "secret/a/b").mkdir(parents=True)
+    (tmp_path / "secret/a/b/x.ipynb").write_text("a classmate's")
+    entry, *_ = read_folder(fill(tmp_path / "in", "mallory/a/b/x.ipynb")).entries
+    (tmp_path / "in" / link).rename(tmp_path / "away")
+    (tmp_path / "in" / link).symlink_to(tmp_path / link.replace("mallory", "secret"))
+    with pytest.raises(Refusal, match=r"x\.ipynb is a link or lies behind one: ask for the file itself"):
+        entry.read()
+
+
 @pytest.mark.parametrize("seconds", [2.0**63, -(2.0**63), 253_402_300_800.0, -62_135_596_801.0, float("inf")])
 def test_a_time_that_no_calendar_has_is_none(seconds) -> None:
     """Some disks keep any; ext4 does not, so the disk is made up."""
     status = SimpleNamespace(st_mode=stat.S_IFREG | 0o600, st_size=2, st_mtime=seconds)
     found = Arrivals()
-    folder_module._look(SimpleNamespace(path="/x/ada_x.ipynb", stat=lambda follow_symlinks: status), "x", found)
+    item = SimpleNamespace(path="/x/ada_x.ipynb", stat=lambda follow_symlinks: status)
+    folder_module._look(Path("/x"), item, "x", found)
     assert found.entries[0].when is None
 
 
