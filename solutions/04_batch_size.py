@@ -3,8 +3,8 @@
 #
 # One text of 256 tokens and seven of 16 do not fit into memory together. So you take them one at a time, divide each
 # loss by 8, call `backward` eight times and then step: eight small batches as good as one large batch, as every
-# tutorial says. **A cell below compares the gradient that this gives with the right one. It points somewhere else.**
-# Nothing crashes and the loss goes down, and for years a widely used library trained like that. Which line is wrong?
+# tutorial says. **A cell below compares that gradient with the right one. They point in different directions.** Nothing
+# crashes and the loss goes down, and for years a widely used library trained like that. What is wrong with the recipe?
 #
 # At the end you can accumulate gradients that equal those of the large batch on one GPU or several, find the largest
 # micro-batch that a card holds, say from which batch size a GPU is busy, and measure from which batch size more
@@ -139,9 +139,9 @@ guesses.settle(
 #
 # </details>
 #
-# On **several GPUs**, each with a copy of the model, each process is called a **rank** and has its own texts. A step
-# then belongs to the micro-batches of all ranks: 4 micro-batches of 8 texts are 32 texts on one rank, but 128 on four.
-# You divide by the number of tokens on all ranks as well.
+# On **several GPUs**, each GPU has a process with its own copy of the model and its own texts. Such a process is called a
+# **rank**. A step uses the micro-batches of all ranks: 4 micro-batches of 8 texts are 32 texts on one rank, but 128 on
+# four. So you divide by the number of tokens on all ranks, too.
 
 # %% [markdown]
 # [[exercise 04-accumulate]]
@@ -149,9 +149,10 @@ guesses.settle(
 # Write `train_epoch(model, optimizer, loader, n_accumulate, max_norm, sum_over_ranks)`, which trains for one epoch and
 # returns nothing. The check calls it twice in a row, on every rank.
 #
-# - `loader` gives micro-batches `(x, y)`, token numbers of shape (texts, length); `len(loader)` is their number, the
-#   same on all ranks. `model(x)` returns logits of shape (texts, length, vocabulary), and `y` already holds the next
-#   token for each position. Padding has the label -100 and does not count. A micro-batch may be all padding.
+# - `loader` yields micro-batches `(x, y)`, token numbers of shape (texts, length). `len(loader)` is the number of
+#   micro-batches, the same on all ranks. `model(x)` returns logits of shape (texts, length, vocabulary), and `y` already
+#   holds the next token for each position. Padding has the label -100 and does not count. A micro-batch may be all
+#   padding, but every window has at least one token that counts on some rank.
 # - `n_accumulate` micro-batches make a window, and each window one `optimizer.step()`. The last window of an epoch may
 #   be shorter and gets its step too.
 # - The gradient of a step is that of the **mean loss over all tokens of the window on all ranks**. Its norm is then
@@ -162,8 +163,8 @@ guesses.settle(
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Nobody knows how many tokens a window has until its last micro-batch has come, on all ranks. Either collect the
-# window's micro-batches first, since token numbers are small, or divide at the end.
+# You know how many tokens a window has only after its last micro-batch, on all ranks. Either collect the window's
+# micro-batches first, since token numbers are small, or divide at the end.
 #
 # </details>
 #
@@ -223,35 +224,37 @@ def train_epoch(
 check("04-accumulate", train_epoch)
 
 # %% [markdown]
-# First your loop on the ten micro-batches of the two loops above, for five epochs as well:
+# First your loop on the ten micro-batches of the two loops above, for five epochs as well and without clipping:
 
 # %%
 model, optimizer, loader = lab04.toy_training()
 before = lab04.token_loss(model, loader)
 for _ in range(5):
-    train_epoch(model, optimizer, loader, 4, 1.0, lambda value: value)
+    train_epoch(model, optimizer, loader, 4, math.inf, lambda value: value)
 left = sum(float(p.grad.norm()) for p in model.parameters() if p.grad is not None)
 print(
     f"yours: loss {before:.3f} before, {lab04.token_loss(model, loader):.3f} after; {left:.2f} left in .grad"
 )
 
 # %% [markdown]
-# Your steps are a quarter as long as those of the first loop, so its loss fell further at the same learning rate. But
-# yours point in the right direction, and every token gets its step.
+# The first loop's gradients are about four times as long as yours, so its loss fell further at the same learning rate.
+# But yours point in the right direction, and no micro-batch is left without a step.
 #
-# Now eight texts with your function, a window of eight micro-batches, and the memory while it runs. Beside it, a loop
-# that adds up the eight losses first and calls `backward` once: the same gradient, in more than three times the memory.
+# The figure shows memory while your function trains on one window of eight micro-batches, with eight texts in each. The
+# other curve is a loop that adds up the eight losses first and then calls `backward` once. It computes the same gradient
+# and needs more than three times the memory.
 
 # %% tags=["figure"]
 labkit.figures.accumulation_memory(train_epoch)
 
 # %% [markdown]
 # Look at the teeth: each micro-batch's activations grow in its forward pass and are gone after its backward pass. In
-# the other loop they pile up, because a graph lives until its `backward`. The same happens with `total_loss += loss`
-# for a log: write `loss.item()` or `loss.detach()`.
+# the other loop they pile up, because a graph keeps them until its `backward`. The same happens with `total += loss` in
+# an evaluation loop, which has no `backward`: write `loss.item()`, or evaluate under `torch.no_grad()`.
 #
-# **What accumulation cannot reproduce.** The gradient equals that of the large batch only where samples do not meet
-# inside the model. Batch normalization uses the mean and variance of the *micro-batch*, and dropout draws other masks:
+# **What accumulation cannot reproduce.** The gradient equals that of the large batch only if the loss of a sample
+# depends neither on the other samples in its micro-batch nor on random numbers. Batch normalization uses the mean and
+# variance of the *micro-batch*, and dropout draws different masks:
 
 # %%
 torch.manual_seed(0)
@@ -273,16 +276,18 @@ for name, middle in {
 # %% [markdown]
 # **In practice** this is `gradient_accumulation_steps=4` of `TrainingArguments`. The `Trainer` of `transformers` made a
 # mean of means until October 2024. Today it counts the tokens of the window first and hands the number to the model as
-# `num_items_in_batch`. `average_tokens_across_devices=True`, the default in version 5, sums it over the ranks. With DDP you do not want the
-# gradients to travel after every micro-batch, only after the last: that is `no_sync`, in lab 15.
+# `num_items_in_batch`. With `average_tokens_across_devices=True`, the default in version 5, it sums that number over the
+# ranks. PyTorch's `DistributedDataParallel` (DDP) averages the gradients over the ranks in every `backward`. That is
+# needed only after a window's last micro-batch, and `no_sync` leaves out the others (lab 15).
 
 # %% [markdown]
 # ## Find the largest micro-batch by trying
 #
-# Which micro-batch fits? Lab 01 computes it. What such a sum leaves out (fragments, the libraries' own buffers, a layer
-# that you do not know) decides about the last few texts. Training frameworks therefore also try: start somewhere, catch
-# the out-of-memory error, try a smaller size. `labkit.limit_memory` limits the memory of a block of code on this machine
-# and raises the same `torch.OutOfMemoryError` that CUDA raises:
+# Which micro-batch fits? Lab 01 computes it, but leaves out gaps between tensors that are too small to use, the libraries'
+# own buffers, and any layer that you do not know. These decide whether the last few texts fit. So training frameworks
+# also try sizes: they start somewhere, catch the out-of-memory error and go on with a smaller size.
+# `labkit.limit_memory` limits the memory of a block of code on this machine and raises the same
+# `torch.OutOfMemoryError` that CUDA raises:
 
 # %%
 try:
@@ -329,7 +334,8 @@ guesses.take(
 # - `n_accumulate` is the number of micro-batches that hold the `global_batch` texts. The last one may be smaller.
 #
 # `build()` returns a new `(model, optimizer)`, `make_batch(n_texts, length)` a batch, and `loss_of(model, batch)` its
-# loss. `lengths` are the lengths of all texts. Try at most $2 \lceil \log_2 \text{global batch} \rceil + 3$ sizes.
+# loss. `lengths` are the lengths of all texts. Try at most $2 \lceil \log_2 \text{global batch} \rceil + 3$ sizes; a
+# smaller last micro-batch does not count as one.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -415,8 +421,8 @@ guesses.settle("first highest peak", max(peaks, key=peaks.get))
 #
 # </details>
 #
-# Now longer texts, more room, and the sum that lab 01's `largest_batch` does: what weights and moments leave free,
-# divided by what a text takes. Your search finds one text less.
+# Now the texts are longer and the limit is higher. The cell first computes what lab 01's `largest_batch` does: it divides
+# the memory that weights and moments leave free by what one text takes. Your search finds one text less.
 
 # %%
 roomy = lab04.Capped(12_800_000, longest=48)
@@ -442,8 +448,8 @@ labkit.figures.predicted_and_found(roomy, predicted, found)
 # **In practice** `auto_find_batch_size=True` of `TrainingArguments` tries sizes too, with `find_executable_batch_size` of
 # `accelerate`. After each out-of-memory error it goes down to nine tenths of the size (older versions to a half) and
 # never up again. It leaves `gradient_accumulation_steps` as it is, so your global batch shrinks unless you raise that
-# number yourself. On a real GPU, fragments between tensors make the last few percent unsafe, so leave some room. With the
-# sum above as a first guess, a search needs two or three trials.
+# number yourself. On a real GPU, gaps between tensors make the last few percent unsafe, so leave some room. With the sum
+# above as a first guess, a search needs two or three trials.
 
 # %% [markdown]
 # [[stop]]
@@ -493,16 +499,17 @@ guesses.take("rows at n = 512", None)
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# With $\theta = s/2$ times the threshold, $2bn^2 / (s\,(n^2 + 2bn))$ equals the threshold at $b = \theta n / (n - 2\theta)$. If
-# $n$ is at most $2\theta$, the rows themselves are too much traffic.
+# Set the two times equal and solve for $b$. If the denominator is not positive, no $b$ is enough: the rows themselves are
+# too much traffic.
 #
 # </details>
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `b = n_texts * length`; a product takes `max(2 * b * n**2 / peak_flops, itemsize * (n**2 + 2 * b * n) / bandwidth)`
-# seconds; a step three times `n_accumulate` of them and `optimizer_bytes * n**2 / bandwidth`. Its tokens are
-# `n_accumulate * b`.
+# With $\theta = s/2$ times the threshold, the times are equal at $b = \theta n / (n - 2\theta)$, if $n$ is greater than
+# $2\theta$. For the step, `b = n_texts * length`. A product takes `max(2 * b * n**2 / peak_flops, itemsize * (n**2 +
+# 2 * b * n) / bandwidth)` seconds, and a step `3 * n_accumulate` of them and `optimizer_bytes * n**2 / bandwidth`. Its
+# tokens are `n_accumulate * b`.
 #
 # </details>
 
@@ -554,9 +561,12 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 380 rows: a narrow layer has fewer weights to reuse and as many rows to move. At $n = 256$ even infinitely many rows
-# are not enough on an A100. A common rule of thumb says 128 rows for a V100. It leaves out the bytes of the rows
-# themselves; at $n = 4096$ it takes 149.
+# 380 rows. A row takes $2n^2$ FLOPs and moves $2sn$ bytes, which is $n/s$ FLOPs per byte: the narrower the layer, the
+# less arithmetic comes with each row. At $n = 256$ that is 128, below the threshold of 153, so even infinitely many rows
+# are not enough on an A100.
+#
+# A common rule of thumb says 128 rows for a V100. Its threshold is 139 FLOPs per byte, which is the number of rows if
+# you count the bytes of the weights alone. With those of the rows it is 149 at $n = 4096$.
 #
 # </details>
 
@@ -589,7 +599,8 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Tiles lie in a grid: round up along the rows, round up along the columns, and multiply.
+# Tiles lie in a grid: round up along the rows, round up along the columns, and multiply. For `padded`,
+# `multiple_bytes // itemsize` numbers make one multiple.
 #
 # </details>
 #
@@ -639,9 +650,10 @@ labkit.figures.wave_staircase(tiles_and_waves)
 
 # %% [markdown]
 # On an A100, one column more than 1536 doubles the waves and halves the rate; an H100 has its steps elsewhere. The
-# orientation of the tile counts too: 117 tiles or 126, because 1537 columns waste most of a column of wide tiles. The
-# padded vocabulary takes as many tiles and waves as before, so all that it gains is alignment. A library can mend a bad
-# last wave with **split-K**: several SMs share one tile, each sums a part of its products, and the parts are added.
+# orientation of the tile counts too: the last column takes 9 more tiles of 256 × 128 (117 in all), but 18 more of
+# 128 × 256 (126). The padded vocabulary takes as many tiles and waves as before, so all that it gains is alignment. A
+# library can mend a bad last wave with **split-K**: several SMs share one tile, each sums a part of its products, and
+# the parts are added.
 #
 # A checklist for a linear layer: inputs, outputs, vocabulary and rows are multiples of 8 numbers in float16 (best of
 # 64), there are enough rows to be compute-bound, and enough tiles for many waves. For a convolution, the same holds for
@@ -652,9 +664,10 @@ labkit.figures.wave_staircase(tiles_and_waves)
 #
 # A batch of images has the shape (images, channels, height, width). In the ordinary layout, the pixels of a channel lie
 # side by side in memory. In **channels-last**, the channels of a pixel do: the shape stays the same, only the strides
-# change. Tensor cores multiply channels, so on a GPU convolutions in float16 are faster in channels-last, and a
-# pixel's channels are a token, as attention and a layer norm want them. The gain is lost if an operation in between
-# copies to the other layout, and PyTorch does not tell you.
+# change. A convolution multiplies the channels of each pixel by its weights. Tensor cores load them fastest where they
+# lie side by side, so on a GPU convolutions in float16 are faster in channels-last. Attention and layer norms want this
+# layout too: for them, the channels of a pixel are a token. The gain is lost if an operation in between copies to the
+# other layout, and PyTorch does not tell you.
 #
 # This block converts back and forth. The cell counts its copies.
 
@@ -772,8 +785,9 @@ labkit.figures.gradient_noise(0.5, 40.0)
 # Far to the left, a squared length is nearly all noise; far to the right, nearly all signal. At the critical batch they
 # are equal.
 #
-# **Predict:** with four micro-batches of 8 samples and $\operatorname{tr} \Sigma / |G|^2 = 160$, what percentage of
-# windows gives a *negative* estimate of the signal $|G|^2$?
+# **Predict:** $\operatorname{tr} \Sigma / |G|^2 = 160$, and a window has four micro-batches of $b = 8$ samples. From the
+# squared lengths at $b = 8$ and at $4b = 32$ you can solve the two equations for $|G|^2$. In what percentage of windows
+# does the result come out *negative*?
 
 # %% nbgrader={"grade": false, "grade_id": "04-predict-negative", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("negative estimates", None, unit="%")
@@ -888,14 +902,14 @@ rows = {
     "a mean of means, cosine with the right gradient": lambda: f"{cosine:.2f}",
     "largest micro-batch under 2.52 MB": lambda: f"{micro_batch} texts",
     "under 12.8 MB, by lab 01's sum / found": lambda: f"{predicted} / {found} texts",
-    "peak of step 2 / of step 1, micro-batch 1": lambda: (
+    "peak, step 2 micro-batch 2 / step 1 micro-batch 1": lambda: (
         f"{peaks['step 2, micro-batch 2'] / peaks['step 1, micro-batch 1']:.2f}"
     ),
     "rows that keep an A100 busy, n = 4096": lambda: f"{compute_bound_rows(4096, *A100, 2):.0f}",
     "512 tokens a step, of the rate at 65,536": lambda: (
         f"{tokens_per_second(1, 512, 4096, 1, *A100, 2, 28) / tokens_per_second(1, 65536, 4096, 1, *A100, 2, 28):.0%}"
     ),
-    "critical batch of the quadratic (true 160)": lambda: (
+    "critical batch of the drawn gradients (true 160)": lambda: (
         f"{critical_batch(signals, noises):.0f} samples"
     ),
 }

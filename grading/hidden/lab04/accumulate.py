@@ -18,7 +18,15 @@ def accumulations(rng: random.Random) -> tuple[Accumulation, ...]:
         Accumulation(4, 2, n_ranks=2, max_norm=rng.uniform(0.03, 0.06)),
         Accumulation(3, rng.randint(5, 8)),
         Accumulation(4, 2, n_ranks=2, padding_only=True),
+        Accumulation(rng.randint(7, 9), 9, n_texts=8, longest=rng.randint(56, 64), n_hidden=512),
     )
 
 
-ACCUMULATE = Hidden("04-accumulate", accumulations)
+def large_network(rng: random.Random) -> tuple[Accumulation, ...]:
+    """Activations of some 15 MiB a micro-batch, of which backward holds three: eight of them take 135 where 60 are
+    allowed.
+    """
+    return (Accumulation(8, 8, n_texts=16, longest=256, n_hidden=rng.randint(1024, 1100)),)
+
+
+ACCUMULATE = Hidden("04-accumulate", accumulations, memory_cases=large_network)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,18 +14,16 @@ from labkit.spec import Answer, Case, Exercise, Run
 
 IGNORED = -100
 """The label of padding."""
-N_VOCAB, WIDTH, N_HIDDEN = 16, 8, 48
+N_VOCAB, WIDTH = 16, 8
 LEARNING_RATE = 0.5
 N_EPOCHS = 2
-MEMORY_FACTOR = 1.3
-"""Activations of so many times the largest micro-batch may be alive at once."""
 
 
 @dataclass(frozen=True)
 class Accumulation(Case):
     """n_micro micro-batches of n_texts texts on each of n_ranks ranks, the same in each of two epochs.
 
-    padding_only: one micro-batch of rank 0 has no token that counts.
+    padding_only: one micro-batch of rank 0 has no token that counts. n_hidden: the width of the hidden layer.
     """
 
     n_micro: int
@@ -37,6 +33,7 @@ class Accumulation(Case):
     n_texts: int = 2
     longest: int = 12
     padding_only: bool = False
+    n_hidden: int = 48
 
     @property
     def n_steps(self) -> int:
@@ -46,8 +43,9 @@ class Accumulation(Case):
 
 def network(weights: list[Tensor]) -> nn.Sequential:
     """An embedding and two linear layers that predict a token's successor from the token alone."""
+    n_hidden = len(weights[1])
     model = nn.Sequential(
-        nn.Embedding(N_VOCAB, WIDTH), nn.Linear(WIDTH, N_HIDDEN), nn.Tanh(), nn.Linear(N_HIDDEN, N_VOCAB)
+        nn.Embedding(N_VOCAB, WIDTH), nn.Linear(WIDTH, n_hidden), nn.Tanh(), nn.Linear(n_hidden, N_VOCAB)
     )
     with torch.no_grad():
         for parameter, value in zip(model.parameters(), weights, strict=True):
@@ -69,7 +67,8 @@ def accumulation_inputs(case: Accumulation, gen: torch.Generator) -> dict[str, A
         y[torch.arange(x.shape[1]) >= (torch.zeros_like(lengths) if empty else lengths).unsqueeze(1)] = IGNORED
         return x, y
 
-    weights = [draw(N_VOCAB, WIDTH), draw(N_HIDDEN, WIDTH), draw(N_HIDDEN), draw(N_VOCAB, N_HIDDEN), draw(N_VOCAB)]
+    n_hidden = case.n_hidden
+    weights = [draw(N_VOCAB, WIDTH), draw(n_hidden, WIDTH), draw(n_hidden), draw(N_VOCAB, n_hidden), draw(N_VOCAB)]
     ranks = []
     for rank in range(case.n_ranks):
         pairs = [micro_batch(case.padding_only and rank == 0 and i == 1) for i in range(case.n_micro)]
@@ -90,18 +89,6 @@ class Loader:
         return iter(self._pairs)
 
 
-class Alive:
-    """A forward hook of the hidden layer: how many bytes of its outputs are alive at the most."""
-
-    def __init__(self) -> None:
-        self._outputs: list[weakref.ref] = []
-        self.most_bytes = 0
-
-    def __call__(self, module: nn.Module, args: tuple, out: Tensor) -> None:
-        self._outputs.append(weakref.ref(out.untyped_storage()))
-        self.most_bytes = max(self.most_bytes, sum(kept.nbytes() for ref in self._outputs if (kept := ref())))
-
-
 def summing(comm: Comm) -> Any:
     """The sum over all ranks of a tensor, as a new tensor, or of a number."""
 
@@ -120,8 +107,7 @@ def summing(comm: Comm) -> Any:
 def drive_accumulation(ans, case: Accumulation, tree: dict, stage) -> dict[str, Any]:
     """gradients: as they were at each step of the optimizer, all parameters in one vector, zero where there are none.
 
-    weights: after the last epoch. alive: how many times the largest micro-batch's hidden activations were alive at
-    once, rounded up; 1 up to MEMORY_FACTOR, 0 where no forward pass was seen.
+    weights: after the last epoch.
     """
     model, mine = network(tree["weights"]).to(stage.device), tree["mine"]
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
@@ -132,18 +118,12 @@ def drive_accumulation(ans, case: Accumulation, tree: dict, stage) -> dict[str, 
         gradients.append(torch.cat([grad.detach().reshape(-1) for grad in found]))
 
     optimizer.register_step_pre_hook(record)
-    alive = Alive()
-    model[2].register_forward_hook(alive)
-    for _ in range(N_EPOCHS):
-        loader = Loader([x.to(stage.device) for x in mine["x"]], [y.to(stage.device) for y in mine["y"]])
-        ans.train_epoch(model, optimizer, loader, case.n_accumulate, case.max_norm, summing(stage.comm))
+    loader = Loader([x.to(stage.device) for x in mine["x"]], [y.to(stage.device) for y in mine["y"]])
+    with stage.meter("memory"):
+        for _ in range(N_EPOCHS):
+            ans.train_epoch(model, optimizer, loader, case.n_accumulate, case.max_norm, summing(stage.comm))
     weights = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
-    times = alive.most_bytes / (4 * N_HIDDEN * max(x.numel() for x in mine["x"]))
-    return {
-        "gradients": gradients,
-        "weights": weights,
-        "alive": 1 if 0 < times <= MEMORY_FACTOR else math.ceil(times),
-    }
+    return {"gradients": gradients, "weights": weights}
 
 
 ACCUMULATE = Exercise(
@@ -159,8 +139,10 @@ ACCUMULATE = Exercise(
         Accumulation(5, 2, n_ranks=2),
         Accumulation(4, 4, n_ranks=3, max_norm=0.05),
         Accumulation(4, 2, padding_only=True),
+        Accumulation(8, 8, n_texts=8, longest=64, n_hidden=512),  # activations take most of the memory
     ),
     inputs=accumulation_inputs,
     drive=drive_accumulation,
     run=Run(ranks=lambda case: case.n_ranks),
+    meters=("memory",),
 )

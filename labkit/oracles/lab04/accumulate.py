@@ -6,14 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from labkit.compare import compare, inputs_untouched
-from labkit.exercises.lab04.accumulate import N_EPOCHS, Accumulation
+from labkit.exercises.lab04.accumulate import N_EPOCHS, N_VOCAB, WIDTH, Accumulation
 from labkit.oracles.hints import once
 from labkit.oracles.lab04.accumulate_mistakes import Loop, play
-from labkit.spec import CaseRun, Hint, Observation, Oracle, Tolerance
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, MiB, Observation, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=2e-5, rtol=1e-3)
 """float32 sums over tokens and ranks in another order."""
 MOST_STEPS = 40
+MEMORY_FACTOR = 1.3
+"""As much as so many micro-batches take may be alive at once."""
+SLACK_BYTES = MiB
+"""For counts, losses and masks, and for Python's objects: in a notebook the ranks share a process."""
+MOST_HIDDEN = 512
+"""The width up to which mistakes are played: training a wider network takes seconds, and shows none that others hide."""
 
 
 @once
@@ -22,29 +28,36 @@ def played(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
 
 
 def right(run: CaseRun[Accumulation]) -> dict[str, Any]:
-    return {"ranks": [{**one, "alive": 1} for one in play(run, Loop())["ranks"]]}
+    return play(run, Loop())
+
+
+def peak_bytes(run: CaseRun[Accumulation]) -> float:
+    """What MEMORY_FACTOR micro-batches take in forward and backward, the gradients, and a copy of them for each step.
+
+    A token has three vectors of the hidden layer at the peak, tanh's result and the gradients on its two sides, and a
+    few of the others. Gradients may be there as sums, by rank and as one vector.
+    """
+    case = run.case
+    n_tokens = max(x.numel() for part in run.tree["ranks"] for x in part["x"])
+    n_weights = sum(value.numel() for value in run.tree["weights"])
+    token_bytes = 4 * (3 * case.n_hidden + 2 * WIDTH + 4 * N_VOCAB)
+    return MEMORY_FACTOR * n_tokens * token_bytes + 4 * n_weights * (6 + N_EPOCHS * case.n_steps) + SLACK_BYTES
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether every rank has the same gradients and weights."""
-    return all(
-        compare({key: a[key] for key in ("gradients", "weights")}, {key: b[key] for key in a if key != "alive"}, CLOSE)
-        is None
-        for a, b in zip(one["ranks"], other["ranks"], strict=True)
-    )
+    return compare(one, other, CLOSE) is None
 
 
-def went(*loops: Loop) -> Callable[[CaseRun[Accumulation]], bool]:
+def went(*loops: Loop) -> Callable[[CaseRun[Accumulation]], object]:
     """A diagnosis: one of these loops, which gives something else than the right one, explains everything."""
 
-    def diagnose(run: CaseRun[Accumulation]) -> bool:
+    def diagnose(run: CaseRun[Accumulation]) -> object:
+        if run.case.n_hidden > MOST_HIDDEN:
+            return CANNOT_TELL
         return any(same(made := played(run, loop), run.got) and not same(made, run.expected) for loop in loops)
 
     return diagnose
-
-
-def right_values(run: CaseRun[Accumulation]) -> bool:
-    return same(run.expected, run.got)
 
 
 def n_found(run: CaseRun[Accumulation]) -> int:
@@ -100,6 +113,10 @@ def by_epoch(counts: Any) -> float:
     return counts.epoch
 
 
+def every(counts: Any) -> float:
+    return counts.every
+
+
 def one_token(counts: Any) -> float:
     return 1.0
 
@@ -117,21 +134,18 @@ ACCUMULATE = Oracle(
         "gradients": "number of steps of the optimizer",
         **{f"gradients.{i}": f"gradient at step {i + 1}" for i in range(MOST_STEPS)},
         "weights": "weights after two epochs",
-        "alive": "number of micro-batches whose activations were alive at once",
     },
     axis="numbers of micro-batches, ranks and texts",
     fact=how_far,
-    diagnose=(
-        Hint(
-            lambda run: right_values(run) and max(one["alive"] for one in run.got["ranks"]) > 1,
+    budgets=(
+        Budget(
+            "peak_bytes",
+            peak_bytes,
             "The values are right, but activations of several micro-batches were alive at once, so nothing is saved. "
             "Call backward for each micro-batch before the next one goes forward, and put no micro-batches together.",
         ),
-        Hint(
-            lambda run: right_values(run) and all(one["alive"] == 0 for one in run.got["ranks"]),
-            "The values are right, but the check saw no forward pass, so it cannot count activations. Leave the hooks "
-            "of the model as they are.",
-        ),
+    ),
+    diagnose=(
         Hint(
             lambda run: n_found(run) == 0,
             "The optimizer never stepped.",
@@ -174,7 +188,10 @@ ACCUMULATE = Oracle(
             "sum of token losses by the tokens of the whole window.",
         ),
         Hint(
-            went(*(Loop(divisor=by_rank, share=share) for share in ("sum", "average"))),
+            went(
+                *(Loop(divisor=by_rank, share=share) for share in ("sum", "average")),
+                Loop(divisor=one_token, afterwards=by_rank),
+            ),
             "Each rank divides by its own tokens. Ranks have different numbers of them: sum the count over the ranks "
             "before you divide.",
         ),
@@ -187,6 +204,11 @@ ACCUMULATE = Oracle(
             went(Loop(share="average")),
             "The gradients are divided by the number of ranks as well. The count of tokens is that of all ranks "
             "already, so a sum over the ranks is enough.",
+        ),
+        Hint(
+            went(Loop(share="each micro-batch"), Loop(share="each micro-batch", divisor=by_rank)),
+            "The gradients were summed over the ranks after every micro-batch, so what had been summed before was "
+            "summed again. Sum them once, after the last micro-batch of the window.",
         ),
         Hint(
             went(Loop(clip="micro-batch")),
@@ -204,6 +226,15 @@ ACCUMULATE = Oracle(
         Hint(
             went(Loop(clip="values")),
             "Each number of the gradient was clipped. max_norm limits the norm of the whole gradient.",
+        ),
+        Hint(
+            went(Loop(clip="each parameter")),
+            "Each parameter's gradient was clipped by itself. max_norm limits the norm of all of them together.",
+        ),
+        Hint(
+            went(Loop(divisor=one_token, clip="undivided", afterwards=every)),
+            "The gradient was clipped before it was divided by the number of tokens. max_norm limits the gradient that "
+            "the optimizer steps with, so divide first.",
         ),
         Hint(
             went(Loop(divisor=padded)),

@@ -39,16 +39,18 @@ class Counts:
 class Loop:
     """How an epoch goes. The defaults are right.
 
-    divisor: what a micro-batch's sum of token losses is divided by. rescale: .grad is divided by the window's tokens
-    after each micro-batch instead of once. share: gradients are summed over the ranks; "average": and divided by their
-    number. clip: where the norm is limited; "mine": before the sum over the ranks. clear: when gradients are set to
-    zero. rest: what becomes of a last window that is short.
+    divisor: what a micro-batch's sum of token losses is divided by. afterwards: what the sum over the ranks is divided
+    by. rescale: .grad is divided by the window's tokens after each micro-batch instead of once. share: gradients are
+    summed over the ranks; "average": and divided by their number. clip: where the norm is limited; "mine": before the
+    sum over the ranks, "undivided": before the last division. clear: when gradients are set to zero. rest: what becomes
+    of a last window that is short.
     """
 
     divisor: Callable[[Counts], float] = lambda counts: counts.every
+    afterwards: Callable[[Counts], float] = lambda counts: 1.0
     rescale: bool = False
-    share: Literal["sum", "average", "never"] = "sum"
-    clip: Literal["window", "micro-batch", "mine", "values", "never"] = "window"
+    share: Literal["sum", "average", "each micro-batch", "never"] = "sum"
+    clip: Literal["window", "micro-batch", "mine", "undivided", "each parameter", "values", "never"] = "window"
     clear: Literal["after the step", "each micro-batch", "before the step", "never"] = "after the step"
     rest: Literal["step", "leak", "drop"] = "step"
 
@@ -83,8 +85,8 @@ def play(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
         for window in windows:
             of_rank = [sum(n_counted(part["y"][i]) for i in window) for part in parts]
             padded = sum(part["y"][i].numel() for part in parts for i in window)
-            for rank, part in enumerate(parts):
-                for i in window:
+            for i in window:
+                for rank, part in enumerate(parts):
                     x, y = part["x"][i], part["y"][i]
                     counts = Counts(n_counted(y), of_rank[rank], sum(of_rank), padded, epoch, len(window), case)
                     if loop.clear == "each micro-batch":
@@ -97,6 +99,8 @@ def play(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
                         sums[rank] = [total / counts.every for total in sums[rank]]
                     if loop.clip == "micro-batch":
                         sums[rank] = clipped(sums[rank], case.max_norm)
+                if loop.share == "each micro-batch":
+                    sums = [shared(sums, "sum")] * len(parts)
             if len(window) < case.n_accumulate and loop.rest == "leak":
                 continue
             if len(window) < case.n_accumulate and loop.rest == "drop":
@@ -104,10 +108,16 @@ def play(run: CaseRun[Accumulation], loop: Loop) -> dict[str, Any]:
                 continue
             if loop.clip == "mine":
                 sums = [clipped(grads, case.max_norm) for grads in sums]
-            if loop.share != "never":
+            if loop.share in ("sum", "average"):
                 sums = [shared(sums, loop.share)] * len(parts)
+            if loop.clip == "undivided":
+                sums = [clipped(grads, case.max_norm) for grads in sums]
+            totals = [Counts(n, n, sum(of_rank), padded, epoch, len(window), case) for n in of_rank]
+            sums = [[grad / loop.afterwards(n) for grad in grads] for grads, n in zip(sums, totals, strict=True)]
             if loop.clip == "window":
                 sums = [clipped(grads, case.max_norm) for grads in sums]
+            if loop.clip == "each parameter":
+                sums = [[clipped([grad], case.max_norm)[0] for grad in grads] for grads in sums]
             if loop.clip == "values":
                 sums = [[grad.clamp(-case.max_norm, case.max_norm) for grad in grads] for grads in sums]
             if loop.clear == "before the step":
