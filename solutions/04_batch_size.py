@@ -639,11 +639,11 @@ check("04-alignment", tiles_and_waves, padded)
 for cols, tile in ((1536, (256, 128)), (1537, (256, 128)), (1537, (128, 256))):
     n_tiles, n_waves, efficiency = tiles_and_waves(2304, cols, *tile, 108)
     print(
-        f"2304 x {cols} in tiles of {tile[0]} x {tile[1]}: {n_tiles} tiles, {n_waves} waves, {efficiency:.0%}"
+        f"2304 x {cols} in tiles of {tile[0]} x {tile[1]}: tiles {n_tiles}, waves {n_waves}, efficiency {efficiency:.0%}"
     )
 for vocabulary in (50257, padded(50257, 2, 128)):
     n_tiles, n_waves, efficiency = tiles_and_waves(4096, vocabulary, 256, 128, 108)
-    print(f"4096 x {vocabulary}: {n_tiles} tiles, {n_waves} waves, {efficiency:.1%}")
+    print(f"4096 x {vocabulary}: tiles {n_tiles}, waves {n_waves}, efficiency {efficiency:.1%}")
 
 # %% tags=["figure"]
 labkit.figures.wave_staircase(tiles_and_waves)
@@ -906,7 +906,7 @@ rows = {
         f"{peaks['step 2, micro-batch 2'] / peaks['step 1, micro-batch 1']:.2f}"
     ),
     "rows that keep an A100 busy, n = 4096": lambda: f"{compute_bound_rows(4096, *A100, 2):.0f}",
-    "512 tokens a step, of the rate at 65,536": lambda: (
+    "tokens per second, 512 a step / 65,536 a step": lambda: (
         f"{tokens_per_second(1, 512, 4096, 1, *A100, 2, 28) / tokens_per_second(1, 65536, 4096, 1, *A100, 2, 28):.0%}"
     ),
     "critical batch of the drawn gradients (true 160)": lambda: (

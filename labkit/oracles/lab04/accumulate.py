@@ -19,7 +19,7 @@ MEMORY_FACTOR = 1.3
 SLACK_BYTES = MiB
 """For counts, losses and masks, and for Python's objects: in a notebook the ranks share a process."""
 MOST_HIDDEN = 512
-"""The width up to which mistakes are played: training a wider network takes seconds, and shows none that others hide."""
+"""The width up to which mistakes are played: training a wider network takes seconds, and tells no more."""
 
 
 @once
