@@ -1,5 +1,6 @@
 """One thread for every test process, because several of them share few cores; which tests run, and in which order."""
 
+import atexit
 import gc
 import os
 from pathlib import Path
@@ -7,6 +8,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A kernel that several tests measure is compiled once, whichever process runs them.
 os.environ.setdefault("LABS_COMPILE_CACHE", str(Path(__file__).resolve().parents[1] / "build" / "compiled"))
+
+# What pytest_collection_finish sets aside is taken down at the very end all the same, or libraries complain of it:
+# after all that others, who come later, do at the end. IPython collects garbage then, once for every shell of a test.
+atexit.register(gc.unfreeze)
 
 pytest_plugins = ["tests.selection", "tests.order"]
 
@@ -18,8 +23,3 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """What is passed over is not taken down at the end either, and libraries complain of that."""
-    gc.unfreeze()
