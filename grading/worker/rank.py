@@ -35,7 +35,8 @@ from grading.worker.wire.tensor_bytes import form_of, pack, unpack
 from grading.worker.wire.typed import Frame
 from labkit.observe import observe_rank
 from labkit.ranks import Comm, CommError
-from labkit.ranks.collectives import Offer
+from labkit.ranks.collectives import Group, Offer
+from labkit.ranks.groups import GroupComm
 from labkit.ranks.scheduler import Stopped
 from labkit.spec import Case, Exercise, Observation, Tree
 from labkit.tree import leaves
@@ -99,15 +100,19 @@ class RoutedComm(Comm):
 
         return finish
 
-    def _barrier(self) -> None:
-        self._ask(Barrier())
+    def _group(self, ranks: tuple[int, ...]) -> Comm:
+        return GroupComm(self, ranks)
+
+    def _barrier(self, group: Group) -> None:
+        self._ask(Barrier(group and list(group)))
 
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         inputs = [pack(tensor) for tensor in offer.inputs]
         number = self._n_collectives
         # Also one that is refused has its number.
         self._n_collectives += 1
-        self._ask(Enter(offer.name, inputs, offer.op, offer.src))
+        outputs = [form_of(tensor) for tensor in offer.outputs] if offer.name == "all_to_all" else None
+        self._ask(Enter(offer.name, inputs, offer.op, offer.src, outputs, offer.group and list(offer.group)))
 
         def finish() -> None:
             for into, result in zip(offer.outputs, self._ask(WaitCollective(number))):

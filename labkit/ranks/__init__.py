@@ -6,6 +6,7 @@ Simulated ranks are counted exactly and are the same on every machine; real ones
 from labkit.ranks.cluster import UNIT, Cluster, Wire
 from labkit.ranks.comm import Comm, Work
 from labkit.ranks.errors import CommError, RankFailed, RanksHung, RemoteError
+from labkit.ranks.mesh import Mesh, init_mesh
 from labkit.ranks.run import BACKENDS, measure_ranks, run_ranks
 from labkit.ranks.simulated import simulate
 from labkit.ranks.traffic import Traffic, Transfer
@@ -16,6 +17,7 @@ __all__ = [
     "Cluster",
     "Comm",
     "CommError",
+    "Mesh",
     "RankFailed",
     "RanksHung",
     "RemoteError",
@@ -23,6 +25,7 @@ __all__ = [
     "Transfer",
     "Wire",
     "Work",
+    "init_mesh",
     "measure_ranks",
     "run_ranks",
     "simulate",

@@ -8,6 +8,8 @@ other ends. The backend implements the `_` methods below by requests on the chan
 `labkit.ranks.network.Network`, calls it with the rank that *owns the channel*, never one that a message names, and
 answers a rank that waits as soon as its `Need`s are met. So bytes, rounds and deadlocks are counted by the code that
 the simulator uses, in a process the answer cannot reach.
+
+A group of ranks has a communicator of its own (`new_group`), which goes through that of all ranks.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.comm import quietly, started
-from labkit.ranks.collectives import Offer, form, op_name
+from labkit.ranks.arguments import in_chunks, of_splits, tensor_of, tensors_like
+from labkit.ranks.collectives import Group, Offer, op_name
 from labkit.ranks.errors import CommError
 
 
@@ -39,7 +42,8 @@ class Work:
 
 
 class Comm(ABC):
-    """One rank of `world_size`. device: where its tensors belong.
+    """One rank of `world_size`. device: where its tensors belong. global_rank: its number among all ranks, which is
+    another one where this is the communicator of a group.
 
     Messages from one rank to another arrive in the order in which they were sent. `send` returns once its receiver
     has asked for the message. Every rank calls the same collectives in the same order. Mistakes raise CommError.
@@ -50,7 +54,7 @@ class Comm(ABC):
     """
 
     def __init__(self, rank: int, world_size: int, device: torch.device | str = "cpu") -> None:
-        self.rank = rank
+        self.rank = self.global_rank = rank
         self.world_size = world_size
         self.device = torch.device(device)
 
@@ -72,22 +76,36 @@ class Comm(ABC):
 
     def barrier(self) -> None:
         """Wait until every rank has come here as often as this one."""
-        done = started(self.rank, "barrier", ())
+        done = started(self.global_rank, "barrier", ())
         with _unseen():
-            self._barrier()
+            self._barrier(None)
         done()
+
+    def new_group(self, ranks: Sequence[int]) -> Comm | None:
+        """The communicator of these ranks, numbered in ascending order; None on a rank that is not among them.
+
+        Its collectives are between them alone. Messages between two ranks go over one link, whichever communicator
+        sends them. Groups that share ranks have to be made in the same order on all of them. Nothing is sent for it.
+        """
+        wish = f"rank {self.rank} asks for the group {ranks!r}"
+        if isinstance(ranks, str) or not hasattr(ranks, "__iter__"):
+            raise CommError(f"{wish}: it must be a list of ranks")
+        members = sorted(self._check_rank(one, wish) for one in ranks)
+        if len(set(members)) != len(members):
+            raise CommError(f"{wish}, in which a rank comes twice")
+        return self._group(tuple(members)) if self.rank in members else None
 
     def all_reduce(self, tensor: torch.Tensor, op: Any = "sum", async_op: bool = False) -> Work | None:
         """Replace `tensor` by the sum (or "avg", "product", "min", "max") over all ranks, with the same bits on all.
 
         op: one of these words, or a `torch.distributed.ReduceOp`. async_op: return a Work at once.
         """
-        self._check_tensor(tensor, "all_reduce")
+        tensor_of(self.rank, tensor, "all_reduce")
         return self._meet(Offer("all_reduce", (tensor,), (tensor,), op=op_name(op, tensor, self.rank)), async_op)
 
     def broadcast(self, tensor: torch.Tensor, src: int, async_op: bool = False) -> Work | None:
         """Replace `tensor` on every rank by that of rank `src`."""
-        self._check_tensor(tensor, "broadcast")
+        tensor_of(self.rank, tensor, "broadcast")
         src = self._check_rank(src, f"rank {self.rank} asks for a broadcast from rank {src}")
         return self._meet(Offer("broadcast", (tensor,), (tensor,), src=src), async_op)
 
@@ -95,18 +113,74 @@ class Comm(ABC):
         self, tensor_list: Sequence[torch.Tensor], tensor: torch.Tensor, async_op: bool = False
     ) -> Work | None:
         """Write the `tensor` of rank r into `tensor_list[r]`, on every rank. All have the same shape and dtype."""
-        self._check_tensor(tensor, "all_gather")
-        self._check_list(tensor_list, tensor, "all_gather", "into")
+        tensor_of(self.rank, tensor, "all_gather", ", and the list comes first")
+        tensors_like(self.rank, self.world_size, tensor_list, tensor, "all_gather into")
         return self._meet(Offer("all_gather", (tensor,), tuple(tensor_list)), async_op)
+
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, async_op: bool = False) -> Work | None:
+        """Write the `input` of rank 0 into the first of n equal parts of `output`, that of rank 1 into the second, ...
+
+        output: n times as long as `input` in dimension 0, or with a dimension of n before those of `input`.
+        """
+        parts = in_chunks(self.rank, self.world_size, output, input, "all_gather_single", "output", "input")
+        return self._meet(Offer("all_gather", (input,), parts), async_op)
+
+    all_gather_into_tensor = all_gather_single
+    """Its name before PyTorch 2.13."""
 
     def reduce_scatter(
         self, output: torch.Tensor, input_list: Sequence[torch.Tensor], op: Any = "sum", async_op: bool = False
     ) -> Work | None:
         """Write into `output` of rank r the sum (or another `op`) of `input_list[r]` over all ranks."""
-        self._check_tensor(output, "reduce_scatter")
-        self._check_list(input_list, output, "reduce_scatter", "of")
+        tensor_of(self.rank, output, "reduce_scatter")
+        tensors_like(self.rank, self.world_size, input_list, output, "reduce_scatter of")
         name = op_name(op, output, self.rank)
         return self._meet(Offer("reduce_scatter", tuple(input_list), (output,), op=name), async_op)
+
+    def reduce_scatter_single(
+        self, output: torch.Tensor, input: torch.Tensor, op: Any = "sum", async_op: bool = False
+    ) -> Work | None:
+        """Cut `input` into n equal parts and write into `output` of rank r the sum (or another `op`) of the r-th ones.
+
+        input: n times as long as `output` in dimension 0, or with a dimension of n before those of `output`.
+        """
+        parts = in_chunks(self.rank, self.world_size, input, output, "reduce_scatter_single", "input", "output")
+        name = op_name(op, output, self.rank)
+        return self._meet(Offer("reduce_scatter", parts, (output,), op=name), async_op)
+
+    reduce_scatter_tensor = reduce_scatter_single
+    """Its name before PyTorch 2.13."""
+
+    def all_to_all(
+        self,
+        output_tensor_list: Sequence[torch.Tensor],
+        input_tensor_list: Sequence[torch.Tensor],
+        async_op: bool = False,
+    ) -> Work | None:
+        """Send `input_tensor_list[r]` to rank r, and write what rank r sends into `output_tensor_list[r]`.
+
+        Shapes may differ from rank to rank, but each has to fit where it is received.
+        """
+        for tensors, preposition in ((output_tensor_list, "into"), (input_tensor_list, "of")):
+            tensors_like(self.rank, self.world_size, tensors, None, f"all_to_all {preposition}")
+        return self._meet(Offer("all_to_all", tuple(input_tensor_list), tuple(output_tensor_list)), async_op)
+
+    def all_to_all_single(
+        self,
+        output: torch.Tensor,
+        input: torch.Tensor,
+        output_split_sizes: Sequence[int] | None = None,
+        input_split_sizes: Sequence[int] | None = None,
+        async_op: bool = False,
+    ) -> Work | None:
+        """`all_to_all` of the pieces of `input` into those of `output`, one after the other in dimension 0.
+
+        The sizes say how long each piece is, one for each rank; without them they are equal.
+        """
+        n = self.world_size
+        outputs = of_splits(self.rank, n, output, output_split_sizes, "output")
+        inputs = of_splits(self.rank, n, input, input_split_sizes, "input")
+        return self._meet(Offer("all_to_all", inputs, outputs), async_op)
 
     def compute(self, seconds: float) -> None:
         """Let this rank compute for so long on the virtual clock. Real ranks have a clock that moves by itself."""
@@ -124,8 +198,12 @@ class Comm(ABC):
         """Start to receive; what comes back is called to wait, and writes into `tensor`."""
 
     @abstractmethod
-    def _barrier(self) -> None:
-        """Return once all ranks have come here."""
+    def _barrier(self, group: Group) -> None:
+        """Return once all ranks, or those of the group, have come here."""
+
+    @abstractmethod
+    def _group(self, ranks: tuple[int, ...]) -> Comm:
+        """The communicator of these ranks, ascending, of which this one is one."""
 
     @abstractmethod
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
@@ -137,24 +215,29 @@ class Comm(ABC):
 
     def _send(self, name: str, tensor: torch.Tensor, dst: int) -> Work:
         dst = self._check_message(tensor, "send", "to", dst)
-        done = started(self.rank, name, (tensor,), dst)
+        done = started(self.global_rank, name, (tensor,), self._global(dst))
         with _unseen():
             return _work(self._start_send(tensor, dst), done)
 
     def _recv(self, name: str, tensor: torch.Tensor, src: int) -> Work:
         src = self._check_message(tensor, "receive", "from", src)
-        done = started(self.rank, name, (tensor,), src)
+        done = started(self.global_rank, name, (tensor,), self._global(src))
         with _unseen():
             return _work(self._start_recv(tensor, src), done)
 
     def _meet(self, offer: Offer, async_op: bool) -> Work | None:
-        done = started(self.rank, offer.name, offer.inputs, offer.src)
+        src = None if offer.src is None else self._global(offer.src)
+        done = started(self.global_rank, offer.name, offer.inputs, src)
         with _unseen():
             work = _work(self._start_collective(offer), done)
         if async_op:
             return work
         work.wait()
         return None
+
+    def _global(self, rank: int) -> int:
+        """The number among all ranks of the one that has this number here."""
+        return rank
 
     def _check_message(self, tensor: object, verb: str, preposition: str, whom: int) -> int:
         if not isinstance(tensor, torch.Tensor):
@@ -171,25 +254,6 @@ class Comm(ABC):
             ranks = f"the ranks are the whole numbers 0 to {last}" if last else "there is only rank 0"
             raise CommError(f"{wish}, but {ranks}")
         return other
-
-    def _check_tensor(self, tensor: object, name: str) -> None:
-        if not isinstance(tensor, torch.Tensor):
-            raise CommError(
-                f"rank {self.rank} calls {name} with a {type(tensor).__name__}: it must be a tensor"
-                + (", and the list comes first" if name == "all_gather" else "")
-            )
-
-    def _check_list(self, tensors: object, like: torch.Tensor, name: str, preposition: str) -> None:
-        wish = f"rank {self.rank} calls {name} {preposition}"
-        if not isinstance(tensors, list | tuple) or not all(isinstance(one, torch.Tensor) for one in tensors):
-            raise CommError(f"{wish} a {type(tensors).__name__}: it must be a list of one tensor for each rank")
-        if len(tensors) != self.world_size:
-            raise CommError(f"{wish} {len(tensors)} tensors: there are {self.world_size} ranks")
-        for other, one in enumerate(tensors):
-            if (one.shape, one.dtype) != (like.shape, like.dtype):
-                raise CommError(
-                    f"{wish} tensors of which number {other} is {form(one)}, and the tensor beside them {form(like)}"
-                )
 
 
 @contextmanager

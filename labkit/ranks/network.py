@@ -6,14 +6,14 @@ it answers. Ranks are given to it, never taken from a message.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from labkit.ranks.cluster import Cluster
-from labkit.ranks.collectives import Offer, check_fit, form, plan, results
+from labkit.ranks.collectives import Group, Offer, check_exchange, check_fit, form, of_group, plan, results
 from labkit.ranks.errors import CommError
 from labkit.ranks.ports import Ports
 from labkit.ranks.traffic import Traffic, Transfer
@@ -61,11 +61,13 @@ class Network:
         self._links: dict[tuple[int, int], _Link] = {}
         self._counted: list[tuple[int, int, int, Depth]] = []
         self._transfers: list[Transfer] = []
-        self._barriers: list[list[tuple[Depth, float]]] = [[] for _ in range(world_size)]
-        self._meetings: list[_Meeting] = []
-        self._n_collectives = [0] * world_size
+        self._barriers: dict[Group, dict[int, list[tuple[Depth, float]]]] = {}
+        """By group: when each of its ranks has come to a barrier."""
+        self._meetings: dict[Group, list[_Meeting]] = defaultdict(list)
+        self._entered: list[list[_Meeting]] = [[] for _ in range(world_size)]
+        """By rank: the collectives that it has come to."""
+        self._n_in_group: Counter[tuple[int, Group]] = Counter()
         self._busy_until_s = [0.0] * world_size
-        self._left: set[tuple[int, int]] = set()
         self._moved_by: list[int | None] = [None] * world_size
         """Who has last moved a rank's clock, where that is another rank and the clock was not read since."""
         self._n_reads = [0] * world_size
@@ -124,47 +126,54 @@ class Network:
                 self._depth[rank] = depth
         return self.clock_s[rank]
 
-    def enter_barrier(self, rank: int) -> tuple[int, list[Need]]:
+    def enter_barrier(self, rank: int, group: Group = None) -> tuple[int, list[Need]]:
         """A rank has come to a barrier: its number, and what the rank waits for, one need after the other."""
-        number = len(self._barriers[rank])
-        self._barriers[rank].append((self._depth[rank], self.clock_s[rank]))
+        came = self._barriers.setdefault(group, {other: [] for other in self._ranks(group)})
+        number = len(came[rank])
+        came[rank].append((self._depth[rank], self.clock_s[rank]))
         return number, [
-            Need(lambda theirs=theirs: len(theirs) > number, other, f"at a barrier for rank {other}")
-            for other, theirs in enumerate(self._barriers)
+            Need(lambda theirs=theirs: len(theirs) > number, other, f"at a barrier{of_group(group)} for rank {other}")
+            for other, theirs in came.items()
         ]
 
-    def leave_barrier(self, rank: int, number: int) -> None:
+    def leave_barrier(self, rank: int, number: int, group: Group = None) -> None:
         """Whatever is sent after a barrier depends on all that came before it."""
-        for other, theirs in enumerate(self._barriers):
+        for other, theirs in self._barriers[group].items():
             depth, time_s = theirs[number]
             self._depth[rank] = _deeper(self._depth[rank], depth)
             self._move(rank, time_s, other)
 
     def enter(self, rank: int, offer: Offer) -> tuple[int, list[Need]]:
-        """A rank has come to its next collective: the number of that, and the needs. Raises CommError on a misfit."""
-        number = self._n_collectives[rank]
-        self._n_collectives[rank] += 1
-        if number == len(self._meetings):
-            self._meetings.append(_Meeting({}, [0.0] * self.world_size))
-        meeting = self._meetings[number]
+        """A rank has come to its next collective: which one of its own, and the needs. Raises CommError on a misfit."""
+        meetings, number = self._meetings[offer.group], len(self._entered[rank])
+        number_in_group = self._n_in_group[rank, offer.group]
+        self._n_in_group[rank, offer.group] += 1
+        if number_in_group == len(meetings):
+            meetings.append(_Meeting(self._ranks(offer.group)))
+        meeting = meetings[number_in_group]
+        self._entered[rank].append(meeting)
         for other, (theirs, _) in meeting.offers.items():
-            check_fit(rank, offer, other, theirs, number)
+            check_fit(rank, offer, other, theirs, number_in_group)
         meeting.offers[rank] = (offer.as_it_is_now(), self.clock_s[rank])
         meeting.depth = _deeper(meeting.depth, self._depth[rank])
-        if len(meeting.offers) == self.world_size:
+        if len(meeting.offers) == len(meeting.ranks):
             self._hold(meeting)
+        where = f"in {offer.name}{of_group(offer.group)}"
         return number, [
-            Need(lambda other=other: other in meeting.offers, other, f"in {offer.name} for rank {other}")
-            for other in range(self.world_size)
+            Need(lambda other=other: other in meeting.offers, other, f"{where} for rank {other}")
+            for other in meeting.ranks
         ]
 
     def leave(self, rank: int, number: int) -> tuple[torch.Tensor, ...]:
-        """What a rank gets from a collective that all have come to."""
-        meeting = self._meetings[number]
-        self._left.add((rank, number))
+        """What a rank gets from the collective with this number, to which all have come. Raises CommError."""
+        meeting = self._entered[rank][number]
+        meeting.left.add(rank)
+        if meeting.misfit is not None:
+            raise CommError(str(meeting.misfit))
+        place = meeting.ranks.index(rank)
         self._depth[rank] = _deeper(self._depth[rank], meeting.depth)
-        self._move(rank, meeting.end_s[rank], (rank - 1) % self.world_size)
-        return meeting.results[rank]
+        self._move(rank, meeting.end_s[place], meeting.ranks[place - 1])
+        return meeting.results[place]
 
     def check_nothing_left(self) -> None:
         """Raise CommError for what was started and never finished, and for a message that did not fit."""
@@ -179,14 +188,15 @@ class Network:
                 raise CommError(f"rank {dst} started to receive from rank {src} and never called wait()")
             if link.n_waited < len(link.sent):
                 raise CommError(f"rank {src} started to send to rank {dst} and never called wait()")
-        for number, meeting in enumerate(self._meetings):
+        for meeting in [meeting for meetings in self._meetings.values() for meeting in meetings]:
             caller, (offer, _) = next(iter(meeting.offers.items()))
-            for rank in range(self.world_size):
+            call = offer.name + of_group(offer.group)
+            for rank in meeting.ranks:
                 if rank not in meeting.offers:
-                    raise CommError(f"rank {caller} started {offer.name} and rank {rank} never called it")
-            for rank in range(self.world_size):
-                if (rank, number) not in self._left:
-                    raise CommError(f"rank {rank} started {offer.name} and never called wait()")
+                    raise CommError(f"rank {caller} started {call} and rank {rank} never called it")
+            for rank in meeting.ranks:
+                if rank not in meeting.left:
+                    raise CommError(f"rank {rank} started {call} and never called wait()")
 
     def traffic(self) -> Traffic:
         """All that was sent so far."""
@@ -201,7 +211,7 @@ class Network:
             rounds=max((depth for *_, (depth, _) in self._counted), default=0),
             link_bytes={ends: sum(sizes) for ends, sizes in sorted(links.items())},
             link_messages={ends: len(sizes) for ends, sizes in sorted(links.items())},
-            collectives=tuple(self._n_collectives),
+            collectives=tuple(map(len, self._entered)),
             bytes_across=tuple(across),
             rounds_across=max((crossed for *_, (_, crossed) in self._counted), default=0),
             time_s=tuple(self.clock_s),
@@ -220,23 +230,34 @@ class Network:
 
         A rank's collectives run one after the other beside its own work, as on a GPU's communication stream.
         """
-        offers = [meeting.offers[rank][0] for rank in range(self.world_size)]
+        ranks, name = meeting.ranks, meeting.offers[meeting.ranks[0]][0].name
+        offers = [meeting.offers[rank][0] for rank in ranks]
+        came_at_s = {rank: came_s for rank, (_, came_s) in meeting.offers.items()}
+        if name == "all_to_all":
+            try:
+                check_exchange(offers, ranks)
+            except CommError as error:
+                # As with a message: catching this, on whichever rank, does not undo it.
+                meeting.misfit, self._misfit = error, self._misfit or error
+                return
         meeting.results = results(offers)
-        at_s = [max(meeting.offers[r][1], self._busy_until_s[r]) for r in range(self.world_size)]
-        depth = [meeting.depth] * self.world_size
-        for step in plan(offers[0], self.world_size):
-            then_s, deeper = list(at_s), list(depth)
-            for src, dst, n_bytes in step:
+        meeting.offers = {rank: (replace(offer, inputs=(), outputs=()), 0.0) for rank, offer in zip(ranks, offers)}
+        at_s = {rank: max(came_s, self._busy_until_s[rank]) for rank, came_s in sorted(came_at_s.items())}
+        depth = dict.fromkeys(ranks, meeting.depth)
+        for step in plan(offers):
+            then_s, deeper = dict(at_s), dict(depth)
+            for src, dst, n_bytes in [(ranks[a], ranks[b], n_bytes) for a, b, n_bytes in step]:
                 one = self._next(depth[src], src, dst)
                 self._counted.append((src, dst, n_bytes, one))
-                end_s = self._transfer(src, dst, n_bytes, one[0], max(at_s[src], at_s[dst]), offers[0].name)
+                end_s = self._transfer(src, dst, n_bytes, one[0], max(at_s[src], at_s[dst]), name)
                 then_s[src], then_s[dst] = max(then_s[src], end_s), max(then_s[dst], end_s)
                 deeper[dst] = _deeper(deeper[dst], one)
             at_s, depth = then_s, deeper
-        for one in depth:
+        for one in depth.values():
             meeting.depth = _deeper(meeting.depth, one)
-        meeting.end_s = self._busy_until_s = at_s
-        meeting.offers = {rank: (Offer(offer.name, (), ()), 0.0) for rank, (offer, _) in meeting.offers.items()}
+        for rank, end_s in at_s.items():
+            self._busy_until_s[rank] = end_s
+        meeting.end_s = list(at_s.values())
 
     def _move(self, rank: int, time_s: float, by: int) -> None:
         """The rank has waited for another one until `time_s`."""
@@ -244,6 +265,9 @@ class Network:
         if by != rank:
             # Also a clock that was ahead says something: that the other's was not.
             self._moved_by[rank] = by
+
+    def _ranks(self, group: Group) -> tuple[int, ...]:
+        return group or tuple(range(self.world_size))
 
     def _next(self, depth: Depth, src: int, dst: int) -> Depth:
         return depth[0] + 1, depth[1] + self.cluster.crosses(src, dst)
@@ -275,12 +299,15 @@ class _Link:
 
 @dataclass
 class _Meeting:
-    """One collective: who has come with what and when, and, once all have, what each gets."""
+    """One collective of some ranks: who has come with what and when, and, once all have, what each gets."""
 
-    offers: dict[int, tuple[Offer, float]]
-    end_s: list[float]
-    results: list[tuple[torch.Tensor, ...]] | None = None
+    ranks: tuple[int, ...]
+    offers: dict[int, tuple[Offer, float]] = field(default_factory=dict)
+    end_s: list[float] = field(default_factory=list)
+    results: list[tuple[torch.Tensor, ...]] = field(default_factory=list)
     depth: Depth = (0, 0)
+    misfit: CommError | None = None
+    left: set[int] = field(default_factory=set)
 
 
 def _deeper(a: Depth, b: Depth) -> Depth:

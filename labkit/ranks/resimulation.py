@@ -7,12 +7,12 @@ own steps happened is kept, and that of different ranks follows from their messa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from labkit.ranks.cluster import Cluster
-from labkit.ranks.collectives import Offer
+from labkit.ranks.collectives import Group, Offer, without_values
 from labkit.ranks.comm import Comm
 from labkit.ranks.simulated import simulate
 from labkit.ranks.traffic import Traffic
@@ -33,6 +33,7 @@ class RankStep:
     offer: Offer | None = None
     number: int = 0
     seconds: float = 0.0
+    group: Group = None
 
 
 def form_of(tensor: torch.Tensor) -> Form:
@@ -40,10 +41,10 @@ def form_of(tensor: torch.Tensor) -> Form:
     return tuple(tensor.shape), tensor.dtype
 
 
-def without_values(offer: Offer) -> Offer:
+def offer_without_values(offer: Offer) -> Offer:
     """The same collective with tensors that have shape and dtype only."""
-    inputs, outputs = (tuple(_empty(form_of(one)) for one in many) for many in (offer.inputs, offer.outputs))
-    return Offer(offer.name, inputs, outputs, offer.op, offer.src)
+    inputs, outputs = (tuple(map(without_values, many)) for many in (offer.inputs, offer.outputs))
+    return replace(offer, inputs=inputs, outputs=outputs)
 
 
 def resimulate(steps: Sequence[Sequence[RankStep]], cluster: Cluster | None = None) -> Traffic:
@@ -65,7 +66,7 @@ def _again(comm: Comm, steps: Sequence[RankStep]) -> None:
         elif step.kind == "wait":
             waits.pop(step.number)()
         elif step.kind == "barrier":
-            comm._barrier()
+            comm._barrier(step.group)
         else:
             comm._compute(step.seconds)
 

@@ -14,8 +14,9 @@ import torch
 
 from labkit.meters.comm import observed, open_logs
 from labkit.ranks.cluster import Cluster
-from labkit.ranks.collectives import Offer
+from labkit.ranks.collectives import Group, Offer
 from labkit.ranks.comm import Comm
+from labkit.ranks.groups import GroupComm
 from labkit.ranks.network import Network
 from labkit.ranks.scheduler import Scheduler
 from labkit.ranks.traffic import Traffic
@@ -77,12 +78,15 @@ class SimulatedComm(Comm):
 
         return finish
 
-    def _barrier(self) -> None:
+    def _group(self, ranks: tuple[int, ...]) -> Comm:
+        return GroupComm(self, ranks)
+
+    def _barrier(self, group: Group) -> None:
         self._scheduler.check()
-        number, needs = self._network.enter_barrier(self.rank)
+        number, needs = self._network.enter_barrier(self.rank, group)
         for need in needs:
             self._scheduler.wait(self.rank, need)
-        self._network.leave_barrier(self.rank, number)
+        self._network.leave_barrier(self.rank, number, group)
 
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         self._scheduler.check()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +17,10 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from labkit.ranks.collectives import Offer
+from labkit.ranks.collectives import Group, Offer
 from labkit.ranks.comm import Comm
-from labkit.ranks.resimulation import RankStep, form_of, without_values
+from labkit.ranks.groups import GroupComm
+from labkit.ranks.resimulation import RankStep, form_of, offer_without_values
 
 NOTE_BYTES = 128
 NOT_WAITED = ", without wait() for its isend to"
@@ -67,6 +68,7 @@ class TorchComm(Comm):
         self._batch = _Batch()
         self._sends: dict[int, tuple[int, weakref.ref]] = {}
         """What was sent and not waited for, by its step: to whom, and what the rank would wait with."""
+        self._groups: dict[Group, dist.ProcessGroup | None] = {None: None}
 
     def finish(self) -> None:
         """Let go of messages that nobody waited for, and say which. Called when the rank's function has returned."""
@@ -101,35 +103,60 @@ class TorchComm(Comm):
 
         return finish
 
-    def _barrier(self) -> None:
-        self._step(RankStep("barrier"))
+    def _group(self, ranks: tuple[int, ...]) -> Comm:
+        if ranks not in self._groups:
+            # Only the ranks of the group come here, so they must not wait for the rest.
+            with self._note.waiting(f"in new_group({list(ranks)}) for the others"):
+                self._groups[ranks] = dist.new_group(list(ranks), use_local_synchronization=True)
+        return GroupComm(self, ranks)
+
+    def _barrier(self, group: Group) -> None:
+        self._step(RankStep("barrier", group=group))
         self._issue()
         with self._note.waiting("at a barrier for the others"):
-            dist.barrier()
+            dist.barrier(self._groups[group])
 
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
-        number = self._step(RankStep("meet", offer=without_values(offer)))
+        number = self._step(RankStep("meet", offer=offer_without_values(offer)))
         self._issue()
         inputs = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in offer.inputs]
         results = [torch.empty_like(tensor.detach(), memory_format=torch.contiguous_format) for tensor in offer.outputs]
+        group = self._groups[offer.group]
+        n = dist.get_world_size(group)
         if offer.name == "all_reduce":
             results = inputs
-            work = dist.all_reduce(inputs[0], _op(offer.op), async_op=True)
+            work = dist.all_reduce(inputs[0], _op(offer.op), group, async_op=True)
         elif offer.name == "broadcast":
             results = inputs
-            work = dist.broadcast(inputs[0], offer.src, async_op=True)
+            work = dist.broadcast(inputs[0], group=group, async_op=True, group_src=offer.src)
         elif offer.name == "all_gather":
-            work = dist.all_gather(results, inputs[0], async_op=True)
+            work = dist.all_gather(results, inputs[0], group, async_op=True)
+        elif offer.name == "all_to_all":
+            work, results = self._exchange(inputs, results, group)
         else:
-            work = dist.reduce_scatter(results[0], inputs, _op(offer.op), async_op=True)
+            work = dist.reduce_scatter(results[0], inputs, _op(offer.op), group, async_op=True)
 
         def finish() -> None:
             self._wait(work.wait, f"in {offer.name} for the others")
             self._step(RankStep("wait", number=number))
             for into, result in zip(offer.outputs, results):
-                into.detach().copy_(result / self.world_size if offer.op == "avg" else result)
+                if offer.name == "all_to_all":
+                    result = result.clone().view(into.dtype).reshape(into.shape)
+                into.detach().copy_(result / n if offer.op == "avg" else result)
 
         return finish
+
+    def _exchange(
+        self, inputs: Sequence[torch.Tensor], results: Sequence[torch.Tensor], group: dist.ProcessGroup | None
+    ) -> tuple[dist.Work, Sequence[torch.Tensor]]:
+        """Start an all-to-all: its Work, and the bytes that will have arrived from each rank.
+
+        gloo's call with lists takes pieces of one size only, and as bytes their dtypes may differ, too.
+        """
+        sizes = [[tensor.nbytes for tensor in tensors] for tensors in (results, inputs)]
+        arrived = torch.empty(sum(sizes[0]), dtype=torch.uint8, device=self.device)
+        sent = torch.cat([tensor.reshape(-1).view(torch.uint8) for tensor in inputs])
+        return dist.all_to_all_single(arrived, sent, *sizes, group, async_op=True), arrived.split(sizes[0])
 
     def _compute(self, seconds: float) -> None:
         self._step(RankStep("compute", seconds=seconds))

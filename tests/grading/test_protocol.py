@@ -35,7 +35,12 @@ FRAMES: list[Frame] = [
     *(job.Probe("ops", 37), job.Probed({"flops": 74.0}), job.Done(), job.ExerciseOver("SIGSEGV"), job.JobOver()),
     *(ranks.Send(1, PACKED), ranks.Receive(0), ranks.Compute(0.25), ranks.WaitSent(1, 0), ranks.Barrier()),
     ranks.WaitReceived(0, 0, {"shape": [2], "dtype": "float32"}),
-    *(ranks.Enter("all_reduce", [PACKED], "sum", None), ranks.WaitCollective(0), ranks.Now()),
+    *(
+        ranks.Barrier([0, 2]),
+        ranks.Enter("all_reduce", [PACKED], "sum", None, None, [0, 2]),
+        ranks.WaitCollective(0),
+        ranks.Now(),
+    ),
     *(ranks.Answer(0.75), ranks.Answer([PACKED]), ranks.Answer(), ranks.Refused("no"), ranks.Over()),
     *(store.Write("a", torch.zeros(8, dtype=torch.uint8)), store.Rename("a", "b"), store.Read("b", 2, None)),
     *(store.ListFiles("b"), store.Stored(["b"]), store.Stored(), store.NotThere("there is no file 'a' in the store")),

@@ -68,6 +68,7 @@ HONEST = {
     "collectives": f"{ALGORITHMS}\ndef program(comm, x):\n    return everything(comm, 7, torch.float32)\n",
     "of integers": f"{ALGORITHMS}\ndef program(comm, x):\n    return everything(comm, 4, torch.int64)\n",
     "of 16 bits": f"{ALGORITHMS}\ndef program(comm, x):\n    return everything(comm, 4, torch.bfloat16)\n",
+    "groups": f"{ALGORITHMS}\ndef program(comm, x):\n    return [] if comm.world_size % 2 else in_groups(comm, 3)\n",
     "nothing at all": program("return x"),
     "empty, scalar and odd tensors": program("""
 right, left = (rank + 1) % n, (rank - 1) % n

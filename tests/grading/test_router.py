@@ -81,6 +81,21 @@ def test_memory_for_messages_is_that_of_the_largest_call(ranks) -> None:
     assert [router.frames_bytes(rank) for rank in range(3)] == [48, 48, 0]
 
 
+def test_an_exchange_that_does_not_fit_ends_the_case(ranks) -> None:
+    """Also where no rank complains: each is told, and neither has to hand it on."""
+    like = {"shape": [5], "dtype": "float32"}
+    meet = {"name": "all_to_all", "inputs": [pack(X), pack(X)], "op": None, "src": None}
+    wait = ("wait collective", {"number": 0})
+    router, theirs = ranks(
+        [("enter", {**meet, "outputs": [SHAPE, SHAPE]}), wait, observed()],
+        [("enter", {**meet, "outputs": [like, SHAPE]}), wait, observed()],
+    )
+    with pytest.raises(RankTrouble, match=r"rank 0 sends float32 of shape \(6,\) to rank 1, which receives it into"):
+        router.run()
+    for channel in theirs:
+        assert [channel.receive()[0] for _ in range(2)] == ["answer", "refused"]
+
+
 def test_who_owns_the_channel_has_sent_it(ranks) -> None:
     """Whatever else a message says."""
     forged = send(1, rank=0, src=0, source=0, sender=0)
@@ -105,6 +120,12 @@ def test_what_is_said_after_the_end_is_not_heard(ranks) -> None:
 
 
 SHAPE = {"shape": [6], "dtype": "float32"}
+
+
+def enter(**parts: Tree) -> Frame:
+    return "enter", {"name": "all_reduce", "inputs": [pack(X)], "op": "sum", "src": None, **parts}
+
+
 DATA = torch.zeros(24, dtype=torch.uint8)
 
 
@@ -149,6 +170,18 @@ DATA = torch.zeros(24, dtype=torch.uint8)
         (("enter", {"name": "broadcast", "inputs": [pack(X)], "op": None, "src": 2}), "from a rank that it has not"),
         (("enter", {"name": "broadcast", "inputs": [pack(X)], "op": "sum", "src": 0}), "an operation that it has"),
         (("enter", {"name": "all_gather", "inputs": [pack(X)], "op": None, "src": 0}), "from a rank that it has not"),
+        (("enter", {"name": "all_to_all", "inputs": [pack(X)] * 2, "op": None, "src": None}), "0 tensors to receive"),
+        (enter(group=[1]), "a group that there is not"),
+        (enter(group=[1, 0]), "a group that there is not"),
+        (enter(group=[0, 0]), "a group that there is not"),
+        (enter(group=[0, 2]), "a group that there is not"),
+        (enter(group=[0.0, 1]), "a group that there is not"),
+        (enter(group=[False, True]), "a group that there is not"),
+        (enter(group={"0": 1}), "a group that there is not"),
+        (enter(group=[]), "a group that there is not"),
+        (enter(outputs=[SHAPE]), "1 tensors to receive all_reduce"),
+        (enter(outputs=3), "a collective that nobody knows"),
+        (("barrier", {"group": [1]}), "a group that there is not"),
     ],
     ids=str,
 )

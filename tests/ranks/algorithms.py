@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from labkit.ranks import Comm
+from labkit.ranks import Comm, init_mesh
 
 
 def ring(comm: Comm, x: torch.Tensor) -> torch.Tensor:
@@ -104,6 +104,47 @@ def everything(comm: Comm, size: int, dtype: torch.dtype) -> dict[str, object]:
     comm.all_gather(found["all_gather"], mine)
     found["reduce_scatter"] = torch.empty_like(mine)
     comm.reduce_scatter(found["reduce_scatter"], [mine + chunk for chunk in range(n)])
+    found["all_gather_single"] = torch.empty(n * size, dtype=dtype)
+    comm.all_gather_single(found["all_gather_single"], mine)
+    found["reduce_scatter_single"] = torch.empty_like(mine)
+    comm.reduce_scatter_single(found["reduce_scatter_single"], torch.cat([mine + chunk for chunk in range(n)]))
+    # Rank r sends r + s elements to rank s.
+    sizes = [comm.rank + other for other in range(n)]
+    sent = torch.arange(sum(sizes)).to(dtype) + 100 * comm.rank
+    found["all_to_all_single"] = torch.empty_like(sent)
+    comm.all_to_all_single(found["all_to_all_single"], sent, sizes, sizes)
+    found["all_to_all"] = [torch.empty_like(mine) for _ in range(n)]
+    comm.all_to_all(found["all_to_all"], [mine + 10 * other for other in range(n)])
+    # An odd number of bytes from rank 0, then one that such a number must not push out of place.
+    kinds = [torch.uint8, torch.int64]
+    found["mixed"] = [torch.empty(3, dtype=kinds[other % 2]) for other in range(n)]
+    comm.all_to_all(found["mixed"], [torch.full((3,), comm.rank + to, dtype=kinds[comm.rank % 2]) for to in range(n)])
+    return found
+
+
+def in_groups(comm: Comm, size: int) -> list[object]:
+    """Collectives, messages and barriers of rows and columns of a grid of two columns, and of a group of some ranks."""
+    n = comm.world_size
+    found: list[object] = []
+    mesh = init_mesh(comm, (n // 2, 2), ("row", "column"))
+    for name in ("column", "row"):
+        group = mesh[name]
+        found.append([group.rank, group.world_size, group.global_rank, mesh.get_local_rank(name), mesh.size(name)])
+        found.append(everything(group, size, torch.float32))
+        group.barrier()
+        if group.world_size > 1:
+            got, right = torch.empty(size), (group.rank + 1) % group.world_size
+            work = group.isend(torch.full((size,), float(comm.rank)), right)
+            group.recv(got, (group.rank - 1) % group.world_size)
+            work.wait()
+            found.append(got)
+    some = comm.new_group([n - 1, 0])
+    if some is not None:
+        last = some.new_group([some.world_size - 1])
+        x = torch.full((size,), float(comm.rank))
+        some.all_reduce(x)
+        found.append([x, None if last is None else last.global_rank])
+    comm.barrier()
     return found
 
 

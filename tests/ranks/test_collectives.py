@@ -33,7 +33,15 @@ def test_values(n: int, size: int, dtype: torch.dtype) -> None:
         assert torch.equal(found["reduce_scatter"], sum(inputs[1:], inputs[0].clone()) + n * rank)
         if dtype.is_floating_point:
             assert torch.equal(found["avg"], found["sum"] / n)
-    n_calls = 8 if dtype.is_floating_point else 7
+        assert torch.equal(found["all_gather_single"], stacked.flatten())
+        assert torch.equal(found["reduce_scatter_single"], found["reduce_scatter"])
+        assert torch.equal(torch.stack(found["all_to_all"]), stacked + 10 * rank)
+        # What rank s sends here begins after its pieces for ranks 0 to rank - 1.
+        begins = [sum(other + before for before in range(rank)) for other in range(n)]
+        pieces = [torch.arange(start, start + other + rank) + 100 * other for other, start in enumerate(begins)]
+        assert torch.equal(found["all_to_all_single"], torch.cat(pieces).to(dtype))
+    assert [one.unique().tolist() for one in found["mixed"]] == [[rank + other] for other in range(n)]
+    n_calls = 13 if dtype.is_floating_point else 12
     assert traffic.collectives == (n_calls,) * n
 
 

@@ -27,7 +27,7 @@ from labkit.ranks import (
     simulate,
 )
 from labkit.ranks.pool import Pool, environment, shared_pool
-from tests.ranks.algorithms import ALL, everything
+from tests.ranks.algorithms import ALL, everything, in_groups
 from tests.ranks.real import gloo, gone, told
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -55,6 +55,17 @@ def test_values_and_counts_are_those_of_the_simulator(name: str) -> None:
 def test_collectives_are_those_of_the_simulator(n: int) -> None:
     def fn(comm: Comm) -> list[dict]:
         return [everything(comm, size, dtype) for size, dtype in ((0, torch.float32), (7, torch.int64))]
+
+    results, traffic = measure_ranks(fn, n, "gloo")
+    simulated, wanted = simulate(fn, n)
+    torch.testing.assert_close(results, simulated, rtol=0, atol=0)
+    assert traffic == wanted
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_groups_are_those_of_the_simulator(n: int) -> None:
+    def fn(comm: Comm) -> list[object]:
+        return in_groups(comm, 3)
 
     results, traffic = measure_ranks(fn, n, "gloo")
     simulated, wanted = simulate(fn, n)

@@ -33,7 +33,7 @@ from grading.worker.wire.frames import Channel, Closed
 from grading.worker.wire.tensor_bytes import blank, pack, unpack
 from grading.worker.wire.typed import Frame, WireError, frame_of
 from labkit.ranks import Cluster, CommError, Traffic
-from labkit.ranks.collectives import OPS, Offer
+from labkit.ranks.collectives import COLLECTIVES, OPS, REDUCE, Group, Offer
 from labkit.ranks.network import Need, Network, deadlock
 from labkit.spec import Tree, Trouble
 
@@ -43,7 +43,6 @@ MAX_CALLS = 50_000
 """How often all ranks of a case together may call it."""
 LATE_S = 3.0
 """So long after its time what a rank has sent already still counts: this machine may have stood still."""
-_COLLECTIVES = ("all_reduce", "broadcast", "all_gather", "reduce_scatter")
 
 
 class RankTrouble(Exception):
@@ -221,16 +220,17 @@ class Router:
         return seat.started("received", source, number), finish
 
     def _barrier(self, seat: _Seat, call: Barrier) -> _Waits:
-        number, needs = self._network.enter_barrier(seat.rank)
+        group = self._group(seat, call.group)
+        number, needs = self._network.enter_barrier(seat.rank, group)
 
         def finish() -> Tree:
-            self._network.leave_barrier(seat.rank, number)
+            self._network.leave_barrier(seat.rank, number, group)
             return None
 
         return needs, finish
 
     def _enter(self, seat: _Seat, call: Enter) -> _Waits:
-        offer = self._offer(call)
+        offer = self._offer(seat, call)
         self._weigh(seat, sum(tensor.nbytes for tensor in offer.inputs))
         try:
             number, needs = self._network.enter(seat.rank, offer)
@@ -253,18 +253,30 @@ class Router:
     def _now(self, seat: _Seat, call: Now) -> _Waits:
         return [], lambda: self._network.read_clock(seat.rank)
 
-    def _offer(self, call: Enter) -> Offer:
+    def _offer(self, seat: _Seat, call: Enter) -> Offer:
         name, inputs, op, src = call.name, call.inputs, call.op, call.src
-        n = len(self._seats)
-        if name not in _COLLECTIVES or not isinstance(inputs, list):
+        outputs = [] if call.outputs is None else call.outputs
+        group = self._group(seat, call.group)
+        n = len(group or self._seats)
+        if name not in COLLECTIVES or not isinstance(inputs, list) or not isinstance(outputs, list):
             raise WireError("a collective that nobody knows")
-        if len(inputs) != (n if name == "reduce_scatter" else 1):
+        if len(inputs) != (n if name in ("reduce_scatter", "all_to_all") else 1):
             raise WireError(f"{len(inputs)} tensors for {name} of {n} ranks")
-        if (op not in OPS) if name in ("all_reduce", "reduce_scatter") else op is not None:
+        if len(outputs) != (n if name == "all_to_all" else 0):
+            raise WireError(f"{len(outputs)} tensors to receive {name} of {n} ranks into")
+        if (op not in OPS) if name in REDUCE else op is not None:
             raise WireError(f"{name} by an operation that it has not")
         if (type(src) is not int or not 0 <= src < n) if name == "broadcast" else src is not None:
             raise WireError(f"{name} from a rank that it has not")
-        return Offer(name, tuple(map(unpack, inputs)), (), op=op, src=src)
+        return Offer(name, tuple(map(unpack, inputs)), tuple(map(blank, outputs)), op=op, src=src, group=group)
+
+    def _group(self, seat: _Seat, ranks: Tree) -> Group:
+        if ranks is None:
+            return None
+        whole = isinstance(ranks, list) and all(type(rank) is int for rank in ranks)
+        if not whole or ranks != sorted(set(ranks)) or not {seat.rank} <= set(ranks) <= set(range(len(self._seats))):
+            raise WireError("a group that there is not")
+        return tuple(ranks)
 
     def _other(self, seat: _Seat, rank: Tree) -> int:
         if type(rank) is not int or not 0 <= rank < len(self._seats) or rank == seat.rank:

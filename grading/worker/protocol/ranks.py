@@ -62,16 +62,18 @@ class WaitReceived(Frame):
 
 @dataclass(frozen=True)
 class Barrier(Frame):
-    """Wait for all ranks, answered by None: `Barrier()`."""
+    """Wait for all ranks, or those of a group, answered by None: `Barrier()`, `Barrier([0, 2])`."""
 
     kind: ClassVar[str] = "barrier"
+    group: list[int] | None = None
 
 
 @dataclass(frozen=True)
 class Enter(Frame):
     """Start a collective, answered by None or refused: `Enter("all_reduce", [tensor], "sum", None)`.
 
-    inputs: packed tensors. op: where it reduces. src: the rank that broadcasts.
+    inputs: packed tensors. op: where it reduces. src: who broadcasts, by its number in the group. outputs: the shapes
+    and dtypes of what it is received into, for all_to_all. group: its ranks, ascending; None where all take part.
     """
 
     kind: ClassVar[str] = "enter"
@@ -79,6 +81,8 @@ class Enter(Frame):
     inputs: list[Tree]
     op: str | None
     src: int | None
+    outputs: list[Tree] | None = None
+    group: list[int] | None = None
 
 
 @dataclass(frozen=True)
