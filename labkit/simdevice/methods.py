@@ -131,7 +131,10 @@ def _methods(state: DeviceState) -> dict[str, object]:
         there = here if device is None else host if device.type == "cpu" else DEVICE
         x = self
         if there != here:
-            x, copy = Move.apply(self, there, here, non_blocking), False
+            # As CUDA does it: one that does not block converts on the device, one that blocks on the host.
+            if dtype is not None and here == (DEVICE if non_blocking else host):
+                x = tensor_to(x, dtype=dtype)
+            x, copy = Move.apply(x, there, here, non_blocking), False
         if dtype is None and memory_format is None:
             return x.clone() if copy else x
         return tensor_to(x, dtype=dtype or x.dtype, copy=copy, memory_format=memory_format or torch.preserve_format)

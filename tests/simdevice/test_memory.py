@@ -68,6 +68,19 @@ def test_a_tensor_says_where_it_is_only_while_the_device_is_active() -> None:
     assert not {"to", "cpu", "device", "numpy", "record_stream"} & torch.Tensor.__dict__.keys()
 
 
+@pytest.mark.parametrize(("non_blocking", "n_bytes"), [(False, [4000, 2000]), (True, [1000, 4000])])
+def test_a_copy_that_blocks_converts_on_the_host_and_another_on_the_device(
+    non_blocking: bool, n_bytes: list[int]
+) -> None:
+    with SimDevice() as sim:
+        x = torch.ones(1000, dtype=torch.uint8).pin_memory()
+        there = x.to(sim.device, torch.float32, non_blocking=non_blocking)
+        half = torch.ones(1000, dtype=torch.float16, device=sim.device)
+        back = half.to("cpu", torch.float32, non_blocking=non_blocking)
+    assert there.dtype == back.dtype == torch.float32 and there.tolist() == back.tolist() == 1000 * [1.0]
+    assert [one.nbytes for one in sim.commands if one.kind == "copy"] == n_bytes
+
+
 def test_numbers_of_the_host_become_tensors_of_the_device_by_a_copy_that_blocks() -> None:
     tensor = torch.tensor
     with SimDevice() as sim:
