@@ -126,19 +126,24 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # Write `LengthBatches` and `collate`.
 #
 # - Iterating a `LengthBatches` yields the batches of one epoch, each a list of text numbers. Every text comes once. All
-#   batches have `batch_size` texts, except one, which may have fewer. At most 20 % of the tokens are padding.
-# - The order is random: the batches are not sorted by length, and the next epoch has other batches in another order. It
-#   depends on the seed and on the epoch alone, which `set_epoch` sets. Global generators are left alone.
+#   batches have `batch_size` texts, except one, which may have fewer. Over the whole epoch, at most 20 % of what the
+#   batches hold is padding.
+# - The order is random. The batches are not sorted by length; the next epoch has them in another order, and most texts
+#   share their batch with other texts there. The order depends on the seed and on the epoch alone. Global generators are
+#   left alone.
+# - `set_epoch` chooses the epoch: the next iteration yields the whole of it, even if the last one was left early. Another
+#   iteration without `set_epoch` yields the same epoch again.
 # - `len` is the number of batches of an epoch.
-# - `state_dict()` returns a dictionary that says how far the epoch is. A new sampler that loads it with `load_state_dict`
-#   yields the rest of the epoch.
+# - `state_dict()` returns a dictionary that says how far the epoch is at that moment. A new sampler that loads it with
+#   `load_state_dict` yields the rest of the epoch, and may be interrupted again.
 # - `collate(texts)` makes a dictionary of three int64 tensors of shape (texts, longest text) from a batch: `input_ids` with
 #   0 for padding, `attention_mask` with 1 for a token and 0 for padding, and `labels`, which are the tokens, with `IGNORED`
-#   for padding. (Models of `transformers` shift the labels themselves.)
+#   for padding. (Models of `transformers` shift the labels themselves.) Token 0 may occur in the texts as well.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Two things are shuffled, at different moments: single texts, and whole batches.
+# If all random numbers of an epoch come from a seed, the whole list of its batches can be made again at any time. What is
+# then left to remember?
 #
 # </details>
 #
@@ -232,9 +237,11 @@ ways["batches by length"] = lab07.batches_of(lengths, list(LengthBatches(lengths
 print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % padding")
 
 # %% [markdown]
-# **In practice:** `TrainingArguments(train_sampling_strategy="group_by_length")` sorts pools of 50 batches, as you did (in
-# `transformers` before version 5 it is `group_by_length=True`). `DataCollatorForSeq2Seq` pads labels with -100;
-# `DataCollatorWithPadding` pads everything but the labels.
+# **In practice:** `TrainingArguments(train_sampling_strategy="group_by_length")` sorts pools of 50 batches, as you did, but
+# does not shuffle their batches: in each pool the long ones come first. (In `transformers` before version 5 it is
+# `group_by_length=True`.) `DataCollatorForSeq2Seq` pads labels with -100; `DataCollatorWithPadding` pads everything but the
+# labels. A `DataLoader` with workers asks its sampler for batches ahead of training, so the sampler's own count is ahead as
+# well: save the number of batches that were trained on, or use `StatefulDataLoader` (last section).
 
 # %% [markdown]
 # ## Pack documents, and no token is wasted
@@ -264,11 +271,11 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 # Write `pack` and `lay_out`.
 #
 # - `pack(lengths, window)` returns a list of windows, each a list of document numbers. Every document is in exactly one of
-#   them, uncut. If the tokens of all documents would fill $k$ windows without a gap, it opens at most $1.01\,k + 1$. No document
-#   is longer than the window. For 100,000 documents it must not take more than a few seconds.
+#   them, uncut. If all tokens together would fill $k$ windows without a gap, `pack` opens at most $1.01\,k + 1$ windows. No
+#   document is longer than a window. With 100,000 documents it may take a few seconds.
 # - `lay_out(documents, window)` lays some documents out in one window, in the given order, and returns a dictionary of four
 #   tensors. The first three have `window` entries of int64, the last one is int32:
-#   - `input_ids`: the tokens, then 0 for padding,
+#   - `input_ids`: the tokens, then 0 for padding (0 may be a token as well),
 #   - `position_ids`: a token's place in its own document, and 0 for padding,
 #   - `labels`: for each token the one that follows it in the same document, and `IGNORED` where there is none, and for
 #     padding,
@@ -349,7 +356,7 @@ ways["packed into windows"] = lab07.in_windows(lengths, pack(lengths, 1024), 102
 print(f"packed into windows: {100 * ways['packed into windows'].padding:.2f} % padding")
 
 # %% [markdown]
-# One batch of each way: a row of the picture is a row of the batch. Move the slider from left to right.
+# The slider goes through the four ways. Each picture shows one batch, and each of its rows a row of the batch.
 
 # %% tags=["figure"]
 labkit.figures.padding_player(ways)
@@ -363,7 +370,8 @@ documents = [torch.arange(1, length + 1) for length in (7, 9, 5)]
 labkit.figures.packed_mask((7, 9, 5), lay_out(documents, 24)["cu_seqlens"].tolist(), 24)
 
 # %% [markdown]
-# And this is what a plain causal mask would allow in the same window. Red are tokens that see another document.
+# And this is what a plain causal mask would allow in the same window. A red square is a pair of tokens that do not belong
+# to the same document.
 
 # %% tags=["figure"]
 labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
@@ -385,14 +393,16 @@ labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 # into four workers draws the same numbers four times. And because the workers are copied again for every epoch, from a main
 # process whose generator never drew anything, every epoch draws the same numbers once more.
 #
-# PyTorch tells a worker apart from the others in two ways. `get_worker_info()` returns its `id` and `num_workers`, or `None`
-# in the main process, which loads where `num_workers=0`. And the *global* generators of `torch`, `random` and NumPy are
-# seeded differently in each worker of a process. They are not seeded differently on each rank, though: training scripts
-# start with the same `torch.manual_seed(0)` everywhere, so the first worker of every GPU draws the same numbers.
+# Two things differ from worker to worker. `get_worker_info()` returns the worker's `id`, and `num_workers`. (In the main
+# process it returns `None`. With `num_workers=0` the main process loads, so you will meet that, too.) And `DataLoader` seeds
+# the *global* generators of `torch`, `random` and NumPy differently in each of its workers.
 #
-# With several GPUs there is one more trap. If one rank has a batch more than the others, it calls an all-reduce that nobody
-# else calls, and training hangs at the end of the epoch. So all ranks must get equally many samples. There are two ways out:
-# repeat a few samples, or leave a few out. Here we leave them out, other ones in each epoch.
+# With several GPUs, each has a process of its own, with its own `DataLoader`. The processes are numbered: a process's number
+# is its **rank**, and their number is the `world_size`. Now there are two more traps. Training scripts begin with the same
+# `torch.manual_seed(0)` on every rank, so the global generators are the same in worker 0 of all ranks. And after each step,
+# the ranks average their gradients in an **all-reduce**, a call that waits until every rank has made it. If one rank has a
+# batch more than the others, it waits forever at the end of the epoch. So all ranks must get equally many samples: either a
+# few samples are repeated, or a few are left out. Here we leave them out, other ones in each epoch.
 #
 # [[exercise 07-shard-workers]]
 #
@@ -401,8 +411,9 @@ labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 # - Each rank gets `n // world_size` samples of an epoch, and its workers share them evenly: none gets more than one more than
 #   another. No sample comes twice, and at most `world_size - 1` are left out. `load` is called for what is yielded, and for
 #   nothing else.
-# - The order is random. Every epoch has another one and deals other samples to a rank.
-# - No two samples are augmented with the same random numbers: not on two workers, not on two ranks, not in two epochs.
+# - The order is random. Every epoch has another one, deals other samples to a rank, and leaves other samples out.
+# - No two samples are augmented with the same random numbers: not on two workers, not on two ranks, not in two epochs, and
+#   not with two seeds.
 # - All that depends on the seed, the epoch, the rank and the worker alone, so a run that is resumed in epoch 2 goes on as it
 #   would have. It is epoch 0 until `set_epoch` says otherwise. Global generators are left alone.
 #
@@ -424,8 +435,9 @@ labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `order[: n - n % world_size][rank::world_size]` are the rank's samples, and `[worker::n_workers]` of these the worker's. For
-# whole numbers `hash((seed, epoch, rank, worker))` is the same in every process, and differs for any other four.
+# `order[: n - n % world_size][rank::world_size]` are the rank's samples, and `[worker::n_workers]` of these the worker's.
+# `hash((seed, epoch, rank, worker))` of whole numbers is the same in every process. For numbers from 0 on, two different
+# fours practically never have the same hash. (Negative ones may: -1 and -2 do.)
 #
 # </details>
 
@@ -514,15 +526,15 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 #
 # - `write_tokens(documents, vocab_size, path)` writes two files. `path + ".bin"` holds the tokens of all documents, one after
 #   the other, as `uint16` if that is enough for `vocab_size` tokens, and as `uint32` otherwise. `path + ".idx"` holds as `int64`
-#   where each document begins, and, at the end, how many tokens there are. `documents` yields lists of numbers, and may not
-#   fit into memory.
+#   where each document begins, and, at the end, how many tokens there are. `documents` yields lists of numbers, which may not
+#   fit into memory together, so write each document as it comes.
 # - `TokenWindows(path, vocab_size, window)` is a dataset of windows: item $i$ are the tokens from $i \cdot$ `window` on, as an
-#   int64 tensor. Every token is in one window, so the last one may be shorter. `document(number)` returns a document, also
-#   as int64.
-# - The object keeps no token in memory, for any size of the file, and at most 8 bytes per document. It can be copied into
-#   workers by a fork: an open file would have one position for all of them.
+#   int64 tensor. Every token is in one window, so the last one may be shorter. An index past the last window raises an
+#   `IndexError`: that is how a `for` loop over a dataset ends. `document(number)` returns a document, also as int64.
+# - However large the file is, the object keeps no token in memory, and at most 8 bytes per document. It can be copied into
+#   workers by a fork, so it holds no open file: all workers would share the file's one position.
 #
-# The check reads from a file of 96 MiB. When you submit, it is larger than the memory that you are given.
+# The check reads from a file of 96 MiB. When you submit, the file is larger than the memory that your program may use.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -533,7 +545,7 @@ print(f"with {len({number for _, number in seen}):,} different augmentations")
 # <details><summary>Hint 2: the idea</summary>
 #
 # Map both files in `__init__`, with `mode="r"`. Cut out of the map first, and convert what was cut out: the other order
-# converts the whole file.
+# converts the whole file. A slice past the end of an array is empty and raises nothing, so compare the index yourself.
 #
 # </details>
 #
@@ -579,6 +591,8 @@ class TokenWindows(Dataset):
     def __getitem__(self, index: int) -> Tensor:
         """The tokens of a window, int64."""
         ### BEGIN SOLUTION
+        if index >= len(self):
+            raise IndexError(index)
         start = index * self.window
         return torch.from_numpy(self.tokens[start : start + self.window].astype(np.int64))
         ### END SOLUTION
@@ -615,11 +629,8 @@ for name, one in resident.items():
 private = lab07_files.private_memory(500_000)
 for name, mib in private.items():
     print(f"{name:14}the worker owns " + ", ".join(f"{one:5.1f}" for one in mib) + " MiB")
-print(
-    "              (after the first read, a quarter, half and all of the strings)"
-    if private
-    else ""
-)
+if private:
+    print(f"{'':14}(after the first read, a quarter, half and all of the strings)")
 
 # %% [markdown]
 # Every string that is read has its reference count written, so its page is copied. An array has one count for all of its
@@ -670,7 +681,9 @@ def slow_train(DataLoader, dataset, model, device, n_epochs, batch_size, n_cores
 #   the first kernel starts.
 # - A **copy** to the device takes time in proportion to its bytes. The host waits for it, and first for all kernels that were
 #   launched before, unless two things are true: the batch lies in **pinned memory** (`pin_memory=True`), from where the
-#   device can fetch it by itself, and the copy is asked for with `non_blocking=True`.
+#   device can fetch it by itself, and the copy is asked for with `non_blocking=True`. As on a real GPU,
+#   `x.to(device, torch.float32)` converts on the host and copies float32, unless it is `non_blocking`: then it copies `x` as
+#   it is and converts on the device.
 #
 # **Predict:** On the machine below, loading a batch takes 32 ms on one of four cores, and copying it as float32 8 ms. Each
 # step takes 6 ms of Python and 12 ms of kernels. Starting the workers takes 20 ms, and so does copying the model. How many
@@ -682,8 +695,9 @@ guesses.take("speed-up of the loop", None)
 # %% [markdown]
 # [[exercise 07-slow-loop]]
 #
-# Write `train`, which returns what `slow_train` returns, with the same arguments, and does not let the GPU wait. It may take
-# 10 % longer than what is possible. The check tries machines on which each of the four costs most.
+# Write `train`. It has the arguments of `slow_train` and returns the same sum, but does not let the GPU wait. It may take
+# 10 % longer than the fastest loop there is. The check tries several machines, and on each another one of the four things
+# costs most.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -759,7 +773,9 @@ labkit.figures.gantt({name: run.spans for name, run in loops.items()})
 # A loop that loads a batch, then trains on it, then loads the next one, leaves the GPU idle while it loads. A **prefetcher**
 # loads the next batches in a thread of its own. Between the two stands a **queue** of bounded length. It has to be bounded:
 # if loading is the faster of the two, a loader without a limit would fill the memory with the whole dataset. With a queue of
-# $q$ batches,
+# $q$ batches, let $\text{load}_i$ be the time that loading batch $i$ takes, and $\text{step}_i$ the time that training on it
+# takes. Then $\text{put}_i$, the moment at which batch $i$ is in the queue, and $\text{take}_i$, the moment at which the loop
+# takes it out, are
 #
 # $$\text{put}_i = \max(\text{put}_{i-1} + \text{load}_i,\ \text{take}_{i-q}), \qquad
 # \text{take}_i = \max(\text{put}_i,\ \text{take}_{i-1} + \text{step}_{i-1}).$$
@@ -779,8 +795,9 @@ labkit.figures.gantt({name: run.spans for name, run in loops.items()})
 guesses.take("GPU waits, queue of one", None, unit="%")
 
 # %% [markdown]
-# How many loaders are enough? **Little's law** says: if a batch takes 320 ms to load, and the GPU takes one every 100 ms,
-# then 3.2 batches are being loaded at any moment. That takes four workers.
+# How many loaders are enough? **Little's law** says how many things are under way at any moment, on average: as many as
+# arrive in a second, times the seconds that each of them takes. If the GPU takes ten batches per second, and each takes
+# 0.32 s to load, then 3.2 batches are being loaded at any moment. That takes four workers.
 #
 # [[exercise 07-prefetch]]
 #
@@ -788,7 +805,8 @@ guesses.take("GPU waits, queue of one", None, unit="%")
 #
 # - `prefetch(load, n, depth, clock)` is a generator that yields `load(0)`, `load(1)`, ... `load(n - 1)`, called one after the
 #   other in one thread of the clock. At most `depth` batches wait in the queue. What `load` raises is raised by the generator,
-#   after the batches before it. When the generator ends or is closed, its thread has ended.
+#   after the batches before it. When the generator ends or is closed, its thread has ended. A loop that stops early does not
+#   wait for the rest to be loaded: at most one more batch is.
 # - `loader_plan(sample_ms, batch_size, step_ms, prefetch_factor, sample_bytes)` returns two whole numbers: the fewest workers
 #   with which the GPU never waits once they are all under way, and the bytes of the batches that they load ahead. As in a
 #   `DataLoader`, a worker loads a whole batch, sample by sample, and `prefetch_factor` of them ahead.
@@ -909,8 +927,9 @@ guesses.take("places moved by a buffer", None, unit="places")
 #   `("000007", {"jpg": b"...", "cls": b"3"})`.
 # - `read_shards(store, names, buffer_size, seed)` is a generator of such pairs. The shards come in random order, and the
 #   samples of all of them go through one buffer, which never holds more than `buffer_size`. A shard is opened once, and only
-#   when the buffer needs it. The order depends on the seed alone.
-# - If a shard is damaged, the error names it.
+#   when the buffer needs it. The order depends on the seed alone. Global generators and the list `names` are left as they are.
+# - If `tarfile` cannot read a shard, the error that you raise names it. (A shard that was cut off exactly between two of its
+#   files goes unnoticed, because `tarfile` takes it for complete. To notice that, you would count samples.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1001,9 +1020,10 @@ labkit.figures.shuffle_player(
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# About 720. A sample stays in the buffer for about 1,000 places on average, but all others are delayed as well. What the
-# buffer cannot do is to bring a sample forward by more than its size, which is the grey part of the picture. So shuffle the
-# shards, too, and do not write a dataset that is sorted by class.
+# About 720. The first sample comes out when 1,000 have gone in, and every sample waits in the buffer while 1,000 others come
+# out, on average. So its place changes only by how much its own wait differs from 1,000. The buffer cannot bring a sample
+# forward by more than its own size: that is the grey part of the picture. So shuffle the shards, too, and do not write a
+# dataset that is sorted by class.
 #
 # </details>
 #
@@ -1048,11 +1068,12 @@ guesses.take("images that LRU finds", None, unit="%")
 #
 # - `CachedImages(files, decode, augment, max_bytes)` is a dataset. Item $i$ is `augment(decode(files[i]))`, a uint8 tensor.
 #   `decode` is called only if the image is asked for and was not kept. `augment` is called every time, and may change the
-#   image that it is given. The decoded images that are kept have at most `max_bytes` together, and nearly as many: an image
-#   that still fits is kept, and is still there in the next epoch.
+#   image that it is given. The decoded images that are kept have at most `max_bytes` together. Every image that still fits is
+#   kept, and is still there in the next epoch.
 # - `train_resident(images, model, device, n_epochs, batch_size)` returns the sum of all losses, as `slow_train` above does.
 #   `images` is one uint8 tensor of shape (images, pixels), 0 to 255. Nothing is copied to the device but the model and, once, the
-#   images. The batches come in order. It may take 10 % longer than what is possible.
+#   images, which stay bytes there: as float32 they would take four times the memory. The batches come in order. It may take
+#   10 % longer than the fastest loop there is.
 # - `pays_from(fill_ms, resident_ms, loader_ms, data_bytes, free_bytes)`: filling the device's memory takes `fill_ms`, and then
 #   each epoch takes `resident_ms`. With a loader each epoch takes `loader_ms`. Return the first epoch, counted from 1, at whose
 #   end the run from the device's memory is ahead. If that is never so, or the data do not fit into `free_bytes`, return `None`.
@@ -1158,8 +1179,8 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# 15 %. An image that was used early in one epoch is thrown out long before its turn in the next one. A cache of share $c$ that never throws anything out finds the share $c$. LRU finds only
-# $c + (1 - c) \ln(1 - c)$.
+# 15 %. An image that was used early in one epoch is thrown out long before its turn in the next one. A cache that has room
+# for the share $c$ of the images and never throws anything out finds the share $c$. LRU finds only $c + (1 - c) \ln(1 - c)$.
 #
 # </details>
 #
@@ -1189,15 +1210,16 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 # of lines each. The streams are numbered from 0 over all workers of all ranks.
 #
 # - The files come in random order and are dealt to the `n_streams` streams. Iterating stream `number` yields each line of its
-#   own files once, through a buffer of `buffer_size`, as above. All that depends on `seed`, `number` and `n_streams` alone. No
-#   file is opened by two streams.
+#   own files once, as text without the line break, through a buffer of `buffer_size`, as above. The order depends on `seed`,
+#   `number` and `n_streams` alone. Global generators and the list `names` are left as they are. No file is opened by two
+#   streams.
 # - `state_dict()` may be asked for after any line. It returns what JSON can hold, and the check writes it to the store. The
 #   job is killed at some step that you do not know.
 # - A new stream that loads the state with `load_state_dict` yields just the lines that the old one would have yielded next. It
 #   opens no file whose lines had all been taken into the buffer.
 # - `deal_again(states, n_streams)` takes the states of all old streams and returns a list of `n_streams` states for new ones,
-#   which may be fewer or more. Together they yield each line once that had not been yielded, in any order. (A new stream's
-#   buffer may be fuller than `buffer_size` at first.)
+#   which may be fewer or more. Together these yield every line that was not yet yielded, each exactly once, in any order. (A
+#   new stream's buffer may be fuller than `buffer_size` at first.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1339,8 +1361,8 @@ for name, run in loops.items():
 # | a cache that throws nothing out | the share that fits is decoded once | its limit, in every worker | what does not fit |
 # | the dataset on the device | no loader and no copy | the device's own | small datasets only |
 #
-# A loader is wrong without a word and slow without a word. Count samples, count padding, count bytes; then Little's law
-# tells how many workers it takes.
+# Neither a wrong loader nor a slow one says a word. So count its samples, its padding and its bytes; then Little's law tells
+# how many workers it takes.
 #
 # And this is how well you guessed:
 
@@ -1391,8 +1413,8 @@ labkit.feature_row(
 # %% [markdown]
 # **B.** (3 points, read by a person) Your model takes 250 ms for a step with a batch of 256 images, on one GPU. An image is
 # a file of 110 KB, takes 8 ms to decode and augment on one core, and is 150 KB as bytes and 600 KB as float32. The disk reads
-# 100 MB/s, the machine has 16 cores. Which part is too slow, and by how much? What do you change, in which order, and what is
-# the throughput after each change?
+# 100 MB/s, the link to the GPU carries 12 GB/s, and the machine has 16 cores. The loop is `slow_train` as it stands above.
+# Which part is too slow, and by how much? What do you change, in which order, and what is the throughput after each change?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "07-open-too-slow", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

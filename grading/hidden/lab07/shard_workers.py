@@ -9,7 +9,9 @@ from labkit.exercises.lab07.shard_workers import Grid
 
 
 def grids(rng: random.Random) -> tuple[Grid, ...]:
-    """With and without a rest, one rank, no workers, more workers than samples, more ranks than samples."""
+    """With and without a rest, one rank, no workers, more than ten workers, more workers than samples, more ranks than
+    samples.
+    """
 
     def seed() -> int:
         return rng.randint(0, 10_000)
@@ -20,6 +22,7 @@ def grids(rng: random.Random) -> tuple[Grid, ...]:
         Grid(ranks * rng.randint(14, 20) + rng.randint(1, ranks - 1), ranks, workers, seed()),
         Grid(rng.randint(50, 70), 1, rng.randint(3, 6), seed()),
         Grid(2 * rng.randint(20, 30) + 1, 2, 0, seed()),
+        Grid(rng.randint(60, 70), 3, rng.randint(11, 13), seed()),
         Grid(rng.randint(5, 8), 2, rng.randint(5, 7), seed()),
         Grid(rng.randint(1, 3), 4, 2, seed()),
     )

@@ -30,19 +30,30 @@ class Texts(Case):
     n_done: int = 3
     seed: int = 0
 
+    @property
+    def n_more(self) -> int:
+        """Batches between the first state and the second: as many again, if that does not end the epoch."""
+        return max(0, min(self.n_done, math.ceil(self.n / self.batch_size) - self.n_done - 1))
+
 
 def texts(case: Texts, gen: torch.Generator) -> dict[str, Any]:
-    """lengths: of all texts. batch: tokens from 1 on of some texts to be collated."""
+    """lengths: of all texts. batch: tokens of some texts to be collated; the last one of the first text is 0, which is
+    a token like any other.
+    """
     lengths = torch.exp(math.log(case.median) + SPREAD * torch.randn(case.n, generator=gen)).long().clamp(1, 1024)
     shown = lengths[: min(case.batch_size, 4)].clamp(max=12).tolist()
-    batch = [torch.randint(1, 30_000, (length,), generator=gen) for length in shown]
+    batch = [torch.randint(0, 30_000, (length,), generator=gen) for length in shown]
+    batch[0][-1] = 0
     return {"lengths": lengths, "batch": batch}
 
 
 def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
-    """epochs[e]: the batches of epoch e. again: those of the last epoch by a new sampler. other: by one with another
-    seed. resumed: what a new sampler yields that loads the state after n_done batches of epoch 1. n_batches: len().
-    collated: the tensors of one batch. changed: whose global generators go on from another state after an epoch.
+    """epochs[e]: the batches of epoch e. repeated: those of a second iteration over the last epoch. again: those of the
+    last epoch by a new sampler. other: by one with another seed. resumed: what a new sampler yields with the state
+    after n_done batches of epoch 1, from which the old one has gone on. resumed_twice: what another one yields with the
+    state of such a new one after n_more batches. reset: the last epoch by the old one, which has not ended epoch 1.
+    n_batches: len(). collated: the tensors of one batch. changed: whose global generators go on from another state
+    after an epoch.
     """
     lengths = tree["lengths"].tolist()
 
@@ -58,23 +69,35 @@ def drive(ans, case: Texts, tree: dict, stage) -> dict[str, Any]:
             mine.set_epoch(epoch)
             epochs.append(batches(mine))
 
-    def last_epoch(seed: int) -> list[list[int]]:
-        new = sampler(seed)
-        new.set_epoch(N_EPOCHS - 1)
-        return batches(new)
+    def last_epoch(of) -> list[list[int]]:
+        of.set_epoch(N_EPOCHS - 1)
+        return batches(of)
+
+    def resumed(state: dict[str, Any]):
+        new = sampler(case.seed)
+        new.load_state_dict(state)
+        return new
+
+    def state_after(n: int, of) -> dict[str, Any]:
+        """Its state after so many batches; then it goes on."""
+        going = iter(of)
+        list(islice(going, n))
+        state = of.state_dict()
+        next(going, None)
+        return state
 
     stopped = sampler(case.seed)
     stopped.set_epoch(1)
-    list(islice(stopped, case.n_done))
-    state = stopped.state_dict()
-    resumed = sampler(case.seed)
-    resumed.load_state_dict(state)
+    state = state_after(case.n_done, stopped)
     return {
         "epochs": epochs,
+        "repeated": batches(mine),
         "n_batches": len(mine),
-        "again": last_epoch(case.seed),
-        "other": last_epoch(case.seed + OTHER_SEED),
-        "resumed": batches(resumed),
+        "again": last_epoch(sampler(case.seed)),
+        "other": last_epoch(sampler(case.seed + OTHER_SEED)),
+        "resumed": batches(resumed(state)),
+        "resumed_twice": batches(resumed(state_after(case.n_more, resumed(state)))),
+        "reset": last_epoch(stopped),
         "collated": dict(ans.collate([text.clone() for text in tree["batch"]])),
         "changed": changed,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tracemalloc
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ MEMORY_BYTES = 192 * MiB
 N_LARGE_DOCUMENTS = 20_000
 """Documents in the index of the large file."""
 N_LARGE_WINDOWS = 3
+N_STREAMED, STREAMED_TOKENS = 256, 8192
+"""Documents that are written as they come, 4 MiB of 16-bit numbers in all, and the tokens of each."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,16 @@ def corpus(case: Corpus, gen: torch.Generator) -> dict[str, Any]:
 
 
 def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
-    """tokens, borders: the bytes of the two files that `write_tokens` made. windows: all of a small file, in order, and
-    n_windows what len() says. documents: all of them. large: windows of the large file. Of its object, kept_bytes: what
-    it holds in Python's and NumPy's memory; own_bytes: by how much the process's own memory grew meanwhile, None where
-    the system does not tell; open_files, copying_maps: its attributes that are open files, or maps with mode="c".
+    """tokens, borders: the bytes of the two files that `write_tokens` made. streamed_bytes: the most that Python's and
+    NumPy's memory grew while it wrote many documents. windows: all of a small file, in order, n_windows what len()
+    says, and past_end what came of the index after the last one, None where that was an IndexError. documents: all of
+    them. large: windows of the large file. Of its object, kept_bytes: what it holds in Python's and NumPy's memory;
+    own_bytes: by how much the process's own memory grew meanwhile, None where the system does not tell; open_files,
+    copying_maps: its attributes that are open files, or maps with mode="c".
     """
     written, right, large = (str(stage.tmp / name) for name in ("written", "right", "large"))
     ans.write_tokens((document.tolist() for document in tree["documents"]), case.vocab_size, written)
+    streamed_bytes = peak_bytes(lambda: ans.write_tokens(streamed(), case.vocab_size, str(stage.tmp / "streamed")))
     lay_down(right, case, tree["documents"])
     small = ans.TokenWindows(right, case.vocab_size, case.window)
     windows = [small[index] for index in range(len(small))]
@@ -80,14 +86,16 @@ def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
         kept_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    of_places = [of_large[place] for place in tree["places"]]
+    of_places = [of_large[place] if place < len(of_large) else torch.empty(0).long() for place in tree["places"]]
     after_bytes = own_bytes()
     held = vars(of_large).items()
     return {
         "tokens": content(written + ".bin"),
         "borders": content(written + ".idx"),
+        "streamed_bytes": streamed_bytes,
         "n_windows": len(small),
         "windows": windows,
+        "past_end": past_end(small),
         "documents": documents,
         "large": of_places,
         "kept_bytes": kept_bytes,
@@ -95,6 +103,33 @@ def drive(ans, case: Corpus, tree: dict, stage) -> dict[str, Any]:
         "open_files": sorted(name for name, value in held if isinstance(value, io.IOBase)),
         "copying_maps": sorted(name for name, value in held if isinstance(value, np.memmap) and value.mode == "c"),
     }
+
+
+def streamed() -> Iterator[list[int]]:
+    """Documents of one token over and over: little of each but the list itself takes memory."""
+    for _ in range(N_STREAMED):
+        yield [7] * STREAMED_TOKENS
+
+
+def past_end(dataset: Any) -> str | None:
+    """None where the index after the last one raises an IndexError, which ends a `for`."""
+    try:
+        found = dataset[len(dataset)]
+    except IndexError:
+        return None
+    except Exception as error:
+        return f"raises {type(error).__name__}"
+    return f"returns a tensor of {found.numel()} tokens" if isinstance(found, torch.Tensor) else "returns no tensor"
+
+
+def peak_bytes(work: Callable[[], object]) -> int:
+    """The most that Python and NumPy hold during the work beyond what they held before."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def own_bytes() -> int | None:

@@ -33,9 +33,13 @@ class Packing(Case):
 
 
 def corpus(case: Packing, gen: torch.Generator) -> dict[str, Any]:
-    """lengths: of the documents to be dealt. documents: token numbers from 1 on, of those that share a window."""
+    """lengths: of the documents to be dealt. documents: the tokens of those that share a window. Token 0 is among them,
+    within the longest document and at the end of the last one.
+    """
     drawn = torch.exp(math.log(case.median) + SPREAD * torch.randn(case.n_documents, generator=gen))
-    documents = [torch.randint(1, 30_000, (length,), generator=gen) for length in case.layout]
+    documents = [torch.randint(0, 30_000, (length,), generator=gen) for length in case.layout]
+    longest = max(documents, key=len)
+    longest[len(longest) // 2] = documents[-1][-1] = 0
     return {"lengths": drawn.long().clamp(1, case.window), "documents": documents}
 
 

@@ -45,7 +45,8 @@ def times(case: Loading, gen: torch.Generator) -> dict[str, Any]:
 def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
     """takes_s: when each batch was there; makespan_s: when the last step had ended; ahead: the most batches that were
     loaded and not taken. after_break and after_error: what a loop got that stops early, or whose batch n_taken cannot
-    be loaded, and the threads that it leaves behind. plan: what `loader_plan` says.
+    be loaded and whose first step is long, and the threads that it leaves behind; after_break also how many batches
+    were loaded once the loop had stopped. plan: what `loader_plan` says.
     """
     load_s, step_s = tree["load_s"].tolist(), tree["step_s"].tolist()
     loaded: list[int] = []
@@ -75,13 +76,16 @@ def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
         taken = [next(batches) for _ in range(case.n_taken)]
         # By then the queue is full, and the loader waits for room.
         clock.sleep(PATIENCE_S)
+        n_loaded = len(loaded)
         batches.close()
-        after_break = {"items": taken, "left": clock.left_over(PATIENCE_S)}
+        behind = clock.left_over(PATIENCE_S)
+        after_break = {"items": taken, "left": behind, "n_loaded": len(loaded) - n_loaded}
     with VirtualClock() as clock:
         after_error: dict[str, Any] = {"items": [], "error": None}
         try:
             for item in ans.prefetch(loader(clock, broken=case.n_taken), case.n, case.depth, clock):
                 after_error["items"].append(item)
+                clock.sleep(PATIENCE_S)
         except ValueError as error:
             after_error["error"] = str(error)
         after_error["left"] = clock.left_over(PATIENCE_S)

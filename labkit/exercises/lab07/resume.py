@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from labkit.exercises.generators import global_generators
 from labkit.exercises.lab07.tar_shards import Watched
 from labkit.spec import Answer, Case, Exercise, Run
 from labkit.store import Kill
@@ -68,16 +69,19 @@ def drive(ans, case: Lines, tree: dict, stage) -> dict[str, Any]:
     """seen: all lines that the jobs have trained on, without steps that were not saved. n_resumed: how many of them the
     last job began with. n_states: how many states `deal_again` returned, None where it was not asked. read: the shards
     that this job read, in order. whole, again: streams as in the first job that nobody interrupts, and whole_read: the
-    shards that those of `whole` read.
+    shards that those of `whole` read. changed: whose global generators go on from another state after that; names_left:
+    whether its streams left the list of names as it was.
     """
     store = Watched(stage.store)
     names = [SHARD.format(shard) for shard in range(case.n_shards)]
+    given: list[list[str]] = []
 
     def streams(n: int) -> list:
-        return [
-            ans.ResumableStream(store, list(names), case.buffer_size, case.seed, number=number, n_streams=n)
-            for number in range(n)
-        ]
+        found = []
+        for number in range(n):
+            given.append(list(names))
+            found.append(ans.ResumableStream(store, given[-1], case.buffer_size, case.seed, number=number, n_streams=n))
+        return found
 
     job, seen, turn, states, n_states = 0, [], 0, None, None
     if STATE in stage.store.list(STATE):
@@ -100,7 +104,8 @@ def drive(ans, case: Lines, tree: dict, stage) -> dict[str, Any]:
     def whole() -> list[str]:
         return [line for line, _ in in_turns(streams(case.n_streams[0]), 0, 2 * case.n)]
 
-    first = whole()
+    with global_generators(7) as changed:
+        first = whole()
     whole_read = list(store.names)
     return {
         "seen": seen,
@@ -110,6 +115,8 @@ def drive(ans, case: Lines, tree: dict, stage) -> dict[str, Any]:
         "whole": first,
         "whole_read": whole_read,
         "again": whole(),
+        "changed": changed,
+        "names_left": all(one == names for one in given),
     }
 
 

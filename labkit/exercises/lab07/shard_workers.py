@@ -95,6 +95,8 @@ SHARD_WORKERS = Exercise(
         Grid(47, 3, 0, seed=1),
         Grid(40, 1, 0),
         Grid(7, 2, 5),
+        Grid(17, 1, 4, seed=2),
+        Grid(50, 2, 12),
     ),
     inputs=no_inputs,
     drive=drive,

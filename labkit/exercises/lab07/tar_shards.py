@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from labkit.exercises.generators import global_generators
 from labkit.spec import Answer, Case, Exercise, Run
 from labkit.store import Store
 
@@ -70,9 +71,10 @@ class Watched(Store):
 
 def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
     """names: what `write_shards` returned. keys and n_reads: of each sample that was yielded, and how many shards had
-    been read by then. parts: of these samples. read: what was read, in order. again, other: the keys of a second
-    stream, with the same seed and with another one. error: of a stream whose shard `broken` was cut off. broken: the
-    name of that shard.
+    been read by then. parts: of these samples. read: what was read, in order. changed: whose global generators go on
+    from another state after that; names_left: whether the list of names stayed as it was. again, other: the keys of a
+    second stream, with the same seed and with another one. error: of a stream whose shard `broken` was cut off. broken:
+    the name of that shard.
     """
     samples = [
         (key_of(i), {name: bytes(part.tolist()) for name, part in of.items()}) for i, of in enumerate(tree["parts"])
@@ -83,11 +85,14 @@ def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
         return ans.read_shards(store, list(names), case.buffer_size, seed)
 
     store = Watched(stage.store)
-    keys, parts, n_reads = [], [], []
-    for key, of_sample in stream(case.seed):
-        keys.append(str(key))
-        parts.append({name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in of_sample.items()})
-        n_reads.append(len(set(store.names)))
+    keys, parts, n_reads, mine = [], [], [], list(names)
+    with global_generators(7) as changed:
+        for key, of_sample in ans.read_shards(store, mine, case.buffer_size, case.seed):
+            keys.append(str(key))
+            parts.append(
+                {name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in of_sample.items()}
+            )
+            n_reads.append(len(set(store.names)))
     read = list(store.names)
     again, other = ([str(key) for key, _ in stream(seed)] for seed in (case.seed, case.seed + OTHER_SEED))
     broken = names[case.broken]
@@ -108,6 +113,8 @@ def drive(ans, case: Shards, tree: dict, stage) -> dict[str, Any]:
         "parts": parts,
         "again": again,
         "other": other,
+        "changed": changed,
+        "names_left": mine == names,
         "error": error,
         "broken": broken,
     }

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+from labkit.exercises.lab07.cache import Pictures
 from labkit.oracles.lab07.kept_images import (
     all_bytes,
     augmented_anew,
     bare,
+    counts_files,
     decoded_lazily,
+    full_for_good,
+    keeps_one_too_many,
     keeps_what_fits,
     kept_bytes,
     least_bytes,
-    over_by_encoded,
     piled_up,
     right_images,
     room,
     same_again,
+    wants_more_room,
     where_it_can,
 )
 from labkit.oracles.lab07.resident import (
@@ -26,14 +31,26 @@ from labkit.oracles.lab07.resident import (
     in_time,
     negative,
     plans_as,
+    refuses_the_full,
     right_plans,
     right_total,
     rounded_down,
     rounded_up,
+    stays_bytes,
     total_of,
     waits_in_every_step,
 )
-from labkit.spec import Hint, Oracle
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
+
+
+def enough_kept(run: CaseRun[Pictures]) -> bool:
+    return all(kept >= least for kept, least in zip(kept_bytes(run), least_bytes(run), strict=True))
+
+
+def or_no_difference(mistake: Callable[[CaseRun[Pictures]], bool]) -> Callable[[CaseRun[Pictures]], object]:
+    """A diagnosis of what is kept. CANNOT_TELL where just that is right."""
+    return lambda run: CANNOT_TELL if keeps_what_fits(run) is None else right_images(run) is None and mistake(run)
+
 
 CACHE = Oracle(
     id="07-cache",
@@ -44,6 +61,7 @@ CACHE = Oracle(
         keeps_what_fits,
         right_total,
         copies_once,
+        stays_bytes,
         in_time,
         right_plans,
     ),
@@ -79,9 +97,23 @@ CACHE = Oracle(
             "Nothing is kept: every epoch decodes all images again.",
         ),
         Hint(
-            where_it_can(over_by_encoded, 0.1, 0.3),
-            "More is kept than max_bytes, though not everything. What lies in the cache are decoded images: count "
-            "image.nbytes, not the length of the file.",
+            or_no_difference(counts_files),
+            "More is kept than max_bytes. What lies in the cache are decoded images: count image.nbytes, not the "
+            "length of the file.",
+        ),
+        Hint(
+            or_no_difference(keeps_one_too_many),
+            "One image too many is kept: what was asked is whether any room is left, not whether this image fits into "
+            "it. Add its bytes before you compare.",
+        ),
+        Hint(
+            or_no_difference(full_for_good),
+            "After the first image for which there is no room, nothing is kept any more, although smaller images still "
+            "fit. Look at each image by itself.",
+        ),
+        Hint(
+            or_no_difference(wants_more_room),
+            "An image that just fits is not kept. At most max_bytes may be kept, so exactly max_bytes, too.",
         ),
         Hint(
             where_it_can(lambda run: min(kept_bytes(run)) == all_bytes(run) > room(run), 0.0, 0.99),
@@ -89,7 +121,7 @@ CACHE = Oracle(
             "are kept, this one included, are at most max_bytes.",
         ),
         Hint(
-            where_it_can(lambda run: min(kept_bytes(run)) < least_bytes(run), 0.1, 0.99),
+            where_it_can(lambda run: not enough_kept(run), 0.1, 0.99),
             "Images are thrown out to make room for others. An epoch asks for every image once, so what is thrown out "
             "is needed as soon as what takes its place. Keep what is there, and do not keep what no longer fits.",
         ),
@@ -111,6 +143,15 @@ CACHE = Oracle(
         Hint(
             lambda run: right_total(run) is None and waits_in_every_step(run),
             "The host asks for a value in every step, and waits for it. Add up on the device, and ask once at the end.",
+        ),
+        Hint(
+            lambda run: right_total(run) is None and stays_bytes(run) is not None,
+            "The images lie on the device as float32, which takes four times the memory. Keep them as bytes there, and "
+            "divide a batch when it is needed.",
+        ),
+        Hint(
+            plans_as(refuses_the_full),
+            "Data that take just the free memory fit into it.",
         ),
         Hint(
             plans_as(rounded_up),

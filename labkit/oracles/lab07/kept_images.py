@@ -66,11 +66,55 @@ def kept_bytes(run: CaseRun[Pictures]) -> list[int]:
     ]
 
 
-def least_bytes(run: CaseRun[Pictures]) -> int:
-    """What a cache keeps that takes an image in as long as there is room for it."""
-    if room(run) >= all_bytes(run):
-        return all_bytes(run)
-    return max(0, room(run) - max(image.numel() for image in run.tree["images"]))
+def found_by(run: CaseRun[Pictures], takes_in: Callable[[int, int, int], bool]) -> list[int]:
+    """Of each epoch but the first: the bytes of images found in a cache that throws nothing out, and keeps an image of
+    so many bytes, whose file has so many, beside so many that are kept if takes_in(image, file, kept).
+    """
+    kept: dict[int, int] = {}
+    found = []
+    for order in run.tree["orders"].tolist():
+        found.append(sum(kept.values()))
+        for index in order:
+            n_file = run.tree["files"][index].numel()
+            if index not in kept and takes_in(n_bytes(run, index), n_file, sum(kept.values())):
+                kept[index] = n_bytes(run, index)
+    return found[1:]
+
+
+@once
+def least_bytes(run: CaseRun[Pictures]) -> list[int]:
+    """Of each epoch but the first: what a cache keeps that takes in every image for which there is room."""
+    return found_by(run, lambda image, file, kept: kept + image <= room(run))
+
+
+def keeps_one_too_many(run: CaseRun[Pictures]) -> bool:
+    """An image is kept wherever there was any room before it."""
+    most, right = room(run), least_bytes(run)
+    return any(
+        kept_bytes(run) == found_by(run, rule) != right
+        for rule in (
+            lambda image, file, kept: kept <= most,
+            lambda image, file, kept: kept < most,
+        )
+    )
+
+
+def wants_more_room(run: CaseRun[Pictures]) -> bool:
+    """An image that would just fit is not kept."""
+    most = room(run)
+    return kept_bytes(run) == found_by(run, lambda image, file, kept: kept + image < most) != least_bytes(run)
+
+
+def full_for_good(run: CaseRun[Pictures]) -> bool:
+    """After the first image without room nothing is kept any more."""
+    is_full = False
+
+    def takes_in(image: int, file: int, kept: int) -> bool:
+        nonlocal is_full
+        is_full = is_full or kept + image > room(run)
+        return not is_full
+
+    return kept_bytes(run) == found_by(run, takes_in) != least_bytes(run)
 
 
 def right_images(run: CaseRun[Pictures]) -> str | None:
@@ -124,8 +168,8 @@ def decoded_lazily(run: CaseRun[Pictures]) -> str | None:
 
 def keeps_what_fits(run: CaseRun[Pictures]) -> str | None:
     """At most max_bytes are kept from one epoch to the next, and about as much."""
-    most, least = room(run), least_bytes(run)
-    for epoch, kept in enumerate(kept_bytes(run), start=1):
+    most = room(run)
+    for epoch, (kept, least) in enumerate(zip(kept_bytes(run), least_bytes(run), strict=True), start=1):
         if kept > most:
             return f"epoch {epoch} finds {kept:,} bytes of images decoded before; max_bytes is {most:,}"
         if kept < least:
@@ -172,6 +216,13 @@ def where_it_can(holds: Callable[[CaseRun[Pictures]], bool], least: float, most:
     return when
 
 
-def over_by_encoded(run: CaseRun[Pictures]) -> bool:
-    """More than max_bytes, and not all: what is counted is smaller than what is kept."""
-    return all(room(run) < kept < all_bytes(run) for kept in kept_bytes(run))
+def counts_files(run: CaseRun[Pictures]) -> bool:
+    """The bytes of the files are limited, where those of the images should be."""
+    sizes: list[int] = []
+
+    def takes_in(image: int, file: int, kept: int) -> bool:
+        if fits := sum(sizes) + file <= room(run):
+            sizes.append(file)
+        return fits
+
+    return kept_bytes(run) == found_by(run, takes_in) != least_bytes(run)

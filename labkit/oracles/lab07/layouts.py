@@ -121,6 +121,23 @@ def one_segment(run: CaseRun[Packing]) -> torch.Tensor:
     return torch.tensor([0, sum(run.case.layout)])
 
 
+def rolled(run: CaseRun[Packing]) -> torch.Tensor:
+    """What stands behind each place, and behind the last one the first."""
+    return torch.roll(true_layout(run)["input_ids"], -1)
+
+
+def by_ids(run: CaseRun[Packing]) -> torch.Tensor:
+    """Places whose token is 0 count as padding."""
+    right = true_layout(run)
+    return torch.where(right["input_ids"] == 0, IGNORED, right["labels"])
+
+
+def by_labels(run: CaseRun[Packing]) -> torch.Tensor:
+    """Places whose label would be 0 count as padding."""
+    labels = true_layout(run)["labels"]
+    return torch.where(labels == 0, IGNORED, labels)
+
+
 def whole_window(run: CaseRun[Packing]) -> torch.Tensor:
     return torch.tensor([0, run.case.window])
 

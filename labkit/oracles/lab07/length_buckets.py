@@ -1,144 +1,29 @@
-"""Lab 07: what is true of batches by length, and what the usual mistakes look like."""
+"""Lab 07: what goes wrong where texts are batched by length."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from itertools import chain
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
-from labkit.exercises.lab07.length_buckets import MOST_BATCHES, Texts
-from labkit.oracles.hints import once
+from labkit.exercises.lab07.length_buckets import Texts
+from labkit.oracles.lab07.text_batches import (
+    IGNORED,
+    collated,
+    each_once,
+    goes_on,
+    is_small,
+    little_padding,
+    meet_again,
+    one_later,
+    padding,
+    random_order,
+    rest,
+    starts_over,
+    steepness,
+    true_batch,
+)
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
-
-IGNORED = -100
-MOST_PADDING = 0.2
-"""Of such lengths, pools of 50 batches leave 7 to 16 %, pools of 10 batches 22 to 42 %, random batches 65 %."""
-ENOUGH_BATCHES = 40
-"""From so many on, order and padding are no accident."""
-
-
-def each_once(run: CaseRun[Texts]) -> str | None:
-    """Every epoch has every text once, in as few batches as there can be, and len() says how many."""
-    case, n_batches = run.case, -(-run.case.n // run.case.batch_size)
-    for number, epoch in enumerate(run.got["epochs"]):
-        if len(epoch) >= MOST_BATCHES:
-            return f"epoch {number} does not end"
-        counts = Counter(chain.from_iterable(epoch))
-        absent = [index for index in range(case.n) if index not in counts]
-        twice = [index for index, count in counts.items() if count > 1]
-        if absent:
-            return f"epoch {number}: {_some(absent)} in no batch"
-        if twice:
-            return f"epoch {number}: {_some(twice)} in more than one batch"
-        if any(not 0 < len(batch) <= case.batch_size for batch in epoch):
-            return f"epoch {number} has a batch that is empty or larger than {case.batch_size}"
-        if len(epoch) != n_batches:
-            return f"epoch {number} has {len(epoch)} batches; {case.n} texts make {n_batches}"
-    if run.got["n_batches"] != n_batches:
-        return f"len() is {run.got['n_batches']}; an epoch has {n_batches} batches"
-    return None
-
-
-@once
-def padding(run: CaseRun[Texts]) -> float:
-    """The share of padding in all batches of the first epoch."""
-    lengths = [[int(run.tree["lengths"][index]) for index in batch] for batch in run.got["epochs"][0]]
-    filled = sum(max(batch) * len(batch) for batch in lengths)
-    return 1 - sum(map(sum, lengths)) / filled
-
-
-def little_padding(run: CaseRun[Texts]) -> str | None:
-    """Texts of about one length share a batch."""
-    if is_small(run) or padding(run) <= MOST_PADDING:
-        return None
-    return f"{padding(run):.0%} of what the batches hold is padding; {MOST_PADDING:.0%} is allowed"
-
-
-def is_small(run: CaseRun[Texts]) -> bool:
-    """Too few batches to tell an order from an accident."""
-    return run.case.n < ENOUGH_BATCHES * run.case.batch_size
-
-
-@once
-def steepness(run: CaseRun[Texts]) -> float:
-    """The correlation of a batch's place in the epoch with its length, -1 to 1: the largest of any epoch."""
-    found = []
-    for epoch in run.got["epochs"]:
-        longest = torch.tensor([float(run.tree["lengths"][batch].max()) for batch in epoch]).argsort().argsort()
-        places = torch.arange(float(len(epoch)))
-        found.append(abs(torch.corrcoef(torch.stack([places, longest.float()]))[0, 1].item()))
-    return max(found)
-
-
-@once
-def recurring(run: CaseRun[Texts]) -> float:
-    """The share of the batches of one epoch that the next one has as well, whatever the order in them."""
-    first, second = ({frozenset(batch) for batch in epoch} for epoch in run.got["epochs"][:2])
-    return len(first & second) / len(first)
-
-
-def random_order(run: CaseRun[Texts]) -> str | None:
-    """The order of the batches says nothing of their length, and epochs have other batches in another order."""
-    got = run.got
-    if not is_small(run):
-        if steepness(run) > 0.5:
-            return "the batches come sorted by length"
-        if got["epochs"][0] == got["epochs"][1]:
-            return "two epochs have the same batches in the same order"
-        if recurring(run) > 0.5:
-            return f"{recurring(run):.0%} of the batches of epoch 0 come again in epoch 1, with the same texts in them"
-        if got["other"] == got["epochs"][-1]:
-            return "another seed gives the same batches in the same order"
-    if got["again"] != got["epochs"][-1]:
-        return "a new sampler with set_epoch(2) does not yield what the old one yielded in epoch 2"
-    if got["changed"]:
-        return f"after three epochs the global random numbers of {got['changed'][0]} go on from another state"
-    return None
-
-
-def goes_on(run: CaseRun[Texts]) -> str | None:
-    """From a state on, the rest of the epoch follows."""
-    rest, found = run.got["epochs"][1][run.case.n_done :], run.got["resumed"]
-    if found == rest:
-        return None
-    place = f"after {run.case.n_done} batches of epoch 1"
-    if len(found) != len(rest):
-        return f"with the state {place} a new sampler yields {len(found)} batches; {len(rest)} are left"
-    return f"with the state {place} a new sampler yields other batches than are left"
-
-
-@once
-def true_batch(run: CaseRun[Texts]) -> dict[str, torch.Tensor]:
-    def padded(value: int, of: list[torch.Tensor]) -> torch.Tensor:
-        return pad_sequence(of, batch_first=True, padding_value=value)
-
-    batch = run.tree["batch"]
-    ones = [torch.ones_like(text) for text in batch]
-    return {"input_ids": padded(0, batch), "attention_mask": padded(0, ones), "labels": padded(IGNORED, batch)}
-
-
-def collated(run: CaseRun[Texts]) -> str | None:
-    """The three tensors of a batch."""
-    got = run.got["collated"]
-    for name, wanted in true_batch(run).items():
-        found = got.get(name)
-        if not isinstance(found, torch.Tensor):
-            return f"collate returns no tensor {name!r}"
-        if found.shape != wanted.shape:
-            return f"{name} has shape {tuple(found.shape)}, and should have {tuple(wanted.shape)}"
-        if len(wrong := (found != wanted).nonzero()):
-            row, at = wrong[0].tolist()
-            return f"{name}[{row}, {at}] is {found[row, at]}, and should be {wanted[row, at]}"
-        if found.dtype != torch.int64:
-            return f"{name} is {str(found.dtype).removeprefix('torch.')}, and should be int64"
-    return None
-
-
-def _some(indices: list[int]) -> str:
-    return f"text {indices[0]} is" if len(indices) == 1 else f"{len(indices)} texts are"
 
 
 def drops_tail(run: CaseRun[Texts]) -> object:
@@ -165,9 +50,20 @@ def as_padding(name: str, value: int) -> Callable[[CaseRun[Texts]], object]:
     return when
 
 
+def by_zeros(name: str, value: int) -> Callable[[CaseRun[Texts]], bool]:
+    """A diagnosis: this tensor has this value wherever input_ids is 0, at tokens, too."""
+
+    def when(run: CaseRun[Texts]) -> bool:
+        right = true_batch(run)
+        wrong, found = torch.where(right["input_ids"] == 0, value, right[name]), run.got["collated"][name]
+        return found.shape == wrong.shape and bool((found == wrong).all())
+
+    return when
+
+
 LENGTH_BUCKETS = Oracle(
     id="07-length-buckets",
-    judge=(each_once, little_padding, random_order, goes_on, collated),
+    judge=(each_once, little_padding, random_order, goes_on, starts_over, collated),
     diagnose=(
         Hint(
             drops_tail,
@@ -192,9 +88,9 @@ LENGTH_BUCKETS = Oracle(
             "Every epoch is the same. Seed the generator with a number from the seed and from the epoch.",
         ),
         Hint(
-            of_enough_batches(lambda run: recurring(run) > 0.5),
-            "The same texts meet in every epoch; only the order of the batches changes. Shuffle all texts first, cut "
-            "them into pools, and sort within each pool.",
+            of_enough_batches(meet_again),
+            "The same texts meet in every epoch: sorted by length as a whole, a text always has the same neighbours. "
+            "Shuffle all texts first, cut them into pools, and sort within each pool.",
         ),
         Hint(
             of_enough_batches(lambda run: run.got["other"] == run.got["epochs"][-1]),
@@ -210,7 +106,11 @@ LENGTH_BUCKETS = Oracle(
             "makes any epoch again, in any process.",
         ),
         Hint(
-            lambda run: CANNOT_TELL if goes_on(run) is None else run.got["resumed"] == run.got["epochs"][1],
+            lambda run: (
+                CANNOT_TELL
+                if goes_on(run) is None
+                else run.case.n_done > 0 and run.got["resumed"] == run.got["epochs"][1]
+            ),
             "The epoch begins again. The state has to hold how many batches were yielded, and the next iteration skips "
             "that many.",
         ),
@@ -225,14 +125,53 @@ LENGTH_BUCKETS = Oracle(
         ),
         Hint(
             lambda run: (
-                CANNOT_TELL if goes_on(run) is None else run.got["resumed"] == run.got["epochs"][0][run.case.n_done :]
+                CANNOT_TELL
+                if goes_on(run) is None
+                else bool(run.got["resumed"]) and run.got["resumed"] == run.got["epochs"][0][run.case.n_done :]
             ),
             "It goes on at the right place of another epoch. The epoch belongs to the state, too.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL if goes_on(run) is None else run.got["resumed"] == one_later(run, run.got["epochs"][1])
+            ),
+            "The state changed after it was taken, because it is the dictionary in which the sampler goes on counting. "
+            "Return a new one each time.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if goes_on(run) is None
+                else run.got["resumed"] == rest(run, run.case.n_done)
+                and run.got["resumed_twice"] == rest(run, run.case.n_more)
+            ),
+            "After a second interruption batches come again: after load_state_dict the count began at 0. It has to go "
+            "on from the number in the state.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL if starts_over(run) is None else run.got["reset"] == one_later(run, run.got["epochs"][-1])
+            ),
+            "set_epoch begins a whole epoch, so it sets the count of batches back to 0.",
+        ),
+        Hint(
+            lambda run: CANNOT_TELL if run.got["repeated"] == run.got["epochs"][-1] else run.got["repeated"] == [],
+            "A second iteration yields nothing: after the last batch the count has to go back to 0.",
         ),
         Hint(
             lambda run: bool(run.got["changed"]) and each_once(run) is None and little_padding(run) is None,
             "The order comes from a global generator, from which the model's dropout draws as well. Use a "
             "torch.Generator of the sampler's own.",
+        ),
+        Hint(
+            by_zeros("attention_mask", 0),
+            "The mask is 0 at tokens whose number is 0. Which places are padding follows from the lengths of the "
+            "texts: a tokenizer may have a token 0.",
+        ),
+        Hint(
+            by_zeros("labels", IGNORED),
+            "Tokens whose number is 0 have lost their label. Which places are padding follows from the lengths of the "
+            "texts: a tokenizer may have a token 0.",
         ),
         Hint(
             as_padding("labels", 0),

@@ -1,104 +1,26 @@
-"""Lab 07: what is true of a memory-mapped file of tokens, and what the usual mistakes look like."""
+"""Lab 07: what goes wrong where a corpus is written and memory-mapped."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from labkit.exercises.lab07.memory_map import N_LARGE_DOCUMENTS, Corpus
-from labkit.oracles.hints import once
-from labkit.spec import CANNOT_TELL, CaseRun, Hint, KiB, MiB, Oracle
-
-MOST_KEPT_BYTES = 8 * (N_LARGE_DOCUMENTS + 1) + 256 * KiB
-"""The borders as numbers of 8 bytes, and what objects take."""
-MOST_OWN_BYTES = 16 * MiB
-"""By how much a process may grow meanwhile. What is loaded is 96 MiB or more."""
-
-
-@once
-def tokens(run: CaseRun[Corpus]) -> torch.Tensor:
-    return torch.cat(run.tree["documents"])
-
-
-@once
-def borders(run: CaseRun[Corpus]) -> torch.Tensor:
-    return torch.tensor([0, *map(len, run.tree["documents"])]).cumsum(0)
-
-
-def as_bytes(values: torch.Tensor, dtype: type) -> torch.Tensor:
-    """These numbers in a file, as uint8."""
-    return torch.from_numpy(np.frombuffer(values.numpy().astype(dtype).tobytes(), dtype=np.uint8).copy())
-
-
-def files(run: CaseRun[Corpus]) -> str | None:
-    """The two files have the right bytes."""
-    wanted = {
-        "tokens": (".bin", as_bytes(tokens(run), run.case.dtype)),
-        "borders": (".idx", as_bytes(borders(run), np.int64)),
-    }
-    for name, (ending, right) in wanted.items():
-        found = run.got[name]
-        if found is None:
-            return f"write_tokens makes no file that ends in {ending}"
-        if len(found) != len(right):
-            n = len(tokens(run)) if name == "tokens" else len(borders(run))
-            return f"the file of {name} has {len(found):,} bytes; {n:,} {name} take {len(right):,}"
-        if not torch.equal(found, right):
-            return f"the file of {name} has the right size, and other content than it should have"
-    return None
-
-
-def all_windows(run: CaseRun[Corpus]) -> str | None:
-    """The windows hold every token once, as int64."""
-    wanted = list(tokens(run).split(run.case.window))
-    if run.got["n_windows"] != len(wanted):
-        return f"len() is {run.got['n_windows']}; {len(tokens(run)):,} tokens make {len(wanted)} windows"
-    return _differ("window", run.got["windows"], wanted)
-
-
-def all_documents(run: CaseRun[Corpus]) -> str | None:
-    return _differ("document", run.got["documents"], run.tree["documents"])
-
-
-def large_windows(run: CaseRun[Corpus]) -> str | None:
-    case, places = run.case, run.tree["places"]
-    wanted = [one[: case.n_large - place * case.window] for place, one in zip(places, run.tree["large"], strict=True)]
-    return _differ("window of a large file", run.got["large"], wanted)
-
-
-def _differ(what: str, found: list, wanted: list[torch.Tensor]) -> str | None:
-    for number, (one, right) in enumerate(zip(found, wanted, strict=True)):
-        if not isinstance(one, torch.Tensor):
-            return f"{what} {number} is no tensor"
-        if one.shape != right.shape:
-            return f"{what} {number} has shape {tuple(one.shape)}, and should have {tuple(right.shape)}"
-        if not torch.equal(one.to(torch.int64), right):
-            return f"{what} {number} holds other tokens than it should"
-        if one.dtype != torch.int64:
-            return f"{what} {number} is {str(one.dtype).removeprefix('torch.')}, and should be int64"
-    return None
-
-
-def keeps_little(run: CaseRun[Corpus]) -> str | None:
-    kept, own = run.got["kept_bytes"], run.got["own_bytes"]
-    if own is not None and own > MOST_OWN_BYTES:
-        return f"for a file of {run.case.large_mib} MiB, the memory of the process grows by {own / MiB:,.0f} MiB"
-    if kept <= MOST_KEPT_BYTES:
-        return None
-    return (
-        f"for a file of {run.case.large_mib} MiB with {N_LARGE_DOCUMENTS:,} documents, the object holds "
-        f"{kept / KiB:,.0f} KiB; {MOST_KEPT_BYTES / KiB:,.0f} KiB are enough"
-    )
-
-
-def no_open_file(run: CaseRun[Corpus]) -> str | None:
-    names = run.got["open_files"]
-    return f"{names[0]} is an open file, which all workers would share" if names else None
-
-
-def no_copying_map(run: CaseRun[Corpus]) -> str | None:
-    names = run.got["copying_maps"]
-    return f"{names[0]} is a map with mode='c'" if names else None
+from labkit.exercises.lab07.memory_map import Corpus
+from labkit.oracles.lab07.mapped import (
+    all_documents,
+    all_windows,
+    as_bytes,
+    ends,
+    files,
+    keeps_little,
+    large_windows,
+    lengths_for_borders,
+    no_copying_map,
+    no_open_file,
+    tokens,
+    writes_as_they_come,
+)
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, MiB, Oracle
 
 
 def loaded(run: CaseRun[Corpus]) -> bool:
@@ -150,7 +72,17 @@ def signed(run: CaseRun[Corpus]) -> object:
 
 MEMORY_MAP = Oracle(
     id="07-memory-map",
-    judge=(files, all_windows, all_documents, large_windows, keeps_little, no_open_file, no_copying_map),
+    judge=(
+        files,
+        writes_as_they_come,
+        all_windows,
+        ends,
+        all_documents,
+        large_windows,
+        keeps_little,
+        no_open_file,
+        no_copying_map,
+    ),
     errors={
         "Cannot allocate memory": "There is not enough memory for the whole file, neither to load it, nor for a map "
         "that may be written to, which is promised room for a copy. Map it with mode='r'.",
@@ -174,6 +106,15 @@ MEMORY_MAP = Oracle(
             "tokens.",
         ),
         Hint(
+            lambda run: torch.equal(run.got["borders"], as_bytes(lengths_for_borders(run), np.int64)),
+            "The index holds how long the documents are. It has to hold where they begin: the running sum.",
+        ),
+        Hint(
+            lambda run: files(run) is None and writes_as_they_come(run) is not None,
+            "The tokens of all documents are collected before they are written. documents yields them one by one, so "
+            "that a corpus need not fit into memory: write each as it comes.",
+        ),
+        Hint(
             signed,
             "Large tokens come out negative: the file was read as signed numbers. Read uint16 or uint32.",
         ),
@@ -189,6 +130,11 @@ MEMORY_MAP = Oracle(
         Hint(
             last_window_lost,
             "The last window is lost, because it is not full. Round up in len().",
+        ),
+        Hint(
+            lambda run: all_windows(run) is None and ends(run) is not None,
+            "A for loop over the dataset never ends: it asks for item 0, 1, 2, ... until an IndexError. A slice past "
+            "the end of an array is empty and raises nothing, so raise it yourself where index >= len(self).",
         ),
         Hint(
             loaded,

@@ -8,6 +8,8 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab07.packing import Packing
 from labkit.oracles.lab07.layouts import (
     attention_stays,
+    by_ids,
+    by_labels,
     differs_as,
     differs_as_one_of,
     laid_out,
@@ -15,6 +17,7 @@ from labkit.oracles.lab07.layouts import (
     one_segment,
     padding_counts,
     right_but,
+    rolled,
     running_on,
     running_on_to_the_padding,
     shifted_into_padding,
@@ -47,11 +50,14 @@ def one_each(run: CaseRun[Packing]) -> bool:
     return len(run.got["sizes"]) == run.case.n_documents > 1
 
 
-def in_given_order(run: CaseRun[Packing]) -> object:
-    """The documents stand in the order in which they came, so that only the last window was ever open."""
+def one_after_the_other(run: CaseRun[Packing]) -> object:
+    """The documents stand in the order in which they came, or from the longest to the shortest, so that only the last
+    window was ever open.
+    """
     if few(run) is None:
         return CANNOT_TELL
-    return torch.equal(run.got["order"], torch.arange(run.case.n_documents))
+    steps = run.tree["lengths"][run.got["order"]].diff()
+    return bool((steps <= 0).all()) or torch.equal(run.got["order"], torch.arange(run.case.n_documents))
 
 
 PACKING = Oracle(
@@ -78,14 +84,14 @@ PACKING = Oracle(
         ),
         Hint(one_each, "Every document has a window to itself: that is padding, not packing."),
         Hint(
-            in_given_order,
+            one_after_the_other,
             "Only the last window was ever filled further, and every window that is left behind keeps a gap. Keep all "
             "windows open that have room.",
         ),
         Hint(
             sparse,
-            "The windows keep gaps. Deal the longest documents first, while there is room everywhere, and let the "
-            "short ones fill what is left.",
+            "The windows keep gaps. First fit decreasing leaves hardly any: take one document after the other, the "
+            "longest first, and put each into a window, whichever it is, that still has room for it.",
         ),
         Hint(
             differs_as_one_of("cu_seqlens", one_segment, whole_window),
@@ -112,12 +118,17 @@ PACKING = Oracle(
             "documents.",
         ),
         Hint(
+            differs_as("cu_seqlens", lambda run: true_layout(run)["cu_seqlens"][:-1]),
+            "cu_seqlens ends where the last document begins. Where that ends belongs to it, too: it has one entry more "
+            "than there are documents.",
+        ),
+        Hint(
             differs_as_one_of("position_ids", running_on, running_on_to_the_padding),
             "Positions run on through the whole window. A document's first token has position 0, wherever it stands: "
             "else the model learns that documents begin in the middle.",
         ),
         Hint(
-            differs_as_one_of("labels", shifted_over_borders, shifted_into_padding),
+            differs_as_one_of("labels", shifted_over_borders, shifted_into_padding, rolled),
             "At a border the label is the first token of the next document, which nothing in this one can predict. "
             "The last token of each document has the label -100, which the loss leaves out.",
         ),
@@ -130,6 +141,11 @@ PACKING = Oracle(
             differs_as("labels", unshifted_without_first),
             "These are the labels for a model that shifts them by itself. Here the label of a token stands beside it: "
             "labels[t] is the token after token t.",
+        ),
+        Hint(
+            differs_as_one_of("labels", by_ids, by_labels),
+            "A 0 that is a token was taken for padding, so a label is missing. What is padding follows from the "
+            "lengths of the documents: a tokenizer may have a token 0.",
         ),
         Hint(
             differs_as("labels", padding_counts),

@@ -46,7 +46,7 @@ def expected(run: CaseRun[Loading]) -> dict[str, Any]:
         "makespan_s": makespan_s(run, case.depth),
         "ahead": case.depth + 1,
         "left": [],
-        "after_break": {"items": names[: case.n_taken], "left": []},
+        "after_break": {"items": names[: case.n_taken], "left": [], "n_loaded": 0},
         "after_error": {
             "items": names[: case.n_taken],
             "error": f"batch {case.n_taken} cannot be read",
@@ -62,6 +62,12 @@ def not_far_ahead(run: CaseRun[Loading]) -> str | None:
     if ahead <= most:
         return None
     return f"{ahead} batches were loaded and waited to be taken; a queue of {run.case.depth} allows {most}"
+
+
+def stops_loading(run: CaseRun[Loading]) -> str | None:
+    """Once the loop has stopped, at most the batch is loaded that the thread was about to begin."""
+    n_loaded = run.got["after_break"]["n_loaded"]
+    return f"a loop stops early, and {n_loaded} more batches are loaded; one is the most" if n_loaded > 1 else None
 
 
 def times_of(mistake: Callable[[CaseRun[Loading]], float]) -> Callable[[CaseRun[Loading]], object]:
@@ -101,12 +107,17 @@ def leaves(name: str) -> Callable[[CaseRun[Loading]], object]:
     return when
 
 
+def is_cut_off(found: list[str], wanted: list[str]) -> bool:
+    """The first of what is wanted, and not all."""
+    return len(found) < len(wanted) and found == wanted[: len(found)]
+
+
 PREFETCH = Oracle(
     id="07-prefetch",
     expect=expected,
-    # How far it was ahead is at most what the queue allows, which is judged below.
-    tolerance=lambda run: {"ahead": Tolerance(atol=math.inf)},
-    judge=(not_far_ahead,),
+    # How far it was ahead and what it loads after the end have a limit, which is judged below.
+    tolerance=lambda run: {"ahead": Tolerance(atol=math.inf), "after_break": {"n_loaded": Tolerance(atol=math.inf)}},
+    judge=(not_far_ahead, stops_loading),
     errors={
         "ThreadsHang: the main thread waits for an item": (
             "The loop waits for a batch that never comes, because the loader has ended. Whatever the loader raises has "
@@ -144,6 +155,25 @@ PREFETCH = Oracle(
             leaves("after_break"),
             "A loop that stops early leaves the loader behind: it waits for room in a queue that nobody empties. In a "
             "finally, tell it to stop, make room, and join it.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if stops_loading(run) is None
+                else run.got["after_break"]["items"] == run.expected["after_break"]["items"]
+            ),
+            "A loop that stops early waits until the rest of the batches is loaded, which may take hours. Tell the "
+            "loader to stop, then take out only what keeps it waiting.",
+        ),
+        Hint(
+            lambda run: (
+                CANNOT_TELL
+                if run.got["after_error"] == run.expected["after_error"]
+                else run.got["after_error"]["error"] is not None
+                and is_cut_off(run.got["after_error"]["items"], run.expected["after_error"]["items"])
+            ),
+            "The error overtakes batches that were loaded before it and still wait in the queue. Put it into the queue "
+            "behind them.",
         ),
         Hint(
             lambda run: run.got["after_error"]["error"] is None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import count
+from itertools import count, pairwise
 
 import torch
 
@@ -18,6 +18,8 @@ from labkit.spec import CaseRun
 MOST_TIME = 1.1
 """Times what a loop takes that copies everything first."""
 CLOSE = 1e-4
+SMALL_BYTES = 1024
+"""Losses, and what else is kept of each step."""
 
 
 def total_of(run: CaseRun[Pictures], scale: float = 255.0) -> float:
@@ -60,6 +62,34 @@ def copies_once(run: CaseRun[Pictures]) -> str | None:
     if copied <= wanted:
         return None
     return f"train_resident copies {copied:,} bytes of images in {run.case.n_epochs} epochs; all images are {wanted:,}"
+
+
+@once
+def staying_bytes(run: CaseRun[Pictures]) -> int:
+    """What lies on the device during one step and still does during the next one: the least of all epochs but the
+    first, in which images may still arrive.
+    """
+    live: dict[int, int] = {}
+    during: list[dict[int, int]] = []
+    for one in commands(run):
+        if one.kind == "alloc" and one.place == "device":
+            live[one.block] = one.nbytes
+        elif one.kind == "free":
+            live.pop(one.block, None)
+        elif one.kind == "kernel" and one.flops:
+            during.append(dict(live))
+    n_steps = math.ceil(run.case.n_train / run.case.batch_size)
+    later = during[n_steps:]
+    return min(sum(now[block] for block in now.keys() & then.keys()) for then, now in pairwise(later))
+
+
+def stays_bytes(run: CaseRun[Pictures]) -> str | None:
+    """The images as bytes, the weight, a batch as numbers, and small things."""
+    case = run.case
+    most = run.tree["train"].numel() + 4 * PIXELS * WIDTH + case.loop.float_bytes + SMALL_BYTES
+    if staying_bytes(run) <= most:
+        return None
+    return f"from step to step {staying_bytes(run):,} bytes stay on the device; {most:,} are enough"
 
 
 def best_s(run: CaseRun[Pictures]) -> float:
@@ -109,6 +139,11 @@ def negative(plan: list[int]) -> int | None:
     """Without a look at the sign of what an epoch gains. None of the plans divides by 0, or the answer raises."""
     gain_ms = plan[2] - plan[1]
     return plan[0] // gain_ms + 1 if gain_ms and plan[3] <= plan[4] else None
+
+
+def refuses_the_full(plan: list[int]) -> int | None:
+    """Data that take just the free memory are not taken in."""
+    return None if plan[3] == plan[4] else true_plan(plan)
 
 
 def forgets_memory(plan: list[int]) -> int | None:

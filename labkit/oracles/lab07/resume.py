@@ -1,115 +1,25 @@
-"""Lab 07: what is true of a stream that was interrupted, and what the usual mistakes look like."""
+"""Lab 07: what goes wrong where streams are interrupted and dealt again."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
 
 from labkit.exercises.lab07.resume import Lines
-from labkit.oracles.hints import once
+from labkit.oracles.lab07.interrupted import (
+    counts,
+    displacement,
+    every_line,
+    goes_on,
+    is_dealt_again,
+    is_one,
+    reads_what_is_left,
+    result,
+    touches_nothing,
+    whole_stream,
+    with_newlines,
+)
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle
-
-FAR = 0.25
-"""Of the buffer's size: a buffer moves a sample by 0.7 times its size on average."""
-
-
-def result(run: CaseRun[Lines]) -> dict[str, Any]:
-    """What the last job returned, which nobody killed."""
-    return run.got["jobs"][-1]
-
-
-@once
-def counts(run: CaseRun[Lines]) -> Counter:
-    return Counter(result(run)["seen"])
-
-
-def every_line(case: Lines) -> list[str]:
-    return [f"{shard}/{line}" for shard in range(case.n_shards) for line in range(case.per_shard)]
-
-
-def is_dealt_again(case: Lines) -> bool:
-    """Whether the number of streams changes from one job to another."""
-    return len(set(case.n_streams)) > 1
-
-
-def uninterrupted(case: Lines) -> str:
-    return "uninterrupted, a stream" if case.n_streams[0] == 1 else f"uninterrupted, {case.n_streams[0]} streams"
-
-
-def whole_stream(run: CaseRun[Lines]) -> str | None:
-    """Without any kill, each line comes once, in random order, and each shard is opened once."""
-    whole, case = result(run)["whole"], run.case
-    if sorted(whole) != sorted(every_line(case)):
-        return f"{uninterrupted(case)}: {len(set(whole))} different lines of {case.n} are yielded, {len(whole)} in all"
-    n_read = len(result(run)["whole_read"])
-    if n_read > case.n_shards:
-        return f"{uninterrupted(case)}: the {case.n_shards} shards are opened {n_read} times"
-    if result(run)["again"] != whole:
-        return "two streams with the same seed have different orders"
-    if [line.split("/")[0] for line in whole] == sorted(line.split("/")[0] for line in whole):
-        return "uninterrupted, a stream reads the shards in the order of their names"
-    if is_one(case) and case.buffer_size > 4 and displacement(whole) < FAR * min(case.buffer_size, case.n):
-        return f"lines are moved by {displacement(whole):.1f} places on average, with a buffer of {case.buffer_size}"
-    return None
-
-
-def displacement(whole: list[str]) -> float:
-    """How far a line lies from its place in shards that are read in the order of their first lines."""
-    shards = list(dict.fromkeys(line.split("/")[0] for line in whole))
-    in_order = sorted(whole, key=lambda line: (shards.index(line.split("/")[0]), int(line.split("/")[1])))
-    place = {line: at for at, line in enumerate(in_order)}
-    return sum(abs(place[line] - at) for at, line in enumerate(whole)) / len(whole)
-
-
-def is_one(case: Lines) -> bool:
-    """Whether all jobs have a single stream."""
-    return set(case.n_streams) == {1}
-
-
-def goes_on(run: CaseRun[Lines]) -> str | None:
-    """After all kills the jobs have seen what an uninterrupted one sees, in the same order."""
-    got, case = result(run), run.case
-    twice = [line for line, count in counts(run).items() if count > 1]
-    absent = [line for line in every_line(case) if line not in counts(run)]
-    n_before, n_now = case.n_streams[-2:]
-    streams = "" if is_one(case) else f" with {n_now} streams after {n_before}"
-    where = f"the last job goes on{streams} after step {got['n_resumed']}"
-    if got["n_states"] not in (None, n_now):
-        return f"deal_again returns {got['n_states']} states for {n_now} streams"
-    if twice:
-        return f"{where}; in the end {len(twice)} lines were seen more than once"
-    if absent:
-        return f"{where}; in the end {len(absent)} of {case.n} lines were never seen"
-    if not is_dealt_again(case) and got["seen"] != got["whole"]:
-        return f"{where}; from there on the lines come in another order than without a kill"
-    return None
-
-
-def most_reads(run: CaseRun[Lines]) -> int:
-    """The shards that were not read to their end when the last state was saved; of several streams, those of which
-    lines had not been seen.
-    """
-    case, done = run.case, result(run)["n_resumed"]
-    if not is_one(case):
-        shards = Counter(line.split("/")[0] for line in result(run)["seen"][:done])
-        n_done = sum(n == case.per_shard for n in shards.values())
-        # Of each stream the last one may be opened to see that nothing is left of it.
-        return min(case.n_shards, case.n_shards - n_done + case.n_streams[-2])
-    if done == 0:
-        return case.n_shards
-    # A buffer that yields as soon as it is full has taken in buffer_size - 1 lines that it has not yielded.
-    taken = min(done + case.buffer_size - 1, case.n)
-    # One whose last line was the last to be taken may be opened to see that.
-    return case.n_shards - taken // case.per_shard + (taken % case.per_shard == 0)
-
-
-def reads_what_is_left(run: CaseRun[Lines]) -> str | None:
-    """Shards that were done are not read again."""
-    n, most = len(result(run)["read"]), most_reads(run)
-    if n <= most:
-        return None
-    place = f"after step {result(run)['n_resumed']}"
-    return f"going on {place}, the last job opens shards {n} times; {most} were not read to their end before"
 
 
 def tails(run: CaseRun[Lines]) -> bool:
@@ -177,7 +87,7 @@ def n_buffered(case: Lines) -> int:
 
 RESUME = Oracle(
     id="07-resume",
-    judge=(whole_stream, goes_on, reads_what_is_left),
+    judge=(whole_stream, goes_on, reads_what_is_left, touches_nothing),
     errors={
         "is not JSON serializable": "The state is written as JSON: numbers, texts, lists and dictionaries. Turn "
         "tensors, arrays and sets into lists.",
@@ -185,6 +95,11 @@ RESUME = Oracle(
         "setstate().",
     },
     diagnose=(
+        Hint(
+            with_newlines,
+            "The lines end in a line break, which splitlines(keepends=True), readline() and a loop over a file leave "
+            "there. Yield them without it: splitlines().",
+        ),
         Hint(
             lambda run: result(run)["again"] != result(run)["whole"],
             "The order depends on what was drawn before, by this stream or by others. Make a generator from the seed "
@@ -258,6 +173,16 @@ RESUME = Oracle(
         Hint(
             kept(lambda run: goes_on(run) is None and reads_what_is_left(run) is not None),
             "Shards are read again whose lines had all been taken. Put the buffer's lines themselves into the state.",
+        ),
+        Hint(
+            lambda run: goes_on(run) is None and not result(run)["names_left"],
+            "The list of names is shuffled in place, and all streams may have been given the same list. Shuffle a "
+            "copy: random.Random(seed).sample(names, len(names)).",
+        ),
+        Hint(
+            lambda run: goes_on(run) is None and bool(result(run)["changed"]),
+            "The order comes from a global generator, whose state belongs to all streams and to the model's dropout. "
+            "Use a random.Random of the stream's own.",
         ),
         Hint(
             dealt(too_few_states),

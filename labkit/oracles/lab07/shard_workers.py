@@ -15,8 +15,10 @@ from labkit.oracles.lab07.shares import (
     none_twice,
     other_order,
     random_order,
+    same_left_out,
     same_order,
     same_ranks,
+    seeds_alike,
     seen,
     share,
     total,
@@ -49,7 +51,16 @@ def fills_up(run: CaseRun[Grid]) -> object:
     if case.n < case.world_size and not is_split(run):
         return CANNOT_TELL
     wanted = -(-case.n // case.world_size)
-    return CANNOT_TELL if case.n % case.world_size == 0 and is_split(run) else set(total(run)) == {wanted}
+    if case.n % case.world_size == 0 and is_split(run):
+        return CANNOT_TELL
+    return set(total(run)) == {wanted} and any(max(counts.values(), default=0) > 1 for counts in seen(run))
+
+
+def dealt_in_one_go(run: CaseRun[Grid]) -> object:
+    """Nothing is missing but what has to be, and ranks get more than others. CANNOT_TELL where all goes well."""
+    if is_split(run):
+        return CANNOT_TELL
+    return sum(total(run)) == share(run.case) * run.case.world_size and len(set(total(run))) > 1
 
 
 def drops_for_workers(run: CaseRun[Grid]) -> object:
@@ -63,6 +74,16 @@ def own_orders(run: CaseRun[Grid]) -> object:
     if run.case.n < ENOUGH or run.case.world_size * workers_of(run.case) == 1:
         return CANNOT_TELL
     return equal_shares(run) is None and any(max(counts.values()) > 1 for counts in seen(run))
+
+
+def blocks_rounded_up(run: CaseRun[Grid]) -> object:
+    """Each rank's samples are split into equal blocks, a shorter one, and nothing. CANNOT_TELL where that is even."""
+    if is_split(run):
+        return CANNOT_TELL
+    wanted, workers = share(run.case), workers_of(run.case)
+    block = -(-wanted // workers)
+    sizes = [min(block, max(0, wanted - at * block)) for at in range(workers)]
+    return all([len(samples) for samples in ranks] == sizes for epoch in run.got["epochs"] for ranks in epoch)
 
 
 def loads_for_nothing(run: CaseRun[Grid]) -> object:
@@ -145,6 +166,11 @@ SHARD_WORKERS = Oracle(
             "samples to the ranks first, and a rank's to its workers.",
         ),
         Hint(
+            dealt_in_one_go,
+            "Some ranks get more samples than others, although the rest is left out: the workers of all ranks are "
+            "dealt to in one go. Deal the samples to the ranks first, and a rank's to its workers.",
+        ),
+        Hint(
             uneven,
             "Some ranks get more samples than others. The one with a batch more waits forever in an all-reduce that "
             "the others do not call. Leave the last n % world_size samples of the epoch out.",
@@ -164,6 +190,11 @@ SHARD_WORKERS = Oracle(
             "The numbers of samples are right, but some come several times and others never: workers or ranks deal "
             "from orders of their own. The order that is dealt from has to be the same everywhere, so its seed may "
             "depend on seed and epoch alone.",
+        ),
+        Hint(
+            blocks_rounded_up,
+            "The workers of a rank take blocks of one size, rounded up, so the last of them get what is left. "
+            "Samples [worker::n_workers] of the rank's are shared evenly.",
         ),
         Hint(
             loads_for_nothing,
@@ -197,7 +228,8 @@ SHARD_WORKERS = Oracle(
         Hint(
             lambda run: is_split(run) and bool(alike(run)),
             "Two workers have the same seed. In a sum, a higher epoch or rank and a lower worker's id come to the same "
-            "number. Make one number of all four that no other four give, as hash((seed, epoch, rank, worker)) does.",
+            "number. Make one number of all four that other fours do not give, such as hash((seed, epoch, rank, "
+            "worker)).",
         ),
         Hint(
             in_a_long_epoch(lambda run: is_split(run) and same_order(run)),
@@ -209,9 +241,23 @@ SHARD_WORKERS = Oracle(
             "samples first, then deal.",
         ),
         Hint(
+            in_a_long_epoch(
+                lambda run: (
+                    CANNOT_TELL if run.case.n % run.case.world_size == 0 else is_split(run) and same_left_out(run)
+                )
+            ),
+            "The samples that are left out are the same in every epoch, so no run ever sees them. Shuffle all n "
+            "samples first, and leave out the last ones of that order.",
+        ),
+        Hint(
             in_a_long_epoch(lambda run: is_split(run) and other_order(run)),
             "The seed changes nothing about the order. It belongs into the seed of the order's generator, together "
             "with the epoch.",
+        ),
+        Hint(
+            lambda run: CANNOT_TELL if share(run.case) == 0 else is_split(run) and seeds_alike(run),
+            "Another seed augments with the same random numbers. It belongs into the seed of the augmentations' "
+            "generator as well.",
         ),
         Hint(
             lambda run: CANNOT_TELL if run.got["again"] == run.got["epochs"][-1] else is_split(run),

@@ -110,6 +110,26 @@ def orders(run: CaseRun[Grid]) -> list[list[list[int]]]:
     return [[of_rank(workers) for workers in ranks] for ranks in run.got["epochs"]]
 
 
+def left_out(run: CaseRun[Grid]) -> list[frozenset[int]]:
+    """The samples that nobody gets: in each epoch, and in the last one with another seed."""
+    found = [*seen(run), Counter(index for workers in run.got["other"] for index in of_rank(workers))]
+    return [frozenset(range(run.case.n)).difference(counts) for counts in found]
+
+
+def same_left_out(run: CaseRun[Grid]) -> bool:
+    """Four epochs that leave the same out are no accident."""
+    return run.case.n >= ENOUGH and run.case.n % run.case.world_size > 0 and len(set(left_out(run))) == 1
+
+
+def seeds_alike(run: CaseRun[Grid]) -> bool:
+    """With another seed the last epoch draws numbers that it drew with this one."""
+    first, second = (
+        {drawn for workers in epoch for samples in workers for _, drawn in samples}
+        for epoch in (run.got["epochs"][-1], run.got["other"])
+    )
+    return bool(first & second)
+
+
 def random_order(run: CaseRun[Grid]) -> str | None:
     """Each epoch has an order of its own, other samples on each rank, and depends on seed and epoch alone."""
     got, case = run.got, run.case
@@ -120,10 +140,14 @@ def random_order(run: CaseRun[Grid]) -> str | None:
             return "each rank gets the same samples in every epoch, only in another order"
         if any(_steps_alike(order) for ranks in orders(run) for order in ranks):
             return "a rank gets its samples in the order of the dataset"
+        if same_left_out(run):
+            return f"every epoch leaves the same samples out: {sorted(left_out(run)[0])}"
         if got["other"] == got["epochs"][-1]:
             return "another seed gives the same samples with the same random numbers"
         if other_order(run):
             return "another seed gives the same order"
+    if seeds_alike(run):
+        return "another seed gives samples the same random numbers"
     if _samples(got["again"]) != _samples(got["epochs"][-1]):
         return "a new run with set_epoch(2) does not yield the samples that the old one yielded in epoch 2"
     if got["again"] != got["epochs"][-1]:

@@ -1,184 +1,32 @@
-"""Lab 07: what is true of tar shards and of a stream through a buffer, and what the usual mistakes look like."""
+"""Lab 07: what goes wrong where shards are written and read through a buffer."""
 
 from __future__ import annotations
 
-import io
-import math
-import tarfile
+from itertools import pairwise
 from typing import Any
 
-import torch
-
-from labkit.exercises.lab07.tar_shards import Shards, key_of
-from labkit.oracles.hints import once
+from labkit.exercises.lab07.tar_shards import Shards
+from labkit.oracles.lab07.shards import (
+    ahead,
+    displacement,
+    every_sample,
+    is_long,
+    is_short_buffer,
+    n_shards,
+    names_the_shard,
+    read_order,
+    result,
+    shuffled,
+    touches_nothing,
+    whole_shards,
+    within_buffer,
+)
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Oracle
-
-ENOUGH = 20
-"""From so many samples on, an order that is not random is no accident."""
-FAR = 0.25
-"""Of the buffer's size: a buffer moves a sample by 0.7 times its size on average."""
-
-
-def result(run: CaseRun[Shards]) -> dict[str, Any]:
-    """What the only job returned."""
-    return run.got["jobs"][0]
-
-
-def n_shards(case: Shards) -> int:
-    return math.ceil(case.n / case.per_shard)
-
-
-@once
-def written(run: CaseRun[Shards]) -> list[list[tuple[str, bytes]]] | None:
-    """The files in each shard, in the order of its names; None where one is no tar file. The one that was cut off in
-    the meantime is left out.
-    """
-    found = []
-    for name in result(run)["names"]:
-        if name == result(run)["broken"]:
-            found.append([])
-            continue
-        try:
-            with tarfile.open(fileobj=io.BytesIO(run.books.files[name])) as tar:
-                found.append([(one.name, tar.extractfile(one).read()) for one in tar if one.isfile()])
-        except (tarfile.TarError, KeyError):
-            return None
-    return found
-
-
-def whole_shards(run: CaseRun[Shards]) -> str | None:
-    """The shards hold the files of all samples, in order."""
-    case, names = run.case, result(run)["names"]
-    if len(names) != n_shards(case):
-        return f"write_shards returns {len(names)} names; {n_shards(case)} shards hold {case.n} samples"
-    if written(run) is None:
-        return "write_shards names a shard that is no tar file in the store"
-    for number, files in enumerate(written(run)):
-        if names[number] == result(run)["broken"]:
-            continue
-        wanted = files_of(run, number)
-        if [name for name, _ in files] != [name for name, _ in wanted]:
-            return f"shard {number} holds the files {_some(files)}, and should hold {_some(wanted)}"
-        if files != wanted:
-            return f"shard {number} holds files with other bytes than they had"
-    return None
-
-
-@once
-def files_of(run: CaseRun[Shards], shard: int) -> list[tuple[str, bytes]]:
-    case = run.case
-    return [
-        (f"{key_of(index)}.{name}", bytes(part.tolist()))
-        for index in range(shard * case.per_shard, min((shard + 1) * case.per_shard, case.n))
-        for name, part in run.tree["parts"][index].items()
-    ]
-
-
-def _some(files: list[tuple[str, bytes]]) -> str:
-    names = [name for name, _ in files]
-    return f"{', '.join(names[:4])}, ... ({len(names)} files)" if len(names) > 4 else str(names)
-
-
-def every_sample(run: CaseRun[Shards]) -> str | None:
-    """Each sample comes once and whole."""
-    got = result(run)
-    missing = sorted({key_of(index) for index in range(run.case.n)} - set(got["keys"]))
-    if missing:
-        return f"{_samples(missing)} never yielded"
-    if len(got["keys"]) > run.case.n:
-        return f"{len(got['keys'])} samples are yielded; there are {run.case.n}"
-    for key, parts in zip(got["keys"], got["parts"], strict=True):
-        wanted = run.tree["parts"][int(key)]
-        if parts.keys() != wanted.keys():
-            return f"sample {key} has the parts {sorted(parts)}, and should have {sorted(wanted)}"
-        if not all(torch.equal(parts[name], wanted[name]) for name in wanted):
-            return f"sample {key} has other bytes than it had"
-    return None
-
-
-def _samples(keys: list[str]) -> str:
-    return f"sample {keys[0]} is" if len(keys) == 1 else f"{len(keys)} samples are"
-
-
-@once
-def read_order(run: CaseRun[Shards]) -> list[int]:
-    """The samples in the order in which the first stream has read them: shard after shard."""
-    case, names = run.case, result(run)["names"]
-    order: list[int] = []
-    for name in dict.fromkeys(result(run)["read"]):
-        shard = names.index(name)
-        order += range(shard * case.per_shard, min((shard + 1) * case.per_shard, case.n))
-    return order
-
-
-@once
-def displacement(run: CaseRun[Shards]) -> float:
-    """How far a sample is moved on average, between its place among those that are read and among those yielded."""
-    place = {key_of(index): at for at, index in enumerate(read_order(run))}
-    moved = [abs(place[key] - at) for at, key in enumerate(result(run)["keys"])]
-    return sum(moved) / len(moved)
-
-
-@once
-def ahead(run: CaseRun[Shards]) -> int:
-    """The most samples that were held, had the stream read them one by one."""
-    place = {key_of(index): at for at, index in enumerate(read_order(run))}
-    return max(place[key] - at + 1 for at, key in enumerate(result(run)["keys"]))
-
-
-def within_buffer(run: CaseRun[Shards]) -> str | None:
-    """No sample comes earlier than its buffer allows, and no shard is read before it is needed."""
-    case, got = run.case, result(run)
-    if ahead(run) > max(case.buffer_size, 1):
-        return f"a sample comes {ahead(run) - 1} places early; a buffer of {case.buffer_size} holds too few for that"
-    for at, n_reads in enumerate(got["n_reads"]):
-        # A shard more may be open: its first sample is the next to come.
-        needed = min(math.ceil((at + max(case.buffer_size, 1)) / case.per_shard) + 1, n_shards(case))
-        # One that is short came early.
-        needed = min(needed + (case.n % case.per_shard > 0), n_shards(case))
-        if n_reads > needed:
-            return f"{n_reads} shards are read before sample {at} is yielded; {needed} are enough"
-    return None
-
-
-def is_long(run: CaseRun[Shards]) -> bool:
-    return run.case.n >= ENOUGH
-
-
-def shuffled(run: CaseRun[Shards]) -> str | None:
-    """Shards and samples come in random order, another one with each seed."""
-    case, got = run.case, result(run)
-    if got["again"] != got["keys"]:
-        return "a second stream with the same seed has another order"
-    if is_long(run):
-        if read_order(run) == sorted(read_order(run)):
-            return "the shards are read in the order of their names"
-        if not is_short_buffer(run) and displacement(run) < FAR * min(case.buffer_size, case.n):
-            return (
-                f"samples are moved by {displacement(run):.1f} places on average within a buffer of {case.buffer_size}"
-            )
-        if got["other"] == got["keys"]:
-            return "another seed gives the same order"
-    return None
-
-
-def names_the_shard(run: CaseRun[Shards]) -> str | None:
-    """The error on a shard that is cut off says which one it is."""
-    got = result(run)
-    if got["error"] is None:
-        return f"the shard {got['broken']!r} was cut off in the middle, and the stream ends without an error"
-    if got["broken"] not in got["error"]:
-        return f"the shard {got['broken']!r} was cut off, and the error does not name it: {got['error'][:80]}"
-    return None
 
 
 def in_long_streams(when) -> Any:
     """A diagnosis of the order, about which a short stream says nothing."""
     return lambda run: CANNOT_TELL if not is_long(run) else when(run)
-
-
-def is_short_buffer(run: CaseRun[Shards]) -> bool:
-    return run.case.buffer_size <= 4
 
 
 def loses_the_rest(run: CaseRun[Shards]) -> object:
@@ -194,13 +42,20 @@ def shards_only(run: CaseRun[Shards]) -> object:
     return CANNOT_TELL if is_short_buffer(run) else every_sample(run) is None and displacement(run) == 0
 
 
+def shard_by_shard(run: CaseRun[Shards]) -> bool:
+    """All samples of a shard come before any of the next one, and not in their order."""
+    shards = [int(key) // run.case.per_shard for key in result(run)["keys"]]
+    is_mixed = displacement(run) > 0
+    return every_sample(run) is None and is_mixed and sum(a != b for a, b in pairwise(shards)) == n_shards(run.case) - 1
+
+
 def lost(run: CaseRun[Shards]) -> int:
     return run.case.n - len(set(result(run)["keys"]))
 
 
 TAR_SHARDS = Oracle(
     id="07-tar-shards",
-    judge=(whole_shards, every_sample, within_buffer, shuffled, names_the_shard),
+    judge=(whole_shards, every_sample, within_buffer, shuffled, touches_nothing, names_the_shard),
     budgets=(
         Budget(
             "opens",
@@ -241,6 +96,11 @@ TAR_SHARDS = Oracle(
             "and yield a random one of it.",
         ),
         Hint(
+            in_long_streams(lambda run: CANNOT_TELL if run.case.buffer_size == 1 else shard_by_shard(run)),
+            "The buffer is emptied at the end of each shard, so samples of different shards never mix. Keep it from "
+            "shard to shard, and empty it after the last one.",
+        ),
+        Hint(
             in_long_streams(lambda run: every_sample(run) is None and read_order(run) == sorted(read_order(run))),
             "The shards are always read in the same order, so a sample from the end never comes early. Shuffle their "
             "names first.",
@@ -269,6 +129,16 @@ TAR_SHARDS = Oracle(
         Hint(
             in_long_streams(lambda run: every_sample(run) is None and result(run)["other"] == result(run)["keys"]),
             "The seed changes nothing. Make a generator from it.",
+        ),
+        Hint(
+            lambda run: every_sample(run) is None and not result(run)["names_left"],
+            "The list of names is shuffled in place, and it belongs to the caller. Shuffle a copy: "
+            "rng.sample(names, len(names)).",
+        ),
+        Hint(
+            lambda run: every_sample(run) is None and bool(result(run)["changed"]),
+            "The order comes from a global generator, from which the model's dropout or other streams draw as well. "
+            "Use a random.Random of the stream's own.",
         ),
         Hint(
             lambda run: every_sample(run) is None and result(run)["error"] is None,

@@ -28,6 +28,7 @@ class LengthBatches:
         for batch in batches[self.state["at"] :]:
             self.state["at"] += 1
             yield batch
+        self.state["at"] = 0
 
     def state_dict(self):
         return dict(self.state)

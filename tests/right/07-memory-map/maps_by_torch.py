@@ -32,6 +32,7 @@ class TokenWindows(Dataset):
         return torch.frombuffer(bytearray(part), dtype=self.dtype).long()
 
     def __getitem__(self, index):
+        index = range(len(self))[index]
         return self._cut(index * self.window, (index + 1) * self.window)
 
     def document(self, number):

@@ -25,6 +25,8 @@ class TokenWindows(Dataset):
         return torch.from_numpy(np.frombuffer(data, self.dtype).astype(np.int64))
 
     def __getitem__(self, index):
+        if index >= len(self):
+            raise IndexError(index)
         return self._read(index * self.window, self.window)
 
     def document(self, number):

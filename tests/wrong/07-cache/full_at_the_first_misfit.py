@@ -1,3 +1,4 @@
+# hint: After the first image for which there is no room
 import numpy as np
 
 
