@@ -16,10 +16,16 @@ atexit.register(gc.unfreeze)
 pytest_plugins = ["tests.selection", "tests.order"]
 
 
+def pytest_collection() -> None:
+    """Collecting makes objects and no garbage: looking for some takes two seconds in each process."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Let the garbage collector, and the memory meter that asks it for objects, pass over what is imported by now.
 
     There are millions of objects of libraries and of tests; to look through them takes half a second each time.
     """
+    gc.enable()
     gc.collect()
     gc.freeze()

@@ -40,8 +40,8 @@ class CommandReport:
     survivors: tuple[str, ...]
 
 
-def run_bounded(command: list[str], limit_s: float) -> CommandReport:
-    """Run the command to its end, then see what is still there after GONE_WITHIN_S, and end that too."""
+def run_bounded(command: list[str], limit_s: float, gone_within_s: float = GONE_WITHIN_S) -> CommandReport:
+    """Run the command to its end, then see what is still there after `gone_within_s`, and end that too."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
     free_bytes = least_bytes = psutil.virtual_memory().available
@@ -56,7 +56,7 @@ def run_bounded(command: list[str], limit_s: float) -> CommandReport:
         time.sleep(SAMPLE_S)
     wall_s = time.monotonic() - began
     code = process.wait()
-    until = time.monotonic() + (0 if stopped_for else GONE_WITHIN_S)
+    until = time.monotonic() + (0 if stopped_for else gone_within_s)
     # All that is left of it is ours to wait for: where nothing is, nothing can come.
     while (left := _alive()) and time.monotonic() < until:
         time.sleep(SAMPLE_S)

@@ -139,11 +139,11 @@ def test_leftovers_are_found(tmp_path) -> None:
     assert list(leftovers.left_in(tmp_path)) == [f"left {tmp_path / 'forgotten'}"]
 
 
-def bounded(code: str, limit_s: float) -> str:
+def bounded(code: str, limit_s: float, gone_within_s: float = 20.0) -> str:
     """What `run_bounded` says of a program: code, reason, survivors. In a process of its own: being everybody's parent,
     and ending them all, is not for the one that runs the tests.
     """
-    run = f"was = run_bounded([{sys.executable!r}, '-c', {code!r}], {limit_s})"
+    run = f"was = run_bounded([{sys.executable!r}, '-c', {code!r}], {limit_s}, {gone_within_s})"
     say = "print(was.exit_code, was.stopped_for, len(was.survivors))"
     look = f"from grading.verify.launcher import run_bounded; {run}; {say}"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
@@ -153,7 +153,7 @@ def bounded(code: str, limit_s: float) -> str:
 @pytest.mark.slow
 def test_a_survivor_is_seen_and_ended() -> None:
     stay = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    os.fork()\n    time.sleep(60)"
-    assert bounded(stay, 30.0) == "0 None 2"
+    assert bounded(stay, 30.0, gone_within_s=2.0) == "0 None 2"
 
 
 @pytest.mark.slow
