@@ -37,6 +37,7 @@ _HOMES = {
     "seed_all": "labkit.devices",
     "track_comm": "labkit.meters",
     "track_compile": "labkit.meters",
+    "track_cuda": "labkit.simt",
     "track_memory": "labkit.meters",
     "track_ops": "labkit.meters",
     "track_traffic": "labkit.meters",

@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 def written(*answers: Callable[..., Any] | str) -> bool:
     """Whether none of these functions, classes and texts is a blank stub; a line is printed for each that is."""
-    blank = [getattr(answer, "__name__", "the script") for answer in answers if _is_blank(answer)]
+    blank = [_name_of(answer) for answer in answers if _is_blank(answer)]
     for name in blank:
         print(left_out(name))
     return not blank
@@ -60,6 +60,12 @@ def blank_met_by(error: BaseException | None) -> str | None:
             return stub.co_qualname.partition(".")[0]
         error = error.__cause__
     return None
+
+
+def _name_of(answer: Callable[..., Any] | str) -> str:
+    if isinstance(answer, str):
+        return "the kernel" if "__global__" in answer else "the script"
+    return answer.__name__
 
 
 def _is_blank(answer: Callable[..., Any] | str) -> bool:

@@ -19,12 +19,13 @@ STORE = "store"
 FULL_SIZE = "full_size"
 """The meter of what an answer would launch at `Exercise.full_size`. No driver opens it: nothing is run there."""
 
-Witness = Literal["outside", "probe", "replay", "router", "store", "inside"]
+Witness = Literal["outside", "probe", "replay", "text", "router", "store", "inside"]
 """What bears a measure out when an answer is graded, beside the process that the student's code runs in.
 
 "outside": the figure itself is read from outside of it. "probe": the meter is tried on work of a known size. "replay":
 the answer's kernels run again from their text under the meter. "router": it stands in the books of what the ranks'
-messages pass through. "store": it stands in the books of the store, which alone can reach the files. "inside": nothing
+messages pass through. "text": the answer is text and no Python, and it is driven where nothing of the student's Python
+has run (`Run.cells`). "store": it stands in the books of the store, which alone can reach the files. "inside": nothing
 does, and no exercise of the course may rest on it.
 """
 
@@ -81,6 +82,24 @@ _TABLE = (
     # Of launches that are written down and not run, at the size that a lab is about; the record is the answer's own.
     Measure("programs", FULL_SIZE, "programs", "min", "replay"),
     Measure("block_bytes", FULL_SIZE, "bytes", "max", "replay"),
+    # Of CUDA C++ that is executed from its PTX, by the names and definitions of `labkit.simt.KernelProfile`.
+    Measure("cuda_launches", "cuda", "launches", "sum", "text"),
+    Measure("warp_instructions", "cuda", "warp instructions", "sum", "text"),
+    Measure("inactive_lanes", "cuda", "idle places in warps", "sum", "text"),
+    Measure("divergent_branches", "cuda", "branches at which a warp parts", "sum", "text"),
+    Measure("arithmetic", "cuda", "FLOP", "sum", "text"),
+    Measure("global_requests", "cuda", "requests", "sum", "text"),
+    Measure("global_load_sectors", "cuda", "sectors", "sum", "text"),
+    Measure("global_store_sectors", "cuda", "sectors", "sum", "text"),
+    Measure("global_sectors", "cuda", "sectors", "sum", "text"),
+    Measure("shared_requests", "cuda", "requests", "sum", "text"),
+    Measure("shared_wavefronts", "cuda", "wavefronts", "sum", "text"),
+    Measure("bank_conflicts", "cuda", "bank conflicts", "sum", "text"),
+    Measure("local_requests", "cuda", "requests", "sum", "text"),
+    Measure("atomic_lanes", "cuda", "atomic updates", "sum", "text"),
+    Measure("atomic_conflicts", "cuda", "atomic updates that wait", "sum", "text"),
+    Measure("barriers", "cuda", "warps at barriers", "sum", "text"),
+    Measure("mma_instructions", "cuda", "products on tensor cores", "sum", "text"),
     Measure("bytes_sent", RANKS, "bytes", "max", "router"),
     Measure("bytes_total", RANKS, "bytes", "sum", "router"),
     Measure("messages", RANKS, "messages", "max", "router"),

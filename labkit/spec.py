@@ -66,6 +66,8 @@ class Run:
     store: whether the driver gets `stage.store`, files that outlive its process (`labkit.store`). `inputs` may then put
     {"files": {name: uint8 tensor}} there, and have the driver run in several jobs, one after the other, each but the
     last of which is killed: {"kills": [Kill(3).to_tree()]}. Neither reaches the answer.
+    cells: whether the notebook's cells have run in its process. Without them every answer is a text, no Python of the
+    student's has been anywhere near what the driver measures, and the figures are no claim.
     memory_bytes: what it may take beside what it holds when it begins, pages of files left out. Where that is less than
     the default, the grader holds it to that from outside on the hidden cases, with no further process.
     `needs` names grants beyond the plain profile: "loopback", "files", "subprocess", "compiler".
@@ -76,6 +78,7 @@ class Run:
     ranks: int | Callable[[Any], int] = 1
     cluster: Callable[[Any], Any] | None = None
     store: bool = False
+    cells: bool = True
     wall_s: float = 10.0
     cpu_s: float | None = None
     memory_bytes: int = GiB
@@ -127,6 +130,10 @@ class Exercise:
     forbids: tuple[str, ...] = ()
     optional: bool = False
     full_size: Case | None = None
+
+    def __post_init__(self) -> None:
+        if not self.run.cells and any(answer.kind != "text" for answer in self.answers):
+            raise ValueError(f"{self.id}: without the notebook's cells every answer has to be a text")
 
 
 @dataclass(frozen=True)

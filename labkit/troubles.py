@@ -21,7 +21,7 @@ def trouble_of(error: BaseException) -> Trouble:
     if isinstance(error, RankFailed):
         rank, error = f"rank {error.rank}: ", error.__cause__
     error = _over_limit(error) or error
-    where = _students_line(error)
+    where = _line_of_its_own(error) or _students_line(error)
     try:
         text = str(error)
     except Exception:
@@ -53,6 +53,12 @@ def _over_limit(error: BaseException) -> OverLimit | None:
             # Read past whatever the student's own class of errors may say of itself.
             rest += [BaseException.__context__.__get__(one), BaseException.__cause__.__get__(one)]
     return None
+
+
+def _line_of_its_own(error: BaseException) -> str | None:
+    """What an error knows of the student's line that Python cannot: in CUDA C++, say, which it is about."""
+    line = getattr(error, "students_line", None)
+    return line[:100] if isinstance(line, str) else None
 
 
 def _students_line(error: BaseException) -> str | None:

@@ -15,12 +15,11 @@ from nbgrader.preprocessors import (
     ClearHiddenTests,
     ClearMarkScheme,
     ClearOutput,
-    ClearSolutions,
     ComputeChecksums,
     LockCells,
 )
 
-from grading.build.stub import nbgrader_config
+from grading.build.stub import ClearSolutions, nbgrader_config
 
 STEPS = (
     LockCells,

@@ -48,6 +48,8 @@ COMPILER = ("grading.worker.compiling",)
 """Beside one of these, for labs that count what `torch.compile` does: what it loads and builds at a first graph."""
 KERNELS = ("grading.worker.kernels",)
 """Beside one of these, for labs on Triton kernels: Triton's interpreter, which takes a second to load."""
+CUDA = ("grading.worker.cuda",)
+"""Beside one of these, for labs on CUDA C++: NVRTC, and what executes its code."""
 
 
 def interpreter() -> str:

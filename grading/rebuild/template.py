@@ -13,10 +13,9 @@ from typing import Literal
 
 import nbformat
 from nbformat import NotebookNode
-from nbgrader.preprocessors import ClearSolutions
 
 from grading.build import student_version
-from grading.build.stub import nbgrader_config
+from grading.build.stub import ClearSolutions, nbgrader_config
 from labkit import exercises
 
 CHECK_SUFFIX = "-check"

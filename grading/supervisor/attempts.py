@@ -44,11 +44,34 @@ exercise was done, but its process did not take its leave."""
 def run_steps(
     sandbox: Sandbox, steps: Sequence[Step], case_sets: Mapping[str, CaseSet], limits: CellLimits = CELL_LIMITS
 ) -> Transcript:
-    """Run all steps and return what happened. Raises InfrastructureFault when the trouble is ours."""
+    """Run all steps and return what happened. Raises InfrastructureFault when the trouble is ours.
+
+    Exercises that are answered by text alone have jobs in which no cell has run.
+    """
     transcript = Transcript()
+    ends_at = time.monotonic() + limits.submission_s
+    for with_cells in (True, False):
+        group = [step for step in steps if needs_cells(step) == with_cells]
+        _run_group(sandbox, group, case_sets, limits, transcript, ends_at)
+    return transcript
+
+
+def needs_cells(step: Step) -> bool:
+    """Whether the step belongs to the notebook's own process: a cell, or an exercise whose answer a cell makes."""
+    return not isinstance(step, ServeExercise) or exercises.find(step.exercise_id).run.cells
+
+
+def _run_group(
+    sandbox: Sandbox,
+    steps: Sequence[Step],
+    case_sets: Mapping[str, CaseSet],
+    limits: CellLimits,
+    transcript: Transcript,
+    ends_at: float,
+) -> None:
+    """Run these steps and add what happened to the transcript."""
     broken: dict[str, Trouble] = {}
     fork = True
-    ends_at = time.monotonic() + limits.submission_s
     while open_steps := [step for step in steps if not _is_done(step, transcript, broken)]:
         if time.monotonic() > ends_at:
             _give_up(open_steps, transcript, limits)
@@ -75,7 +98,6 @@ def run_steps(
             fork = False
         elif isinstance(ending, _Broken):
             _record(_with_reason(ending, ended.over, grants), transcript, broken)
-    return transcript
 
 
 class _Attempt:

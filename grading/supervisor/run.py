@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grading.errors import UserError
 from grading.isolation import Tier, select_tier
-from grading.isolation.plan import COMPILER, FULL, KERNELS, LIGHT, MODELS
+from grading.isolation.plan import COMPILER, CUDA, FULL, KERNELS, LIGHT, MODELS
 from grading.isolation.sandbox import InfrastructureFault, Sandbox
 from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor.job import Job
@@ -28,6 +28,7 @@ It must be there before memory is measured."""
 _GRAPHS = re.compile(r"track_compile")
 _MODELS = re.compile(r"transformers|peft")
 _KERNELS = re.compile(r"triton")
+_CUDA = re.compile(r"__global__|compile_cuda")
 
 
 def run(job: Job, tier: Tier, tree: Path | None = None) -> dict:
@@ -103,7 +104,8 @@ def _judged(sandbox: Sandbox, job: Job) -> SubmissionResult:
 def _preload(job: Job) -> tuple[str, ...]:
     """What the forking process has loaded: what takes seconds, only for those whose text may come to it."""
     kernels = KERNELS if _installed("triton") and any(_KERNELS.search(text) for text in job.program) else ()
-    more = (*(COMPILER if any(_GRAPHS.search(text) for text in job.program) else ()), *kernels)
+    cuda = CUDA if any(_CUDA.search(text) for text in job.program) else ()
+    more = (*(COMPILER if any(_GRAPHS.search(text) for text in job.program) else ()), *kernels, *cuda)
     if _installed("transformers", "peft") and any(_MODELS.search(text) for text in job.program):
         return (*MODELS, *more)
     return (*(FULL if any(_COMPILES.search(text) for text in job.program) else LIGHT), *more)

@@ -16,6 +16,7 @@ from labkit.check.html import as_html
 from labkit.check.judge import judge
 from labkit.check.text import as_text, mark_of
 from labkit.check.verdict import Verdict
+from labkit.exercises.cuda import cell_of
 from labkit.forbids import find_forbidden, program_of, refusal
 from labkit.observe import gather_answers, known_settings, make_inputs, observe, observe_full_size, public_seed
 from labkit.shell import show
@@ -136,8 +137,12 @@ def examine(exercise: Exercise, oracle: Oracle, found: Mapping[str, object], pro
 
 def public_runs(exercise: Exercise, found: Mapping[str, object], program: Sequence[str] = ()) -> list[Observation]:
     """What `examine` judges: one run for each public case, or fewer where the last one's trouble ends the rest."""
-    answers = gather_answers(exercise, found)
     names = [answer.name for answer in exercise.answers]
+    if not exercise.run.cells:
+        # As the grader has them, which is given the text of a cell.
+        cells = {name: cell_of(program, name) for name in names}
+        found = {**found, **{name: cell for name, cell in cells.items() if cell is not None}}
+    answers = gather_answers(exercise, found)
     if isinstance(answers, Trouble):
         return [Observation(exercise.public[0], {}, trouble=answers)]
     if forbidden := find_forbidden(program, names, exercise.forbids):

@@ -23,6 +23,14 @@ from labkit.meters.ops import count_operations, track_ops
 from labkit.meters.timing import Timing, bench
 from labkit.meters.traffic import guard_launches, measure_traffic, track_traffic
 
+
+def _measure_cuda(measured: dict[str, float], held: dict[str, Sequence[str]]) -> AbstractContextManager[None]:
+    # Loaded where it is asked for: what executes CUDA C++ is forty modules.
+    from labkit.meters.cuda import measure_cuda
+
+    return measure_cuda(measured, held)
+
+
 METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], AbstractContextManager[None]]] = {
     "memory": measure_memory,
     "saved": measure_saved,
@@ -32,6 +40,7 @@ METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], Abstrac
     "compiled": measure_compiled,
     "compile": count_compiles,
     "generated": measure_generated,
+    "cuda": _measure_cuda,
 }
 """Meter name -> context manager factory; the dicts that it is given receive, when the block ends, the measures and the
 names of what a measure consists of."""

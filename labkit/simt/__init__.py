@@ -15,6 +15,7 @@ from labkit.simt.nvrtc import NvrtcMissing
 from labkit.simt.profile import KernelProfile
 from labkit.simt.sources import SourceRefused
 from labkit.simt.tokens import PtxSyntaxError
+from labkit.simt.tracking import track_cuda
 from labkit.simt.values import Unsupported
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "SourceRefused",
     "Unsupported",
     "compile_cuda",
+    "track_cuda",
 ]

@@ -214,7 +214,9 @@ class SharedAccess:
         else:
             self.rows, self.threads = np.nonzero(np.broadcast_to(self.mask.array, shape))
             self.lane_offsets = np.broadcast_to(self.offsets, shape)[self.rows, self.threads]
-        self.wavefronts = counters.wavefronts(self.offsets, size, self.mask) if self.mask.any else 0
+        self.wavefronts, self.conflicts = (
+            counters.wavefronts(self.offsets, size, self.mask) if self.mask.any else (0, 0)
+        )
 
     def report(self, m: Machine, pc: int, race: Race | None, verb: str) -> None:
         """A race that the shadow found, as a fault."""
@@ -259,6 +261,7 @@ def load_shared(
     counts = m.counts[line]
     counts["shared_load_requests"] += m.mask.n_warps
     counts["shared_load_wavefronts"] += access.wavefronts
+    counts["bank_conflicts"] += access.conflicts
     mark(m, pc, access, size)
     return [m.shared.load(access.offsets + i * dtype.itemsize, m.lanes.rows, dtype) for i in range(width)]
 
@@ -294,6 +297,7 @@ def store_shared(
     counts = m.counts[line]
     counts["shared_store_requests"] += m.mask.n_warps
     counts["shared_store_wavefronts"] += access.wavefronts
+    counts["bank_conflicts"] += access.conflicts
     if not access.mask.any:
         return
     lanes = m.lanes

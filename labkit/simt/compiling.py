@@ -20,6 +20,7 @@ from labkit.simt.profile import KernelProfile
 from labkit.simt.program import Module
 from labkit.simt.signature import parameters, plain_name
 from labkit.simt.sources import check_source
+from labkit.simt.tracking import note
 from labkit.simt.values import Unsupported
 
 FILE = "kernel.cu"
@@ -47,18 +48,20 @@ class Kernel:
         block: int | Sequence[int],
         *arguments: Argument,
         shared_bytes: int = 0,
-        max_work: int = launch.MAX_WORK,
+        max_work: int | None = None,
         check: bool = True,
     ) -> KernelProfile:
         """Run the kernel on tensors of the CPU, in place, as `kernel<<<grid, block, shared_bytes>>>(...)` would.
 
         shared_bytes: dynamic shared memory. max_work: threads × instructions after which a launch counts as
-        endless; the default is reached in about ten seconds.
+        endless, in place of what `compile_cuda` was given.
         check: raise `LaunchFault` for what CUDA does not define; else the faults are only in the profile.
         Raises TypeError and ValueError for arguments and shapes that do not fit.
         """
-        memory = self._owner.memory()
-        profile = launch.run(self._loaded, grid, block, arguments, memory, self._owner.symbols, shared_bytes, max_work)
+        owner = self._owner
+        most = owner.max_work if max_work is None else max_work
+        profile = launch.run(self._loaded, grid, block, arguments, owner.memory(), owner.symbols, shared_bytes, most)
+        note(profile)
         if check and profile.faults:
             raise LaunchFault(self.name, profile.faults, self._loaded.source, profile)
         return profile
@@ -71,6 +74,7 @@ class Kernels(Mapping[str, Kernel]):
     source: str
     ptx: str = field(repr=False)
     warnings: tuple[Diagnostic, ...] = ()
+    max_work: int = launch.MAX_WORK
     symbols: dict[str, int] = field(default_factory=dict, repr=False)
     found: dict[str, Kernel] = field(default_factory=dict, repr=False)
     _variables: Memory = field(default_factory=Memory, repr=False)
@@ -95,10 +99,11 @@ class Kernels(Mapping[str, Kernel]):
         return next(one.data for one in self._variables.regions if one.name == name)
 
 
-def compile_cuda(source: str, arch: int = 80, options: Sequence[str] = ()) -> Kernels:
+def compile_cuda(source: str, arch: int = 80, options: Sequence[str] = (), max_work: int = launch.MAX_WORK) -> Kernels:
     """Compile CUDA C++ and make all of its kernels ready to launch. No GPU is needed.
 
     arch: the compute capability times ten; options: further ones of NVRTC, such as "--use_fast_math".
+    max_work: threads × instructions after which a launch counts as endless; the default takes ten to twenty seconds.
     Raises `CudaCompileError` with the source line and a caret, `SourceRefused`, `NvrtcMissing`, and `Unsupported` for
     an instruction that is not executed.
     """
@@ -107,13 +112,13 @@ def compile_cuda(source: str, arch: int = 80, options: Sequence[str] = ()) -> Ke
     if refused := [option for option in options if option not in allowed and not option.startswith("-D")]:
         raise ValueError(f"options {refused} are not allowed")
     ptx, warnings = _compiled(source, arch, tuple(options))
-    return load_ptx(ptx, source, warnings)
+    return load_ptx(ptx, source, warnings, max_work)
 
 
-def load_ptx(ptx: str, source: str, warnings: Sequence[Diagnostic] = ()) -> Kernels:
+def load_ptx(ptx: str, source: str, warnings: Sequence[Diagnostic] = (), max_work: int = launch.MAX_WORK) -> Kernels:
     """Make the kernels of a PTX text ready to launch. source: the C++ that it comes from."""
     ready = _ready(ptx)
-    kernels = Kernels(source, ptx, tuple(warnings))
+    kernels = Kernels(source, ptx, tuple(warnings), max_work)
     for variable in ready.module.variables.values():
         if variable.space in ("global", "const"):
             data = np.zeros(variable.size, np.uint8)

@@ -46,8 +46,11 @@ def sectors(addresses: np.ndarray, mask: Mask) -> int:
     return distinct(values, active) * times
 
 
-def wavefronts(addresses: np.ndarray, size: int, mask: Mask) -> int:
-    """Passes of shared memory, summed over warps. size: bytes a lane, a power of two up to 16."""
+def wavefronts(addresses: np.ndarray, size: int, mask: Mask) -> tuple[int, int]:
+    """Passes of shared memory, summed over warps, and those of them that bank conflicts add.
+
+    size: bytes a lane, a power of two up to 16.
+    """
     unit = max(size, BANK_BYTES)
     group = WARP * BANK_BYTES // unit
     values, active, times = by_warp(addresses // unit, mask)
@@ -58,7 +61,9 @@ def wavefronts(addresses: np.ndarray, size: int, mask: Mask) -> int:
     new = values >= 0
     new[:, 1:] &= values[:, 1:] != values[:, :-1]
     place = (np.arange(len(values))[:, None] * group + values % group)[new]
-    return int(np.bincount(place, minlength=len(values) * group).reshape(-1, group).max(1).sum()) * times
+    passes = np.bincount(place, minlength=len(values) * group).reshape(-1, group).max(1)
+    taken = int(passes.sum())
+    return taken * times, (taken - int(np.count_nonzero(passes))) * times
 
 
 def conflicts(addresses: np.ndarray, mask: Mask) -> int:

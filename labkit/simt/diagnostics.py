@@ -30,10 +30,16 @@ class Diagnostic:
 
 
 class CudaCompileError(Exception):
-    """The source does not compile. Its text shows every error with the source line and a caret."""
+    """The source does not compile. Its text shows every error with the source line and a caret.
+
+    students_line: the line of the first, as in "line 3: x[0] = z;".
+    """
 
     def __init__(self, diagnostics: Sequence[Diagnostic], source: str) -> None:
         self.diagnostics = tuple(diagnostics)
+        rows = source.splitlines()
+        first = next((one.line for one in self.diagnostics if 1 <= one.line <= len(rows)), None)
+        self.students_line = f"line {first}: {rows[first - 1].strip()}" if first else None
         super().__init__("\n\n".join(render(one, source) for one in diagnostics))
 
 

@@ -39,17 +39,22 @@ def _dim(one: Dim3 | None) -> str:
 
 
 class LaunchFault(RuntimeError):
-    """The kernel did what CUDA does not define. faults: all of them; profile: what was counted all the same."""
+    """The kernel did what CUDA does not define. faults: all of them; profile: what was counted all the same.
+
+    students_line: the line of the first, as in "line 4: y[i] = x[i];".
+    """
 
     def __init__(self, name: str, faults: Iterable[Fault], source: str, profile: object = None) -> None:
         self.faults = tuple(faults)
         self.profile = profile
         rows = source.splitlines()
-        told = []
+        told, lines = [], []
         for fault in self.faults:
             quoted = rows[fault.line - 1].strip() if 1 <= fault.line <= len(rows) else ""
-            told.append(f"{fault}\n    {quoted}" if quoted else str(fault))
-        super().__init__(f"{name}:\n" + "\n".join(told))
+            told.append(f"{name}, {fault}\n    {quoted}" if quoted else f"{name}, {fault}")
+            lines.append(f"line {fault.line}: {quoted}" if quoted else None)
+        self.students_line = lines[0] if lines else None
+        super().__init__("\n".join(told))
 
 
 @dataclass

@@ -29,8 +29,8 @@ MAX_THREADS = 1 << 26
 MAX_SHARED_BYTES = 163 * 1024
 CHUNK_LANES = 1 << 15
 CHUNK_BYTES = 1 << 28
-MAX_WORK = 1 << 32
-"""Instructions × threads of one launch, more or less: some ten seconds of them."""
+MAX_WORK = 1 << 33
+"""Instructions × threads of one launch, more or less: ten to twenty seconds of them."""
 
 
 @dataclass(frozen=True)

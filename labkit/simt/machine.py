@@ -211,7 +211,7 @@ class Machine:
         self.frame, self.regs, self.mask = frame, frame.regs, mask
         self.steps += block.n_instructions
         self._spun += block.n_instructions
-        self.work += block.n_instructions * self.work_a_step
+        self.work += block.work * self.work_a_step
         if self.work > self.max_work:
             self._never_ends()
         self.blend = self._needed_by_others(frame, key)

@@ -16,16 +16,24 @@ from labkit.simt.program import Function, Instruction, Negated
 from labkit.simt.types import dtype_of
 from labkit.simt.values import Step, reader, refuse
 
+MEMORY_WORK = 16
+"""What executing an access takes, with its counters and checks, in arithmetic instructions; measured, more or less."""
+_MEMORY = frozenset({"ld", "st", "atom", "red", "cp", "ldmatrix", "mma"})
+
 
 @dataclass(frozen=True)
 class ReadyBlock:
-    """A basic block. steps: of its instructions but the last, where that one ends it; end: that one."""
+    """A basic block. steps: of its instructions but the last, where that one ends it; end: that one.
+
+    work: what executing it takes, in arithmetic instructions.
+    """
 
     start: int
     steps: tuple[Step, ...]
     end: Instruction | None
     end_step: Step | None
     n_instructions: int
+    work: int
     next: tuple[int, ...]
 
 
@@ -69,7 +77,8 @@ def make_plan(function: Function) -> Plan:
         last = code[-1] if flow.ends_block(code[-1]) else None
         steps = tuple(build(one, block.start + i) for i, one in enumerate(code[:-1] if last else code))
         end_step = build(last, block.end - 1, guarded=False) if last is not None and flow.is_warp_wide(last) else None
-        ready.append(ReadyBlock(block.start, steps, last, end_step, len(code), block.next))
+        work = sum(MEMORY_WORK if one.opcode in _MEMORY else 1 for one in code)
+        ready.append(ReadyBlock(block.start, steps, last, end_step, len(code), work, block.next))
     offsets, total = {}, 0
     for variable in function.variables:
         if variable.space == "local":

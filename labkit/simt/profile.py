@@ -91,6 +91,11 @@ class KernelProfile:
     )
     shared_store_requests = _total("shared_store_requests", "Stores to shared memory, one a warp.")
     shared_store_wavefronts = _total("shared_store_wavefronts", "Passes that these stores take.")
+    bank_conflicts = _total(
+        "bank_conflicts",
+        "Passes of shared memory that loads and stores take beyond one for each group of lanes that is served at once "
+        "(l1tex__data_bank_conflicts_pipe_lsu_mem_shared).",
+    )
     local_load_requests = _total("local_load_requests", "Loads of local memory (arrays of a thread), one a warp.")
     local_store_requests = _total("local_store_requests", "Stores to local memory, one a warp.")
     constant_load_requests = _total("constant_load_requests", "Loads of constant memory, one a warp.")
@@ -104,14 +109,28 @@ class KernelProfile:
 
     @property
     def shared_wavefronts(self) -> int:
-        """Passes of shared memory that loads and stores take; with as many as requests there is no bank conflict
-        (accesses of 4 bytes a lane or fewer)."""
+        """Passes of shared memory that loads and stores take; `bank_conflicts` of them are avoidable."""
         return self.shared_load_wavefronts + self.shared_store_wavefronts
 
     @property
     def global_sectors(self) -> int:
         """32-byte sectors of global loads and stores."""
         return self.global_load_sectors + self.global_store_sectors
+
+    @property
+    def global_requests(self) -> int:
+        """Loads of and stores to global memory, one a warp."""
+        return self.global_load_requests + self.global_store_requests
+
+    @property
+    def local_requests(self) -> int:
+        """Loads of and stores to local memory, one a warp: of arrays that are indexed at run time."""
+        return self.local_load_requests + self.local_store_requests
+
+    @property
+    def atomic_lanes(self) -> int:
+        """Lanes of atomic operations, on global and on shared memory."""
+        return self.global_atomic_lanes + self.shared_atomic_lanes
 
     @property
     def inactive_lanes(self) -> int:
@@ -123,6 +142,11 @@ class KernelProfile:
         """All counters that are not zero, summed over lines."""
         names = sorted({name for counts in self.by_line.values() for name in counts})
         return {name: value for name in names if (value := self.total(name))}
+
+    def text_of(self, line: int) -> str:
+        """A line of the source, without the blanks around it; "" where there is none."""
+        rows = self.source.splitlines()
+        return rows[line - 1].strip() if 1 <= line <= len(rows) else ""
 
     def table(self) -> str:
         """The source with the main counters of each line, as text."""

@@ -1,4 +1,4 @@
-"""Labs 96 to 99, which only tests have, put where labs are looked for.
+"""Labs 95 to 99, which only tests have, put where labs are looked for.
 
 A half of such a lab is one file with all of its exercises, which stands for the module of each of them.
 """

@@ -148,8 +148,9 @@ def test_the_error_shows_the_line_and_carries_the_profile() -> None:
     with pytest.raises(LaunchFault) as caught:
         compiled(FAULTY)["no_guard"].launch(1, 64, random(60), torch.zeros(64))
     line = line_of("y[i] = x[i] * 2.f")
-    told = f"no_guard:\nline {line}: out of bounds: reads x[60], but x has 60 elements (thread (60, 0, 0) of block "
+    told = f"no_guard, line {line}: out of bounds: reads x[60], but x has 60 elements (thread (60, 0, 0) of block "
     assert str(caught.value) == told + "(0, 0, 0), 3 more)\n    y[i] = x[i] * 2.f;"
+    assert caught.value.students_line == f"line {line}: y[i] = x[i] * 2.f;"
     assert caught.value.profile.warp_instructions > 0
     profile = compiled(FAULTY)["no_guard"].launch(1, 64, random(60), torch.zeros(64), check=False)
     assert profile.faults == caught.value.faults

@@ -1,0 +1,1 @@
+"""Lab 95, which only tests have: kernels in CUDA C++."""
