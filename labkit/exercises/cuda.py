@@ -9,6 +9,7 @@ student's for it. A check in a notebook is given the string itself. The driver l
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from labkit.simt import Kernel, compile_cuda
@@ -26,7 +27,7 @@ def cuda_source(text: str, name: str) -> str:
     Raises NoPlainString where the cell computes it. Of C++ that no cell is around, nothing is asked.
     """
     value = _assigned(text, name)
-    if value is None:
+    if value is None and not re.search(rf"^{name}\s*=", text, re.MULTILINE):
         return text
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return value.value
