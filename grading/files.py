@@ -61,6 +61,18 @@ def read_plain_file(
     return data
 
 
+def open_if_plain(path: Path) -> BinaryIO | None:
+    """Open what is a plain file and may be read; None for everything else. Raises OSError where this machine fails."""
+    try:
+        return open_plain_file(path)
+    except Unreadable:
+        return None
+    except OSError as error:
+        if error.errno not in _OF_THE_FILE:
+            raise
+        return None
+
+
 def _open_below(top: Path, path: Path) -> BinaryIO:
     """Open a plain file by one folder after the other, so that no folder can become a link after it was looked at."""
     folder = os.open(top, _FOLDER)

@@ -28,4 +28,6 @@ def environment(home: Path) -> dict[str, str]:
         # what a witness lets pass, well above the blocks that an answer which spares memory takes again and again.
         "MALLOC_MMAP_THRESHOLD_": str(1024 * 1024),
         "MALLOC_TRIM_THRESHOLD_": str(2048 * 1024),
+        # And so do stacks of threads that have ended: the C library keeps 40 MiB of them else.
+        "GLIBC_TUNABLES": "glibc.pthread.stack_cache_size=0",
     }

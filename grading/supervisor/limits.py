@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grading.worker.confine.plan import NO_FILES, PLAIN, with_grants
+from grading.worker.procfs import PACKET_BYTES
 from labkit.spec import Exercise, GiB, Trouble
 
 if TYPE_CHECKING:
@@ -39,4 +40,8 @@ def over_limit(over: str, grants: tuple[str, ...]) -> Trouble:
     limits = with_grants(PLAIN, grants)
     if over == "cpu":
         return Trouble("cpu", "it used up its CPU time")
-    return Trouble("memory", f"its processes together used more than {limits.memory_bytes / GiB:g} GiB of memory")
+    text = f"its processes together used more than {limits.memory_bytes / GiB:g} GiB of memory"
+    if "loopback" in grants:
+        # Far more than a program that sends many small packets believes to hold.
+        text += f", with what may wait in sockets ({PACKET_BYTES // 1024} KiB for each packet that was ever sent)"
+    return Trouble("memory", text)

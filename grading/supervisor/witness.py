@@ -67,7 +67,7 @@ class MemoryWitness:
             self._baseline = memory_of(pid)
 
     def seal(self, cpu_s: float | None, files: bool, own_bytes: int | None = None) -> str | None:
-        """Leave the process to itself alone; or why what it does could not be measured.
+        """Leave the process to itself alone, without another process or thread; or why it could not be measured.
 
         own_bytes: what it may map privately from now on, so that a large file is read in pieces, or mapped.
         """
@@ -134,7 +134,8 @@ def _held_too_much(kept_bytes: int) -> str | None:
     """What was prepared before would not show as growth, and no limit would refuse it."""
     if kept_bytes <= KEPT_BYTES:
         return None
-    return f"the notebook already held {kept_bytes / MiB:.0f} MiB when its memory was to be measured"
+    held = f"{kept_bytes / MiB:.0f} MiB, stacks of its threads included,"
+    return f"the notebook already held {held} when its memory was to be measured"
 
 
 def objection(reading: Reading, limit: float) -> str | None:

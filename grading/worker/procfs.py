@@ -25,7 +25,7 @@ COUNTS_WAITING = os.path.exists("/proc/self/schedstat")
 _MEMORY = ("RssAnon", "RssShmem", "VmSwap", "VmData", "VmStk", "VmSize", "VmPTE")
 _SOCKET_TIMES = 1.5
 """The most that waits in a socket, in sizes of its buffer: the last piece may be half of it."""
-_PACKET_BYTES = 2**16
+PACKET_BYTES = 2**16
 """The most that the kernel keeps for a packet that arrived: as much may be in it, and one byte keeps half of that."""
 _MOST_UNSENT_BYTES = 2**24
 """The most that is taken to wait in a TCP socket for being sent, on a machine tuned for more. One that waits for
@@ -99,7 +99,7 @@ def sockets_bytes(pid: int) -> int:
             waiting_bytes += int(n_sockets * _SOCKET_TIMES * _buffer_bytes())
             if "TCP" in protocol:
                 waiting_bytes += n_sockets * _unsent_bytes()
-        return waiting_bytes + packets_sent(pid) * _PACKET_BYTES
+        return waiting_bytes + packets_sent(pid) * PACKET_BYTES
     return 0
 
 

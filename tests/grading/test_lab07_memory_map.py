@@ -63,6 +63,14 @@ def test_a_map_passes(server) -> None:
     assert result.public.passed and result.hidden.passed, as_text(result.hidden)
 
 
+def test_threads_that_have_ended_hold_no_memory(server) -> None:
+    """In the answer's own cell, which runs however often the exercise is tried."""
+    had = "import threading, time\nthreads = [threading.Thread(target=time.sleep, args=(0.1,)) for _ in range(6)]\n"
+    had += "for thread in threads:\n    thread.start()\nfor thread in threads:\n    thread.join()\n"
+    result = graded(server, had + solution_of(ID))
+    assert result.public.passed and result.hidden.passed, as_text(result.hidden)
+
+
 @pytest.mark.parametrize(
     ("before", "change"),
     [((), LOADS_ALL), ((LIES, LIFTS), LOADS_ALL), ((LIES, PREPARES), INTO_THE_ROOM)],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from nbformat.v4 import new_notebook
 from nbgrader.api import Course as CourseRow
 from nbgrader.api import Gradebook
 
+import grading.gradebook.drafts as drafts
 import grading.gradebook.session as session
 from grading.course import Course
 from grading.errors import UserError
@@ -297,6 +300,43 @@ def test_links_among_a_students_files_are_not_followed(pristine, graded, tmp_pat
     (folder / "solution.txt").symlink_to(course.source(LAB))
     assert grade(course, LAB, ["ada"], workers=1) == []
     assert [path.name for path in course.autograded(LAB, "ada").parent.glob("*.txt")] == []
+
+
+def test_nothing_beside_a_notebook_keeps_its_student_from_a_grade(pristine, tmp_path) -> None:
+    """Names of the course's own files and folders for others, what is deep, and so much that a disk could be full."""
+    course = copy_of(pristine, tmp_path / "course")
+    folder = course.submitted(LAB, "ada").parent
+    (folder / "data").write_text("a file")
+    (folder / "helper.py").mkdir()
+    (folder / "helper.py" / "inner.txt").write_text("x")
+    (folder / "own.txt").write_text("own")
+    deep = folder.joinpath(*["deep"] * 200)
+    deep.mkdir(parents=True)
+    (deep / "x.txt").write_text("x")
+    for n in range(7):
+        with (folder / f"sparse-{n}").open("wb") as file:
+            file.truncate(drafts.LARGE_BYTES)
+    with (folder / "large").open("wb") as file:
+        file.truncate(drafts.LARGE_BYTES + 1)
+    assert grade(course, LAB, ["ada"], workers=1) == []
+    place = course.autograded(LAB, "ada").parent
+    found = {str(path.relative_to(place)): path.stat().st_size for path in place.rglob("*") if path.is_file()}
+    assert found.pop("00_small.ipynb")
+    assert found.pop("timestamp.txt", True)
+    sparse = dict.fromkeys([f"sparse-{n}" for n in range(4)], drafts.LARGE_BYTES)
+    assert found == {"data/values.csv": 6, "helper.py": 6, "own.txt": 3, **sparse}
+
+
+def test_many_files_beside_a_notebook_are_looked_at_once_each(pristine, tmp_path) -> None:
+    course = copy_of(pristine, tmp_path / "course")
+    folder = course.submitted(LAB, "ada").parent
+    for n in range(20_000):
+        (folder / f"{n:05}").touch()
+    began = time.process_time()
+    drafts.make_draft(course, LAB, "ada", new_notebook(), ["*.pyc", "0000?"])
+    assert time.process_time() - began < 20
+    found = {path.name for path in drafts.draft_of(course, LAB, "ada").iterdir() if path.name.isdigit()}
+    assert found == {f"{n:05}" for n in range(10, 10 + drafts.MOST_FILES)}
 
 
 def test_points_that_the_gradebook_does_not_know_are_said_before_anything_runs(pristine, tmp_path, monkeypatch) -> None:

@@ -64,7 +64,11 @@ def _digest(path: Path) -> str:
         return f"link to {os.readlink(path)}"
     if not path.is_file():
         return "no plain file"
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except PermissionError:
+        # An attack's own, where the one who grades is not root.
+        return f"closed, {path.stat().st_size} bytes"
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
