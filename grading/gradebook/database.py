@@ -54,7 +54,8 @@ def _parsed(given: str) -> URL:
             f"--db takes PostgreSQL, not {url.get_backend_name()}",
             "write postgresql://user@host/database, or leave --db out for a SQLite file in the course's folder",
         )
-    if url.password is not None or "password" in url.query:
+    # libpq has "sslpassword" as well.
+    if url.password is not None or any("password" in name for name in url.query):
         raise UserError(
             "the database URL has a password in it, which would stand in the course's configuration",
             "leave it out, and put it into ~/.pgpass (host:port:database:user:password, chmod 600) or PGPASSWORD",

@@ -23,7 +23,7 @@ from grading.files import open_if_plain
 LARGE_BYTES = 20 * 2**20
 """A file beside the notebook that is larger stays where it was handed in."""
 MOST_FILES, MOST_BYTES, LONGEST_PATH_BYTES = 1_000, 100 * 2**20, 400
-"""What is copied of a student's at most: so many files, of so much together, by paths of that length below the folder."""
+"""What is copied of a student's at most: so many files, of so much in all, by paths of that length below the folder."""
 PERMISSIONS = 0o444
 """nbgrader's own for what it has graded."""
 

@@ -116,7 +116,8 @@ def test_urls_as_people_write_them_get_the_driver_that_is_installed(server) -> N
 
 
 def test_a_password_in_the_url_is_refused_and_not_repeated(server, tmp_path, capsys) -> None:
-    for url in ("postgresql://ada:pass-word@localhost/x", "postgresql://ada@localhost/x?password=pass-word"):
+    for place in ("ada:pass-word@localhost/x", "ada@localhost/x?password=pass-word", "a@b/x?sslpassword=pass-word"):
+        url = f"postgresql://{place}"
         assert main(["course", str(tmp_path / "course"), "--db", url]) == 2
         told = capsys.readouterr()
         assert "put it into ~/.pgpass (host:port:database:user:password, chmod 600) or PGPASSWORD" in told.err
