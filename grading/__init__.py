@@ -37,7 +37,8 @@ and no others (tests/test_architecture.py reads this drawing).
     executors       where jobs run: processes of this machine, or a cluster
                     < errors isolation remains supervisor worker
     gradebook       results -> nbgrader's gradebook, graded notebooks, feedback; the basis of each grade
-                    < build course errors intake isolation nbgrader_api rebuild results submissions supervisor terminal
+                    < build course errors files intake isolation nbgrader_api rebuild results submissions supervisor
+                    < terminal
     pipeline        a class's submissions -> grades: prepare, run, store and write, with little in flight
                     < course errors executors files gradebook intake isolation log results submissions supervisor
                     < terminal
