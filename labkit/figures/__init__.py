@@ -29,6 +29,12 @@ from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
 from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_trace
+from labkit.figures.optimizers import (
+    bytes_per_parameter,
+    code_maps,
+    steps_by_gradient_size,
+    training_losses,
+)
 from labkit.figures.overlap import host_waits, overlap_gain
 from labkit.figures.profile_trace import device_timeline, kernel_bars
 from labkit.figures.program_steps import program_steps
@@ -44,6 +50,7 @@ from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, ti
 from labkit.figures.timing import timing_methods
 from labkit.figures.warmup import rms_over_scale
 from labkit.figures.waves import wave_staircase
+from labkit.figures.weight_steps import newton_schulz_player, step_beside_gap, step_player
 
 __all__ = [
     "Between",
@@ -64,7 +71,9 @@ __all__ = [
     "bytes_against_length",
     "bytes_by_method",
     "bytes_by_rank",
+    "bytes_per_parameter",
     "cache_curve",
+    "code_maps",
     "code_usage",
     "collective_player",
     "collective_steps",
@@ -97,6 +106,7 @@ __all__ = [
     "memory_sliders",
     "memory_timeline",
     "merging_cost",
+    "newton_schulz_player",
     "normalization_error",
     "number_line",
     "orders_of_adding",
@@ -121,6 +131,9 @@ __all__ = [
     "shuffle_player",
     "softmax_on_its_way",
     "stalling_sum",
+    "step_beside_gap",
+    "step_player",
+    "steps_by_gradient_size",
     "tile_order",
     "tile_roofline",
     "tile_walk",
@@ -129,6 +142,7 @@ __all__ = [
     "tiny_updates",
     "token_weights",
     "traffic_bars",
+    "training_losses",
     "two_batch_sizes",
     "update_spectrum",
     "visited_tiles",

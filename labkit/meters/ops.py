@@ -22,6 +22,9 @@ from labkit.meters.dispatch import Meter
 class Operations(Meter):
     """Counts every operation that reaches the dispatcher.
 
+    A `_foreach_` operation counts once, as the few kernels that a GPU makes of it; on a list of several dtypes, which
+    is a loop over its tensors on every device, once for each tensor.
+
     A product of m × k with k × n is 2 m k n FLOPs, and attention counts every score, also those that a causal mask
     hides: the convention of `torch.utils.flop_counter`, which leaves out the attention operators of the CPU, products
     that add in place, and products with a vector. Here they count.
@@ -51,10 +54,17 @@ class Operations(Meter):
                 return result
         result = func(*args, **kwargs)
         name = str(packet).removeprefix("aten.")
-        self.count_by_op[name] += 1
+        self.count_by_op[name] += _n_loops(args) if name.startswith("_foreach_") else 1
         if count_flops is not None:
             self.flops_by_op[name] += count_flops(*args, **kwargs, out_val=result)
         return result
+
+
+def _n_loops(lists: Sequence[object]) -> int:
+    """How many operations one on lists of tensors comes to: one, or one a tensor where a list mixes dtypes."""
+    tensors = [one for one in lists if isinstance(one, (list, tuple)) and one and isinstance(one[0], torch.Tensor)]
+    mixed = any(len({(tensor.dtype, tensor.device) for tensor in one}) > 1 for one in tensors)
+    return len(tensors[0]) if mixed else 1
 
 
 @cache

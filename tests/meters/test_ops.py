@@ -80,6 +80,17 @@ def test_composite_operators_are_taken_apart_in_inference_mode() -> None:
     assert ops.flops == 2 * 3 * 8 * 4
 
 
+def test_an_operation_on_a_list_counts_once_and_on_mixed_dtypes_once_a_tensor() -> None:
+    single, double = torch.ones(2), torch.ones(2, dtype=torch.float64)
+    for tensors, n in (([single] * 5, 1), ([double] * 3, 1), ([single, double, single], 3)):
+        with track_ops() as ops:
+            torch._foreach_add_(tensors, 1.0)
+        assert ops.dispatches == n
+    with track_ops() as ops:
+        torch._foreach_addcdiv_([single], [single], [single], [2.0])
+    assert ops.dispatches == 1
+
+
 def test_figures_of_several_blocks_add_up() -> None:
     measured: dict = {}
     x = torch.ones(4, 4)

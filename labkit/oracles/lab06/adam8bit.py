@@ -1,0 +1,231 @@
+"""Lab 06: what is true of blocks of one-byte numbers and of Adam with such moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab06.adam8bit import SMALLEST_QUANTIZED, Blocks, EightBitSteps
+from labkit.oracles.calls import fields_in_words
+from labkit.oracles.hints import once
+from labkit.oracles.lab06.eight_bits import deviation, history, small_off
+from labkit.oracles.lab06.histories import in_words, nothing_moved
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
+
+MOST_OFF = 0.025
+"""Of a step, the mean deviation from exact moments that is allowed: one byte with both dynamic maps makes 0.014."""
+SMALL_ATOL = 2e-5
+SLACK_BYTES = 4 * KiB
+IN_BLOCKS = ("form", "one block", "no abs", "zeros", "floor", "scale", "back", "above", "below", "not nearest")
+"""Faults of quantize and dequantize."""
+TOO_MANY_BYTES = (
+    "Too many bytes stay alive after a step. Of a tensor with 4096 elements or more keep only codes and scales: two "
+    "bytes per weight, and a float32 scale for each block of 256 and each moment."
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong. `key` picks the hint."""
+
+    key: str
+    text: str
+
+
+@once
+def find(run: CaseRun) -> Fault | None:
+    return find_in_blocks(run) if isinstance(run.case, Blocks) else find_in_steps(run)
+
+
+def find_in_blocks(run: CaseRun[Blocks]) -> Fault | None:
+    case, x, got = run.case, run.tree["x"], run.got
+    n_blocks = -(-x.numel() // case.block_size)
+    for name, dtype, n in (("codes", torch.uint8, x.numel()), ("scales", torch.float32, n_blocks)):
+        value = got[name]
+        if not isinstance(value, Tensor):
+            return Fault("form", f"{name} is a {type(value).__name__}, not a tensor")
+        if name == "scales" and value.numel() == 1 < n_blocks:
+            return Fault("one block", f"there is one scale for {n_blocks} blocks")
+        if value.dtype != dtype or value.shape != (n,):
+            have = f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+            return Fault("form", f"{name} is {have}, expected {str(dtype).removeprefix('torch.')} of shape ({n},)")
+    blocks = F.pad(x.flatten(), (0, -x.numel() % case.block_size)).view(n_blocks, case.block_size)
+    scales = blocks.abs().amax(1)
+    back = got["back"]
+    if not isinstance(back, Tensor) or back.dtype != torch.float32 or back.shape != x.shape:
+        return Fault("back", f"dequantize did not return float32 of shape {tuple(x.shape)}")
+    if back.isnan().any() or back.isinf().any():
+        return Fault(
+            "zeros",
+            f"block {int((~back.isfinite()).flatten().nonzero()[0]) // case.block_size} came back as NaN or infinity",
+        )
+    off = (got["scales"] - scales).abs() > 1e-6 * scales
+    if off.any():
+        at = int(off.nonzero()[0])
+        if torch.allclose(got["scales"], blocks.amax(1)) and not torch.allclose(blocks.amax(1), scales):
+            return Fault("no abs", f"the scale of block {at} is {got['scales'][at]:.4g}, its largest element")
+        shared = n_blocks > 1 and (got["scales"] == got["scales"][0]).all()
+        key = "one block" if shared else "floor" if scales[at] < 1e-20 else "scale"
+        return Fault(key, f"the scale of block {at} is {got['scales'][at]:.4g}, its largest magnitude {scales[at]:.4g}")
+    return find_in_codes(run, blocks, scales)
+
+
+def find_in_codes(run: CaseRun[Blocks], blocks: Tensor, scales: Tensor) -> Fault | None:
+    case, code_map = run.case, run.case.code_map()
+    n = run.tree["x"].numel()
+    each = scales.repeat_interleave(case.block_size)[:n]
+    values = code_map[run.got["codes"].long()] * each
+    if not torch.allclose(run.got["back"].flatten(), values, rtol=1e-5, atol=0):
+        return Fault("back", "dequantize does not return code_map[codes] times the scale of the block")
+    shares = torch.where(each > 0, run.tree["x"].flatten() / each, 0.0).double()
+    chosen = code_map[run.got["codes"].long()].double()
+    middles = (code_map[1:].double() + code_map[:-1].double()) / 2
+    nearest = code_map[torch.bucketize(shares, middles)].double()
+    worse = (chosen - shares).abs() - (nearest - shares).abs()
+    if (worse <= 1e-6 * shares.abs() + 1e-9).all():
+        return None
+    at = int(worse.argmax())
+    text = (
+        f"element {at} is {shares[at]:.6g} of its block's scale: it got the value {chosen[at]:.6g}, and "
+        f"{nearest[at]:.6g} is nearer"
+    )
+    above = ((chosen >= shares - 1e-7) | (chosen == code_map[-1])).all()
+    below = ((chosen <= shares + 1e-7) | (chosen == code_map[0])).all()
+    return Fault("above" if above else "below" if below else "not nearest", text)
+
+
+def find_in_steps(run: CaseRun[EightBitSteps]) -> Fault | None:
+    exact, lr = history(run, "exact"), run.case.lr
+    if nothing_moved(run):
+        return Fault("nothing moved", "no weight has moved")
+    off = deviation(run.got, exact, lr)
+    small, lost = small_off(run.got, exact), history(run, "state lost")
+    if small_off(run.got, lost) <= SMALL_ATOL < small_off(exact, lost):
+        return Fault("state lost", f"the steps after step {run.case.resumed_after} are those of a new optimizer")
+    if small > SMALL_ATOL:
+        text = f"a weight of a tensor with fewer than {SMALLEST_QUANTIZED} elements is off by {small:.2g}"
+        return Fault("small" if off <= MOST_OFF else "not Adam", text)
+    if off <= MOST_OFF:
+        return None
+    text = (
+        f"after {run.case.n_steps} steps the weights are off by {off:.3g} of a step on average; moments of one byte "
+        f"with dynamic maps make {deviation(history(run), exact, lr):.2g}"
+    )
+    for mistake in ("linear exp_avg_sq", "linear exp_avg", "linear"):
+        played = history(run, mistake)
+        if deviation(played, exact, lr) > MOST_OFF and deviation(run.got, played, lr) < 0.2 * off:
+            return Fault(mistake, text)
+    return Fault("off" if off < 1 else "far off", text)
+
+
+def problem(run: CaseRun) -> str | None:
+    found = find(run)
+    return found and found.text
+
+
+def found(*keys: str) -> Callable[[CaseRun], object]:
+    """A diagnosis: the fault is one of these."""
+
+    def when(run: CaseRun) -> object:
+        if keys[0] in IN_BLOCKS and isinstance(run.case, EightBitSteps):
+            return CANNOT_TELL  # a wrong quantize spoils the steps as well: it is told first
+        fault = find(run)
+        return fault is not None and fault.key in keys
+
+    return when
+
+
+def kept_bytes(run: CaseRun) -> float:
+    """2.1 bytes for each weight of a large tensor, 8 of a small one; of a quantized tensor its codes and scales."""
+    if isinstance(run.case, Blocks):
+        return 12 * run.tree["x"].numel() + 64 * KiB
+    sizes = [value.numel() for value in run.tree["weights"].values()]
+    return sum((2.1 if n >= SMALLEST_QUANTIZED else 8) * n + SLACK_BYTES for n in sizes)
+
+
+def peak_bytes(run: CaseRun) -> float:
+    """Weights, gradients, the weights after each step, moments of one byte, and float32 numbers for one tensor."""
+    if isinstance(run.case, Blocks):
+        return 100 * run.tree["x"].numel() + MiB
+    sizes = [value.nbytes for value in run.tree["weights"].values()]
+    return (2 + run.case.n_steps) * sum(sizes) + kept_bytes(run) + 24 * max(sizes) + MiB
+
+
+def called(run: Observation) -> str:
+    if isinstance(run.case, Blocks):
+        case = run.case
+        signed = "signed" if case.signed else "unsigned"
+        content = {"zeros": ", block 1 all zero", "scales": ", blocks of very different sizes"}.get(case.kind, "")
+        return f"quantize(x, code_map, {case.block_size}), x of shape {case.shape}{content}, {signed} {case.map} map"
+    return f"Adam8bit(params, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
+
+
+ADAM8BIT = Oracle(
+    id="06-adam8bit",
+    judge=(inputs_untouched, problem),
+    call=called,
+    axis="shapes, block sizes, maps, and optimizers that are saved and loaded",
+    budgets=(Budget("saved_bytes", kept_bytes, TOO_MANY_BYTES), Budget("peak_bytes", peak_bytes, TOO_MANY_BYTES)),
+    diagnose=(
+        Hint(found("form"), "codes is one uint8 for each element, flat; scales is one float32 for each block."),
+        Hint(
+            found("one block"),
+            "One scale serves the whole tensor, so a single large number takes the precision of all others. Each block "
+            "has the largest magnitude in it as its scale.",
+        ),
+        Hint(found("no abs"), "The scale is the largest magnitude: take abs() before the maximum."),
+        Hint(
+            found("zeros"),
+            "0/0: the scale of a block of zeros is 0. Divide only where the scale is above 0, and give all others the "
+            "code of the value 0.",
+        ),
+        Hint(
+            found("floor"),
+            "The scale of a very small block was raised to a floor. Second moments of 1e-20 are ordinary: only a scale "
+            "of exactly 0 needs special care.",
+        ),
+        Hint(found("scale"), "The scale of a block is its largest magnitude, also in a last block that is short."),
+        Hint(found("back"), "dequantize returns code_map[codes] times the scale of each block, in the given shape."),
+        *(
+            Hint(
+                found(side),
+                f"Every number was rounded to the value {side}. bucketize with the map itself looks to one side; with "
+                "the middles between neighbours it gives the nearest.",
+            )
+            for side in ("above", "below")
+        ),
+        Hint(
+            found("not nearest", "below"),
+            "The code is that of the nearest value in the map, whose gaps need not be even.",
+        ),
+        Hint(found("nothing moved"), "No weight has moved: change the parameter in place, with p.sub_(...)."),
+        Hint(
+            found("linear exp_avg_sq", "linear"),
+            "The second moment has a linear map. It makes 0 of every value below 1/510 of its block's largest, and a "
+            "weight divided by the root of 0 explodes: use the dynamic map.",
+        ),
+        Hint(
+            found("linear exp_avg"),
+            "The first moment has a linear map: what is below 1/256 of its block's largest becomes 0. "
+            "Use the dynamic map.",
+        ),
+        Hint(
+            found("state lost"),
+            "After load_state_dict the moments began at zero again: keep them in self.state[p].",
+        ),
+        Hint(
+            found("not Adam"),
+            "The step itself is not Adam's: small tensors, which are not quantized, are off too. Apart from how the "
+            "moments are stored, it is your AdamW without the decay.",
+        ),
+        Hint(
+            found("small"),
+            "Tensors with fewer than 4096 elements keep float32 moments, and step as torch.optim.Adam does.",
+        ),
+    ),
+)

@@ -1,0 +1,207 @@
+"""Lab 06: what torch's AdamW does with the same gradients, and what the usual mistakes look like."""
+
+from __future__ import annotations
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab06.adamw import AdamSteps, Grouping, LanguageModel
+from labkit.exercises.lab06.playing import play
+from labkit.oracles.calls import fields_in_words
+from labkit.oracles.lab06.adam_mistakes import moved_as
+from labkit.oracles.lab06.histories import CLOSE, first_off, in_words, nothing_moved
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
+
+SLACK_BYTES = 4 * KiB
+"""For each tensor: its count of steps and what Python keeps."""
+GROUPS_BYTES = 64 * KiB
+"""For two lists of parameters: what they hold was there before."""
+
+TOO_MANY_BYTES = (
+    "More than two float32 numbers per weight stay alive after a step: keep exp_avg and exp_avg_sq, in the dtype of "
+    "the parameter, and change them and the weights in place."
+)
+
+
+def by_torch(run: CaseRun) -> dict:
+    if isinstance(run.case, AdamSteps):
+        return play(lambda groups: torch.optim.AdamW(groups, foreach=False, **run.case.settings()), run.case, run.tree)
+    model = LanguageModel(run.case)
+    return {
+        "decay": {name: run.case.weight_decay if value.dim() >= 2 else 0.0 for name, value in model.named_parameters()}
+    }
+
+
+def tolerance(run: CaseRun) -> Tolerance:
+    return CLOSE if isinstance(run.case, AdamSteps) else Tolerance(atol=1e-9)
+
+
+def two_moments(run: CaseRun) -> float:
+    """Two numbers for each weight, in its dtype."""
+    if not isinstance(run.case, AdamSteps):
+        return GROUPS_BYTES
+    sizes = [value.nbytes for value in run.tree["weights"].values()]
+    return 2 * sum(sizes) + SLACK_BYTES * len(sizes)
+
+
+def peak_bytes(run: CaseRun) -> float:
+    """Weights, gradients, moments, the weights after each step; temporary tensors for the largest parameter."""
+    if not isinstance(run.case, AdamSteps):
+        return MiB
+    sizes = [value.nbytes for value in run.tree["weights"].values()]
+    return (4 + run.case.n_steps) * sum(sizes) + 12 * max(sizes) + MiB
+
+
+def called(run: Observation) -> str:
+    if isinstance(run.case, Grouping):
+        head = "the embedding's" if run.case.tied else "of its own"
+        return (
+            f"decay_groups(model, {run.case.weight_decay}), model with {run.case.n_layers} "
+            f"block{'s' * (run.case.n_layers != 1)} and a head whose weight is {head}"
+        )
+    return f"AdamW(groups, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
+
+
+def grouped(when) -> object:
+    """A diagnosis of decay_groups: when(got, right), both decays by name."""
+
+    def holds(run: CaseRun) -> object:
+        # What is wrong with the steps of AdamW beside it is said when the groups are right.
+        return CANNOT_TELL if isinstance(run.case, AdamSteps) else when(run.got["decay"], run.expected["decay"])
+
+    return holds
+
+
+def text_in(words: str):
+    return grouped(lambda got, right: any(isinstance(value, str) and words in value for value in got.values()))
+
+
+STEP_HINTS = (
+    Hint(
+        nothing_moved,
+        "No weight has moved. Change the parameter in place, with p.sub_(...) or p.add_(...): `p = p - ...` makes "
+        "a new tensor that the model does not have.",
+    ),
+    Hint(
+        moved_as("adam"),
+        "The decay went into the gradient, and through it into the moments: that is Adam with L2 regularization. "
+        "AdamW shrinks the weight itself, by the factor 1 - lr * weight_decay.",
+    ),
+    Hint(moved_as("no decay"), "The weights do not decay: multiply them by 1 - lr * weight_decay."),
+    Hint(
+        moved_as("decay not times lr"),
+        "The weights decay too fast: the factor is 1 - lr * weight_decay, not 1 - weight_decay.",
+    ),
+    Hint(
+        moved_as("decay after the update"),
+        "The decay came after the update and shrank that as well: first decay the weight, then subtract.",
+    ),
+    Hint(
+        moved_as("no correction", "no first correction", "no second correction"),
+        "The moments start at zero and are too small at first: divide exp_avg by 1 - beta1**step, and exp_avg_sq "
+        "by 1 - beta2**step.",
+    ),
+    Hint(
+        moved_as("state lost"),
+        "After load_state_dict the moments began at zero again: they have to be in self.state[p], which "
+        "state_dict() saves, not in an attribute of your own.",
+    ),
+    Hint(
+        moved_as("count lost"),
+        "After load_state_dict the count of steps began at zero again, the moments did not. Keep it in "
+        "self.state[p], which state_dict() saves.",
+    ),
+    Hint(
+        moved_as("one count for all parameters"),
+        "One count of steps serves all parameters, and each of them moves it on. Each parameter has its own: "
+        'self.state[p]["step"].',
+    ),
+    Hint(
+        moved_as("one count in the group"),
+        "One count of steps serves all parameters. One that has no gradient in a step does not step: each has its "
+        'own count, self.state[p]["step"].',
+    ),
+    Hint(
+        moved_as("correction of the next step"),
+        "The corrections are those of the next step: `step` counts from 1, and is the step being taken.",
+    ),
+    Hint(
+        moved_as("corrections swapped"),
+        "The corrections are swapped: 1 - beta1**step belongs to exp_avg, 1 - beta2**step to exp_avg_sq.",
+    ),
+    Hint(moved_as("betas swapped"), "The betas are swapped: the first belongs to exp_avg."),
+    Hint(
+        moved_as("no root"),
+        "The root is missing: the update divides by the square root of the corrected exp_avg_sq.",
+    ),
+    Hint(
+        moved_as("eps inside the root", "eps before the correction", "no eps"),
+        "eps is at the wrong place, or missing: it is added to the root of the corrected second moment, as the "
+        "last thing before the division.",
+    ),
+    Hint(
+        moved_as("zeros in place of None"),
+        "A parameter without a gradient was stepped as if its gradient were zeros, and its moments went on pushing it. "
+        "A parameter whose p.grad is None makes no step.",
+    ),
+    Hint(
+        moved_as("earlier groups again"),
+        "The parameters of an earlier group were stepped again with those of the next one: begin each group with empty "
+        "lists.",
+    ),
+    Hint(
+        moved_as("settings of the first group"),
+        "Every parameter was updated with the settings of one group. lr, betas, eps and weight_decay are those of "
+        'the group that the parameter is in: group["lr"].',
+    ),
+    Hint(
+        moved_as("gradient in place of the mean"),
+        "The weight moves by the gradient of this step: the numerator is the corrected exp_avg.",
+    ),
+)
+"""On a step of AdamW, however it is computed."""
+
+
+ADAMW = Oracle(
+    id="06-adamw",
+    expect=by_torch,
+    tolerance=tolerance,
+    judge=(inputs_untouched,),
+    call=called,
+    axis="numbers of steps, settings, groups, and optimizers that are saved and loaded",
+    fact=first_off,
+    budgets=(
+        Budget(
+            "saved_bytes",
+            two_moments,
+            TOO_MANY_BYTES,
+        ),
+        Budget("peak_bytes", peak_bytes, TOO_MANY_BYTES),
+    ),
+    diagnose=(
+        Hint(
+            text_in("times in the groups"),
+            "A parameter is listed twice, so it would be updated twice in every step. A tied weight has two names and "
+            "is one tensor: model.parameters() gives it once.",
+        ),
+        Hint(
+            text_in("in no group"),
+            "A parameter is in no group, so it would never be trained. Put everything that does not decay into the "
+            "second group.",
+        ),
+        Hint(
+            grouped(lambda got, right: all(got[name] == max(right.values()) - right[name] for name in right)),
+            "The groups are the wrong way round: what has two axes or more decays, and vectors have weight_decay 0.",
+        ),
+        Hint(
+            grouped(lambda got, right: all(got[name] == value for name, value in right.items() if value)),
+            "Something decays that has fewer than two axes. Norms, biases and single numbers have weight_decay 0; look "
+            "at parameter.dim(), not at the name.",
+        ),
+        Hint(
+            grouped(lambda got, right: all(got[name] == value for name, value in right.items() if not value)),
+            "Something with two axes or more does not decay: embeddings and heads are matrices too.",
+        ),
+        *STEP_HINTS,
+    ),
+)

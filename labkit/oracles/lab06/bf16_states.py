@@ -1,0 +1,240 @@
+"""Lab 06: what is true of AdamW in bfloat16: over many copies, the mean goes where exact arithmetic goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab06.bf16_states import N_FIRST, Bf16Steps
+from labkit.oracles.calls import fields_in_words
+from labkit.oracles.hints import once
+from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle
+
+SLACK_BYTES = 4 * KiB
+"""For each tensor: its count of steps and what Python keeps."""
+N_SIGMAS = 7.5
+"""How far a mean may be from its expectation, in standard deviations: a right answer leaves it once in 1e13 means."""
+GAP = 2.0**-7
+"""Of bfloat16 from 1 to 2, and twice that from 0.5 to 1."""
+FEWEST, MOST = 0.6, 1.6
+"""How far apart the copies may be, as multiples of what independent draws make of them."""
+SQUARE_RTOL = 0.02
+"""Of the mean second moment: chance moves it by less than a tenth of this."""
+
+TOO_MANY_BYTES = (
+    "More than four bytes per weight stay alive after a step: the two moments are bfloat16, and there is no float32 "
+    "copy of the weights. Convert to float32 inside the step, and round what you store."
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong. `key` picks the hint."""
+
+    key: str
+    text: str
+
+
+@once
+def exactly(run: CaseRun[Bf16Steps], mistake: str = "") -> tuple[Tensor, Tensor, Tensor]:
+    """Weights and second moments at the end in float64, and the variance that rounding by chance gives the weights.
+
+    Each is (n_weights,). mistake: one of Adam's.
+    """
+    case = run.case
+    weight, grads = run.tree["weights"].double(), run.tree["grads"].double()
+    mean, square, variance = (torch.zeros_like(weight) for _ in range(3))
+    for step, grad in enumerate(grads, start=1):
+        if mistake == "l2":
+            grad = grad + case.weight_decay * weight
+        mean = case.beta1 * mean + (1 - case.beta1) * grad
+        square = case.beta2 * square + (1 - case.beta2) * grad**2
+        one, two = (1, 1) if mistake == "no correction" else (1 - case.beta1**step, 1 - case.beta2**step)
+        shrunk = 0.0 if mistake in ("l2", "no decay") else case.lr * case.weight_decay
+        gap = 2.0 ** (torch.frexp(weight).exponent - 8).double()
+        moved = weight * shrunk + case.lr * (mean / one) / ((square / two).sqrt() + case.eps)
+        share = (moved.abs() / gap) % 1  # of a gap, which is the chance of one gap more
+        weight = weight - moved
+        variance = variance + gap**2 * share * (1 - share)
+    return weight, square, variance
+
+
+def allowed(case: Bf16Steps, n_means: int = 1) -> float:
+    """How far the mean over the copies may be off: in each step chance moves a weight by half a gap at most."""
+    return N_SIGMAS * math.sqrt(case.n_steps) * GAP / 2 / math.sqrt(case.n_copies * n_means) + 2e-3 * case.lr
+
+
+@once
+def find(run: CaseRun[Bf16Steps]) -> Fault | None:
+    """The first thing that is wrong, the plainest first."""
+    case, got = run.case, run.got
+    weights, square, shape = got["weights"], got["exp_avg_sq"], (case.n_copies, case.n_weights)
+    if weights.dtype != torch.bfloat16:
+        return Fault("dtype", f"the weights became {str(weights.dtype).removeprefix('torch.')}")
+    if run.measured.get("saved_bytes", 0) > kept_bytes(run):
+        n_weights = case.n_copies * case.n_weights
+        return Fault("wide", f"{run.measured['saved_bytes'] / n_weights:.2f} bytes per weight stay alive, not 4")
+    if not isinstance(square, Tensor) or square.shape != shape or square.dtype != torch.bfloat16:
+        have = f"{square.dtype} of shape {tuple(square.shape)}" if isinstance(square, Tensor) else "nothing"
+        return Fault("names", f'self.state[p]["exp_avg_sq"] holds {have.removeprefix("torch.")}')
+    return find_in_weights(run) or find_in_squares(run) or find_in_draws(run)
+
+
+def find_in_weights(run: CaseRun[Bf16Steps]) -> Fault | None:
+    case, start = run.case, run.tree["weights"].double()
+    got, (right, _, variance) = run.got["weights"].double(), exactly(run)
+    mean, spread = got.mean(0), got.std(0)
+    at = int((mean - right).abs().argmax())
+    text = (
+        f"weight {at} began at {start[at]:.4g}; after {case.n_steps} steps the mean of its {case.n_copies} copies is "
+        f"{mean[at]:.4g}, exact arithmetic gives {right[at]:.4g}"
+    )
+    if not mean.isfinite().all():
+        return Fault("nan", text)
+    if (got == start).all():
+        return Fault("stalls", f"after {case.n_steps} steps no weight has changed")
+    by_chance = variance.mean().sqrt()
+    spread = spread.square().mean().sqrt()
+    if not FEWEST * by_chance <= spread <= MOST * by_chance:
+        return Fault(
+            "no spread" if spread < by_chance else "same noise",
+            f"the copies of a weight differ by {spread:.2g} (standard deviation); a draw for each of them in each step "
+            f"makes it {by_chance:.2g}",
+        )
+    if (mean - right).abs().max() <= allowed(case):
+        return None
+    for mistake in ("no decay", "l2", "no correction"):
+        wrong = exactly(run, mistake)[0]
+        if (mean - wrong).abs().max() <= allowed(case) < (right - wrong).abs().max():
+            return Fault(mistake, text)
+    toward_zero = ((mean.abs() - right.abs()) < 0).all()
+    return Fault("toward zero" if toward_zero else "biased", text)
+
+
+def find_in_squares(run: CaseRun[Bf16Steps]) -> Fault | None:
+    got, (_, right, _) = run.got["exp_avg_sq"].double().mean(0), exactly(run)
+    off = (got / right - 1).abs()
+    if off.max() <= SQUARE_RTOL:
+        return None
+    at = int(off.argmax())
+    return Fault(
+        "square",
+        f"after {run.case.n_steps} steps the mean exp_avg_sq of weight {at} is {got[at]:.4g}, exact arithmetic gives "
+        f"{right[at]:.4g}",
+    )
+
+
+def find_in_draws(run: CaseRun[Bf16Steps]) -> Fault | None:
+    if not run.got["again"]:
+        return Fault("ignored", f"{N_FIRST} steps with the same seed ended in other weights than the first time")
+    if run.got["other"]:
+        return Fault("reseeded", f"{N_FIRST} steps with another seed ended in the same weights")
+    return None
+
+
+def kept_bytes(run: CaseRun[Bf16Steps]) -> float:
+    """Two moments of two bytes."""
+    return 4 * run.case.n_copies * run.case.n_weights + SLACK_BYTES * run.case.n_tensors
+
+
+def peak_bytes(run: CaseRun[Bf16Steps]) -> float:
+    """Two bytes for a weight, its gradient and each moment; float32 numbers for one of the tensors."""
+    n_weights = run.case.n_copies * run.case.n_weights
+    return 8 * n_weights + 64 * n_weights / run.case.n_tensors + MiB
+
+
+def problem(run: CaseRun) -> str | None:
+    found = find(run)
+    return found and found.text
+
+
+def found(*keys: str, cannot_tell: str = "") -> Callable[[CaseRun], object]:
+    """A diagnosis: the fault is one of these. cannot_tell: one that says nothing against it."""
+
+    def when(run: CaseRun) -> object:
+        fault = find(run)
+        return CANNOT_TELL if fault and fault.key == cannot_tell else fault is not None and fault.key in keys
+
+    return when
+
+
+def called(run: Observation) -> str:
+    case = run.case
+    return (
+        f"BF16AdamW(params, generator, {fields_in_words(case.settings())}), {case.n_steps} steps of {case.n_copies} "
+        f"copies of {case.n_weights} weights"
+    )
+
+
+BF16_STATES = Oracle(
+    id="06-bf16-states",
+    judge=(inputs_untouched, problem),
+    call=called,
+    axis="numbers of steps and settings",
+    budgets=(
+        Budget(
+            "saved_bytes",
+            kept_bytes,
+            TOO_MANY_BYTES,
+        ),
+        Budget("peak_bytes", peak_bytes, TOO_MANY_BYTES),
+    ),
+    diagnose=(
+        Hint(found("wide"), TOO_MANY_BYTES),
+        Hint(
+            found("dtype"),
+            "The weights have to stay bfloat16: store the rounded result in place, with p.copy_(...).",
+        ),
+        Hint(
+            found("names"),
+            'The check reads self.state[p]["exp_avg_sq"], the name that torch uses: a bfloat16 tensor of the shape of '
+            "the parameter.",
+        ),
+        Hint(
+            found("stalls", cannot_tell="no spread"),
+            "No weight moves, because the weights are rounded to nearest: an update below half a bfloat16 step is lost "
+            "every time. Work out the new weight in float32, and round that by chance. In-place operations on p, such "
+            "as p.sub_(...) and p.mul_(...), round to nearest as well.",
+        ),
+        Hint(
+            found("no spread"),
+            "All copies of a weight go nearly the same way. The weights are not rounded by chance, or one draw serves "
+            "several elements: every element needs its own, in every step.",
+        ),
+        Hint(
+            found("same noise", cannot_tell="ignored"),
+            "The copies are much further apart than independent draws make them: a weight gets the same noise in every "
+            "step, so some always go up and some always down. Do not seed a generator in step.",
+        ),
+        Hint(
+            found("no decay"),
+            "The weights do not decay. On bfloat16, p.mul_(1 - lr * weight_decay) rounds back to the old weight: decay "
+            "the float32 value, before it is rounded.",
+        ),
+        Hint(
+            found("l2"),
+            "The decay went into the gradient. AdamW shrinks the weight itself, by 1 - lr * weight_decay.",
+        ),
+        Hint(
+            found("no correction"),
+            "The moments are not corrected: divide them by 1 - beta1**step and 1 - beta2**step.",
+        ),
+        Hint(
+            found("toward zero"),
+            "On average the weights end too close to zero. Cutting bits off rounds toward zero every time; the noise "
+            "has to be added before the cut.",
+        ),
+        Hint(
+            found("square"),
+            "The weights are right on average, and the second moment is not: with beta2 = 0.999 it changes by 0.1 % in "
+            "a step, and rounding to nearest loses that. Round the new moments by chance too.",
+        ),
+        Hint(found("ignored"), "The same seed gave other draws: take every draw from self.generator."),
+        Hint(found("reseeded"), "Another seed gave the same draws: take every draw from self.generator."),
+    ),
+)

@@ -1,0 +1,60 @@
+"""Lab 06: weights step by step: which comes out wrong first, and a case in words."""
+
+from __future__ import annotations
+
+import torch
+
+from labkit.exercises.lab06.playing import Stepping
+from labkit.spec import CaseRun, Tolerance
+
+CLOSE = Tolerance(atol=2e-5, rtol=2e-5)
+"""Of weights of size 1: float32 sums in any order, over some twenty steps."""
+
+
+def near(got: dict, wanted: dict) -> bool:
+    """Whether two histories agree to CLOSE; NaN agrees with NaN."""
+    return all(
+        torch.allclose(got[step][name], value, rtol=CLOSE.rtol, atol=CLOSE.atol, equal_nan=True)
+        for step, weights in wanted.items()
+        for name, value in weights.items()
+    )
+
+
+def in_words(case: Stepping) -> str:
+    """What a case asks, without the optimizer's settings."""
+    text = f"{case.n_steps} step{'s' * (case.n_steps != 1)}"
+    if case.n_groups == 2:
+        text += ", two groups with settings of their own"
+    if case.rare:
+        text += ", one parameter has a gradient in every second step only"
+    if case.resumed_after is not None:
+        text += f", saved and loaded after step {case.resumed_after}"
+    return text
+
+
+def nothing_moved(run: CaseRun[Stepping]) -> bool:
+    return isinstance(run.case, Stepping) and all(
+        torch.equal(value, run.tree["weights"][name]) for step in run.got.values() for name, value in step.items()
+    )
+
+
+def first_off(run: CaseRun[Stepping]) -> str | None:
+    """The first wrong weight of the first wrong step, as what it moved by in that step and what it should have."""
+    if not isinstance(run.case, Stepping):
+        return None
+    before = run.tree["weights"]
+    for step, right in run.expected.items():
+        got = run.got[step]
+        for name, value in right.items():
+            off = (got[name].float() - value.float()).abs()
+            if not (off <= CLOSE.atol + CLOSE.rtol * value.abs()).all():
+                at = int(off.nan_to_num(nan=torch.inf).argmax())
+                moved = got[name].flatten()[at] - before[name].flatten()[at]
+                wanted = value.flatten()[at] - before[name].flatten()[at]
+                which = step.removeprefix("after ")
+                return (
+                    f"{which.capitalize()} is the first wrong one: there {name}.view(-1)[{at}] moved by {moved:.4g} "
+                    f"and should have moved by {wanted:.4g}; every step before is right."
+                )
+        before = right
+    return None

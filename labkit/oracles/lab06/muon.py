@@ -1,0 +1,218 @@
+"""Lab 06: what is true of Muon: singular values through a polynomial, and weights after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab06.adamw import Grouping, LanguageModel
+from labkit.exercises.lab06.muon import N_ITERATIONS, Matrix, MuonSteps
+from labkit.exercises.lab06.playing import play
+from labkit.oracles.calls import as_call, fields_in_words
+from labkit.oracles.hints import any_of, once
+from labkit.oracles.lab06.histories import CLOSE, first_off, in_words, near, nothing_moved
+from labkit.oracles.lab06.muon_mistakes import ExactMuon, orthogonalized
+from labkit.spec import CANNOT_TELL, EXACT, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
+
+SLACK_BYTES = 4 * KiB
+CLOSE_MATRIX = Tolerance(atol=1e-3, rtol=1e-3)
+"""float32: the polynomial is 485 times as steep at 0 as a line, and multiplies rounding by that."""
+TOO_MANY_BYTES = "More than one float32 number per weight stays alive: Muon keeps one buffer, and no second moment."
+
+
+def exactly(run: CaseRun) -> dict:
+    case = run.case
+    if isinstance(case, Matrix):
+        return {"out": orthogonalized(run.tree["g"])}
+    if isinstance(case, MuonSteps):
+        return history(run, "")
+    model = LanguageModel(case)
+    names = [name for name, value in model.named_parameters() if value.dim() == 2 and name.startswith("blocks")]
+    others = sorted({name for name, _ in model.named_parameters()} - set(names))
+    return {"for Muon": sorted(names), "for AdamW": others}
+
+
+@once
+def history(run: CaseRun[MuonSteps], mistake: str) -> dict:
+    return play(lambda groups: ExactMuon(groups, mistake, **run.case.settings()), run.case, run.tree)
+
+
+def tolerance(run: CaseRun) -> Tolerance:
+    return CLOSE_MATRIX if isinstance(run.case, Matrix) else EXACT if isinstance(run.case, Grouping) else CLOSE
+
+
+def numel(run: CaseRun) -> list[int]:
+    if isinstance(run.case, Matrix):
+        return [run.tree["g"].numel()]
+    return [value.numel() for value in run.tree["weights"].values()] if isinstance(run.case, MuonSteps) else [4096]
+
+
+def kept_bytes(run: CaseRun) -> float:
+    return sum(4 * n + SLACK_BYTES for n in numel(run)) + 64 * KiB * isinstance(run.case, Grouping)
+
+
+def peak_bytes(run: CaseRun) -> float:
+    """Weights, gradients, one buffer, the weights after each step; temporary tensors for the largest matrix.
+
+    Where a single matrix is orthogonalized the wrong way round, the FLOPs say so.
+    """
+    if isinstance(run.case, Matrix):
+        return 64 * MiB
+    sizes = [4 * n for n in numel(run)]
+    n_steps = run.case.n_steps if isinstance(run.case, MuonSteps) else 0
+    return (3 + n_steps) * sum(sizes) + 12 * max(sizes) + MiB
+
+
+def flops(run: CaseRun) -> float:
+    """Of each iteration on n rows and m >= n columns: x x', its square, and their sum times x."""
+    if isinstance(run.case, Grouping):
+        return 0.0
+    if isinstance(run.case, Matrix):
+        return of_iterations(*run.tree["g"].shape)
+    shapes = [(8, 8)] * 3 + [tuple(value.shape) for name, value in run.tree["weights"].items() if name != "qkv"]
+    return (run.case.n_steps + 8) * sum(of_iterations(*shape) for shape in shapes)
+
+
+def of_iterations(rows: int, columns: int) -> float:
+    n, m = min(rows, columns), max(rows, columns)
+    return 1.05 * N_ITERATIONS * (4 * n * n * m + 2 * n**3)
+
+
+def in_matrix(when: Callable[[CaseRun[Matrix]], object]) -> Callable[[CaseRun], object]:
+    """A diagnosis of orthogonalize; whatever is wrong with the steps beside it is said later."""
+    return lambda run: when(run) if isinstance(run.case, Matrix) else CANNOT_TELL
+
+
+def explodes(run: CaseRun[Matrix]) -> bool:
+    return not run.got["out"].isfinite().all() or bool(run.got["out"].abs().max() > 10)
+
+
+def as_if(mistake: str) -> Callable[[CaseRun], object]:
+    def when(run: CaseRun[Matrix]) -> bool:
+        wrong = orthogonalized(run.tree["g"], mistake)
+        close = {"rtol": 1e-2, "atol": 1e-2 * float(wrong.abs().max().nan_to_num(posinf=0.0))}
+        return torch.allclose(run.got["out"], wrong, equal_nan=True, **close)
+
+    return in_matrix(when)
+
+
+def moved_as(mistake: str) -> Callable[[CaseRun], bool]:
+    """A diagnosis: the weights went where this mistake takes them, which is not where they should be."""
+
+    def when(run: CaseRun) -> bool:
+        return isinstance(run.case, MuonSteps) and (
+            near(run.got, history(run, mistake)) and not near(history(run, mistake), run.expected)
+        )
+
+    return when
+
+
+def sorted_wrongly(words: Callable[[list[str], list[str]], bool]) -> Callable[[CaseRun], object]:
+    """A diagnosis of split_parameters: words(for Muon, for AdamW)."""
+
+    def when(run: CaseRun) -> object:
+        if not isinstance(run.case, Grouping):
+            return CANNOT_TELL
+        return words(run.got["for Muon"], run.got["for AdamW"])
+
+    return when
+
+
+def called(run: Observation) -> str:
+    if isinstance(run.case, Matrix):
+        return as_call("orthogonalize", run.tree["g"])
+    if isinstance(run.case, Grouping):
+        tied = "tied to the embedding" if run.case.tied else "of its own"
+        return f"split_parameters(model), model with {run.case.n_layers} blocks and a head {tied}"
+    return f"Muon(groups, {fields_in_words(run.case.settings())}), {in_words(run.case)}"
+
+
+MUON = Oracle(
+    id="06-muon",
+    expect=exactly,
+    tolerance=tolerance,
+    judge=(inputs_untouched,),
+    call=called,
+    axis="shapes, sizes, models and settings",
+    fact=first_off,
+    budgets=(
+        Budget("saved_bytes", kept_bytes, TOO_MANY_BYTES),
+        Budget("peak_bytes", peak_bytes, TOO_MANY_BYTES),
+        Budget(
+            "flops",
+            flops,
+            "Too many FLOPs: of a matrix with more rows than columns take the transpose, so that x @ x.T is the "
+            "smaller of the two products, and transpose back at the end.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            in_matrix(lambda run: not run.tree["g"].any()),
+            "0/0: a gradient of zeros has the norm 0. Bound the norm from below, with clamp(min=1e-7).",
+        ),
+        Hint(
+            in_matrix(any_of(explodes, as_if("no normalization"))),
+            "The polynomial is for singular values up to 1: divide the matrix by its Frobenius norm first. Otherwise "
+            "large values explode, and small ones stay small.",
+        ),
+        *(
+            Hint(
+                as_if(f"divided by the largest {what}"),
+                f"The matrix was divided by its largest {what}. It is divided by its Frobenius norm, g.norm().",
+            )
+            for what in ("singular value", "element")
+        ),
+        *(
+            Hint(as_if(f"one step {word}"), f"That is one step too {'few' if word == 'less' else 'many'}: take five.")
+            for word in ("less", "more")
+        ),
+        Hint(
+            as_if("exactly orthogonal"),
+            "All singular values are exactly 1. The five steps leave them between 0.68 and 1.13, and the check "
+            "asks for just that.",
+        ),
+        Hint(
+            sorted_wrongly(lambda muon, adamw: any("embedding" in name or "head" in name for name in muon)),
+            "Embeddings and heads are left to AdamW: their rows belong to tokens, and each token is seen on its own.",
+        ),
+        Hint(
+            sorted_wrongly(
+                lambda muon, adamw: any(part in name for name in muon for part in ("norm", "bias", "scale"))
+            ),
+            "Vectors and single numbers have no singular values to make equal: AdamW takes them.",
+        ),
+        Hint(
+            sorted_wrongly(lambda muon, adamw: len({*muon, *adamw}) < len(muon) + len(adamw)),
+            "A parameter is listed twice, so it would be updated twice: a tied weight is one tensor.",
+        ),
+        Hint(nothing_moved, "No weight has moved: change the parameter in place, with p.sub_(...)."),
+        Hint(
+            moved_as("whole"),
+            "The fused matrix of queries, keys and values was orthogonalized as a whole. Its n_blocks blocks of rows "
+            "are matrices of their own: update.chunk(n_blocks).",
+        ),
+        Hint(
+            moved_as("rule of the whole"),
+            "The learning rate of the fused matrix was adjusted by the shape of the whole: take that of a block.",
+        ),
+        Hint(
+            moved_as("not orthogonalized"),
+            "The update is the momentum itself: orthogonalize it first.",
+        ),
+        Hint(moved_as("no momentum"), "The gradient alone was orthogonalized: the buffer never comes in."),
+        Hint(
+            moved_as("no nesterov"),
+            "The buffer alone was orthogonalized. Nesterov's momentum takes grad.lerp(buffer, momentum): a bit of this "
+            "step's gradient on top.",
+        ),
+        Hint(moved_as("other rule"), "The two rules for the learning rate are swapped."),
+        Hint(moved_as("no rule"), "The learning rate is not adjusted to the shape: see the two rules."),
+        Hint(moved_as("no decay"), "The weights do not decay: multiply them by 1 - lr * weight_decay."),
+        Hint(
+            moved_as("decay by the adjusted rate"),
+            "The decay uses the adjusted learning rate. It is 1 - lr * weight_decay with the lr of the group.",
+        ),
+    ),
+)
