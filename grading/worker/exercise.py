@@ -44,7 +44,7 @@ def serve_exercise(channel: Channel, namespace: dict[str, object], step: ServeEx
 
 
 def _observed(channel: Channel, exercise: Exercise, answers: object, sent: RunCase) -> Observed:
-    case = case_from_tree(type(exercise.public[0]), sent.case)
+    case = case_from_tree(exercise.public, sent.case)
     if isinstance(answers, Trouble):
         return Observed.of(Observation(case, sent.tree, trouble=answers))
     if sent.rank is not None:

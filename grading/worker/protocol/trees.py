@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -14,8 +15,9 @@ def case_to_tree(case: Case) -> dict[str, Tree]:
     return {item.name: _as_lists(getattr(case, item.name)) for item in fields(case)}
 
 
-def case_from_tree(kind: type[Case], tree: dict[str, Tree]) -> Case:
-    """The case of this type with these fields; lists become tuples again."""
+def case_from_tree(known: Iterable[Case], tree: dict[str, Tree]) -> Case:
+    """The case with these fields, of the type of a known case that has them; lists become tuples again."""
+    kind = next(type(case) for case in known if {item.name for item in fields(case)} == tree.keys())
     return kind(**{name: _as_tuples(value) for name, value in tree.items()})
 
 
