@@ -22,7 +22,7 @@ def adafactor_cases(rng: random.Random) -> tuple[FactoredSteps, ...]:
 
 def large_steps(rng: random.Random) -> tuple[FactoredSteps, ...]:
     """48 MiB of weights in 48 tensors: a full second moment takes 48 MiB, factors 0.2 MiB."""
-    return (FactoredSteps(n_steps=2, n_tokens=rng.randint(1000, 1024), width=256, n_embeddings=48),)
+    return (FactoredSteps(n_steps=2, n_tokens=rng.randint(1024, 1048), width=256, n_embeddings=48),)
 
 
 ADAFACTOR = Hidden("06-adafactor", adafactor_cases, memory_cases=large_steps)

@@ -26,7 +26,7 @@ def adamw_cases(rng: random.Random) -> tuple[AdamSteps | Grouping, ...]:
 
 def large_steps(rng: random.Random) -> tuple[AdamSteps, ...]:
     """48 MiB of weights in 48 tensors: a third state of float32 takes 48 MiB more than the two."""
-    return (AdamSteps(n_steps=2, n_tokens=rng.randint(1000, 1024), width=256, n_embeddings=48),)
+    return (AdamSteps(n_steps=2, n_tokens=rng.randint(1024, 1048), width=256, n_embeddings=48),)
 
 
 ADAMW = Hidden("06-adamw", adamw_cases, memory_cases=large_steps)

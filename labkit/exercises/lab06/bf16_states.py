@@ -81,6 +81,10 @@ def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
         if index == N_FIRST:
             first = torch.cat(weights).detach().clone()
     state = [getattr(optimizer, "state", {}).get(weight, {}).get("exp_avg_sq") for weight in weights]
+    # What is sent back is put together beside nothing else, or it would take more memory than the steps.
+    del optimizer
+    for weight in weights:
+        weight.grad = None
     out = {
         "weights": torch.cat(weights).detach(),
         "exp_avg_sq": torch.cat(state) if all(isinstance(one, Tensor) for one in state) else None,

@@ -14,14 +14,16 @@ from labkit.spec import Answer, Case, Exercise, Tree
 N_TOKENS, BATCH = 32, 4
 REFUSED: dict[str, object] = {"max_norm": 1.0, "accumulation_steps": 4, "scaler": "a GradScaler"}
 """What cannot be done, by argument, with a value that asks for it."""
+SHOWN_ROWS = 4
+"""Of a weight in a case that is watched: all of them, sent back, would take more memory than the gradients."""
 
 
 @dataclass(frozen=True)
 class Training(Case):
     """n_steps of a model with n_layers of `width`. tied: its head is its embedding. frozen: its norm is not trained.
 
-    optimizer: "sgd" or "adamw". watched: the weights are written down at the end alone, so that nothing hides what is
-    alive in a backward pass.
+    optimizer: "sgd" or "adamw". watched: SHOWN_ROWS of each weight are written down, at the end alone, so that nothing
+    hides what is alive in a backward pass.
     """
 
     n_layers: int = 6
@@ -88,8 +90,10 @@ def maker_of(case: Training) -> Callable[[Iterable[nn.Parameter]], torch.optim.O
     return lambda params: torch.optim.AdamW(params, lr=0.02, weight_decay=0.1, fused=True)
 
 
-def weights_of(model: Chain) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in model.named_parameters()}
+def weights_of(model: Chain, watched: bool = False) -> dict[str, Tensor]:
+    """Copies by name; of their first rows alone where the case is watched."""
+    n_rows = SHOWN_ROWS if watched else None
+    return {name: value.detach()[:n_rows].clone() for name, value in model.named_parameters()}
 
 
 def drive_training(ans, case: Training | Asked, tree: dict, stage) -> dict[str, Tree]:
@@ -103,9 +107,9 @@ def drive_training(ans, case: Training | Asked, tree: dict, stage) -> dict[str, 
             except ValueError as error:
                 return {"refusal": str(error)}
         return {"refusal": None}
-    first = build(case, tree["seed"])
-    F.cross_entropy(first(tree["tokens"][0]), tree["targets"][0]).backward()
-    del first
+    # What PyTorch loads at a first backward pass is no memory of the answer.
+    small = build(Training(n_layers=1, width=4), tree["seed"])
+    F.cross_entropy(small(tree["tokens"][0]), tree["targets"][0]).backward()
     with stage.meter("memory"):
         model = build(case, tree["seed"]).to(stage.device)
         ans.step_in_backward(model, maker_of(case))
@@ -115,7 +119,7 @@ def drive_training(ans, case: Training | Asked, tree: dict, stage) -> dict[str, 
             if not case.watched:
                 history[f"after step {step}"] = weights_of(model)
     if case.watched:
-        history[f"after step {case.n_steps}"] = {name: value.detach() for name, value in model.named_parameters()}
+        history[f"after step {case.n_steps}"] = weights_of(model, watched=True)
     return history
 
 

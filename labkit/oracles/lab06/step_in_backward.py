@@ -41,7 +41,7 @@ def ordinary(run: CaseRun[Training], mistake: str = "") -> dict:
         optimizer.step()
         if mistake != "adds up":
             model.zero_grad()
-        history[f"after step {step}"] = weights_of(model)
+        history[f"after step {step}"] = weights_of(model, case.watched)
     return history
 
 
