@@ -351,11 +351,11 @@ check("06-bf16-states", BF16AdamW)
 # weights. The third row is the float32 training that both should follow.
 
 # %%
-by_chance = partial(BF16AdamW, generator=torch.Generator().manual_seed(0))
+bf16_adamw = partial(BF16AdamW, generator=torch.Generator().manual_seed(0))
 slow = {"lr": 2e-4, "weight_decay": 0.0}
 bf16_costs = lab06.compare(
     {
-        "yours, bf16, by chance": lambda params: by_chance(params, **slow),
+        "yours, bf16, by chance": lambda params: bf16_adamw(params, **slow),
         "torch.optim.AdamW, bf16": lambda params: torch.optim.AdamW(params, foreach=False, **slow),
     },
     n_steps=400,

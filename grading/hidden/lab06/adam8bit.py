@@ -24,7 +24,7 @@ def adam8bit_cases(rng: random.Random) -> tuple[Blocks | EightBitSteps, ...]:
 
 def large_steps(rng: random.Random) -> tuple[EightBitSteps, ...]:
     """48 MiB of weights in 48 tensors: float32 moments take 73 MiB more than those of one byte."""
-    return (EightBitSteps(n_steps=2, n_tokens=rng.randint(1024, 1048), width=256, n_embeddings=48),)
+    return (EightBitSteps(n_steps=1, n_tokens=rng.randint(1024, 1048), width=256, n_embeddings=48),)
 
 
 ADAM8BIT = Hidden("06-adam8bit", adam8bit_cases, memory_cases=large_steps)

@@ -18,7 +18,7 @@ def bf16_cases(rng: random.Random) -> tuple[Bf16Steps, ...]:
 
 def large_bf16(rng: random.Random) -> tuple[Bf16Steps, ...]:
     """16 million weights, 32 MiB, in 32 tensors: a float32 copy, or float32 moments, take 64 MiB more."""
-    return (Bf16Steps(n_steps=2, n_weights=rng.randint(16_384, 16_640), lr=1e-2, n_tensors=32),)
+    return (Bf16Steps(n_steps=1, n_weights=rng.randint(16_384, 16_640), lr=1e-2, n_tensors=32),)
 
 
 BF16_STATES = Hidden("06-bf16-states", bf16_cases, memory_cases=large_bf16)

@@ -9,7 +9,10 @@ from labkit.exercises.lab06.foreach import ForeachSteps
 
 
 def foreach_cases(rng: random.Random) -> tuple[ForeachSteps, ...]:
-    """Each public kind with other numbers; at last all of them together."""
+    """Each public kind with other numbers; at last all of them together.
+
+    The large one comes earlier: until its result is sent, it counts as held when the next case is to be measured.
+    """
     return (
         ForeachSteps(n_steps=rng.randint(3, 6), weight_decay=round(rng.uniform(0.2, 0.5), 3)),
         ForeachSteps(n_embeddings=rng.randint(30, 50)),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labkit.exercises.lab06.maps import Quantized, dynamic_map, linear_map
 from labkit.exercises.lab06.playing import Stepping, play, shapes_of
-from labkit.spec import Answer, Case, Exercise, Tree
+from labkit.spec import Answer, Case, Exercise, Run, Tree
 
 BLOCK = 256
 SMALLEST_QUANTIZED = 4096
@@ -100,5 +100,6 @@ ADAM8BIT = Exercise(
     ),
     inputs=adam8bit_inputs,
     drive=drive_adam8bit,
+    run=Run(wall_s=20.0),
     meters=("memory", "saved"),
 )

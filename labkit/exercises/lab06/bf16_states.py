@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from labkit.exercises.lab06.playing import N_METERED, warm_up
-from labkit.spec import Answer, Case, Exercise, Tree
+from labkit.spec import Answer, Case, Exercise, Run, Tree
 
 N_FIRST = 3
 """Steps that are taken again with the same seed, and with another."""
@@ -111,6 +111,7 @@ BF16_STATES = Exercise(
     public=(Bf16Steps(), Bf16Steps(weight_decay=0.5), Bf16Steps(n_steps=12, n_weights=64, lr=1e-2, beta1=0.8)),
     inputs=bf16_inputs,
     drive=drive_bf16,
+    run=Run(wall_s=20.0),
     meters=("memory", "saved"),
     forbids=("torch.optim.AdamW", "torch.optim.Adam", "torch._fused_adamw_", "torch._fused_adam_"),
 )
