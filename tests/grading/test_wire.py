@@ -119,7 +119,7 @@ def test_every_declared_case_survives_the_wire(pair, exercise) -> None:
     left, right, _ = pair
     for case in exercise.public:
         left.send("case", {"case": case_to_tree(case)})
-        assert case_from_tree([case], right.receive()[1]["case"]) == case
+        assert case_from_tree(exercise.public, right.receive()[1]["case"]) == case
 
 
 def test_a_case_without_fields() -> None:
