@@ -195,8 +195,8 @@ guesses.settle("step at a gradient of 1e-8", step_size(1e-8))
 # </details>
 #
 # A gradient of 1000 makes the same step as one of 0.001. That is why Adam needs no learning rate per layer, and also why
-# a loss scale, or a sum in place of a mean, does not show in the loss curve. With $\varepsilon$ inside the root, $\sqrt{\hat v + \varepsilon}$, the same 1e-8 would already
-# act on gradients of 1e-4.
+# a loss scale, or a sum in place of a mean, does not show in the loss curve. With $\varepsilon$ inside the root,
+# $\sqrt{\hat v + \varepsilon}$, the same 1e-8 would already act on gradients of 1e-4.
 #
 # Now your AdamW beside PyTorch's on a small language model of 21 thousand parameters. "State" is what stays alive after
 # a step, and an operation is one call into PyTorch's C++ code: on a GPU, about one kernel launch.
@@ -372,6 +372,15 @@ labkit.figures.training_losses(
 )
 
 # %% [markdown]
+# Your weights, rounded by chance, follow the float32 training. PyTorch's AdamW rounds to nearest and falls behind,
+# because most updates are lost. Both keep 4 bytes per parameter. Yours makes many more operations, most of them for the
+# draws; a real implementation does all of a step in one kernel.
+#
+# **In practice** `TrainingArguments` has no optimizer that rounds by chance. `optim="adamw_anyprecision"` keeps moments
+# in bfloat16 too, and carries what rounding loses in a third buffer of 2 bytes (`optim_args="use_kahan_summation=True,
+# momentum_dtype=bfloat16, variance_dtype=bfloat16"`; it needs the package `torchdistx`).
+
+# %% [markdown]
 # [[stop]]
 
 # %% [markdown]
@@ -410,7 +419,8 @@ guesses.take("v in the linear map", None, among=("zero", "right to 10 %", "right
 # - `dequantize(quantized, code_map, shape, block_size)` returns float32 numbers of this shape.
 # - `Adam8bit.step()` makes a step of Adam, without weight decay. Of a parameter with 4096 elements or more it keeps
 #   both moments quantized, with the maps `lab06.dynamic_map(signed=True)` and `lab06.dynamic_map(signed=False)` (on a
-#   GPU moved to `p.device`) and blocks of 256. Smaller ones keep float32 moments. Each step uses the new moments before they are quantized.
+#   GPU moved to `p.device`) and blocks of 256. Smaller ones keep float32 moments. Each step uses the new moments before
+#   they are quantized.
 #
 # Keep the moments in `self.state[p]`, as `Quantized` objects. (A plain uint8 tensor there is a trap:
 # `load_state_dict` casts every tensor of the state to the dtype of the parameter, so the codes come back as float32.)
@@ -1228,9 +1238,10 @@ labkit.figures.training_losses(at_equal_bytes)
 # This task has more to learn than any of these models can hold, so the width counts most. At an equal width AdamW is as
 # good as the others or better, as the tables of the sections show.
 #
-# A widely copied table says for a model of 3 billion parameters: AdamW 24 GB, Adafactor "slightly more than" 12 GB,
-# 8-bit Adam 6 GB. The first and the last hold. The second can only be an Adafactor *with* a first moment, which takes
-# 4 bytes per parameter. Without it, as you wrote it and as it is by default, it is a thousandth of that.
+# A widely copied table says for a model of 3 billion parameters: AdamW 24 GB, Adafactor "more than 12 GB",
+# 8-bit Adam 6 GB. The first and the last hold: 8 and 2 bytes times 3 billion. The second would be an Adafactor *with* a
+# first moment, which takes 4 bytes per parameter. Without it, as you wrote it and as it is by default, it is a
+# thousandth of that.
 #
 # Other optimizers make other choices. **Lion** keeps only a first moment and steps by its sign: 4 bytes, and no $v$ to
 # lose. **GaLore** projects the gradient of each matrix onto a few directions and keeps Adam's moments for these: of

@@ -27,6 +27,11 @@ TOO_MANY_BYTES = (
     "Too many bytes stay alive after a step. Of a tensor with 4096 elements or more keep only codes and scales: two "
     "bytes per weight, and a float32 scale for each block of 256 and each moment."
 )
+TOO_MANY_AT_ONCE = (
+    "What stays alive fits, but there are too many temporary numbers. Comparing every number with all 256 values of "
+    "the map makes 256 of each: torch.bucketize finds the nearest one without. In step, dequantize one parameter at a "
+    "time."
+)
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ ADAM8BIT = Oracle(
     judge=(inputs_untouched, problem),
     call=called,
     axis="shapes, block sizes, maps, and optimizers that are saved and loaded",
-    budgets=(Budget("saved_bytes", kept_bytes, TOO_MANY_BYTES), Budget("peak_bytes", peak_bytes, TOO_MANY_BYTES)),
+    budgets=(Budget("saved_bytes", kept_bytes, TOO_MANY_BYTES), Budget("peak_bytes", peak_bytes, TOO_MANY_AT_ONCE)),
     diagnose=(
         Hint(found("form"), "codes is one uint8 for each element, flat; scales is one float32 for each block."),
         Hint(

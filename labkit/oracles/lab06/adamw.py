@@ -9,7 +9,7 @@ from labkit.exercises.lab06.adamw import AdamSteps, Grouping, LanguageModel
 from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import fields_in_words
 from labkit.oracles.lab06.adam_mistakes import moved_as
-from labkit.oracles.lab06.histories import CLOSE, first_off, in_words, nothing_moved
+from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, first_off, in_words, nothing_moved
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
 
 SLACK_BYTES = 4 * KiB
@@ -176,9 +176,13 @@ ADAMW = Oracle(
             two_moments,
             TOO_MANY_BYTES,
         ),
-        Budget("peak_bytes", peak_bytes, TOO_MANY_BYTES),
+        Budget("peak_bytes", peak_bytes, ONE_BY_ONE),
     ),
     diagnose=(
+        Hint(
+            grouped(lambda got, right: isinstance(got, str)),
+            'decay_groups returns a list of two dicts, each {"params": [...], "weight_decay": ...}.',
+        ),
         Hint(
             text_in("times in the groups"),
             "A parameter is listed twice, so it would be updated twice in every step. A tied weight has two names and "

@@ -10,6 +10,11 @@ from labkit.spec import CaseRun, Tolerance
 CLOSE = Tolerance(atol=2e-5, rtol=2e-5)
 """Of weights of size 1: float32 sums in any order, over some twenty steps."""
 
+ONE_BY_ONE = (
+    "What stays alive after a step fits, but the step itself makes too many temporary tensors: finish one parameter "
+    "before the next, and change it in place."
+)
+
 
 def near(got: dict, wanted: dict) -> bool:
     """Whether two histories agree to CLOSE; NaN agrees with NaN."""
