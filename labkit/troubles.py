@@ -57,7 +57,11 @@ def _over_limit(error: BaseException) -> OverLimit | None:
 
 def _line_of_its_own(error: BaseException) -> str | None:
     """What an error knows of the student's line that Python cannot: in CUDA C++, say, which it is about."""
-    line = getattr(error, "students_line", None)
+    try:
+        line = error.students_line
+    except Exception:
+        # It has none, or is an error that a student made to look like it.
+        return None
     return line[:100] if isinstance(line, str) else None
 
 

@@ -154,3 +154,20 @@ def test_the_error_shows_the_line_and_carries_the_profile() -> None:
     assert caught.value.profile.warp_instructions > 0
     profile = compiled(FAULTY)["no_guard"].launch(1, 64, random(60), torch.zeros(64), check=False)
     assert profile.faults == caught.value.faults
+
+
+def test_a_check_tells_the_line_of_the_kernel() -> None:
+    from labkit.simt import LaunchFault
+    from labkit.troubles import trouble_of
+
+    class Odd(Exception):
+        @property
+        def students_line(self) -> str:
+            raise RuntimeError
+
+    with pytest.raises(LaunchFault) as caught:
+        compiled(FAULTY)["no_guard"].launch(1, 64, random(60), torch.zeros(64))
+    told = trouble_of(caught.value)
+    assert told.where == caught.value.students_line
+    assert told.text.startswith("LaunchFault: no_guard, line ") and "out of bounds: reads x[60]" in told.text
+    assert trouble_of(Odd("x")).where is None
