@@ -42,7 +42,7 @@ def test_a_budget_on_something_unknown_says_what_there_is() -> None:
     with pytest.raises(ValueError) as caught:
         Budget("peak_byte", 100, "Keep less.")
     text = str(caught.value)
-    assert text.startswith('there is no measure "peak_byte": take one of atomic_bytes, block_bytes, bytes_across, ')
+    assert text.startswith('there is no measure "peak_byte": take one of arithmetic, atomic_bytes, ')
     assert text.endswith("or give it a row in labkit/measures.py and a meter that counts it")
     assert all(re.search(rf"\b{name}\b", text) for name in MEASURES)
 
