@@ -11,7 +11,7 @@ from grading.demo.examples import example, examples
 from grading.hidden import Secret
 from labkit import exercises
 from labkit.check.text import as_text
-from tests.exercises.harness import hidden_verdict, solution_of
+from tests.exercises.harness import CaseSet, hidden_verdict, solution_of
 
 TAKES_ITS_TIME = "15-launch"
 """Starts processes for each answer; that its own judge passes what 20 keys draw is tried beside it."""
@@ -66,8 +66,9 @@ def test_right_answers_pass_whatever_the_secret(exercise_id: str) -> None:
     sources = [solution_of(exercise_id), *(right.source for right in examples("right", exercise_id))]
     n_keys = N_KEYS_OF_KERNELS if "compiled" in exercises.find(exercise_id).meters else N_KEYS
     for number in range(n_keys):
+        cases = CaseSet(exercise_id, key(number))
         for source in sources:
-            verdict = hidden_verdict(exercise_id, source, key(number))
+            verdict = cases.verdict(cases.runs(source))
             assert verdict.outcome == "passed", (number, as_text(verdict))
 
 

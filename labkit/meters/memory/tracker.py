@@ -44,6 +44,8 @@ class Tracker(LiveStorages):
 
     def used_parameters(self) -> list[torch.nn.Parameter]:
         """The parameters that operations were seen to use."""
+        if not self._live:
+            return []
         # Looked for rather than kept: a reference of ours would keep the tensor alive, or its like in swap_tensors.
         found = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Parameter)]
         return [one for one in found if self.storages_of(one)]

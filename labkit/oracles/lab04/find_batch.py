@@ -33,16 +33,18 @@ class Trial:
 @lru_cache(maxsize=4096)
 def peak_bytes(case: Capped, size: int, trial: Trial = Trial()) -> int:
     """The most that is alive in such a trial."""
-    with known_settings(), track_memory(sites=False) as profile:
+    with known_settings():
+        # Named, so that the meter need not look for the parameters among all of Python's objects.
         model, optimizer = build(case, CPU)
-        for _ in range(trial.n_steps):
-            for _ in range(trial.n_micro):
-                loss = loss_of(model, make_batch(case, size, trial.length or case.longest, CPU))
-                if trial.backward:
-                    loss.backward()
-            if trial.steps:
-                optimizer.step()
-                optimizer.zero_grad()
+        with track_memory(model, optimizer, sites=False) as profile:
+            for _ in range(trial.n_steps):
+                for _ in range(trial.n_micro):
+                    loss = loss_of(model, make_batch(case, size, trial.length or case.longest, CPU))
+                    if trial.backward:
+                        loss.backward()
+                if trial.steps:
+                    optimizer.step()
+                    optimizer.zero_grad()
     return profile.peak_bytes
 
 
