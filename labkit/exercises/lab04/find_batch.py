@@ -58,12 +58,15 @@ def lengths_of(case: Capped, gen: torch.Generator) -> dict[str, list[int]]:
 
 
 def drive_search(ans, case: Capped, tree: dict, stage) -> dict[str, Any]:
-    """sizes: of the batches made, one for each run of equal ones. left: bytes alive when a model was built."""
+    """sizes: that were tried, one for each run of equal ones. left: bytes alive when a model was built.
+
+    The smaller last micro-batch of a window is no size of its own.
+    """
     sizes: list[int] = []
     left: list[int] = []
 
     def made(n_texts: int, length: int) -> Batch:
-        if sizes[-1:] != [n_texts]:
+        if not sizes or n_texts not in (sizes[-1], case.global_batch % sizes[-1]):
             sizes.append(n_texts)
         return make_batch(case, n_texts, length, stage.device)
 

@@ -25,6 +25,8 @@ class Trial:
     n_steps: int = 2
     n_micro: int = 2
     backward: bool = True
+    joined: bool = False
+    """One backward pass for the losses of all micro-batches of a window."""
     steps: bool = True
     length: int = 0
     """Of the texts; 0 stands for the longest."""
@@ -38,10 +40,15 @@ def peak_bytes(case: Capped, size: int, trial: Trial = Trial()) -> int:
         model, optimizer = build(case, CPU)
         with track_memory(model, optimizer, sites=False) as profile:
             for _ in range(trial.n_steps):
+                total = torch.zeros(())
                 for _ in range(trial.n_micro):
                     loss = loss_of(model, make_batch(case, size, trial.length or case.longest, CPU))
-                    if trial.backward:
+                    if trial.joined:
+                        total = total + loss
+                    elif trial.backward:
                         loss.backward()
+                if trial.joined:
+                    total.backward()
                 if trial.steps:
                     optimizer.step()
                     optimizer.zero_grad()
@@ -141,6 +148,12 @@ def doubled(case: Capped) -> set[int]:
     return {2**k for k in range(12)}
 
 
+def evened(run: CaseRun[Capped]) -> bool:
+    """A smaller size than would fit, with which all micro-batches are equally large or nearly so."""
+    best, size, total = largest(run.case), run.got["micro_batch"], run.case.global_batch
+    return 0 < size < best and (total % size == 0 or size == math.ceil(total / n_windows(run.case, best)))
+
+
 LAST_OF_FEW = (
     "This size fits, but it is only the last of those that doubling or halving comes by. Search on between it and the "
     "one that failed."
@@ -153,11 +166,8 @@ def how_far(run: CaseRun[Capped]) -> str | None:
         return None
     peak = peak_bytes(run.case, size)
     verdict = "does not fit" if peak > run.case.cap_bytes else "fits"
-    more = peak_bytes(run.case, size + 1)
-    return (
-        f"training with {size} texts takes {peak:,} bytes and {verdict} into {run.case.cap_bytes:,}; with {size + 1} "
-        f"it takes {more:,}"
-    )
+    right = f"the largest that fits is {best}" if (best := largest(run.case)) else "not even one text fits"
+    return f"training with {size} texts takes {peak:,} bytes and {verdict} into {run.case.cap_bytes:,}; {right}"
 
 
 def called(run: Observation) -> str:
@@ -199,7 +209,10 @@ FIND_BATCH = Oracle(
             "Not even one text fits here: return (0, 0).",
         ),
         Hint(
-            found_by(Trial(backward=False, steps=False, n_steps=1, n_micro=1)),
+            found_by(
+                Trial(backward=False, steps=False, n_steps=1, n_micro=1),
+                Trial(backward=False, steps=False),
+            ),
             "The trial only goes forward. Gradients, and the optimizer's states, come later and need room.",
         ),
         Hint(
@@ -209,8 +222,14 @@ FIND_BATCH = Oracle(
         ),
         Hint(
             found_by(Trial(n_micro=1)),
-            "Each step of the trial has one micro-batch only. With accumulation, the gradients of the first are alive "
-            "while the second goes forward and backward: take two.",
+            "The trial leaves out a moment of training: the second micro-batch of a step after the first one, when "
+            "weights, moments and the gradients of the micro-batch before are alive beside its activations. Take two "
+            "micro-batches in each of two steps, and clear the gradients only after a step.",
+        ),
+        Hint(
+            found_by(Trial(joined=True)),
+            "The trial keeps the graphs of both micro-batches until one backward pass for both. Accumulation calls "
+            "backward for each micro-batch before the next one goes forward, so more texts fit.",
         ),
         Hint(
             other_length,
@@ -224,8 +243,13 @@ FIND_BATCH = Oracle(
         Hint(last_of(halved), LAST_OF_FEW),
         Hint(last_of(doubled), LAST_OF_FEW),
         Hint(
-            lambda run: largest(run.case) < run.case.global_batch and run.got["micro_batch"] == largest(run.case) + 1,
-            "Off by one: this is the first size that does not fit.",
+            evened,
+            "This size makes all micro-batches alike, but a larger one fits, and the last micro-batch may be smaller: "
+            "return the largest that fits.",
+        ),
+        Hint(
+            lambda run: run.got["micro_batch"] == largest(run.case) + 1,
+            "Off by one: this is the first size that is too large.",
         ),
         Hint(
             lambda run: right_size(run) and run.got["n_accumulate"] == 1,
@@ -233,15 +257,13 @@ FIND_BATCH = Oracle(
             "of its texts.",
         ),
         Hint(
-            lambda run: (
-                right_size(run) and run.got["n_accumulate"] == run.case.global_batch // max(run.got["micro_batch"], 1)
-            ),
+            lambda run: right_size(run) and run.got["n_accumulate"] < n_windows(run.case, run.got["micro_batch"]),
             "Some texts of the global batch are left out: round the number of micro-batches up. The last one may be "
             "smaller.",
         ),
         Hint(
             lambda run: run.got["micro_batch"] == largest(run.case) - 1,
-            "Off by one: one text more still fits.",
+            "One text more still fits.",
         ),
     ),
 )
