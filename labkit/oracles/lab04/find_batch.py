@@ -40,15 +40,16 @@ def peak_bytes(case: Capped, size: int, trial: Trial = Trial()) -> int:
         model, optimizer = build(case, CPU)
         with track_memory(model, optimizer, sites=False) as profile:
             for _ in range(trial.n_steps):
-                total = torch.zeros(())
+                kept: list[torch.Tensor] = []
                 for _ in range(trial.n_micro):
                     loss = loss_of(model, make_batch(case, size, trial.length or case.longest, CPU))
                     if trial.joined:
-                        total = total + loss
+                        kept.append(loss)
                     elif trial.backward:
                         loss.backward()
-                if trial.joined:
-                    total.backward()
+                if kept:
+                    torch.stack(kept).sum().backward()
+                    kept.clear()
                 if trial.steps:
                     optimizer.step()
                     optimizer.zero_grad()

@@ -1,4 +1,4 @@
-# hint: does not fit
+# hint: the first size that is too large
 def find_batch(build, make_batch, loss_of, lengths, global_batch):
     def fits(n):
         try:

@@ -1,4 +1,4 @@
-# hint: one micro-batch only
+# hint: leaves out a moment of training
 def find_batch(build, make_batch, loss_of, lengths, global_batch):
     def fits(n):
         try:
