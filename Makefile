@@ -79,7 +79,7 @@ check: lint ## the fast lane: lint, fresh notebooks, quick tests; changes no fil
 	$(PY) -m grading build --check
 	$(PY) -m pytest --lane check $(SHARED) $(PYTEST_ARGS)
 
-test: lint ## what to run before a change is handed in: about eleven minutes on two cores
+test: lint ## what to run before a change is handed in: about ten minutes on two cores
 	$(PY) -m grading build --check
 	$(PY) -m pytest --lane test $(SHARED) $(PYTEST_ARGS)
 
