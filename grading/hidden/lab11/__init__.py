@@ -1,0 +1,1 @@
+"""Lab 11, torch.compile: hidden cases."""

@@ -1,0 +1,3 @@
+"""Lab 11, torch.compile: what is asked, given and run."""
+
+ORDER = ("backend",)

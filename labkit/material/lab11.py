@@ -1,0 +1,37 @@
+"""Lab 11: what the notebook takes as given about the graphs that a backend gets."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+
+_IN_PLACE = frozenset(
+    getattr(operator, name)
+    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor")
+)
+
+
+def writes(node: torch.fx.Node) -> bool:
+    """Whether a node of a graph writes into a tensor that it is given: `x.add_(1)`, `x[0] = 0`, `x += 1`, `out=x`.
+
+    It goes by names, as PyTorch's own methods and functions have them.
+    """
+    if node.op not in ("call_function", "call_method"):
+        return False
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    named_so = name.endswith("_") and not name.endswith("__")
+    given = node.kwargs.get("out") is not None or bool(node.kwargs.get("inplace"))
+    return named_so or given or node.target in _IN_PLACE or node.target is operator.setitem
+
+
+def print_graph(gm: torch.fx.GraphModule) -> None:
+    """The nodes of a graph, one a line: op, name, target, arguments, and how many nodes use it."""
+    rows = [("op", "name", "target", "args", "users")]
+    for node in gm.graph.nodes:
+        target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+        args = ", ".join(map(str, node.args[0] if node.op == "output" else node.args))
+        rows.append((node.op, node.name, target, args, str(len(node.users))))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(map(str.ljust, row, widths)).rstrip())
