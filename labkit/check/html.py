@@ -47,6 +47,9 @@ _HINT = (
 _CODE = (
     "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:12px;background:transparent;color:inherit"
 )
+# Two generations of MathJax look for these: nbgrader's feedback pages load the second, JupyterLab has the third. What a
+# student's program says between dollar signs would be set as a formula, which can hide text and be drawn over other's.
+_CLASSES = "labkit-verdict tex2jax_ignore mathjax_ignore"
 _TABLE = "border-collapse:collapse;margin:6px 0 0 0;border:none;table-layout:auto;color:inherit"
 
 
@@ -62,7 +65,7 @@ def as_html(verdict: Verdict) -> str:
     if used:
         rows.append(("used", "; ".join(used)))
     parts = [
-        f'<div class="labkit-verdict" style="{_BOX.format(colour=colour, tint=tint)}">',
+        f'<div class="{_CLASSES}" style="{_BOX.format(colour=colour, tint=tint)}">',
         f'<div style="{_HEAD}"><span style="{_MARK.format(colour=colour)}">{mark_of(verdict)}</span>'
         f"<span>{_prose(verdict.headline)}</span></div>",
     ]

@@ -378,7 +378,7 @@ def test_progress_starts_no_script_again_that_has_passed(monkeypatch, capsys) ->
 def test_a_verdict_shows_as_text_and_as_html() -> None:
     verdict = examined("double = lambda x: x", ORACLE)
     assert repr(VerdictView(verdict)).startswith("✗ 90-double")
-    assert VerdictView(verdict)._repr_html_().startswith('<div class="labkit-verdict"')
+    assert VerdictView(verdict)._repr_html_().startswith('<div class="labkit-verdict ')
 
 
 def test_the_id_comes_first() -> None:
