@@ -52,8 +52,12 @@ def left_out(blank: str) -> str:
 
 
 def blank_met_by(error: BaseException | None) -> str | None:
-    """The name of the blank function or class that an error comes from, also where a rank met it; None of any other."""
+    """The name of the blank function, class or kernel that an error comes from, also where a rank met it; None of any
+    other.
+    """
     while error is not None:
+        if blank := getattr(error, "blank", None):
+            return blank
         if isinstance(error, NotImplementedError) and str(error) == STUB_MESSAGE:
             codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
             stub = next((code for code in reversed(codes) if STUB_MESSAGE in code.co_consts), codes[-1])

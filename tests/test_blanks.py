@@ -7,10 +7,11 @@ import contextlib
 import pytest
 import torch
 
-from grading.build.stub import CODE_STUB
+from grading.build.stub import CODE_STUB, CUDA_STUB
 from labkit import each_written, written
 from labkit.blanks import blank_met_by
 from labkit.ranks import simulate
+from labkit.simt import compile_cuda
 
 STUBS = f"""
 def function(x):
@@ -54,6 +55,12 @@ def test_what_is_no_function_of_python_counts_as_written() -> None:
 
 def test_a_text_is_blank_where_its_stub_is() -> None:
     assert not written(f"def main():\n    {CODE_STUB}\n") and written("print(1)")
+
+
+def test_a_blank_kernel_is_told_by_its_name() -> None:
+    with pytest.raises(NotImplementedError) as caught:
+        compile_cuda(f"__global__ void scale(float* x) {{\n{CUDA_STUB}\n}}")
+    assert blank_met_by(caught.value) == "scale"
 
 
 def blank_met(source: str, call: str) -> str | None:

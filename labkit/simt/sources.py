@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from labkit.spec import STUB_MESSAGE
+
 MAX_SOURCE_BYTES = 200_000
 
 HEADERS = frozenset(
@@ -35,8 +37,19 @@ class SourceRefused(ValueError):
         self.line = line
 
 
+class BlankKernel(NotImplementedError):
+    """The source is a stub that its student has not filled in. blank: what it defines, as cells are told of it."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(STUB_MESSAGE)
+        found = re.search(r"__global__\s+void\s+(\w+)", source)
+        self.blank = found[1] if found else "the kernel"
+
+
 def check_source(source: str) -> None:
-    """Raise `SourceRefused` for what must not reach the compiler."""
+    """Raise `SourceRefused` for what must not reach the compiler, and `BlankKernel` for a stub."""
+    if STUB_MESSAGE in source:
+        raise BlankKernel(source)
     if len(source.encode()) > MAX_SOURCE_BYTES:
         raise SourceRefused(f"the source has {len(source.encode()):,} bytes; at most {MAX_SOURCE_BYTES:,} are compiled")
     if "\0" in source:
