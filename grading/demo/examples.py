@@ -54,7 +54,7 @@ def cell_of(lab: str, grade_id: str) -> str:
 def solution_of(exercise: str) -> str:
     """The solution of an exercise as a student would type it, without the lines that mark it as one."""
     lines = cell_of(exercise[:2], exercise).strip("\n").splitlines()
-    return "\n".join(line for line in lines if not line.strip().startswith("### ")) + "\n"
+    return "\n".join(line for line in lines if not line.strip().startswith(("### ", "// ### "))) + "\n"
 
 
 def _read(path: Path) -> Example:

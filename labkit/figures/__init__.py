@@ -46,6 +46,7 @@ from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
+from labkit.figures.thread_grid import thread_grid
 from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, tile_roofline
 from labkit.figures.timing import timing_methods
 from labkit.figures.warmup import rms_over_scale
@@ -134,6 +135,7 @@ __all__ = [
     "step_beside_gap",
     "step_player",
     "steps_by_gradient_size",
+    "thread_grid",
     "tile_order",
     "tile_roofline",
     "tile_walk",

@@ -39,6 +39,11 @@ FAULTS: Mapping[str, str] = {
 """On what CUDA leaves undefined, by a part of the error."""
 
 
+def and_faults(own: Mapping[str, str]) -> Mapping[str, str]:
+    """An exercise's own hints on errors, which come before those of FAULTS and replace those of the same part."""
+    return {**own, **FAULTS, **own}
+
+
 def sectors(load: Limit | None = None, store: Limit | None = None) -> tuple[Budget, ...]:
     """The most 32-byte sectors of global memory that loads and stores may touch."""
     budgets = []
