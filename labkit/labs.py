@@ -106,7 +106,17 @@ LABS = (
         needs=("14",),
         instead=(("14", "`comm.all_reduce`, `comm.reduce_scatter` and `comm.all_gather` of `labkit.run_ranks`"),),
     ),
-    Lab("16", "ZeRO and FSDP", "scale", needs=("14", "15")),
+    Lab(
+        "16",
+        "ZeRO and FSDP",
+        "scale",
+        45,
+        needs=("14", "15"),
+        instead=(
+            ("14", "`comm.reduce_scatter` and `comm.all_gather` of `labkit.run_ranks`"),
+            ("15", "`torch.nn.parallel.DistributedDataParallel`"),
+        ),
+    ),
     Lab("17", "Tensor parallel", "scale", needs=("14",)),
     Lab("18", "Pipelines", "scale", needs=("14",)),
     Lab("19", "Long context and experts", "scale", needs=("13",)),

@@ -45,10 +45,12 @@ from labkit.figures.roofline import flops_against_time, roofline
 from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
+from labkit.figures.sharding import sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
 from labkit.figures.thread_grid import thread_grid
 from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, tile_roofline
 from labkit.figures.timing import timing_methods
+from labkit.figures.two_halves import two_halves
 from labkit.figures.warmup import rms_over_scale
 from labkit.figures.waves import wave_staircase
 from labkit.figures.weight_steps import newton_schulz_player, step_beside_gap, step_player
@@ -128,6 +130,8 @@ __all__ = [
     "scaling_law",
     "segment_map",
     "segment_tradeoff",
+    "sharding_bars",
+    "sharding_sliders",
     "shuffle_places",
     "shuffle_player",
     "softmax_on_its_way",
@@ -143,9 +147,11 @@ __all__ = [
     "timing_methods",
     "tiny_updates",
     "token_weights",
+    "tokens_that_hide",
     "traffic_bars",
     "training_losses",
     "two_batch_sizes",
+    "two_halves",
     "update_spectrum",
     "visited_tiles",
     "wave_staircase",

@@ -6,7 +6,7 @@ function is run once on simulated ranks, on wires where a message takes one roun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -76,11 +76,11 @@ def trace_collective(all_reduce: AllReduce, n_ranks: int) -> CollectiveSteps:
     n_bytes = 8 * n_ranks
     whole = all(message.n_bytes == n_bytes for message in messages)
     return CollectiveSteps(
-        n_ranks, 1 if whole else n_ranks, n_bytes, tuple(messages), _states(messages, n_ranks), traffic
+        n_ranks, 1 if whole else n_ranks, n_bytes, tuple(messages), states_after(messages, n_ranks), traffic
     )
 
 
-def _states(messages: list[Message], n_ranks: int) -> tuple[tuple[Holding, ...], ...]:
+def states_after(messages: Sequence[Message], n_ranks: int) -> tuple[tuple[Holding, ...], ...]:
     """What each rank holds after each round. A message is added to it, or replaces it if it has all of that."""
     now: list[Holding] = [dict.fromkeys(range(n_ranks), frozenset({rank})) for rank in range(n_ranks)]
     states = [tuple(dict(holding) for holding in now)]

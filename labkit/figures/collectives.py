@@ -33,7 +33,7 @@ def collective_steps(all_reduce: AllReduce, n_ranks: int = 4) -> Figure:
     more rounds than fit on a page the first ones are drawn, which the title says.
     """
     steps = trace_collective(all_reduce, n_ranks)
-    return _strip(steps, range(min(steps.n_rounds, ROUNDS_IN_A_STRIP) + 1), width_in=9.4)
+    return strip(steps, range(min(steps.n_rounds, ROUNDS_IN_A_STRIP) + 1), width_in=9.4)
 
 
 def collective_player(ways: Mapping[str, AllReduce], n_ranks: int = 8) -> object:
@@ -47,7 +47,7 @@ def collective_player(ways: Mapping[str, AllReduce], n_ranks: int = 8) -> object
 def one_round(steps: CollectiveSteps, number: int) -> Figure:
     """What the ranks hold before and after round `number` (from 1 on; the last one where there are fewer)."""
     last = max(min(number, steps.n_rounds), 1)
-    return _strip(steps, range(last - 1, min(last, steps.n_rounds) + 1), width_in=7.6)
+    return strip(steps, range(last - 1, min(last, steps.n_rounds) + 1), width_in=7.6)
 
 
 def bytes_by_rank(ways: Mapping[str, AllReduce], n_ranks: int = 8) -> Figure:
@@ -96,7 +96,8 @@ def _with_slider(traced: Mapping[str, CollectiveSteps]) -> object:
     return ipywidgets.VBox([choice, ipywidgets.HBox([play, slider]), shown])
 
 
-def _strip(steps: CollectiveSteps, rounds: range, width_in: float) -> Figure:
+def strip(steps: CollectiveSteps, rounds: range, width_in: float) -> Figure:
+    """These rounds side by side; 0 is the start."""
     figure = LabFigure(
         figsize=(width_in, 0.42 * steps.n_ranks + 0.95), dpi=DPI, layout="constrained", facecolor="white"
     )

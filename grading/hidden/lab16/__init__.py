@@ -1,0 +1,1 @@
+"""Lab 16, ZeRO and FSDP: hidden cases."""

@@ -1,0 +1,139 @@
+"""Lab 16: what a rank keeps and sends by method of sharding, and how many tokens hide what it sends.
+
+The amounts come from the student's own functions; the machine of `tokens_that_hide` is written down here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, new_figure
+
+BytesKept = Callable[[str, float, int, int], float]
+BytesSent = Callable[[str, float, int, int], tuple[float, float]]
+
+TITLES = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "hybrid": "hybrid"}
+CARD_GB = 80
+RANKS_PER_NODE = 8
+NODES = (1, 2, 4, 8, 16, 32, 64, 128)
+SIZES_B = (0.1, 0.5, 1, 3, 7.5, 13, 30, 70, 180, 405)
+
+FLOPS_PER_S, NODE_BYTES_PER_S, GPU_BYTES_PER_S = 400e12, 50e9, 200e9
+HEAD = 128
+"""A model of width h has h / 128 layers of 12 h² parameters, as the models of the GPT-3 paper do within a factor 2."""
+CURVES = {"ddp": "#5f6b7a", "zero1": "#E69F00", "zero3": "#0072B2", "hybrid": "#009E73"}
+N_POINTS = 200
+
+
+def sharding_bars(bytes_kept: BytesKept, bytes_sent: BytesSent, params_b: float = 7.5, n_nodes: int = 8) -> Figure:
+    """Left: GB that a rank keeps by method, and a line at 80. Right: GB that it sends in a step, or that leave a node.
+
+    params_b: parameters in billions. A node has 8 ranks.
+    """
+    figure = LabFigure(figsize=(8.6, 3.3), dpi=DPI, layout="constrained", facecolor="white")
+    left, right = figure.subplots(1, 2)
+    n_params, rows = params_b * 1e9, range(len(TITLES))
+    kept = [bytes_kept(method, n_params, n_nodes, RANKS_PER_NODE) / 1e9 for method in TITLES]
+    traffic = [bytes_sent(method, n_params, n_nodes, RANKS_PER_NODE) for method in TITLES]
+    left.barh(rows, kept, color=[OTHER if one > CARD_GB else YOURS for one in kept], height=0.6)
+    left.axvline(CARD_GB, color=TRUTH, linewidth=1, linestyle="--")
+    left.set_xlim(0, 1.25 * max(*kept, CARD_GB))
+    _labels(left, kept)
+    left.set_title("kept on a rank, GB (dashed: 80 GB; red: does not fit)", loc="left", fontsize=10)
+    sent, crossed = ([one[place] / 1e9 for one in traffic] for place in (0, 1))
+    right.barh([row - 0.19 for row in rows], sent, color=YOURS, height=0.34, label="sent by a rank")
+    right.barh([row + 0.19 for row in rows], crossed, color="#E69F00", height=0.34, label="leaving a node")
+    right.set_xlim(0, 1.25 * max(*sent, 1e-9))
+    _labels(right, sent, -0.19)
+    right.set_title("in a step of one micro-batch, GB", loc="left", fontsize=10)
+    right.legend(frameon=False, fontsize=9, loc="upper right")
+    for axes in (left, right):
+        axes.set_yticks(rows, list(TITLES.values()))
+        axes.set_ylim(len(TITLES) - 0.5, -0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(True, axis="x", color="#e3e6ea", linewidth=0.8)
+        axes.set_axisbelow(True)
+    figure.suptitle(
+        f"{params_b:g} billion parameters on {n_nodes * RANKS_PER_NODE} ranks, {RANKS_PER_NODE} in a node",
+        x=0.01,
+        ha="left",
+        fontsize=10,
+    )
+    return figure
+
+
+def sharding_sliders(bytes_kept: BytesKept, bytes_sent: BytesSent) -> object:
+    """`sharding_bars` under a slider for the model's size and one for the ranks; without ipywidgets, the paper's."""
+    first = sharding_bars(bytes_kept, bytes_sent)  # a blank answer is met here, and not under the sliders
+    if importlib.util.find_spec("ipywidgets") is None:
+        return first
+    import ipywidgets
+    from IPython.display import display
+
+    sizes = [(f"{size:g} B", size) for size in SIZES_B]
+    ranks = [(str(nodes * RANKS_PER_NODE), nodes) for nodes in NODES]
+    sliders = {
+        "params_b": ipywidgets.SelectionSlider(options=sizes, value=7.5, description="parameters"),
+        "n_nodes": ipywidgets.SelectionSlider(options=ranks, value=8, description="ranks"),
+    }
+    shown = ipywidgets.interactive_output(
+        lambda params_b, n_nodes: display(sharding_bars(bytes_kept, bytes_sent, params_b, n_nodes)), sliders
+    )
+    return ipywidgets.VBox([ipywidgets.HBox(list(sliders.values())), shown])
+
+
+def tokens_that_fit(kept_bytes: float, n_params: float) -> float:
+    """Tokens on a card of 80 GB beside what is kept, if a token keeps 2 bytes for each input of each layer."""
+    width = (n_params * HEAD / 12) ** (1 / 3)
+    return max(CARD_GB * 1e9 - kept_bytes, 0) / (2 * width * width / HEAD)
+
+
+def tokens_that_cover(sent: tuple[float, float], n_params: float) -> float:
+    """Tokens that take as long to compute, with recomputation at 8 FLOPs a parameter, as the bytes to send."""
+    seconds = max(sent[0] / GPU_BYTES_PER_S, sent[1] / NODE_BYTES_PER_S)
+    return seconds * FLOPS_PER_S / (8 * n_params)
+
+
+def tokens_that_hide(bytes_kept: BytesKept, bytes_sent: BytesSent, n_nodes: int = 8) -> Figure:
+    """Against the model's size: tokens that fit on a rank (curves), and tokens that hide what it sends (flat lines)."""
+    figure, axes = new_figure(8.0, 4.0)
+    sizes = [10 ** (8.5 + 3.5 * k / N_POINTS) for k in range(N_POINTS + 1)]
+    for method, colour in CURVES.items():
+        fit = [tokens_that_fit(bytes_kept(method, size, n_nodes, RANKS_PER_NODE), size) or math.nan for size in sizes]
+        cover = [tokens_that_cover(bytes_sent(method, size, n_nodes, RANKS_PER_NODE), size) for size in sizes]
+        axes.plot(sizes, fit, color=colour, linewidth=1.8, label=TITLES[method])
+        axes.plot(sizes, cover, color=colour, linewidth=1.0, linestyle="--")
+        size = crossing(sizes, fit, cover)
+        if size is not None:
+            axes.plot([size], [cover[0]], "o", color=colour, markersize=6)
+            axes.annotate(
+                f"{size / 1e9:.3g} B",
+                (size, cover[0]),
+                (7, -13 if method == "hybrid" else 8),
+                textcoords="offset points",
+                fontsize=9,
+                color=colour,
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(300, 3e7)
+    axes.set_xlabel("parameters")
+    axes.set_ylabel("tokens on a rank in a step")
+    axes.set_title("curves: tokens that fit; dashed: tokens that hide the traffic", loc="left", fontsize=10)
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def crossing(sizes: list[float], fit: list[float], cover: list[float]) -> float | None:
+    """The smallest size at which fewer tokens fit than are needed to hide the traffic; None where there is none."""
+    return next((size for size, a, b in zip(sizes, fit, cover, strict=True) if not a >= b), None)
+
+
+def _labels(axes: Axes, values: list[float], shift: float = 0.0) -> None:
+    for row, value in enumerate(values):
+        axes.annotate(f"{value:.3g}", (value, row + shift), (4, 0), textcoords="offset points", va="center", fontsize=8)

@@ -1,0 +1,273 @@
+"""Lab 16: what is kept and sent, counted on the simulated network, and what the usual mistakes look like.
+
+Students have this file, so the counts of the public cases are stored, and neither the programs nor the formulas
+stand here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from labkit.exercises.lab16.volume import VOLUME as EXERCISE
+from labkit.exercises.lab16.volume import Volume
+from labkit.oracles.calls import as_call
+from labkit.oracles.lab16.deepspeed import batch_fault, config_fits, group_fault, has_fault, precision_fault
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Tolerance
+
+COUNTED = (
+    (120_000_000_000, 29_531_250_000, 29_531_250_000),
+    (31_406_250_000, 29_531_250_000, 29_531_250_000),
+    (16_640_625_000, 29_531_250_000, 29_531_250_000),
+    (1_875_000_000, 44_296_875_000, 44_296_875_000),
+    (15_000_000_000, 42_656_250_000, 26_250_000_000),
+    (19_200_000, 4_000_000, 4_000_000),
+    (7_200_000, 4_000_000, 4_000_000),
+    (5_200_000, 10_000_000, 10_000_000),
+    (3_200_000, 24_000_000, 24_000_000),
+    (6_400_000, 20_000_000, 2_400_000),
+    (384_000, 72_000, 0),
+    (168_000, 72_000, 0),
+    (132_000, 108_000, 0),
+    (96_000, 216_000, 0),
+    (96_000, 216_000, 0),
+    (64_000, 0, 0),
+)
+"""Bytes kept by a rank, sent by a rank in a step, leaving a node in a step: a row for each public case."""
+
+Formula = Callable[[Volume], float]
+
+
+def expect(run: CaseRun[Volume]) -> dict[str, Any]:
+    """What was counted in a public case. What came back stands for the configuration, which a property judges."""
+    row = map(float, COUNTED[EXERCISE.public.index(run.case)])
+    return dict(zip(("kept", "sent", "crossed"), row)) | {"config": run.got["config"]}
+
+
+def in_words(run: Observation) -> str:
+    """The call that a case stands for."""
+    case = run.case
+    call = as_call("bytes_sent", case.method, case.n_params, case.n_nodes, case.ranks_per_node, case.n_micro)
+    return f"{call}, and bytes_kept and deepspeed_config for the same run"
+
+
+def close(a: Any, b: float) -> bool:
+    return isinstance(a, float) and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6)
+
+
+def is_wrong(run: CaseRun[Volume], key: str) -> bool:
+    return not close(run.got[key], run.expected[key])
+
+
+def as_if(key: str, *methods: str, wrong: Formula) -> Callable[[CaseRun[Volume]], Any]:
+    """A hint's condition: for these methods a mistake gives this number. CANNOT_TELL of other methods, and where the
+    mistake changes nothing."""
+
+    def when(run: CaseRun[Volume]) -> Any:
+        if run.case.method not in methods:
+            return CANNOT_TELL if not is_wrong(run, key) else False
+        value = wrong(run.case)
+        return CANNOT_TELL if close(value, run.expected[key]) else close(run.got[key], value)
+
+    return when
+
+
+def either(*conditions: Callable[[CaseRun], Any]) -> Callable[[CaseRun], Any]:
+    """One of them holds; CANNOT_TELL where none does and one cannot tell."""
+
+    def when(run: CaseRun) -> Any:
+        answers = [condition(run) for condition in conditions]
+        if any(answer is True for answer in answers):
+            return True
+        return CANNOT_TELL if any(answer is CANNOT_TELL for answer in answers) else False
+
+    return when
+
+
+def weights(case: Volume) -> float:
+    """S: the bytes of all weights in 16 bits, and of all gradients."""
+    return 2.0 * case.n_params
+
+
+def less_own(n: int) -> float:
+    return (n - 1) / n
+
+
+def n_passes(method: str) -> int:
+    """How often a method passes all weights or gradients round in a step of one micro-batch."""
+    return {"zero3": 3, "hybrid": 3}.get(method, 2)
+
+
+def passed_often(case: Volume, often: float) -> float:
+    return often * less_own(case.n_ranks) * weights(case)
+
+
+def multiplied(factor: Callable[[Volume], float], *methods: str) -> Callable[[CaseRun[Volume]], Any]:
+    """The bytes sent are the right ones times a factor, which is not 1, wherever they are not 0."""
+
+    def when(run: CaseRun[Volume]) -> Any:
+        right, value = run.expected["sent"], factor(run.case)
+        if methods and run.case.method not in methods:
+            return CANNOT_TELL
+        if right == 0 or math.isclose(value, 1):
+            return False if is_wrong(run, "sent") else CANNOT_TELL
+        return close(run.got["sent"], right * value)
+
+    return when
+
+
+def n_of_states(case: Volume) -> int:
+    """Over how many ranks the optimizer's states are cut."""
+    return {"ddp": 1, "hybrid": case.ranks_per_node}.get(case.method, case.n_ranks)
+
+
+FLAT = ("ddp", "zero1", "zero2", "zero3")
+
+VOLUME = Oracle(
+    id="16-volume",
+    call=in_words,
+    places={
+        "kept": "bytes_kept(...)",
+        "sent": "the first number of bytes_sent(...)",
+        "crossed": "the second number of bytes_sent(...)",
+    },
+    expect=expect,
+    tolerance=Tolerance(rtol=1e-9),
+    judge=(config_fits,),
+    axis="numbers of nodes, of ranks in a node, and of micro-batches",
+    diagnose=(
+        Hint(
+            as_if("sent", "ddp", wrong=weights),
+            "DDP's all-reduce is a reduce-scatter and an all-gather. A rank sends (n-1)/n of S bytes in each of the "
+            "two, where S is the gradients' 2 bytes a parameter: not S in all.",
+        ),
+        Hint(
+            multiplied(lambda case: case.n_ranks / (case.n_ranks - 1) if case.n_ranks > 1 else 1, *FLAT),
+            "A rank never sends its own part of the result to itself: each pass around the ring costs (n-1)/n of S.",
+        ),
+        Hint(
+            multiplied(lambda case: 2.0),
+            "Weights and gradients travel in 16 bits, 2 bytes for each parameter. Only the optimizer works in 32 bits.",
+        ),
+        Hint(
+            as_if("sent", "zero1", wrong=lambda case: passed_often(case, 3)),
+            "ZeRO-1 needs no all-reduce: a rank needs the sum of its own part of the gradients only, which is a "
+            "reduce-scatter. With the all-gather of the new weights that makes two passes, as many as DDP has.",
+        ),
+        Hint(
+            as_if("sent", "zero3", wrong=lambda case: passed_often(case, 2 * case.n_micro)),
+            "ZeRO-3 frees the weights after the forward pass, so they are gathered again for the backward pass: two "
+            "all-gathers and a reduce-scatter for each micro-batch.",
+        ),
+        Hint(
+            either(
+                as_if("sent", "zero3", "hybrid", wrong=lambda case: passed_often(case, 3)),
+                as_if("sent", "zero2", wrong=lambda case: passed_often(case, 2)),
+            ),
+            "A step of several micro-batches: ZeRO-3 gathers, gathers again and reduces in each of them. ZeRO-2 keeps "
+            "no whole gradient, so it reduces in each of them, and gathers the new weights once.",
+        ),
+        Hint(
+            as_if("sent", "ddp", "zero1", wrong=lambda case: passed_often(case, 2 * case.n_micro)),
+            "DDP and ZeRO-1 keep a whole gradient and add up in it. They send once a step, however many micro-batches "
+            "there are.",
+        ),
+        Hint(
+            as_if("sent", "ddp", "zero1", wrong=lambda case: passed_often(case, case.n_micro + 1)),
+            "DDP and ZeRO-1 keep a whole gradient and add up in it: they reduce once a step, after the last "
+            "micro-batch.",
+        ),
+        Hint(
+            as_if("sent", "zero2", wrong=lambda case: passed_often(case, 2 * case.n_micro)),
+            "ZeRO-2 reduces in each micro-batch, but the weights change once a step: they are gathered once.",
+        ),
+        Hint(
+            as_if(
+                "sent",
+                "hybrid",
+                wrong=lambda case: case.n_micro * 3 * less_own(case.ranks_per_node) * weights(case),
+            ),
+            "In hybrid sharding the nodes hold replicas of one another. After the reduce-scatter within a node, each "
+            "shard of the gradient is averaged over the nodes: an all-reduce among n_nodes ranks.",
+        ),
+        Hint(
+            as_if(
+                "sent",
+                "hybrid",
+                wrong=lambda case: (
+                    case.n_micro * 3 * less_own(case.ranks_per_node) * weights(case)
+                    + 2 * less_own(case.n_nodes) * weights(case)
+                ),
+            ),
+            "Between the nodes a rank averages its shard only, and that is 1/ranks_per_node of the gradient.",
+        ),
+        Hint(
+            as_if("sent", "hybrid", wrong=lambda case: passed_often(case, 3 * case.n_micro)),
+            "Hybrid sharding cuts the model over the ranks of one node: the three passes are among ranks_per_node "
+            "ranks, and only the gradient's shard goes from node to node.",
+        ),
+        Hint(
+            as_if("kept", "hybrid", wrong=lambda case: 16 * case.n_params / case.n_ranks),
+            "Hybrid sharding cuts over the ranks of one node, and every node holds the whole model once.",
+        ),
+        Hint(
+            lambda run: close(run.got["kept"], run.expected["kept"] - 4 * run.case.n_params / n_of_states(run.case)),
+            "The optimizer keeps three numbers of 4 bytes for each parameter: two moments, and the master weight.",
+        ),
+        Hint(
+            lambda run: (
+                close(run.got["kept"], run.expected["kept"] / 2**30)
+                or close(run.got["kept"], run.expected["kept"] / 1e9)
+            ),
+            "Return bytes, not GB or GiB.",
+        ),
+        Hint(
+            either(
+                as_if("kept", "zero1", wrong=lambda case: 2 * case.n_params + 14 * case.n_params / case.n_ranks),
+                as_if("kept", "zero2", wrong=lambda case: 16 * case.n_params / case.n_ranks),
+                as_if("kept", "zero2", wrong=lambda case: 4 * case.n_params + 12 * case.n_params / case.n_ranks),
+                as_if("kept", "zero3", wrong=lambda case: 2 * case.n_params + 14 * case.n_params / case.n_ranks),
+            ),
+            "The stages differ in what is cut: 1 the optimizer's states with the master weights, 2 the gradients as "
+            "well, 3 the weights as well.",
+        ),
+        Hint(
+            lambda run: run.case.n_nodes > 1 and is_wrong(run, "crossed") and _all_ranks_cross(run),
+            "One ring through all ranks leaves a node over one link, however many ranks the node has.",
+        ),
+        Hint(
+            lambda run: run.case.method == "hybrid" and is_wrong(run, "crossed") and _a_rank_s_share_crosses(run),
+            "The shards of all ranks of a node are averaged with those of the other nodes, each in a ring of its own: "
+            "what leaves a node is the sum of what its ranks send there.",
+        ),
+        Hint(
+            lambda run: run.case.n_nodes == 1 and run.got["crossed"] != 0,
+            "With one node nothing leaves a node: the second number is 0.",
+        ),
+        Hint(
+            has_fault(batch_fault),
+            "DeepSpeed insists on train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x "
+            "number of ranks, on all nodes.",
+        ),
+        Hint(
+            has_fault(group_fault),
+            'Hybrid sharding is stage 3 in groups: "mics_shard_size" says how many ranks share one copy of the model, '
+            "those of a node. The other methods have no such entry.",
+        ),
+        Hint(
+            has_fault(precision_fault),
+            '2 bytes for each weight and gradient means {"bf16": {"enabled": True}}; without it DeepSpeed computes in '
+            "32 bits.",
+        ),
+    ),
+)
+
+
+def _all_ranks_cross(run: CaseRun[Volume]) -> bool:
+    """What crosses is ranks_per_node times as much as it should be."""
+    return run.case.method in FLAT and close(run.got["crossed"], run.case.ranks_per_node * run.expected["crossed"])
+
+
+def _a_rank_s_share_crosses(run: CaseRun[Volume]) -> bool:
+    return close(run.got["crossed"], run.expected["crossed"] / run.case.ranks_per_node)

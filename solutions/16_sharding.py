@@ -1,0 +1,287 @@
+# %% [markdown]
+# # Lab 16: ZeRO and FSDP
+#
+# Your data parallel training from lab 15 keeps the same weights, the same gradients and the same optimizer states on every
+# rank, equal to the last bit. For a model of 7.5 billion parameters on 64 GPUs that is 7.7 TB, of which 7.6 TB are copies. A
+# rank needs 120 GB, and its GPU has 80 GB. **Can you delete the copies without sending one byte more?**
+#
+# You will cut the optimizer states, then the gradients, then the weights over the ranks (ZeRO-1, ZeRO-2, and ZeRO-3, which
+# PyTorch calls FSDP), and clip a gradient that no rank holds as a whole. Before that you will predict what each of these
+# keeps and sends.
+#
+# [[time]]
+#
+# You need to know what reduce-scatter and all-gather do (lab 14), and how data parallel training works (lab 15), but
+# nothing that you wrote there.
+
+# %% nbgrader={"grade": false, "grade_id": "16-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import labkit.figures
+from labkit import Predictions, check, progress, run_ranks, written
+from labkit.material.lab16 import copies_on_ranks
+from labkit.ranks import Comm
+
+guesses = Predictions("16")
+labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+
+# %% [markdown]
+# Here is the question, measured: four real ranks train a small model with data parallelism and AdamW for three steps. Then
+# each rank says what it holds, and a fingerprint of its bits.
+
+# %%
+copies = run_ranks(copies_on_ranks, 4, backend="gloo")
+for rank, held in enumerate(copies):
+    parts = ", ".join(f"{name} {n_bytes:,} B ({bits})" for name, (n_bytes, bits) in held.items())
+    print(f"rank {rank}: {parts}")
+once = sum(n_bytes for n_bytes, _ in copies[0].values())
+different = {(name, bits): n_bytes for held in copies for name, (n_bytes, bits) in held.items()}
+print(f"held on 4 ranks: {4 * once:,} B, of which are different: {sum(different.values()):,} B")
+
+# %% [markdown]
+# Three quarters of the memory hold nothing new. With 64 ranks it would be 98 %.
+#
+# ## Count before you cut
+#
+# With AdamW and 16-bit training, each parameter costs 16 bytes: 2 for the weight, 2 for its gradient, and 12 that only the
+# optimizer needs, in float32: the master weight and two moments (lab 01). ZeRO (*zero redundancy optimizer*) cuts more of
+# this with every stage. A **shard** is the part that one of $n$ ranks keeps.
+#
+# | method | a rank keeps whole | a rank keeps a shard of |
+# |---|---|---|
+# | DDP | everything | nothing |
+# | ZeRO-1 | weights, gradients | optimizer states |
+# | ZeRO-2 | weights | gradients, optimizer states |
+# | ZeRO-3, FSDP | nothing | weights, gradients, optimizer states |
+# | hybrid (HSDP, MiCS) | nothing | as ZeRO-3, but cut over the ranks of *one node*: each node is a replica |
+#
+# What does a rank send for that? The sentence from lab 14 answers it:
+#
+# $$\text{all-reduce} = \text{reduce-scatter} + \text{all-gather}, \qquad \text{each: }
+# \frac{n-1}{n}\,S \text{ bytes sent by each rank}$$
+
+# %% tags=["figure"]
+labkit.figures.two_halves(n_ranks=4)
+
+# %% [markdown]
+# This is the picture from lab 14. A box has one slot for each rank, filled where that rank's numbers are in the sum. After
+# the first three rounds, the reduce-scatter is done: every rank has one complete part of the sum, its own. The other three
+# rounds only hand the parts around.
+#
+# - **ZeRO-1** stops in the middle. A rank has its part of the summed gradient, updates its part of the weights with its part
+#   of the optimizer states, and then the *weights* are handed around instead of the gradients.
+# - **ZeRO-2** does the same, but keeps only its part of the gradient. With several micro-batches in a step, it has to reduce
+#   in each of them, because there is no whole gradient to add up in. DDP and ZeRO-1 add up at home, and reduce once a step.
+# - **ZeRO-3** gathers a layer's weights just before they are used, and frees them afterwards: once in the forward pass, and
+#   once more in the backward pass of each micro-batch. In each micro-batch it also reduces. No weights are handed around
+#   after the step.
+# - **Hybrid** does what ZeRO-3 does among the ranks of a node. Once a step, each rank averages *its shard* of the gradient
+#   with the ranks in the same place on the other nodes, by an all-reduce.
+
+# %% [markdown]
+# **Predict:** 7.5 billion parameters on 64 ranks, weights and gradients in 16 bits. How many GB does a rank send in a step
+# with ZeRO-3, if it sends 29.5 GB with DDP?
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-zero3-sent", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("sent by ZeRO-3", None, unit="GB")
+
+# %% [markdown]
+# **Predict:** the same model on 8 nodes of 8 ranks. How many GB leave a node in a step with hybrid sharding? (With DDP, 29.5
+# GB leave it.)
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-hybrid-crossed", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("leaving a node with hybrid", None, unit="GB")
+
+# %% [markdown]
+# [[exercise 16-volume]]
+#
+# `method` is "ddp", "zero1", "zero2", "zero3" or "hybrid". There are `n_nodes * ranks_per_node` ranks. A step consists of
+# `n_micro` micro-batches. Weights and gradients are kept and sent in 16 bits. All collectives are rings.
+#
+# - `bytes_kept(...)`: bytes of weights, gradients and optimizer states on one rank (16 bytes a parameter in all).
+# - `bytes_sent(...)` returns two numbers: the bytes that one rank sends in a step, and the bytes that leave one node in a
+#   step. A ring through all ranks visits one node after the other, so it leaves each node over one link. In hybrid sharding,
+#   each rank of a node has a ring of its own to the other nodes. With one node, nothing leaves it.
+# - `deepspeed_config(...)` returns the configuration as a dictionary: `"train_batch_size"` (all ranks, all micro-batches),
+#   `"train_micro_batch_size_per_gpu"`, `"gradient_accumulation_steps"`, `"bf16": {"enabled": True}`, and
+#   `"zero_optimization": {"stage": ...}`, where stage 0 is DDP. Hybrid sharding is stage 3 with one more entry beside the
+#   stage, `"mics_shard_size"`: how many ranks share one copy of the model.
+#
+# You may assume that all divisions come out even.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Count **passes**: a reduce-scatter or an all-gather of $S$ bytes among $n$ ranks is one pass, and costs each rank
+# $(n-1)/n \cdot S$ bytes. How many passes does each method need in a step?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# DDP 2, ZeRO-1 2, ZeRO-2 one for each micro-batch and one for the weights, ZeRO-3 three for each micro-batch. For hybrid,
+# $n$ is the number of ranks of a node, and the all-reduce between nodes is among `n_nodes` ranks, of a shard.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Between the nodes, each rank of a node sends $2 \frac{N-1}{N} \cdot \frac{S}{m}$ bytes with $N$ nodes of $m$ ranks. All $m$
+# ranks of the node together send $2\frac{N-1}{N}S$, and this is what leaves the node.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-volume", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def bytes_kept(method: str, n_params: int, n_nodes: int, ranks_per_node: int) -> float:
+    """Bytes of weights, gradients and optimizer states on one rank."""
+    ### BEGIN SOLUTION
+    n = cut(method, n_nodes, ranks_per_node)
+    weights, grads, states = 2 * n_params, 2 * n_params, 12 * n_params
+    if method != "ddp":
+        states /= n
+    if method not in ("ddp", "zero1"):
+        grads /= n
+    if method in ("zero3", "hybrid"):
+        weights /= n
+    return weights + grads + states
+
+
+def cut(method: str, n_nodes: int, ranks_per_node: int) -> int:
+    return ranks_per_node if method == "hybrid" else n_nodes * ranks_per_node
+    ### END SOLUTION
+
+
+def bytes_sent(
+    method: str, n_params: int, n_nodes: int, ranks_per_node: int, n_micro: int = 1
+) -> tuple[float, float]:
+    """Bytes that one rank sends in a step, and bytes that leave one node in a step."""
+    ### BEGIN SOLUTION
+    n = cut(method, n_nodes, ranks_per_node)
+    passes = {"ddp": 2, "zero1": 2, "zero2": n_micro + 1}.get(method, 3 * n_micro)
+    sent = passes * (n - 1) / n * 2 * n_params
+    if method != "hybrid":
+        return sent, sent if n_nodes > 1 else 0
+    between = 2 * (n_nodes - 1) / n_nodes * 2 * n_params
+    return sent + between / n, between
+    ### END SOLUTION
+
+
+def deepspeed_config(
+    method: str, n_nodes: int, ranks_per_node: int, micro_batch: int, n_micro: int
+) -> dict:
+    """The configuration that makes DeepSpeed train like this."""
+    ### BEGIN SOLUTION
+    zero = {"stage": {"ddp": 0, "zero1": 1, "zero2": 2}.get(method, 3)}
+    if method == "hybrid":
+        zero["mics_shard_size"] = ranks_per_node
+    return {
+        "train_batch_size": micro_batch * n_micro * n_nodes * ranks_per_node,
+        "train_micro_batch_size_per_gpu": micro_batch,
+        "gradient_accumulation_steps": n_micro,
+        "bf16": {"enabled": True},
+        "zero_optimization": zero,
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-volume-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("16-volume", bytes_kept, bytes_sent, deepspeed_config)
+
+# %% [markdown]
+# The example of the ZeRO paper, by your functions, with the runs that the prediction asked for:
+
+# %%
+METHODS = ("ddp", "zero1", "zero2", "zero3", "hybrid")
+if written(bytes_kept, bytes_sent):
+    print("7.5 B parameters, 8 nodes of 8   kept       sent   leaving a node")
+    for method in METHODS:
+        kept_gb = bytes_kept(method, 7.5e9, 8, 8) / 1e9
+        sent_gb, crossed_gb = (n_bytes / 1e9 for n_bytes in bytes_sent(method, 7.5e9, 8, 8))
+        print(f"{method:28}{kept_gb:6.1f} GB  {sent_gb:6.1f} GB  {crossed_gb:6.1f} GB")
+        if method == "zero3":
+            guesses.settle("sent by ZeRO-3", sent_gb)
+        if method == "hybrid":
+            guesses.settle("leaving a node with hybrid", crossed_gb)
+
+# %% [markdown]
+# <details><summary>Check your predictions</summary>
+#
+# ZeRO-3 sends 44.3 GB: three passes where DDP has two. With hybrid sharding, 26.25 GB leave a node, *fewer* than with DDP:
+# one all-reduce of the gradient, but its ring has 8 places instead of 64, so each node keeps an eighth for itself. The
+# three passes of ZeRO-3 stay inside the node, where bandwidth is cheap. The price is memory: 15 GB a rank instead of 1.9.
+#
+# </details>
+
+# %% tags=["figure"]
+labkit.figures.sharding_sliders(bytes_kept, bytes_sent)
+
+# %% [markdown]
+# Left: memory on a rank by method, with a line at 80 GB. Right: what a rank sends in a step. Move the sliders: from how many
+# ranks on does ZeRO-1 fit? What happens to the right-hand side when you take more ranks? (There are no sliders on a printed
+# page. It shows 7.5 billion parameters on 64 ranks.)
+#
+# ### From which size on does communication dominate?
+#
+# A step computes $6 \Psi T$ FLOPs for $\Psi$ parameters and $T$ tokens on each rank, and sends a multiple of $\Psi$ bytes. So
+# $\Psi$ cancels: what counts is the number of tokens a rank has in a step. But the memory that is left for tokens shrinks
+# while the model grows, and each token needs more of it. The figure takes 64 GPUs of 80 GB in 8 nodes, each with 400 TFLOP/s
+# in practice, with 50 GB/s out of each node, and a model that keeps only the input of each layer (lab 05).
+
+# %% tags=["figure"]
+labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
+
+# %% [markdown]
+# The falling curves show how many tokens fit into what your `bytes_kept` leaves free. The flat lines of the same colour show
+# how many tokens a rank needs to compute for as long as your `bytes_sent` take. Where a curve falls below its line,
+# communication dominates, however well it overlaps. Past the end of a curve the model does not fit at all.
+#
+# **In practice** the same choices are one line each:
+#
+# | method | PyTorch | DeepSpeed | `TrainingArguments` |
+# |---|---|---|---|
+# | ZeRO-1 | `ZeroRedundancyOptimizer` | stage 1 | `deepspeed="ds.json"` |
+# | ZeRO-2 | `fully_shard(..., reshard_after_forward=False)` | stage 2 | `fsdp="shard_grad_op"` |
+# | ZeRO-3 | `fully_shard(...)` | stage 3 | `fsdp="full_shard"` |
+# | hybrid | `fully_shard(..., mesh=` of two dimensions`)` | `mics_shard_size` | `fsdp="hybrid_shard"` |
+
+# %% [markdown]
+# ## What you measured
+#
+# And this is how well you guessed:
+
+# %%
+guesses.score()
+
+# %%
+progress("16", globals())
+
+# %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "16",
+    "ZeRO-3 instead of DDP, 64 ranks",
+    speed=lambda: (
+        f"{bytes_sent('zero3', 7.5e9, 8, 8)[0] / bytes_sent('ddp', 7.5e9, 8, 8)[0]:.2f} x the bytes sent"
+    ),
+    memory=lambda: (
+        f"1/{bytes_kept('ddp', 7.5e9, 8, 8) / bytes_kept('zero3', 7.5e9, 8, 8):.0f} of weights, gradients and states"
+    ),
+)
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Samyam Rajbhandari and others, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models* (SC 2020). The
+#   three stages, and the table of 7.5 billion parameters on 64 ranks.
+# - Yanli Zhao and others, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel* (VLDB 2023).
+# - PyTorch's documentation of `torch.distributed.fsdp.fully_shard`.
+#
+# **Sources.** The texts above. Hybrid sharding: Zhen Zhang and others, *MiCS: Near-linear Scaling for Training Gigantic
+# Model on Public Cloud* (VLDB 2022), and DeepSpeed's documentation of `mics_shard_size` and of its configuration.

@@ -1,0 +1,48 @@
+"""Lab 16's figures: they show the amounts that the functions give, and the messages that were counted."""
+
+from __future__ import annotations
+
+import math
+
+from labkit import figures
+from labkit.figures.sharding import crossing, sharding_bars, tokens_that_cover, tokens_that_fit
+from labkit.figures.two_halves import halves_of
+
+
+def kept(method, n_params, n_nodes, ranks_per_node):
+    return 16 * n_params / (n_nodes * ranks_per_node if method == "zero3" else 1)
+
+
+def sent(method, n_params, n_nodes, ranks_per_node):
+    return (3.0 if method == "zero3" else 2.0) * n_params, 1.0 * n_params
+
+
+def test_the_halves_are_those_of_an_all_reduce() -> None:
+    steps = halves_of(4)
+    assert (steps.n_rounds, len(steps.messages)) == (6, 24)
+    diagonal = [{chunk for chunk, ranks in one.items() if len(ranks) == 4} for one in steps.states[3]]
+    assert diagonal == [{0}, {1}, {2}, {3}]
+    assert all(len(ranks) == 4 for one in steps.states[-1] for ranks in one.values())
+    # In each round what is sent is what its sender has.
+    for message in steps.messages:
+        have = steps.states[message.round - 1][message.src]
+        assert all(have[chunk] == ranks for chunk, ranks in message.holds.items())
+    assert "reduce-scatter (rounds 1 to 3)" in figures.two_halves(4).axes[0].get_title(loc="left")
+
+
+def test_bars_show_what_is_kept_and_sent() -> None:
+    left, right = sharding_bars(kept, sent, params_b=10, n_nodes=2).axes
+    assert [bar.get_width() for bar in left.patches] == [160, 160, 160, 10, 160]
+    assert [bar.get_width() for bar in right.patches] == [20, 20, 20, 30, 20, 10, 10, 10, 10, 10]
+    assert list(left.lines[0].get_xdata()) == [80, 80]
+
+
+def test_where_communication_dominates_is_marked() -> None:
+    assert crossing([1, 2, 3], [9, 5, 1], [4, 4, 4]) == 3
+    assert crossing([1, 2], [9, math.nan], [4, 4]) == 2
+    assert crossing([1, 2], [9, 8], [4, 4]) is None
+    assert tokens_that_fit(80e9, 1e9) == 0
+    assert math.isclose(tokens_that_fit(40e9, 12 * 128**2), 40e9 / 256)
+    assert math.isclose(tokens_that_cover((200e9, 0), 50e9), 1000)
+    figure = figures.tokens_that_hide(kept, sent)
+    assert any(text.get_text().endswith(" B") for text in figure.axes[0].texts)
