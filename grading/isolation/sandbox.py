@@ -23,7 +23,7 @@ from grading.isolation.environment import environment
 from grading.isolation.plan import plan_of
 from grading.isolation.tiers import NONE, worker_command
 from grading.isolation.users import job_user, users_of_ranks
-from grading.isolation.worker_tree import make_worker_tree, python_command
+from grading.isolation.worker_tree import python_command, shared_worker_tree
 from grading.worker.confine.plan import MOST_RANKS, PLAIN, RANK, Limits, Plan
 from grading.worker.confine.tier import Tier
 from grading.worker.procfs import children, descendants, gone_is_fine, waited_s
@@ -64,7 +64,7 @@ class LostUnderStudent(InfrastructureFault):
 class Sandbox:
     """A forking process and at most one job on it. Use as a context manager.
 
-    tree: the worker's files, where they have been made already.
+    tree: the worker's files, where others than this process's are meant.
     preload: modules in place of the tier's own choice. limits: caps on its jobs. is_awaited: false where the caller has
     things to do while it loads; then its first job waits for it.
     """
@@ -93,7 +93,7 @@ class Sandbox:
         with contextlib.ExitStack() as made:
             self._home = Path(tempfile.mkdtemp(prefix="grading-"))
             made.callback(shutil.rmtree, self._home, ignore_errors=True)
-            self.tree = tree or make_worker_tree(self._home / "tree")
+            self.tree = tree or shared_worker_tree()
             plan = plan_of(self.tier, self.tree, preload, limits)
             self._errors = made.enter_context(open(self._home / "stderr", "w+b"))
             root = self._home / "root"

@@ -12,7 +12,7 @@ from grading.isolation.tiers import KERNEL, NONE, tier_named
 from grading.supervisor import Job, Sandbox, SubmissionResult, grade_job
 from grading.worker.confine.plan import PLAIN, Limits
 from grading.worker.protocol.steps import RunCode, ServeExercise
-from tests.grading.fake_labs import copy_into, registered
+from tests.grading.fake_labs import registered, tree_with_fake_labs
 from tests.grading.shared_sandboxes import shared_sandbox
 
 PRELOAD = ("torch", "grading.worker.job")
@@ -27,9 +27,7 @@ def ranks_server(tier: Tier | None = None, limits: Limits = PLAIN) -> Iterator[S
         if limits == PLAIN:
             yield shared_sandbox(tier, PRELOAD)
         else:
-            with Sandbox(tier, preload=PRELOAD, limits=limits) as server:
-                for lab in ("96", "98"):
-                    copy_into(server.tree, lab)
+            with Sandbox(tier, tree_with_fake_labs(), preload=PRELOAD, limits=limits) as server:
                 yield server
 
 

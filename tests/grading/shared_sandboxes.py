@@ -15,9 +15,7 @@ from grading.isolation import Tier
 from grading.isolation.plan import FULL
 from grading.isolation.sandbox import InfrastructureFault
 from grading.supervisor import Sandbox
-from tests.grading.fake_labs import copy_into
-
-FAKE_LABS = ("95", "96", "97", "98", "99")
+from tests.grading.fake_labs import tree_with_fake_labs
 
 
 def shared_sandbox(tier: Tier, preload: Sequence[str] = FULL) -> Sandbox:
@@ -26,9 +24,7 @@ def shared_sandbox(tier: Tier, preload: Sequence[str] = FULL) -> Sandbox:
     if key in kept and not _answers(kept[key]):
         kept.pop(key).close()
     if key not in kept:
-        kept[key] = Sandbox(tier, preload=key[1])
-        for lab in FAKE_LABS:
-            copy_into(kept[key].tree, lab)
+        kept[key] = Sandbox(tier, tree_with_fake_labs(), preload=key[1])
     return kept[key]
 
 

@@ -93,7 +93,7 @@ def test_a_job_finds_nothing_of_an_earlier_one(server: Sandbox, do: Do) -> None:
     assert do(write) is None
     if server.tier.sandbox_per_submission:
         # A sandbox is for one submission: the next one is another.
-        with Sandbox(server.tier, tree=server.tree, preload=("torch", "grading.worker.job")) as other:
+        with Sandbox(server.tier, preload=("torch", "grading.worker.job")) as other:
             assert run_cell(other, LEFT) == []
     else:
         assert do(LEFT) == []

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lab99")]
 @pytest.fixture(scope="module")
 def light(sandbox):
     """A forking process with what most labs' have loaded, which is the least; `sandbox` has more."""
-    with Sandbox(sandbox.tier, tree=sandbox.tree, preload=LIGHT) as server:
+    with Sandbox(sandbox.tier, sandbox.tree, preload=LIGHT) as server:
         yield server
 
 

@@ -85,8 +85,7 @@ def test_what_fails_to_start_leaves_nothing(monkeypatch, tmp_path: Path, tier: s
     def left() -> tuple[object, ...]:
         return os.listdir(tmp_path), len(os.listdir("/proc/self/fd")), sorted(children(os.getpid()))
 
-    # The worker's files are made alike in every tier, which takes a second: once is enough.
-    tree = None if tier == NONE.name else shared_worker_tree()
+    tree = shared_worker_tree()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = left()
     for step in ("grading.isolation.sandbox.plan_of", "grading.isolation.sandbox.Sandbox._expect"):

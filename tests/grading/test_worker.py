@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from grading.isolation.sandbox import InfrastructureFault
+from grading.isolation.worker_tree import shared_worker_tree
 from grading.supervisor import Job, Sandbox, grade_job
 from grading.supervisor.attempts import run_steps
 from grading.supervisor.limits import CellLimits
@@ -402,11 +403,12 @@ def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch)
             run_steps(server, [code("a", "x = 1")], {})
 
 
-def test_the_forking_process_leaves_nothing_on_the_disk() -> None:
-    with Sandbox(preload=()) as server:
-        home = Path(server.tree).parent
-        assert home.is_dir()
-    assert not home.exists()
+def test_the_forking_process_leaves_nothing_on_the_disk(monkeypatch, tmp_path) -> None:
+    tree = shared_worker_tree()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Sandbox(tree=tree, preload=()):
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 def _running(argument: str) -> bool:
