@@ -477,8 +477,8 @@ guesses.take("rows at n = 512", None)
 # A **training step** has three such products for each layer and micro-batch: forward, the gradient of the input, and
 # the gradient of the weights. Each takes $2bn^2$ FLOPs and moves as many bytes as the first, since it reads two of
 # the three arrays and writes the third. Arithmetic and memory traffic of a product overlap, so the slower one sets its
-# time. The optimizer runs once a step and is limited by memory: AdamW in float32 reads weight, gradient and two moments
-# and writes three of them, 28 bytes for each weight.
+# time. The optimizer runs once a step, when all gradients are there, so its time is added to theirs. It is limited by
+# memory: AdamW in float32 reads weight, gradient and two moments and writes three of them, 28 bytes for each weight.
 #
 # [[exercise 04-throughput]]
 #
@@ -569,6 +569,10 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 # you count the bytes of the weights alone. With those of the rows it is 149 at $n = 4096$.
 #
 # </details>
+#
+# **In practice** the rows are `per_device_train_batch_size=8` of `TrainingArguments`, multiplied by the length of your
+# texts. With `include_num_input_tokens_seen="non_padding"`, the `Trainer` logs the tokens per second that it reaches.
+# Double the batch while that number grows, and accumulate only for what is still missing of the global batch.
 
 # %% [markdown]
 # ## Extra credit: tiles, waves and multiples
@@ -658,6 +662,10 @@ labkit.figures.wave_staircase(tiles_and_waves)
 # A checklist for a linear layer: inputs, outputs, vocabulary and rows are multiples of 8 numbers in float16 (best of
 # 64), there are enough rows to be compute-bound, and enough tiles for many waves. For a convolution, the same holds for
 # the channels that go in and come out; three color channels are best padded to 4 or 8.
+#
+# **In practice** `TrainingArguments` pads nothing. For the vocabulary, call
+# `model.resize_token_embeddings(len(tokenizer), pad_to_multiple_of=64)`; for the texts,
+# `DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)`.
 
 # %% [markdown]
 # ## Extra credit: channels last
@@ -869,6 +877,10 @@ guesses.settle("negative estimates", negative)
 #
 # The noise scale of a language model is measured in tokens, and it grows during training, because the true gradient
 # shrinks faster than its noise. So a run may start with small batches and end with large ones.
+#
+# **In practice** `TrainingArguments` has no flag that measures it. GPT-NeoX has `log_gradient_noise_scale`, and
+# Megatron-LM lets the batch grow, with `--rampup-batch-size`. What you set by it in the `Trainer` is the product of
+# `per_device_train_batch_size`, `gradient_accumulation_steps` and the number of ranks.
 #
 # ## Two batch sizes that matter
 #

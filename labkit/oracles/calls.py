@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from types import SimpleNamespace
 
 import torch
@@ -25,4 +26,7 @@ def _literal(value: object) -> str:
         return f"<{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}>"
     if isinstance(value, SimpleNamespace):
         return as_call("Config", **vars(value))
+    if isinstance(value, float) and value.is_integer() and abs(value) >= 1e9:
+        # 312000000000000.0 is hard to count; both can be pasted.
+        return format(Decimal(value).normalize(), "e")
     return repr(value)

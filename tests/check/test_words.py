@@ -45,6 +45,10 @@ def test_a_call_can_be_pasted():
     assert eval(text, {"extrapolate": lambda measured, n_layers, attention: measured[1]}) == 325
 
 
+def test_large_rates_are_shown_by_their_power_of_ten():
+    assert as_call("rows", 312e12, 2.039e12, 1.5, 5e8) == "rows(3.12e+14, 2.039e+12, 1.5, 500000000.0)"
+
+
 @pytest.mark.parametrize("exercise_id", [id for id, one in exercises.everything().items() if one.full_size])
 def test_full_size_is_shown_by_its_call_too(exercise_id):
     exercise, oracle = exercises.find(exercise_id), oracle_of(exercise_id)

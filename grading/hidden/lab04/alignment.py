@@ -11,7 +11,7 @@ TILES = ((256, 128), (128, 256), (128, 64), (64, 256))
 
 
 def shapes(rng: random.Random) -> tuple[Call, ...]:
-    """Tiles in both orientations, a grid that fits exactly, numbers that need padding and one that does not."""
+    """Tiles in both orientations, a grid that fits exactly, numbers to pad, one of them by much and one not at all."""
     n_sms, across = rng.choice((80, 108, 132)), rng.randint(3, 6)
     return (
         *(
@@ -20,6 +20,7 @@ def shapes(rng: random.Random) -> tuple[Call, ...]:
         ),
         Call("tiles_and_waves", (128 * n_sms, 64 * across, 128, 64, n_sms)),
         Call("padded", (rng.randrange(1001, 60001, 2), 2, rng.choice((16, 128)))),
+        Call("padded", (64 * rng.randint(3, 900) + rng.randint(1, 20), 2, 128)),
         Call("padded", (32 * rng.randint(3, 900), 4, 128)),
         Call("padded", (rng.randrange(101, 9001, 2), 1, 16)),
     )

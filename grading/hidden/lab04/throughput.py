@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from grading.hidden import Hidden
 from labkit.exercises.lab01.function_calls import Call
 
 
 def calls(rng: random.Random) -> tuple[Call, ...]:
-    """Wide and narrow layers, few rows and many, two sizes of numbers."""
+    """Wide and narrow layers, few rows and many, two sizes of numbers, with and without accumulation."""
 
     def gpu() -> tuple[float, float]:
         return rng.randint(80, 1000) * 1e12, rng.randint(800, 4000) * 1e9
 
-    def layer(texts: int, length: int, n: int, n_accumulate: int, itemsize: int) -> Call:
+    def balanced_gpu() -> tuple[float, float]:
+        return rng.randint(100, 200) * 1e12, rng.randint(2000, 3000) * 1e9
+
+    def layer(texts: int, length: int, n: int, n_accumulate: int, itemsize: int, gpu: Callable = gpu) -> Call:
         return Call("tokens_per_second", (texts, length, n, n_accumulate, *gpu(), itemsize, rng.choice((16, 20, 28))))
 
     return (
@@ -24,6 +28,8 @@ def calls(rng: random.Random) -> tuple[Call, ...]:
         layer(rng.randint(2, 4), rng.randint(5, 20), rng.randint(2000, 5000), rng.randint(2, 8), 2),
         layer(rng.randint(8, 16), rng.randint(500, 900), rng.randint(4000, 6000), rng.randint(2, 8), 2),
         layer(rng.randint(2, 4), rng.randint(60, 200), rng.randint(1000, 2000), 1, 4),
+        layer(1, rng.randint(5, 20), rng.randint(2000, 5000), 1, 2),
+        layer(rng.randint(4, 8), rng.randint(300, 500), rng.randint(2000, 3000), rng.randint(2, 4), 4, balanced_gpu),
     )
 
 

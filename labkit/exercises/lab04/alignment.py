@@ -5,7 +5,11 @@ from __future__ import annotations
 from labkit.exercises.lab01.function_calls import Call, drive_calls
 from labkit.spec import Answer, Exercise
 
-ALIGNMENT_FUNCTIONS = ("tiles_and_waves", "padded")
+ARGUMENTS = {
+    "tiles_and_waves": ("rows", "cols", "tile_rows", "tile_cols", "n_sms"),
+    "padded": ("n", "itemsize", "multiple_bytes"),
+}
+"""The functions that are asked for, each with its arguments in order."""
 A100_SMS, V100_SMS, H100_SMS = 108, 80, 132
 
 ALIGNMENT = Exercise(
@@ -15,15 +19,13 @@ ALIGNMENT = Exercise(
     optional=True,
     minutes=15,
     difficulty=2,
-    answers=tuple(Answer(name) for name in ALIGNMENT_FUNCTIONS),
+    answers=tuple(Answer(name) for name in ARGUMENTS),
     public=(
-        # rows, columns, rows and columns of a tile, streaming multiprocessors
         Call("tiles_and_waves", (2304, 1536, 256, 128, A100_SMS)),
         Call("tiles_and_waves", (2304, 1537, 256, 128, A100_SMS)),
         Call("tiles_and_waves", (2304, 1537, 128, 256, A100_SMS)),
         Call("tiles_and_waves", (1000, 3000, 128, 64, V100_SMS)),
         Call("tiles_and_waves", (5, 7, 128, 128, H100_SMS)),
-        # numbers, bytes of one, bytes of the multiple
         Call("padded", (50257, 2, 128)),
         Call("padded", (50304, 2, 128)),
         Call("padded", (1027, 4, 16)),

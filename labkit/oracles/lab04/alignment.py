@@ -8,9 +8,10 @@ from collections.abc import Callable
 import torch
 
 from labkit.exercises.lab01.function_calls import Call
-from labkit.exercises.lab04.alignment import ALIGNMENT_FUNCTIONS
+from labkit.exercises.lab04.alignment import ARGUMENTS
 from labkit.oracles.hints import not_written_yet
-from labkit.oracles.lab01.function_calls import call_of, is_blank
+from labkit.oracles.lab01.function_calls import is_blank
+from labkit.oracles.lab04.named_calls import call_by_names
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 
@@ -35,11 +36,14 @@ def true_result(run: CaseRun[Call]) -> dict[str, object]:
 
 
 def waves(when: Callable[[tuple, list, list], object]) -> Callable[[CaseRun[Call]], object]:
-    """A diagnosis of tiles_and_waves: `when` gets (arguments, right, got)."""
+    """A diagnosis of tiles_and_waves: `when` gets (arguments, right, got).
+
+    Its cases come first, so it may be shown whatever is wrong with `padded`.
+    """
 
     def diagnose(run: CaseRun[Call]) -> object:
         if run.case.function != "tiles_and_waves":
-            return False
+            return CANNOT_TELL
         return when(run.case.arguments, run.expected["out"], [float(value) for value in run.got["out"]])
 
     return diagnose
@@ -57,12 +61,33 @@ def swapped(args: tuple, right: list, got: list) -> object:
 
 def rounded_down(args: tuple, right: list, got: list) -> bool:
     rows, cols, tile_rows, tile_cols, _ = args
-    return got[0] in ((rows // tile_rows) * (cols // tile_cols), rows * cols // (tile_rows * tile_cols))
+    down, up = (rows // tile_rows, cols // tile_cols), (-(-rows // tile_rows), -(-cols // tile_cols))
+    ways = (down[0] * down[1], down[0] * up[1], up[0] * down[1], rows * cols // (tile_rows * tile_cols))
+    return got[0] != right[0] and got[0] in (*ways, max(1, ways[0]), ways[0] + 1)
+
+
+def one_tile_more(args: tuple, right: list, got: list) -> bool:
+    rows, cols, tile_rows, tile_cols, _ = args
+    return got[0] == (rows // tile_rows + 1) * (cols // tile_cols + 1) != right[0]
 
 
 def by_area(args: tuple, right: list, got: list) -> bool:
     rows, cols, tile_rows, tile_cols, _ = args
     return got[0] == math.ceil(rows * cols / (tile_rows * tile_cols)) != right[0]
+
+
+def efficiency(when: Callable[[tuple, list, float], bool]) -> Callable[[CaseRun[Call]], object]:
+    """A diagnosis of tiles_and_waves where tiles and waves are right: `when` gets (arguments, right, efficiency)."""
+    return waves(lambda args, right, got: got[:2] == right[:2] and when(args, right, got[2]))
+
+
+def busy_in_one_wave(args: tuple, right: list, got: float) -> bool:
+    n_tiles, n_sms = right[0], args[4]
+    return near(got, (n_tiles % n_sms or n_sms) / n_sms) or near(got, min(1, n_tiles / n_sms))
+
+
+def up_to(n: int, multiple: int) -> int:
+    return -(-n // multiple) * multiple
 
 
 def padding(when: Callable[[int, int, int, float], object]) -> Callable[[CaseRun[Call]], object]:
@@ -74,13 +99,18 @@ ALIGNMENT = Oracle(
     id="04-alignment",
     expect=true_result,
     tolerance=Tolerance(rtol=1e-6),
-    call=call_of,
+    call=call_by_names(ARGUMENTS),
     places={"out.0": "number of tiles", "out.1": "number of waves", "out.2": "efficiency"},
     diagnose=(
-        *not_written_yet(ALIGNMENT_FUNCTIONS, is_blank),
+        *not_written_yet(ARGUMENTS, is_blank),
         Hint(
             waves(swapped),
             "Rows and columns of the tile are swapped: 256 × 128 means 256 rows and 128 columns.",
+        ),
+        Hint(
+            waves(one_tile_more),
+            "One tile is added even where the tiles fit exactly: round up in place of adding 1, in rows and in columns "
+            "each.",
         ),
         Hint(
             waves(rounded_down),
@@ -95,29 +125,42 @@ ALIGNMENT = Oracle(
             "A wave that is only partly filled takes as long as a full one: round the number of waves up.",
         ),
         Hint(
-            waves(lambda args, right, got: got[0] == right[0] and got[1] == right[0] // args[4]),
+            waves(lambda args, right, got: got[0] == right[0] and right[1] != got[1] == right[0] // args[4]),
             "The last, partly filled wave is missing: round the number of waves up.",
         ),
         Hint(
-            waves(lambda args, right, got: got[:2] == right[:2] and near(got[2], 1 / right[2])),
+            waves(lambda args, right, got: got[0] == right[0] and right[1] != got[1] == right[0] // args[4] + 1),
+            "One wave is added even where the last one is exactly full: round up in place of adding 1.",
+        ),
+        Hint(
+            efficiency(lambda args, right, got: near(got, 1 / right[2])),
             "The efficiency is upside down: what is used, divided by what is paid for.",
         ),
         Hint(
-            waves(lambda args, right, got: got[:2] == right[:2] and near(got[2], right[0] / (right[1] * args[4]))),
+            efficiency(lambda args, right, got: near(got, 100 * right[2])),
+            "That is the efficiency in percent: return the quotient itself, at most 1.",
+        ),
+        Hint(
+            efficiency(lambda args, right, got: near(got, right[0] / (right[1] * args[4]))),
             "The efficiency counts tiles as if all were full: outputs that are needed, divided by the outputs that "
             "n_waves · n_sms tiles have room for.",
         ),
         Hint(
-            waves(
-                lambda args, right, got: (
-                    got[:2] == right[:2] and near(got[2], args[0] * args[1] / (right[0] * args[2] * args[3]))
-                )
-            ),
+            efficiency(lambda args, right, got: near(got, args[0] * args[1] / (right[0] * args[2] * args[3]))),
             "The efficiency leaves out the idle multiprocessors of the last wave: divide by the room in "
             "n_waves · n_sms tiles.",
         ),
         Hint(
-            padding(lambda n, itemsize, n_bytes, got: got == -(-n // n_bytes) * n_bytes),
+            efficiency(busy_in_one_wave),
+            "That is how much of one wave is filled. The efficiency counts outputs and all waves: rows · cols, divided "
+            "by the outputs that n_waves · n_sms tiles have room for.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == -(-n * itemsize // n_bytes) * n_bytes),
+            "That is in bytes. Return how many numbers there are: divide by itemsize.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got in (up_to(n, n_bytes), up_to(n, n_bytes * itemsize))),
             "The multiple is given in bytes: divide it by itemsize to get numbers.",
         ),
         Hint(
@@ -127,6 +170,14 @@ ALIGNMENT = Oracle(
         Hint(
             padding(lambda n, itemsize, n_bytes, got: got == (n // (n_bytes // itemsize) + 1) * (n_bytes // itemsize)),
             "What is a multiple already needs no padding.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == up_to(n, n_bytes // itemsize) - n),
+            "That is how many numbers are added. Return the padded number itself.",
+        ),
+        Hint(
+            padding(lambda n, itemsize, n_bytes, got: got == -(-n * itemsize // n_bytes)),
+            "That is how many multiples it takes. Return how many numbers they hold.",
         ),
         Hint(
             padding(lambda n, itemsize, n_bytes, got: got == 2 ** math.ceil(math.log2(n))),

@@ -6,7 +6,7 @@ A right estimate need not be ours, only unbiased: its mean has to be within MOST
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab04.noise_scale import Noisy
 from labkit.oracles.hints import once
+from labkit.oracles.lab04 import noise_mistakes as mistakes
 from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 MOST_ERRORS = 5.0
@@ -71,46 +72,18 @@ def problem(run: CaseRun[Noisy]) -> str | None:
     return None
 
 
-Way = Callable[[Tensor, Noisy], Tensor]
-"""(gradients, case) -> what a mistake gives for every window."""
-
-
-def gave(name: str, *ways: Way) -> Callable[[CaseRun[Noisy]], bool]:
-    """A diagnosis: one of these gives exactly these signals or noises."""
+def gave(name: str, ways: Sequence[mistakes.Way]) -> Callable[[CaseRun[Noisy]], bool]:
+    """A diagnosis: one of these gives exactly these signals or noises, and they are wrong."""
 
     def diagnose(run: CaseRun[Noisy]) -> bool:
-        wrong = (way(run.tree["gradients"], run.case) for way in ways)
-        return any(torch.allclose(run.got[name], one, rtol=1e-5, atol=1e-8) for one in wrong)
+        windows = mistakes.Windows(run.tree["gradients"], run.case)
+        return any(same(run.got[name], way(windows)) for way in ways)
 
     return diagnose
 
 
-def biased_variance(gradients: Tensor, case: Noisy) -> Tensor:
-    return gradients.var(1, correction=0).sum(1) * case.micro_batch
-
-
-def of_micro_batches(gradients: Tensor, case: Noisy) -> Tensor:
-    return gradients.var(1).sum(1)
-
-
-def of_the_window(gradients: Tensor, case: Noisy) -> Tensor:
-    return gradients.var(1).sum(1) * case.micro_batch * case.n_micro
-
-
-def of_an_element(gradients: Tensor, case: Noisy) -> Tensor:
-    return gradients.var(1).mean(1) * case.micro_batch
-
-
-def squared_mean(gradients: Tensor, case: Noisy) -> Tensor:
-    return gradients.mean(1).square().sum(1)
-
-
-def mean_square(gradients: Tensor, case: Noisy) -> Tensor:
-    return gradients.square().sum(2).mean(1)
-
-
-def square_of_mean_norm(gradients: Tensor, case: Noisy) -> Tensor:
-    return gradients.norm(dim=2).mean(1).square()
+def same(found: Tensor, wanted: Tensor) -> bool:
+    return torch.allclose(found, wanted, rtol=1e-5, atol=1e-8)
 
 
 def clamped(run: CaseRun[Noisy]) -> bool:
@@ -119,13 +92,20 @@ def clamped(run: CaseRun[Noisy]) -> bool:
     return bool((own < 0).any()) and any(torch.allclose(run.got["signals"], one, atol=1e-6) for one in clamps)
 
 
-def ratio(of: Callable[[Tensor, Tensor], Tensor]) -> Callable[[CaseRun[Noisy]], bool]:
-    """A diagnosis: signals and noises are right, and this is the critical batch."""
+def returned_the_other_way_round(run: CaseRun[Noisy]) -> bool:
+    signals, noises = estimates(run)
+    return same(run.got["signals"], noises) and same(run.got["noises"], signals)
+
+
+def ratio(of: Callable[[Sequence[float], Sequence[float]], float | tuple]) -> Callable[[CaseRun[Noisy]], bool]:
+    """A diagnosis: signals and noises are right, and this (or one of these) is the critical batch."""
 
     def diagnose(run: CaseRun[Noisy]) -> bool:
-        signals, noises = (torch.tensor(run.tree[name], dtype=torch.float64) for name in ("signals", "noises"))
-        right = not is_biased(run, "signals") and not is_biased(run, "noises")
-        return right and math.isclose(run.got["critical"], float(of(signals, noises)), rel_tol=1e-6)
+        if is_biased(run, "signals") or is_biased(run, "noises"):
+            return False
+        wrong = of(run.tree["signals"], run.tree["noises"])
+        ways = wrong if isinstance(wrong, tuple) else (wrong,)
+        return any(math.isclose(run.got["critical"], one, rel_tol=1e-6) for one in ways)
 
     return diagnose
 
@@ -145,19 +125,46 @@ NOISE_SCALE = Oracle(
     axis="numbers of micro-batches and samples, and other ratios of noise to signal",
     diagnose=(
         Hint(
-            lambda run: max(spread(run, "signals"), spread(run, "noises")) > MOST_SPREAD,
-            "These estimates scatter so widely that their mean says nothing. Something large and random is added to "
-            "them, or they are divided by something near zero.",
+            returned_the_other_way_round,
+            "The two numbers are exchanged: return the signal first, then the noise.",
         ),
         Hint(
-            gave("signals", squared_mean),
+            gave("signals", mistakes.EXCHANGED_SIZES),
+            "The two batch sizes are exchanged: the squared lengths of the micro-batches' gradients belong to "
+            "micro_batch samples, that of their mean to k times as many.",
+        ),
+        Hint(
+            gave("signals", mistakes.LENGTHS_NOT_SQUARED),
+            "A length was not squared: the two equations are about squared lengths.",
+        ),
+        Hint(
+            gave("signals", mistakes.SQUARED_MEAN_LENGTH),
+            "The lengths were averaged before they were squared, which gives too little. Square the length of each "
+            "micro-batch's gradient, then average.",
+        ),
+        Hint(
+            gave("signals", mistakes.SUM_FOR_THE_WINDOW),
+            "The window's gradient is the mean of its micro-batches' gradients, not their sum.",
+        ),
+        Hint(
+            gave("noises", mistakes.FROM_ONE_SIZE),
+            "This noise comes from one batch size alone, so it contains the signal too. Compare two batch sizes, or "
+            "take the variance over the micro-batches.",
+        ),
+        Hint(
+            gave("signals", mistakes.NOISE_LEFT_IN),
             "The signal is biased: the squared length of the mean gradient contains its noise, too. Subtract noise / "
             "(samples of the window).",
         ),
         Hint(
-            gave("signals", mean_square, square_of_mean_norm),
+            gave("signals", mistakes.LENGTHS_OF_MICRO_BATCHES),
             "These are the lengths of the micro-batches' gradients, which contain their whole noise. Start from the "
             "squared length of their mean.",
+        ),
+        Hint(
+            gave("signals", mistakes.TOO_MUCH_NOISE_TAKEN),
+            "Too much noise was subtracted. A gradient of B samples contains noise / B: with the noise of one sample, "
+            "that is noise / (k · micro_batch) in the window's.",
         ),
         Hint(
             clamped,
@@ -165,36 +172,57 @@ NOISE_SCALE = Oracle(
             "first.",
         ),
         Hint(
-            gave("noises", biased_variance),
+            gave("noises", mistakes.BIASED_VARIANCE),
             "The variance is divided by the number of micro-batches, which is too small on average: divide by one "
             "less, because the mean comes from the same data.",
         ),
         Hint(
-            gave("noises", of_micro_batches),
+            gave("noises", mistakes.OF_A_MICRO_BATCH),
             "That is the noise of a micro-batch's mean. The noise of one sample is micro_batch times as large.",
         ),
         Hint(
-            gave("noises", of_the_window),
+            gave("noises", mistakes.OF_THE_WINDOW),
             "That is too large by the number of micro-batches: the variance is that of one micro-batch's gradient, not "
             "of the window's.",
         ),
-        Hint(gave("noises", of_an_element), "The noise is the sum of the variances of all elements, not their mean."),
         Hint(
-            ratio(lambda signals, noises: (noises / signals).mean()),
+            gave("noises", mistakes.OF_AN_ELEMENT),
+            "The noise is the sum of the variances of all elements, not their mean.",
+        ),
+        Hint(
+            gave("noises", mistakes.WRONG_SIGN),
+            "The noise has the wrong sign. The squared length is larger at the smaller batch: subtract in the same "
+            "order above and below the line.",
+        ),
+        Hint(
+            gave("noises", mistakes.STANDARD_DEVIATIONS),
+            "Standard deviations were added up. The noise is the sum of the variances, their squares.",
+        ),
+        Hint(
+            ratio(mistakes.mean_of_ratios),
             "This is the mean of the ratios. A signal near zero makes its ratio huge: divide the mean noise by the "
             "mean signal.",
         ),
         Hint(
-            ratio(lambda signals, noises: (noises / signals).median()),
-            "This is a median of ratios. Divide the mean noise by the mean signal.",
+            ratio(mistakes.medians),
+            "A median was taken, which is not an unbiased estimate. Divide the mean noise by the mean signal.",
         ),
         Hint(
-            ratio(lambda signals, noises: signals.mean() / noises.mean()),
+            ratio(lambda signals, noises: sum(signals) / sum(noises)),
             "The ratio is upside down: more noise calls for a larger batch.",
         ),
         Hint(
-            ratio(lambda signals, noises: noises.mean() / signals.clamp_min(0).mean()),
-            "Negative signals were cut off before the mean: keep them, they balance those that are too large.",
+            ratio(mistakes.without_negative_ones),
+            "Negative signals were changed or left out: keep them, they balance those that are too large.",
+        ),
+        Hint(
+            ratio(lambda signals, noises: float(round(sum(noises) / sum(signals)))),
+            "The critical batch was rounded. Return it as it comes out, a float.",
+        ),
+        Hint(
+            lambda run: max(spread(run, "signals"), spread(run, "noises")) > MOST_SPREAD,
+            "These estimates scatter so widely that their mean says nothing. Something large and random is added to "
+            "them, or they are divided by something near zero.",
         ),
     ),
 )
