@@ -16,6 +16,10 @@ RANKS = "ranks"
 STORE = "store"
 """The meter of a run with a store. No driver opens it: the store's books are kept on the way."""
 
+MARKS = "marks"
+"""The meter of what is held at a named moment of a run of several ranks (`Stage.mark`): each moment has a figure of its
+own, under the measure's name and the moment's (`at_moment`)."""
+
 FULL_SIZE = "full_size"
 """The meter of what an answer would launch at `Exercise.full_size`. No driver opens it: nothing is run there."""
 
@@ -100,6 +104,8 @@ _TABLE = (
     Measure("atomic_conflicts", "cuda", "atomic updates that wait", "sum", "text"),
     Measure("barriers", "cuda", "warps at barriers", "sum", "text"),
     Measure("mma_instructions", "cuda", "products on tensor cores", "sum", "text"),
+    # Of each rank by itself; the rank that holds the most counts.
+    Measure("held_bytes", MARKS, "bytes", "max", "outside"),
     Measure("bytes_sent", RANKS, "bytes", "max", "router"),
     Measure("bytes_total", RANKS, "bytes", "sum", "router"),
     Measure("messages", RANKS, "messages", "max", "router"),
@@ -127,6 +133,22 @@ def find_measure(name: str) -> Measure:
     return MEASURES[name]
 
 
+def at_moment(name: str, label: str) -> str:
+    """What a figure of a named moment is called: "held_bytes, between layers"."""
+    return f"{name}, {label}" if label else name
+
+
+def measure_of(key: str) -> Measure:
+    """The measure of a figure that is called so, of the whole run or of a moment. Raises ValueError."""
+    return find_measure(key.partition(", ")[0])
+
+
+def without_moments(measured: Mapping[str, float]) -> dict[str, float]:
+    """The figures less those of named moments."""
+    of_moments = {measure.name for measure in _TABLE if measure.meter == MARKS}
+    return {key: value for key, value in measured.items() if key.partition(", ")[0] not in of_moments}
+
+
 def combined(name: str, values: Iterable[float]) -> float:
     """One figure of several, as the table has it; 0 where there are none."""
     parts = tuple(values)
@@ -136,6 +158,12 @@ def combined(name: str, values: Iterable[float]) -> float:
 def add_to(measured: dict[str, float], name: str, value: float) -> None:
     """Put the figure of one more block of a run beside those before it."""
     measured[name] = combined(name, (measured[name], value)) if name in measured else value
+
+
+def add_moment(measured: dict[str, float], name: str, label: str, value: float) -> None:
+    """The same of a named moment: however often a run comes by it, the worst counts."""
+    key = at_moment(name, label)
+    measured[key] = combined(name, (measured[key], value)) if key in measured else value
 
 
 def of_ranks(measured: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -123,7 +123,16 @@ def observe(
             return Observation(case, tree, measured=stage.measured, trouble=trouble_of(error))
     if case == exercise.public[0] and not lend and (trouble := _forbidden(exercise, answers, case, tree)):
         return Observation(case, tree, trouble=trouble)
-    return Observation(case, tree, got, back, stage.measured, held=stage.held, books=books and books.record())
+    return Observation(
+        case,
+        tree,
+        got,
+        back,
+        stage.measured,
+        held=stage.held,
+        books=books and books.record(),
+        moments=tuple(stage.moments),
+    )
 
 
 def _forbidden(exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree) -> Trouble | None:
@@ -238,7 +247,9 @@ def _drive_one(
 def _drive_ranks(
     exercise: Exercise, answers: SimpleNamespace, case: Case, tree: Tree, stage: Stage, lend: bool
 ) -> tuple[Tree, Tree]:
-    """The same of every rank. What was measured is the largest figure of any rank, and the traffic."""
+    """The same of every rank. What was measured is the largest figure of any rank, and the traffic; what was held is
+    that of the rank that held the most.
+    """
     run = exercise.run
 
     def drive(comm: Comm) -> tuple[Tree, Tree, Stage]:
@@ -248,6 +259,10 @@ def _drive_ranks(
     results, traffic = simulate(drive, n_ranks(exercise, case), run.cluster(case) if run.cluster else None)
     stage.measured.update(of_ranks([stage.measured, *(own.measured for _, _, own in results)]))
     stage.measured.update(figures(traffic))
+    stage.moments.extend(traffic.moments)
+    stages = [own for _, _, own in results]
+    for name in {name for own in stages for name in own.held}:
+        stage.held[name] = max(stages, key=lambda own: own.measured.get(name, -1)).held[name]
     return {"ranks": [got for got, _, _ in results]}, {"ranks": [back for _, back, _ in results]}
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
-from labkit.measures import find_measure
+from labkit.measures import MARKS, at_moment, find_measure
 
 Tree = Any
 """Nested dicts and lists of tensors, numbers, strings, booleans and None: what may cross a process boundary."""
@@ -189,7 +189,10 @@ class Budget:
         Budget("launches", 3, "Count the targets, go over the rows, scale the gradient: three launches.")
 
     name: of a measure; ValueError where `labkit.measures` has none of that name. unit: the measure's own, unless the
-    figure means something else here: `seconds` are rounds on the cluster `UNIT`.
+    figure means something else here: `seconds` are rounds on the cluster `UNIT`. at: the moment that the figure is of,
+    as the driver marks it with `stage.mark`; `held_bytes` needs one and no other measure has one.
+
+        Budget("held_bytes", lambda run: run.case.n_bytes / run.case.n_ranks, "Free it.", at="between layers")
     """
 
     name: str
@@ -197,10 +200,19 @@ class Budget:
     hint: str
     at_least: bool = False
     unit: str = ""
+    at: str = ""
 
     def __post_init__(self) -> None:
         measure = find_measure(self.name)
+        if (measure.meter == MARKS) != bool(self.at):
+            has = "is of a moment: name it with at=" if measure.meter == MARKS else "is of the whole run and has no at="
+            raise ValueError(f"the measure {self.name} {has}")
         object.__setattr__(self, "unit", self.unit or measure.unit)
+
+    @property
+    def key(self) -> str:
+        """What its figure is called in `measured`: the measure's name, with the moment's where there is one."""
+        return at_moment(self.name, self.at)
 
 
 @dataclass(frozen=True)
@@ -266,6 +278,7 @@ class Observation:
 
     held: by the name of a measure, the largest things that it consists of, in words; known only where it was measured.
     books: of an exercise with a store, the `labkit.store.Record` of its books.
+    moments: of an exercise of several ranks, what was marked (`labkit.ranks.Moment`), in order.
 
         Observation(Rows(1, 2), {"x": torch.ones(1, 2)}, {"out": torch.ones(1, 2) / 2}, measured={"launches": 1.0})
     """
@@ -278,6 +291,7 @@ class Observation:
     trouble: Trouble | None = None
     held: Mapping[str, Sequence[str]] = field(default_factory=dict)
     books: Any = None
+    moments: Sequence[Any] = ()
 
 
 SomeCase = TypeVar("SomeCase", bound=Case)

@@ -42,7 +42,7 @@ def of_limit(name: str, measured: float, limit: float, unit: str) -> str:
     """A measure beside its limit: "49 of 288 operations", "109.3 of 151.1 KiB (peak)"."""
     if unit == "seconds" and limit < FEW_S:
         measured, limit, unit = 1000 * measured, 1000 * limit, "ms"
-    what = f" ({name.removesuffix('_bytes')})" if unit == "bytes" else ""
+    what = f" ({name.replace('_bytes', '', 1)})" if unit == "bytes" else ""
     larger, size = _larger(limit, unit)
     if larger:
         return f"{measured / size:,.1f} of {limit / size:,.1f} {larger}{what}"
@@ -55,8 +55,8 @@ def by_name(name: str, value: object) -> str:
         return f"{name} {value}"
     if name.endswith("_s"):
         return f"{name.removesuffix('_s').replace('_', ' ')} {value:,.6g} s"
-    if name.endswith("_bytes"):
-        return f"{name.removesuffix('_bytes').replace('_', ' ')} {value / MiB:,.1f} MiB".strip()
+    if name.partition(", ")[0].endswith("_bytes"):
+        return f"{name.replace('_bytes', '', 1).replace('_', ' ')} {value / MiB:,.1f} MiB".strip()
     return f"{name.replace('_', ' ')} {f'{value:,}' if isinstance(value, int) else f'{value:,.6g}'}".strip()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
@@ -27,13 +28,15 @@ class CaseInputs:
     """A case with its inputs: `CaseInputs(Rows(4, 8), {"x": torch.ones(4, 8)}, 320.0)`.
 
     memory_limit_bytes: what it may hold at once, where its memory is bounded and measured from outside. at_full_size:
-    whether this is `Exercise.full_size`, of which no tensor holds data.
+    whether this is `Exercise.full_size`, of which no tensor holds data. moment_limits: where its memory is measured
+    from outside, what a rank may hold at each moment that has a budget, by the moment's name.
     """
 
     case: Case
     tree: Tree
     memory_limit_bytes: float | None = None
     at_full_size: bool = False
+    moment_limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def bounds_memory(self) -> bool:
@@ -84,19 +87,25 @@ def public_cases(exercise: Exercise) -> CaseSet:
 def hidden_cases(exercise: Exercise, secret: Secret) -> CaseSet:
     """The hidden cases; after them, when everything has been used once, those whose memory is bounded from outside."""
     hidden, rng = hidden_of(exercise.id), secret.draw(exercise.id)
-    limits = {budget.name: budget.limit for budget in oracle_of(exercise.id).budgets}
+    budgets = oracle_of(exercise.id).budgets
+    limits = {budget.name: budget.limit for budget in budgets if not budget.at}
+    at_moments = {budget.at: budget.limit for budget in budgets if budget.at}
     cases = list(hidden.cases(rng))
     n_plain = len(cases)
     drawn = []
     for index, case in enumerate([*cases, *hidden.memory_cases(rng)]):
         tree = make_inputs(exercise, case, secret.draw(exercise.id, f"inputs {index}").getrandbits(63))
-        memory_limit_bytes = _limit(limits["peak_bytes"], CaseRun(case, tree)) if index >= n_plain else None
-        drawn.append(CaseInputs(case, tree, memory_limit_bytes))
+        if index < n_plain:
+            drawn.append(CaseInputs(case, tree))
+            continue
+        run = CaseRun(case, tree)
+        moment_limits = {label: _limit(limit, run) for label, limit in at_moments.items()}
+        drawn.append(CaseInputs(case, tree, _limit(limits["peak_bytes"], run), moment_limits=moment_limits))
     if exercise.full_size is not None:
         drawn.append(CaseInputs(exercise.full_size, {}, at_full_size=True))
     run = exercise.run
     own_bytes = run.memory_bytes if run.memory_bytes < Run().memory_bytes else None
-    return CaseSet(tuple(drawn), probes_for(oracle_of(exercise.id).budgets, rng), run.cpu_s, own_bytes)
+    return CaseSet(tuple(drawn), probes_for(budgets, rng), run.cpu_s, own_bytes)
 
 
 def _limit(limit: object, run: CaseRun) -> float:

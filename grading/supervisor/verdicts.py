@@ -5,7 +5,6 @@ Nothing is run here but kernels again. Which verdict counts is decided in `round
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -149,9 +148,7 @@ def _objections(
                 f"with its memory held from outside to {inputs.memory_limit_bytes / MiB:.1f} MiB and some, "
                 f"it did not go through: {run.trouble.text}"
             )
-    limits = iter([inputs.memory_limit_bytes for inputs in cases.inputs if inputs.memory_limit_bytes is not None])
-    found = [objection(reading, math.inf if reading.exact else next(limits)) for reading in readings]
-    problems += filter(None, found)
+    problems += filter(None, map(objection, readings))
     return tuple(("problem", text) for text in problems)
 
 

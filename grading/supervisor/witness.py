@@ -25,6 +25,8 @@ from labkit.spec import Budget, MiB
 
 SLACK_BYTES = 16 * MiB
 """What a process may take beyond its budget before it is doubted: code that is read in, the allocator's own pages."""
+HALTED_SLACK_BYTES = 4 * MiB
+"""What a process may hold beyond its budget at a named moment, where it has halted and nothing is on its way."""
 KEPT_BYTES = 24 * MiB
 """What the notebook's cells may have left in memory when a case with bounded memory begins."""
 PROBE_SIZES = {
@@ -41,13 +43,16 @@ FRAMES_BYTES = 16 * MiB
 class Reading:
     """What a process claims of a figure, and what was measured from outside: `Reading("peak_bytes", 64.0, 9e6)`.
 
-    exact: both have to agree to the last one, as for a probe.
+    exact: both have to agree to the last one, as for a probe. Otherwise `limit` is what the budget allows, and so much
+    more may be measured as `slack` says.
     """
 
     name: str
     claimed: float
     measured: float
     exact: bool = False
+    limit: float = math.inf
+    slack: float = 2 * SLACK_BYTES
 
 
 class MemoryWitness:
@@ -59,6 +64,7 @@ class MemoryWitness:
         self._baseline = Memory()
         self._base_bytes = 0
         self._own_base_bytes = 0
+        self._limit_bytes = math.inf
         self._own_peak: OwnPeak | None = None
 
     def take_baseline(self) -> None:
@@ -105,6 +111,7 @@ class MemoryWitness:
         with gone_is_fine(), open(f"/proc/{pids[0]}/clear_refs", "w") as file:
             file.write("5")
         self._base_bytes = _status_bytes(pids[0], "VmRSS")
+        self._limit_bytes = limit_bytes
         self._own_base_bytes = now.resident_bytes
         room_bytes = inputs_bytes + math.ceil(limit_bytes) + frames_bytes + SLACK_BYTES
         problem = self._sandbox.seal_job(
@@ -127,7 +134,12 @@ class MemoryWitness:
         if self._own_peak is not None:
             # Pages of files that it let go of would make room in the kernel's record for its own.
             grown_bytes = max(grown_bytes, self._own_peak.stop() - self._own_base_bytes)
-        return Reading("peak_bytes", claimed_bytes, max(grown_bytes - inputs_bytes, 0))
+        return Reading("peak_bytes", claimed_bytes, max(grown_bytes - inputs_bytes, 0), limit=self._limit_bytes)
+
+    def held_bytes(self, inputs_bytes: int) -> int:
+        """What the job holds now, beyond what it held at `bound_memory` and its inputs. To be asked where it waits."""
+        now_bytes = sum(memory_of(pid).resident_bytes for pid in self._sandbox.job_processes(self._rank))
+        return max(now_bytes - self._own_base_bytes - inputs_bytes, 0)
 
 
 def _held_too_much(kept_bytes: int) -> str | None:
@@ -138,16 +150,19 @@ def _held_too_much(kept_bytes: int) -> str | None:
     return f"the notebook already held {held} when its memory was to be measured"
 
 
-def objection(reading: Reading, limit: float) -> str | None:
-    """Why the student's process is not believed, if it is not: `limit` is what the budget allows."""
+def objection(reading: Reading) -> str | None:
+    """Why the student's process is not believed, if it is not."""
+    limit = reading.limit
     if reading.exact:
         if reading.claimed == reading.measured:
             return None
         return f"the meter of {reading.name} counted {reading.claimed:g} where there were {reading.measured:g}"
-    if reading.measured <= limit + 2 * SLACK_BYTES or reading.claimed > limit:
+    if reading.measured <= limit + reading.slack or reading.claimed > limit:
         return None
+    _, _, moment = reading.name.partition(", ")
+    where = f"{moment}: " if moment else ""
     return (
-        f"the meter said {reading.claimed / MiB:.1f} MiB, but from outside the process grew by "
+        f"{where}the meter said {reading.claimed / MiB:.1f} MiB, but from outside the process grew by "
         f"{reading.measured / MiB:.1f} MiB; {limit / MiB:.1f} MiB are allowed"
     )
 

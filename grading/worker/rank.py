@@ -21,6 +21,7 @@ from grading.worker.protocol.ranks import (
     Barrier,
     Compute,
     Enter,
+    Mark,
     Now,
     Over,
     Receive,
@@ -105,6 +106,9 @@ class RoutedComm(Comm):
 
     def _barrier(self, group: Group) -> None:
         self._ask(Barrier(group and list(group)))
+
+    def _mark(self, label: str, held_bytes: int | None) -> None:
+        self._ask(Mark(label, held_bytes))
 
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         inputs = [pack(tensor) for tensor in offer.inputs]

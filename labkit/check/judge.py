@@ -172,16 +172,16 @@ def is_full_size(exercise: Exercise, observed: Observation) -> bool:
 
 def _over_budget(budgets: Sequence[Budget], run: CaseRun, case_row: tuple[tuple[str, str], ...]) -> _Failure | None:
     for budget in budgets:
-        measured, limit = run.measured.get(budget.name), _limit(budget, run)
+        measured, limit = run.measured.get(budget.key), _limit(budget, run)
         if measured is None:
-            return _Failure("failed", (*case_row, ("problem", f"no measure of {budget.name} came back")), None)
+            return _Failure("failed", (*case_row, ("problem", f"no measure of {budget.key} came back")), None)
         if not (measured >= limit if budget.at_least else measured <= limit):  # a measure that is NaN keeps no budget
             rows = (
                 *case_row,
-                ("problem", over_budget(budget.name, budget.unit, budget.at_least)),
+                ("problem", over_budget(budget.key, budget.unit, budget.at_least)),
                 ("measured", in_unit(measured, budget.unit)),
                 ("at least" if budget.at_least else "budget", in_unit(limit, budget.unit)),
-                *(("held", text) for text in run.held.get(budget.name, ())),
+                *(("held", text) for text in run.held.get(budget.key, ())),
             )
             return _Failure("failed", rows, budget.hint, run)
     return None
@@ -282,10 +282,10 @@ def _tightest(oracle: Oracle, runs: Sequence[CaseRun]) -> tuple[tuple[str, float
     for budget in oracle.budgets:
         if budget.at_least:
             continue
-        spent = [(run.measured[budget.name], _limit(budget, run)) for run in runs if budget.name in run.measured]
+        spent = [(run.measured[budget.key], _limit(budget, run)) for run in runs if budget.key in run.measured]
         if spent:
             measured, limit = max(spent, key=lambda pair: _share(*pair))
-            rows.append((budget.name, float(measured), float(limit), budget.unit))
+            rows.append((budget.key, float(measured), float(limit), budget.unit))
     return tuple(rows)
 
 

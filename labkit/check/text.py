@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from labkit.check.verdict import Verdict
-from labkit.measures import find_measure
+from labkit.measures import measure_of
 from labkit.units import of_limit
 
 WIDTH = 96
@@ -52,5 +52,5 @@ def _spent(verdict: Verdict) -> str:
 def over_budget(name: str, unit: str, at_least: bool = False) -> str:
     """What is wrong where a budget is not kept, be it the most or the least of something. A unit that is not the
     measure's own says what is meant: seconds that count rounds are rounds."""
-    what = name if unit == find_measure(name).unit else unit
+    what = name if unit == measure_of(name).unit else unit
     return f"{'too little' if at_least else 'over budget'}: {what.replace('_', ' ')}"

@@ -5,6 +5,8 @@ A property may carry a `hint`, shown when it fails. Comparing with an expected t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from labkit.spec import Observation, Tree
 from labkit.store import part_of_job
 from labkit.tree import leaves, part_of, same
@@ -42,3 +44,26 @@ inputs_untouched.hint = (
     "Work on a copy. Operations whose name ends in an underscore, `+=` and assignments to a slice write into the "
     "tensor itself, and `.float()` or `.to(...)` returns the same tensor when there is nothing to convert."
 )
+
+
+def came_by(
+    expected: Callable[[Observation], Sequence[tuple[str, int | None]]],
+) -> Callable[[Observation], str | None]:
+    """The property that ranks came by these moments (`Stage.mark`), in this order, and by no others.
+
+    expected: run -> [(name, collectives that each rank has called by then, or None for any number), ...]. A driver
+    marks what it is told to; whether the memory that was read there is that of the right moment, the collectives say.
+    """
+
+    def holds(run: Observation) -> str | None:
+        wanted = list(expected(run))
+        labels = [moment.label for moment in run.moments]
+        if labels != [label for label, _ in wanted]:
+            return f"the ranks came by {len(labels)} moments, and {len(wanted)} were to be marked, in their order"
+        for moment, (label, n_calls) in zip(run.moments, wanted):
+            for rank, n_called in enumerate(moment.collectives):
+                if n_calls is not None and n_called != n_calls:
+                    return f"{label}: rank {rank} had called {n_called} collectives by then, not {n_calls}"
+        return None
+
+    return holds

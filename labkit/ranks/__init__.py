@@ -9,7 +9,7 @@ from labkit.ranks.errors import CommError, RankFailed, RanksHung, RemoteError
 from labkit.ranks.mesh import Mesh, init_mesh
 from labkit.ranks.run import BACKENDS, measure_ranks, run_ranks
 from labkit.ranks.simulated import simulate
-from labkit.ranks.traffic import Traffic, Transfer
+from labkit.ranks.traffic import Moment, Traffic, Transfer
 
 __all__ = [
     "BACKENDS",
@@ -18,6 +18,7 @@ __all__ = [
     "Comm",
     "CommError",
     "Mesh",
+    "Moment",
     "RankFailed",
     "RanksHung",
     "RemoteError",

@@ -23,9 +23,11 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from labkit.meters.comm import quietly, started
+from labkit.meters.memory import held_now
 from labkit.ranks.arguments import in_chunks, of_splits, tensor_of, tensors_like
 from labkit.ranks.collectives import Group, Offer, op_name
 from labkit.ranks.errors import CommError
+from labkit.ranks.marks import MAX_LABEL, is_label
 
 
 class Work:
@@ -80,6 +82,18 @@ class Comm(ABC):
         with _unseen():
             self._barrier(None)
         done()
+
+    def mark(self, label: str) -> None:
+        """Halt here until all ranks, those of other groups too, have come to the moment of this name, and note what
+        each of them holds (`Traffic.moments`). It is for who measures: nothing is sent, and no time goes by.
+
+        What is held is counted by the memory meter that is open, if one is: tensors that were made in its block.
+        """
+        if not is_label(label):
+            raise CommError(f"rank {self.rank} marks {label!r}: a moment's name has 1 to {MAX_LABEL} characters")
+        held = held_now()
+        with _unseen():
+            self._mark(label, held and held.n_bytes)
 
     def new_group(self, ranks: Sequence[int]) -> Comm | None:
         """The communicator of these ranks, numbered in ascending order; None on a rank that is not among them.
@@ -200,6 +214,10 @@ class Comm(ABC):
     @abstractmethod
     def _barrier(self, group: Group) -> None:
         """Return once all ranks, or those of the group, have come here."""
+
+    @abstractmethod
+    def _mark(self, label: str, held_bytes: int | None) -> None:
+        """Return once all ranks have come to this moment."""
 
     @abstractmethod
     def _group(self, ranks: tuple[int, ...]) -> Comm:

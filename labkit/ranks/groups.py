@@ -43,6 +43,9 @@ class GroupComm(Comm):
     def _barrier(self, group: Group) -> None:
         self._whole._barrier(self.ranks)
 
+    def _mark(self, label: str, held_bytes: int | None) -> None:
+        self._whole._mark(label, held_bytes)
+
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         return self._whole._start_collective(replace(offer, group=self.ranks))
 

@@ -15,8 +15,9 @@ import torch
 from labkit.ranks.cluster import Cluster
 from labkit.ranks.collectives import Group, Offer, check_exchange, check_fit, form, of_group, plan, results
 from labkit.ranks.errors import CommError
+from labkit.ranks.marks import Marks
 from labkit.ranks.ports import Ports
-from labkit.ranks.traffic import Traffic, Transfer
+from labkit.ranks.traffic import Moment, Traffic, Transfer
 
 _N_NAMED = 3
 """So many ranks of a deadlock are told one by one."""
@@ -72,6 +73,9 @@ class Network:
         """Who has last moved a rank's clock, where that is another rank and the clock was not read since."""
         self._n_reads = [0] * world_size
         self._misfit: CommError | None = None
+        self._marks = Marks(world_size)
+        self.moments: list[Moment] = []
+        """The moments to which all ranks have come, in order."""
 
     def send(self, src: int, dst: int, tensor: torch.Tensor) -> tuple[int, Need]:
         """Put a tensor, as it is now, on the link; its number there, and what its sender waits for."""
@@ -142,6 +146,27 @@ class Network:
             depth, time_s = theirs[number]
             self._depth[rank] = _deeper(self._depth[rank], depth)
             self._move(rank, time_s, other)
+
+    def mark(self, rank: int, label: str, held_bytes: int | None) -> list[Need]:
+        """A rank has come to a named moment, at which all halt: what it waits for. Raises CommError on a misfit."""
+        try:
+            mark = self._marks.come(rank, label, held_bytes)
+        except CommError as error:
+            # A name can say anything, and costs no bytes: catching this does not undo it.
+            self._misfit = self._misfit or error
+            raise CommError(str(error)) from error
+        everyone = range(self.world_size)
+        if len(mark.held_bytes) == self.world_size:
+            sent = Counter()
+            for src, _, n_bytes, _ in self._counted:
+                sent[src] += n_bytes
+            held = tuple(mark.held_bytes[one] for one in everyone)
+            calls = tuple(map(len, self._entered))
+            self.moments.append(Moment(label, held, calls, tuple(sent[one] for one in everyone)))
+        where = f"at the mark {label!r}"
+        return [
+            Need(lambda other=other: other in mark.held_bytes, other, f"{where} for rank {other}") for other in everyone
+        ]
 
     def enter(self, rank: int, offer: Offer) -> tuple[int, list[Need]]:
         """A rank has come to its next collective: which one of its own, and the needs. Raises CommError on a misfit."""
@@ -216,6 +241,7 @@ class Network:
             rounds_across=max((crossed for *_, (_, crossed) in self._counted), default=0),
             time_s=tuple(self.clock_s),
             transfers=tuple(sorted(self._transfers, key=lambda one: (one.start_s, one.src, one.dst, one.number))),
+            moments=tuple(self.moments),
         )
 
     def _match(self, src: int, dst: int, link: _Link, number: int) -> None:

@@ -22,7 +22,8 @@ Form = tuple[tuple[int, ...], torch.dtype]
 
 @dataclass(frozen=True)
 class RankStep:
-    """One thing that a rank did. kind: "send", "recv", "meet", "barrier", "compute", or "wait" for step `number`.
+    """One thing that a rank did. kind: "send", "recv", "meet", "barrier", "mark", "compute", or "wait" for the step
+    `number`.
 
     RankStep("send", peer=1, form=((1024,), torch.float32))
     """
@@ -34,6 +35,8 @@ class RankStep:
     number: int = 0
     seconds: float = 0.0
     group: Group = None
+    label: str = ""
+    held_bytes: int | None = None
 
 
 def form_of(tensor: torch.Tensor) -> Form:
@@ -67,6 +70,8 @@ def _again(comm: Comm, steps: Sequence[RankStep]) -> None:
             waits.pop(step.number)()
         elif step.kind == "barrier":
             comm._barrier(step.group)
+        elif step.kind == "mark":
+            comm._mark(step.label, step.held_bytes)
         else:
             comm._compute(step.seconds)
 

@@ -88,6 +88,11 @@ class SimulatedComm(Comm):
             self._scheduler.wait(self.rank, need)
         self._network.leave_barrier(self.rank, number, group)
 
+    def _mark(self, label: str, held_bytes: int | None) -> None:
+        self._scheduler.check()
+        for need in self._network.mark(self.rank, label, held_bytes):
+            self._scheduler.wait(self.rank, need)
+
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         self._scheduler.check()
         number, needs = self._network.enter(self.rank, offer)

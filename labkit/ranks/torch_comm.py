@@ -116,6 +116,12 @@ class TorchComm(Comm):
         with self._note.waiting("at a barrier for the others"):
             dist.barrier(self._groups[group])
 
+    def _mark(self, label: str, held_bytes: int | None) -> None:
+        self._step(RankStep("mark", label=label, held_bytes=held_bytes))
+        self._issue()
+        with self._note.waiting(f"at the mark {label!r} for the others"):
+            dist.barrier()
+
     def _start_collective(self, offer: Offer) -> Callable[[], None]:
         number = self._step(RankStep("meet", offer=offer_without_values(offer)))
         self._issue()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from labkit.measures import combined
+from labkit.measures import add_moment, combined
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,20 @@ class Transfer:
     start_s: float
     end_s: float
     call: str = "send"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment at which all ranks have halted, by the name that it was marked with. Of each rank: the tensors that it
+    held, where its memory was metered, and what it had called and sent so far.
+
+        Moment("between layers", held_bytes=(64, 64), collectives=(2, 2), bytes_sent=(128, 128))
+    """
+
+    label: str
+    held_bytes: tuple[int | None, ...]
+    collectives: tuple[int, ...]
+    bytes_sent: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,8 @@ class Traffic:
     """When each rank was done, on the virtual clock."""
     transfers: tuple[Transfer, ...] = ()
     """All messages that arrived, as they go: by start, then by rank."""
+    moments: tuple[Moment, ...] = ()
+    """What was marked, in order."""
 
     @property
     def bytes_received(self) -> tuple[int, ...]:
@@ -78,4 +94,9 @@ def figures(traffic: Traffic) -> dict[str, float]:
         "rounds_across": (traffic.rounds_across,),
         "seconds": (traffic.seconds,),
     }
-    return {name: combined(name, values) for name, values in by_part.items()}
+    found = {name: combined(name, values) for name, values in by_part.items()}
+    for moment in traffic.moments:
+        for held_bytes in moment.held_bytes:
+            if held_bytes is not None:
+                add_moment(found, "held_bytes", moment.label, held_bytes)
+    return found

@@ -38,7 +38,7 @@ def on_gloo(exercise: Exercise, answers: SimpleNamespace, case: Case, index: int
     assert [run.trouble for run in runs] == [None] * len(runs)
     measured = of_ranks(run.measured for run in runs)
     got, back = ({"ranks": [getattr(run, part) for run in runs]} for part in ("got", "back"))
-    return Observation(case, tree, got, back, measured | figures(traffic))
+    return Observation(case, tree, got, back, measured | figures(traffic), moments=traffic.moments)
 
 
 def test_the_labs_have_such_exercises() -> None:

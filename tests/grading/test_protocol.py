@@ -41,6 +41,7 @@ FRAMES: list[Frame] = [
         ranks.WaitCollective(0),
         ranks.Now(),
     ),
+    *(ranks.Mark("between layers", 4096), ranks.Mark("before")),
     *(ranks.Answer(0.75), ranks.Answer([PACKED]), ranks.Answer(), ranks.Refused("no"), ranks.Over()),
     *(store.Write("a", torch.zeros(8, dtype=torch.uint8)), store.Rename("a", "b"), store.Read("b", 2, None)),
     *(store.ListFiles("b"), store.Stored(["b"]), store.Stored(), store.NotThere("there is no file 'a' in the store")),

@@ -60,7 +60,7 @@ def routed(server: Sandbox, source: str, *cases: Ranks) -> list[Observation]:
 
 def differences(one: Observation, other: Observation) -> list[str]:
     parts = [name for name in ("tree", "got", "back") if not same(getattr(one, name), getattr(other, name))]
-    return parts + [name for name in ("measured", "trouble") if getattr(one, name) != getattr(other, name)]
+    return parts + [name for name in ("measured", "trouble", "moments") if getattr(one, name) != getattr(other, name)]
 
 
 HONEST = {
@@ -152,6 +152,17 @@ for step in range(3):
 comm.barrier()
 return times + [comm.now_s]
 """),
+    "marked moments": program("""
+from labkit.meters.memory import measure_memory
+with measure_memory({}):
+    comm.mark("before")
+    y = torch.ones(100 * (rank + 1))
+    comm.all_reduce(x)
+    comm.mark("made")
+    comm.compute(rank)
+    comm.new_group([rank]).mark("made")
+return [y, comm.now_s]
+"""),
     "random numbers": program("y = torch.randn(3)\ncomm.all_reduce(y)\nreturn [y, torch.rand(2)]"),
     "the input is changed": program("comm.all_reduce(x)\nreturn x"),
     "a refusal is caught": program("""
@@ -210,6 +221,11 @@ return None
     "another collective": program("comm.broadcast(x, 0) if rank == 1 else comm.all_reduce(x)"),
     "another operation": program("comm.all_reduce(x, 'max' if rank else 'sum')"),
     "another root": program("comm.broadcast(x, rank)"),
+    "another moment": program("comm.mark(f'after {rank // 2} steps')"),
+    "a moment at which one is not": program("if rank != 1:\n    comm.mark('after')"),
+    "a moment at which one is alone": program("if rank == 1:\n    comm.mark('after')"),
+    "one raises before a moment": program("if rank == 1:\n    x[100]\ncomm.mark('after')"),
+    "one leaves before a moment": program("import sys\nif rank == 1:\n    sys.exit(3)\ncomm.mark('after')"),
     "one comes alone": program("if rank == 1:\n    comm.all_reduce(x)"),
     "a rank that there is not": program("comm.send(x, n)"),
     "itself": program("comm.send(x, rank)"),

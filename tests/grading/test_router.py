@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import socket
 import time
@@ -126,6 +127,10 @@ def enter(**parts: Tree) -> Frame:
     return "enter", {"name": "all_reduce", "inputs": [pack(X)], "op": "sum", "src": None, **parts}
 
 
+def mark(held_bytes: Tree = None, label: str = "after") -> Frame:
+    return "mark", {"label": label, "held_bytes": held_bytes}
+
+
 DATA = torch.zeros(24, dtype=torch.uint8)
 
 
@@ -182,6 +187,8 @@ DATA = torch.zeros(24, dtype=torch.uint8)
         (enter(outputs=[SHAPE]), "1 tensors to receive all_reduce"),
         (enter(outputs=3), "a collective that nobody knows"),
         (("barrier", {"group": [1]}), "a group that there is not"),
+        *((("mark", {"label": label}), "a moment without a name") for label in ("", "x" * 61, "a\nb", 3, ["a"])),
+        *((mark(held), "memory that cannot be") for held in (-1, 2.0, True, 2**70, "4")),
     ],
     ids=str,
 )
@@ -266,6 +273,53 @@ def test_all_that_can_go_on_are_answered_at_once(ranks) -> None:
     with pytest.raises(TimeoutError):
         router.run()
     assert [channel.receive(time.monotonic() + 1)[0] for channel in theirs] == ["answer"] * 3
+
+
+def test_at_a_moment_all_have_halted_when_they_are_looked_at(ranks, monkeypatch) -> None:
+    """Once for each moment, when the last has come and before the first is answered."""
+    router, theirs = ranks([mark(4), mark(), observed()], [mark(8), mark(2), observed()])
+    looked = []
+
+    def look(label: str) -> None:
+        answered = []
+        for channel in theirs:
+            with contextlib.suppress(TimeoutError):
+                answered.append(channel.receive(time.monotonic()))
+        looked.append((label, len(answered)))
+
+    monkeypatch.setattr(router, "_at_mark", look)
+    router.run()
+    # The answers to the first moment are there at the second, and no more.
+    assert looked == [("after", 0), ("after", 2)]
+    assert [moment.held_bytes for moment in router.traffic().moments] == [(4, 8), (None, 2)]
+
+
+def test_one_that_dies_before_a_moment_is_named(ranks) -> None:
+    router, (_, second, _) = ranks([mark()], [], [mark()])
+    second.close()
+    with pytest.raises(RankTrouble, match="the process of rank 1 ended") as caught:
+        router.run()
+    assert caught.value.trouble.kind == "died"
+
+
+def test_one_that_never_comes_to_a_moment_costs_no_more_than_the_patience(ranks) -> None:
+    router, _ = ranks([mark()], [], within_s=0.05)
+    with pytest.raises(TimeoutError):
+        router.run()
+
+
+def test_a_moments_name_carries_nothing(ranks) -> None:
+    """Who is told it has lost the case, whatever it does then."""
+    router, _ = ranks([mark(label="1"), observed()], [mark(label="0"), mark(label="1"), observed()])
+    with pytest.raises(RankTrouble, match="deadlock: rank 0 waits at the mark '1' for rank 1"):
+        router.run()
+
+
+def test_a_flood_of_moments_ends_the_case(ranks, monkeypatch) -> None:
+    monkeypatch.setattr(module, "MAX_MARKS", 5)
+    router, _ = ranks([mark()] * 6 + [observed()])
+    with pytest.raises(RankTrouble, match="its ranks marked more than 5 moments"):
+        router.run()
 
 
 def test_what_a_clock_tells_is_counted(ranks) -> None:

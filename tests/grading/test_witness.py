@@ -14,7 +14,15 @@ import torch
 from grading.demo.examples import example
 from grading.hidden import hidden_of
 from grading.supervisor.result import SubmissionResult
-from grading.supervisor.witness import PROBE_SIZES, SLACK_BYTES, Reading, objection, probe_readings, probes_for
+from grading.supervisor.witness import (
+    HALTED_SLACK_BYTES,
+    PROBE_SIZES,
+    SLACK_BYTES,
+    Reading,
+    objection,
+    probe_readings,
+    probes_for,
+)
 from grading.worker.exercise import _measured
 from grading.worker.probes import PROBES
 from grading.worker.wire.frames import Channel
@@ -72,7 +80,7 @@ def test_every_measure_is_borne_out_by_the_witness_that_it_names() -> None:
     named = {witness: {m.name for m in MEASURES.values() if m.witness == witness} for witness in get_args(Witness)}
     assert set().union(*named.values()) == set(MEASURES)
     # What is kept is part of the peak, which is what is read.
-    assert named["outside"] == {Reading("peak_bytes", 0, 0).name, "saved_bytes"}
+    assert named["outside"] == {Reading("peak_bytes", 0, 0).name, "saved_bytes", "held_bytes"}
     assert named["probe"] == {reading.name for meter in PROBE_SIZES for reading in probe_readings(meter, 1, {})}
     assert named["router"] == set(figures(Traffic((0,), (0,), 0, {}, {})))
     assert named["replay"] == {*figures_of(TrafficProfile()), BY_TORCH, *compiled_figures([]), *full_size_figures([])}
@@ -80,35 +88,40 @@ def test_every_measure_is_borne_out_by_the_witness_that_it_names() -> None:
 
 @pytest.mark.parametrize("name", course_exercises())
 def test_every_budget_of_the_course_has_a_witness(name: str) -> None:
-    budgets = {budget.name: budget for budget in oracle_of(name).budgets}
+    budgets = {budget.key: budget for budget in oracle_of(name).budgets}
     for budget in budgets.values():
         assert MEASURES[budget.name].witness != "inside"
         if MEASURES[budget.name].witness == "outside":
             cases = hidden_of(name).memory_cases(random.Random(0))
             assert cases, f"{name}: hidden cases on which {budget.name} can be seen from outside"
             assert "peak_bytes" in budgets, f"{name}: what is seen from outside is a peak"
+            assert not budget.at or exercises.find(name).run.ranks != 1, f"{name}: only ranks halt at a moment"
     if exercises.find(name).run.cpu_s is not None:
         assert exercises.find(name).run.wall_s > exercises.find(name).run.cpu_s
 
 
 @pytest.mark.parametrize(
-    "reading, limit, text",
+    "reading, text",
     [
-        (Reading("peak_bytes", 1.0, 5.0 * MiB), 1.0 * MiB, None),
+        (Reading("peak_bytes", 1.0, 5.0 * MiB, limit=1.0 * MiB), None),
         (
-            Reading("peak_bytes", 1.0 * MiB, 90.0 * MiB),
-            2.0 * MiB,
+            Reading("peak_bytes", 1.0 * MiB, 90.0 * MiB, limit=2.0 * MiB),
             "the meter said 1.0 MiB, but .* grew by 90.0 MiB; 2.0",
         ),
         # What breaks its budget by its own word is judged by it.
-        (Reading("peak_bytes", 80.0 * MiB, 90.0 * MiB), 2.0 * MiB, None),
-        (Reading("peak_bytes", 0.0, 2.0 * SLACK_BYTES), 0.0, None),
-        (Reading("ops", 7.0, 7.0, exact=True), 0.0, None),
-        (Reading("ops", 6.0, 7.0, exact=True), 0.0, "the meter of ops counted 6 where there were 7"),
+        (Reading("peak_bytes", 80.0 * MiB, 90.0 * MiB, limit=2.0 * MiB), None),
+        (Reading("peak_bytes", 0.0, 2.0 * SLACK_BYTES, limit=0.0), None),
+        (Reading("held_bytes, freed", 0.0, 5.0 * MiB, limit=1.0 * MiB, slack=HALTED_SLACK_BYTES), None),
+        (
+            Reading("held_bytes, freed", 0.0, 5.1 * MiB, limit=1.0 * MiB, slack=HALTED_SLACK_BYTES),
+            "freed: the meter said 0.0 MiB, but .* grew by 5.1 MiB; 1.0",
+        ),
+        (Reading("ops", 7.0, 7.0, exact=True), None),
+        (Reading("ops", 6.0, 7.0, exact=True), "the meter of ops counted 6 where there were 7"),
     ],
 )
-def test_what_is_objected_to(reading: Reading, limit: float, text: str | None) -> None:
-    found = objection(reading, limit)
+def test_what_is_objected_to(reading: Reading, text: str | None) -> None:
+    found = objection(reading)
     if text is None:
         assert found is None
     else:
@@ -117,9 +130,9 @@ def test_what_is_objected_to(reading: Reading, limit: float, text: str | None) -
 
 def test_a_probe_is_compared_figure_by_figure() -> None:
     honest = probe_readings("ops", 30, {"dispatches": 31.0, "flops": 60.0})
-    assert [objection(reading, 0.0) for reading in honest] == [None, None]
+    assert [objection(reading) for reading in honest] == [None, None]
     lying = probe_readings("ops", 30, {"dispatches": 31.0, "flops": 59.0})
-    assert [objection(reading, 0.0) for reading in lying] == [None, "the meter of flops counted 59 where there were 60"]
+    assert [objection(reading) for reading in lying] == [None, "the meter of flops counted 59 where there were 60"]
 
 
 def test_probes_have_secret_sizes_small_and_large() -> None:
@@ -149,7 +162,7 @@ def test_an_honest_meter_counts_what_is_in_its_probe(meter: str) -> None:
         work = PROBES[meter](n)
         with METERS[meter](claimed, {}):
             work()
-        assert [objection(reading, 0.0) for reading in probe_readings(meter, n, claimed)] == [None] * len(claimed)
+        assert [objection(reading) for reading in probe_readings(meter, n, claimed)] == [None] * len(claimed)
 
 
 # --- real jobs

@@ -6,8 +6,20 @@ import importlib.util
 import re
 
 import pytest
+import torch
 
-from labkit.measures import FULL_SIZE, MEASURES, RANKS, STORE, add_to, combined, of_ranks
+from labkit.measures import (
+    FULL_SIZE,
+    MARKS,
+    MEASURES,
+    RANKS,
+    STORE,
+    add_to,
+    combined,
+    measure_of,
+    of_ranks,
+    without_moments,
+)
 from labkit.meters import METERS
 from labkit.ranks import measure_ranks
 from labkit.ranks.traffic import figures
@@ -19,7 +31,7 @@ def of_meter(meter: str) -> set[str]:
 
 
 def test_every_meter_has_measures_and_every_measure_a_meter() -> None:
-    assert {measure.meter for measure in MEASURES.values()} == {*METERS, RANKS, STORE, FULL_SIZE}
+    assert {measure.meter for measure in MEASURES.values()} == {*METERS, RANKS, MARKS, STORE, FULL_SIZE}
     assert all(name == measure.name for name, measure in MEASURES.items())
 
 
@@ -36,6 +48,31 @@ def test_a_meter_counts_what_the_table_says_and_nothing_else(meter: str) -> None
 def test_what_ranks_send_is_counted_as_the_table_says() -> None:
     _, traffic = measure_ranks(lambda comm: comm.barrier(), 2)
     assert set(figures(traffic)) == of_meter(RANKS)
+
+
+def test_what_ranks_hold_at_a_moment_is_a_figure_of_its_own() -> None:
+    def program(comm):
+        with METERS["memory"]({}, {}):
+            held = torch.ones(100 * (comm.rank + 1))
+            comm.mark("made")
+            comm.mark("made")
+            del held
+            comm.mark("freed")
+
+    found = figures(measure_ranks(program, 2)[1])
+    assert (found["held_bytes, made"], found["held_bytes, freed"]) == (800, 0)
+    assert {measure_of(key).name for key in set(found) - of_meter(RANKS)} == of_meter(MARKS)
+    assert without_moments(found).keys() == of_meter(RANKS)
+
+
+def test_a_budget_on_a_moment_names_it_and_no_other_does() -> None:
+    budget = Budget("held_bytes", 100, "Free it.", at="freed")
+    assert (budget.key, budget.unit) == ("held_bytes, freed", "bytes")
+    assert Budget("peak_bytes", 100, "").key == "peak_bytes"
+    with pytest.raises(ValueError, match="held_bytes is of a moment"):
+        Budget("held_bytes", 100, "")
+    with pytest.raises(ValueError, match="peak_bytes is of the whole run"):
+        Budget("peak_bytes", 100, "", at="freed")
 
 
 def test_a_budget_on_something_unknown_says_what_there_is() -> None:

@@ -20,6 +20,7 @@ from grading.worker.protocol.ranks import (
     Barrier,
     Compute,
     Enter,
+    Mark,
     Now,
     Over,
     Receive,
@@ -34,6 +35,7 @@ from grading.worker.wire.tensor_bytes import blank, pack, unpack
 from grading.worker.wire.typed import Frame, WireError, frame_of
 from labkit.ranks import Cluster, CommError, Traffic
 from labkit.ranks.collectives import COLLECTIVES, OPS, REDUCE, Group, Offer
+from labkit.ranks.marks import is_label
 from labkit.ranks.network import Need, Network, deadlock
 from labkit.spec import Tree, Trouble
 
@@ -41,6 +43,8 @@ MAX_BYTES = 256 * 2**20
 """What all ranks of a case together may hand to the router."""
 MAX_CALLS = 50_000
 """How often all ranks of a case together may call it."""
+MAX_MARKS = 1_000
+"""How many moments of a case may be marked."""
 LATE_S = 3.0
 """So long after its time what a rank has sent already still counts: this machine may have stood still."""
 
@@ -56,16 +60,23 @@ class RankTrouble(Exception):
 
 class Router:
     """Serves one case. channels: one for each rank, in order. deadline: as of time.monotonic(). patience_s: for how
-    long one rank may be silent while it is its turn.
+    long one rank may be silent while it is its turn. at_mark: called with the name of every moment to which all ranks
+    have come, while each of them waits for its answer.
     """
 
     def __init__(
-        self, channels: Sequence[Channel], cluster: Cluster, deadline: float, patience_s: float = math.inf
+        self,
+        channels: Sequence[Channel],
+        cluster: Cluster,
+        deadline: float,
+        patience_s: float = math.inf,
+        at_mark: Callable[[str], None] | None = None,
     ) -> None:
         self._network = Network(len(channels), cluster)
         self._seats = [_Seat(rank, channel) for rank, channel in enumerate(channels)]
         self._deadline = deadline
         self._patience_s = patience_s
+        self._at_mark = at_mark
         self._n_bytes = 0
         self._n_calls = 0
 
@@ -229,6 +240,21 @@ class Router:
 
         return needs, finish
 
+    def _mark(self, seat: _Seat, call: Mark) -> _Waits:
+        label, held_bytes = call.label, call.held_bytes
+        if not is_label(label):
+            raise WireError("a moment without a name")
+        if held_bytes is not None and (type(held_bytes) is not int or not 0 <= held_bytes < 2**63):
+            raise WireError("memory that cannot be")
+        n_before = len(self._network.moments)
+        if n_before >= MAX_MARKS:
+            raise RankTrouble(Trouble("wall", f"its ranks marked more than {MAX_MARKS:,} moments"))
+        needs = self._network.mark(seat.rank, label, held_bytes)
+        if self._at_mark is not None and len(self._network.moments) > n_before:
+            # The others wait for this one, and this one for us.
+            self._at_mark(label)
+        return needs, lambda: None
+
     def _enter(self, seat: _Seat, call: Enter) -> _Waits:
         offer = self._offer(seat, call)
         self._weigh(seat, sum(tensor.nbytes for tensor in offer.inputs))
@@ -299,6 +325,7 @@ _BY_CALL = {
     WaitSent: Router._wait_sent,
     WaitReceived: Router._wait_received,
     Barrier: Router._barrier,
+    Mark: Router._mark,
     Enter: Router._enter,
     WaitCollective: Router._wait_collective,
     Now: Router._now,

@@ -8,7 +8,7 @@ cells by itself, in a box that nothing but its channel leads out of. What the ru
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from grading.isolation.sandbox import Sandbox
@@ -18,13 +18,13 @@ from grading.supervisor.limits import CELL_LIMITS, CellLimits, granted, over_lim
 from grading.supervisor.ranks.router import RankTrouble, Router
 from grading.supervisor.session import GRACE_S, Session
 from grading.supervisor.transcript import RunsApart
-from grading.supervisor.witness import FRAMES_BYTES, Reading, probe_readings
+from grading.supervisor.witness import FRAMES_BYTES, HALTED_SLACK_BYTES, Reading, probe_readings
 from grading.worker.protocol.job import Observed, RunCase
 from grading.worker.protocol.steps import Step
 from grading.worker.protocol.trees import case_to_tree, clean
 from grading.worker.wire.frames import Closed
 from grading.worker.wire.typed import WireError
-from labkit.measures import of_ranks
+from labkit.measures import at_moment, of_ranks, without_moments
 from labkit.observe import n_ranks
 from labkit.ranks import Cluster
 from labkit.ranks.traffic import figures
@@ -130,14 +130,22 @@ class _Ranks:
         """A case's run, and whether the ranks are there for another."""
         run, n = self._exercise.run, n_ranks(self._exercise, inputs.case)
         cluster = run.cluster(inputs.case) if run.cluster else Cluster()
-        router = Router(self._session.channels[:n], cluster, deadline, patience_s=run.wall_s + GRACE_S)
+        held: dict[str, int] = {}
+
+        def read_memory(label: str) -> None:
+            held[label] = max(held.get(label, 0), self._most_held(inputs, n))
+
         case, lend, blamed = case_to_tree(inputs.case), inputs.bounds_memory, None
+        router = Router(
+            self._session.channels[:n], cluster, deadline, run.wall_s + GRACE_S, read_memory if lend else None
+        )
         try:
             parts = [RunCase(case, part_of(inputs.tree, rank), lend, rank, n) for rank in range(n)]
             self._session.case(parts, deadline)
             frames = router.run()
             if lend:
                 self._found.readings.append(self._largest_reading(inputs, router, frames))
+                self._found.readings += _readings_at_moments(inputs, figures(router.traffic()), held)
             return _observation(inputs, router, frames), True
         except RankTrouble as error:
             trouble, blamed = error.trouble, error.blamed
@@ -152,6 +160,11 @@ class _Ranks:
         if blamed is not None and where is not None:
             trouble = replace(trouble, where=where.get(blamed))
         return inputs.without_run(trouble), where is not None
+
+    def _most_held(self, inputs: CaseInputs, n: int) -> int:
+        """What the rank holds that holds the most, beyond its inputs; all of them have halted."""
+        witnesses = self._session.witnesses[:n]
+        return max(one.held_bytes(bytes_in(part_of(inputs.tree, rank))) for rank, one in enumerate(witnesses))
 
     def _largest_reading(self, inputs: CaseInputs, router: Router, frames: Sequence[Observed]) -> Reading:
         """The reading of the rank that has taken the most, whose memory is not that of its inputs and its messages."""
@@ -174,12 +187,23 @@ class _Ranks:
                     self._found.readings += probe_readings(meter, n, {})
 
 
+def _readings_at_moments(
+    inputs: CaseInputs, claimed: Mapping[str, float], held: Mapping[str, int]
+) -> Iterator[Reading]:
+    """Of every moment with a budget. One that no rank has come to has no figure, which the budget is not kept by."""
+    for label, limit in inputs.moment_limits.items():
+        key = at_moment("held_bytes", label)
+        if label in held:
+            yield Reading(key, claimed.get(key, 0.0), held[label], limit=limit, slack=HALTED_SLACK_BYTES)
+
+
 def _observation(inputs: CaseInputs, router: Router, frames: Sequence[Observed]) -> Observation:
     # Ours count, whatever a rank claims of them.
-    measured = of_ranks(frame.measured for frame in frames) | figures(router.traffic())
+    traffic = router.traffic()
+    measured = of_ranks(without_moments(frame.measured) for frame in frames) | figures(traffic)
     got = [frame.got for frame in frames]
     back = [frame.back_of(part_of(inputs.tree, rank), inputs.bounds_memory) for rank, frame in enumerate(frames)]
-    return Observation(inputs.case, inputs.tree, {"ranks": got}, {"ranks": back}, measured)
+    return Observation(inputs.case, inputs.tree, {"ranks": got}, {"ranks": back}, measured, moments=traffic.moments)
 
 
 def _words(error: Exception) -> str:

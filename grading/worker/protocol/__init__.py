@@ -19,8 +19,8 @@ A job (`job`, `steps`); time runs downwards, and what the student's code can rea
         | <----------------------- JobOver --- |
 
 A rank of an exercise that has several (`ranks`) has such a job for itself; between RunCase and Observed it talks to the
-router: any number of Send, Receive and Compute, which nothing answers, and of WaitSent, WaitReceived, Barrier, Enter,
-WaitCollective and Now, each answered by Answer, by Refused or, once the case is lost for all, by Over.
+router: any number of Send, Receive and Compute, which nothing answers, and of WaitSent, WaitReceived, Barrier, Mark,
+Enter, WaitCollective and Now, each answered by Answer, by Refused or, once the case is lost for all, by Over.
 
 A job of an exercise with a store (`store`) calls it between RunCase and Observed: any number of Write, Rename, Read and
 ListFiles, each answered by Stored or NotThere, until at one of them the job may be killed. Then another job is started,

@@ -69,6 +69,18 @@ class Barrier(Frame):
 
 
 @dataclass(frozen=True)
+class Mark(Frame):
+    """Halt until all ranks have come to the moment of this name, answered by None: `Mark("between layers", 4096)`.
+
+    held_bytes: what the rank says that it holds, or None.
+    """
+
+    kind: ClassVar[str] = "mark"
+    label: str
+    held_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Enter(Frame):
     """Start a collective, answered by None or refused: `Enter("all_reduce", [tensor], "sum", None)`.
 
@@ -123,6 +135,6 @@ class Over(Frame):
     kind: ClassVar[str] = "over"
 
 
-CALLS = (Send, Receive, Compute, WaitSent, WaitReceived, Barrier, Enter, WaitCollective, Now)
-ANSWERED = (WaitSent, WaitReceived, Barrier, Enter, WaitCollective, Now)
+CALLS = (Send, Receive, Compute, WaitSent, WaitReceived, Barrier, Mark, Enter, WaitCollective, Now)
+ANSWERED = (WaitSent, WaitReceived, Barrier, Mark, Enter, WaitCollective, Now)
 """The calls after which a rank waits for an answer."""

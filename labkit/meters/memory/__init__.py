@@ -1,6 +1,6 @@
 """Memory: live bytes, the peak and what it consists of, the same on a CPU, on fake tensors and on CUDA."""
 
-from labkit.meters.memory.budget import measure_memory, measure_saved
+from labkit.meters.memory.budget import Held, held_now, measure_memory, measure_saved
 from labkit.meters.memory.cap import limit_memory
 from labkit.meters.memory.fake import fake_tensors
 from labkit.meters.memory.profile import AliveTensor, MemoryProfile, Point
@@ -13,11 +13,13 @@ from labkit.meters.memory.track import track_memory
 __all__ = [
     "CATEGORIES",
     "AliveTensor",
+    "Held",
     "MemoryProfile",
     "Point",
     "Site",
     "cuda_snapshot",
     "fake_tensors",
+    "held_now",
     "limit_memory",
     "measure_memory",
     "measure_saved",

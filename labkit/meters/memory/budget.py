@@ -6,6 +6,7 @@ stand the largest tensors in it, with the lines that made them.
 
 from __future__ import annotations
 
+import gc
 import heapq
 import tracemalloc
 from collections import Counter
@@ -133,6 +134,26 @@ def measure_saved(measured: dict[str, float], held: dict[str, Sequence[str]] | N
             yield
     finally:
         _put(measured, held, "saved_bytes", block.saved_bytes, _named(block.largest_left, block.python_left_bytes))
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held at a moment, and the names of the largest of it: `Held(4096, ("4.0 KiB: 32×32 float32",))`."""
+
+    n_bytes: int
+    named: tuple[str, ...]
+
+
+def held_now() -> Held | None:
+    """The tensors that the outermost measured block of this thread has made and that are alive; None outside of one.
+
+    What was let go of lately counts no more, also where only the garbage collector could tell.
+    """
+    block = next((mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, NamedStorages)), None)
+    if block is None:
+        return None
+    gc.collect(1)
+    return Held(block.made_bytes, tuple(_named(block.largest(), 0)))
 
 
 def _put(measured: dict, held: dict | None, name: str, n_bytes: int, named: list[str]) -> None:

@@ -13,6 +13,7 @@ ORDER = (
     "program",
     "sum",
     "room",
+    "layers",
 )
 
 
@@ -85,5 +86,34 @@ ROOM = Exercise(
     inputs=_inputs,
     drive=_drive_room,
     run=Run(ranks=lambda case: case.n, wall_s=60.0, cpu_s=2.0),
+    meters=("memory",),
+)
+
+
+N_LAYERS = 5
+
+
+def _drive_layers(ans, case, tree, stage):
+    sums = []
+    with stage.meter("memory"):
+        shards = [torch.full((case.size,), 1.0 + stage.rank + layer) for layer in range(N_LAYERS)]
+        stage.mark("before")
+        for shard in shards:
+            sums.append(ans.use(stage.comm, shard))
+            stage.mark("between layers")
+    return {"sums": sums}
+
+
+LAYERS = Exercise(
+    id="98-layers",
+    title="Layers whose weights are whole only while they are used",
+    points=1,
+    minutes=1,
+    difficulty=1,
+    answers=(Answer("use"),),
+    public=(Ranks(2, size=4096), Ranks(3, size=4096)),
+    inputs=lambda case, gen: {},
+    drive=_drive_layers,
+    run=Run(ranks=lambda case: case.n, wall_s=60.0),
     meters=("memory",),
 )
