@@ -22,11 +22,14 @@
 # lab needs another machine there.
 
 # %% nbgrader={"grade": false, "grade_id": "10-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import math
+
 import torch
 
 import labkit
 import labkit.figures
 from labkit import Predictions, check, progress
+from labkit.exercises.lab10.chips import A100, B200, H100, RTX_4090, RTX_5090, Chip
 from labkit.simt import compile_cuda
 
 guesses = Predictions("10")
@@ -170,6 +173,190 @@ guesses.settle("threads without an element", n_idle)
 # **In practice** this launch is `adjust<<<dim3(10, 7), dim3(32, 32)>>>(image, gain, bias, 200, 300);`, compiled by `nvcc`
 # or, within Python, by `torch.utils.cpp_extension.load_inline` or `torch.cuda._compile_kernel`. On a machine with a GPU
 # `launch` runs there if the tensors do, by the same call.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## How many threads is enough?
+#
+# A load from memory takes about 600 ns on an H100 (an assumption that we keep for all chips here: measured values lie
+# between 400 and 800 ns). In that time its memory could deliver 3.35 TB/s · 600 ns = 2 MB. So **2 MB of loads must be on
+# their way at any moment**, 15 KB on each of its 132 **streaming multiprocessors** (SMs), or the memory waits for the
+# kernel instead of the kernel for the memory. This is **Little's law**: what is in flight is rate times latency.
+#
+# A GPU does not predict or reorder much to keep loads in flight. It takes many threads: while one warp waits, the SM
+# runs another. How many warps an SM holds is limited by four resources, and the tightest one decides.
+#
+# | resource of an SM | A100 | H100, B200 | RTX 4090, 5090 | how it is given away |
+# |---|---|---|---|---|
+# | warps | 64 | 64 | 48 | whole warps: 100 threads take 4 |
+# | blocks | 32 | 32 | 24 | |
+# | registers | 65,536 | 65,536 | 65,536 | to a warp, in units of 256; a quarter of them belongs to each of four schedulers, and a warp lives on one scheduler |
+# | shared memory | 164 KiB | 228 KiB | 100 KiB | to a block, in units of 128 bytes; the system takes 1 KiB more for each block |
+#
+# A block starts only when all of it fits. **Occupancy** is the warps that an SM holds, divided by the most that it can
+# hold. When the grid has more blocks than fit on the chip at once, it runs in **waves**, and the last one, the
+# **tail**, is rarely full.
+
+# %% [markdown]
+# **Predict:** all 2048 threads of an H100's SM wait for a load of 4 bytes each: occupancy 100 %. What share of the
+# memory's bandwidth can that reach, in percent?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-full-sm", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bandwidth of a full SM", None, unit="%")
+
+# %% [markdown]
+# **Predict:** a kernel with blocks of 512 threads and 64 registers for each thread has an occupancy of 50 % on an H100.
+# You add a variable, and it takes 65 registers. What is the occupancy now, in percent?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-one-register", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("occupancy at 65 registers", None, unit="%")
+
+# %% [markdown]
+# [[exercise 10-occupancy]]
+#
+# Write four functions in Python. A `chip` has the fields `n_sms`, `max_warps`, `max_blocks`, `registers` and
+# `shared_bytes` (of one SM), `bytes_per_s` (of the whole chip) and `latency_s`.
+#
+# - `resident(threads, registers, shared_bytes, chip)` returns how many blocks an SM holds at once, and the occupancy as
+#   a fraction. `threads` and `shared_bytes` are those of a block, `registers` those of a thread. A block that never fits
+#   gives `(0, 0.0)`.
+# - `waves(n_blocks, n_resident, chip)` returns the number of waves of a grid of `n_blocks` blocks, with `n_resident` at
+#   once on each SM, and the efficiency: the blocks, divided by the blocks that these waves have room for.
+# - `in_flight(n_threads, loads, load_bytes, chip)` returns the bytes in flight on an SM that holds `n_threads` threads,
+#   each waiting for `loads` loads of `load_bytes` bytes, and the share of the bandwidth that they reach, at most 1.
+# - `fastest(kernels, chip)` returns the index of the kernel that reaches the largest share of the bandwidth, the first
+#   of those that reach it. Each kernel is `(threads, registers, shared_bytes, loads, load_bytes)`, and its grid is large.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What is given away in units is rounded up; how many blocks fit is rounded down. For each of the four resources, work
+# out how many blocks it has room for.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A warp takes `32 * registers`, rounded up to a multiple of 256. `chip.registers // 4` divided by that, rounded down, is
+# the number of warps on one scheduler. An SM needs `bytes_per_s * latency_s / n_sms` bytes in flight.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `warps = math.ceil(threads / 32)`; by registers `chip.registers // 4 // per_warp * 4 // warps` blocks fit, by shared
+# memory `chip.shared_bytes // per_block` with `per_block = 128 * math.ceil((shared_bytes + 1024) / 128)`; take the
+# smallest of these two, `chip.max_warps // warps` and `chip.max_blocks`. In `fastest`, ask `resident` for the blocks,
+# and give `in_flight` the threads of all of them.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "10-occupancy", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def resident(threads: int, registers: int, shared_bytes: int, chip: Chip) -> tuple[int, float]:
+    """(blocks that an SM holds at once, occupancy from 0 to 1)."""
+    ### BEGIN SOLUTION
+    warps = math.ceil(threads / 32)
+    per_warp = 256 * math.ceil(32 * registers / 256)
+    by_registers = chip.registers // 4 // per_warp * 4 // warps
+    per_block = 128 * math.ceil((shared_bytes + 1024) / 128)
+    by_shared = chip.shared_bytes // per_block
+    n_blocks = min(chip.max_warps // warps, chip.max_blocks, by_registers, by_shared)
+    return n_blocks, n_blocks * warps / chip.max_warps
+    ### END SOLUTION
+
+
+def waves(n_blocks: int, n_resident: int, chip: Chip) -> tuple[int, float]:
+    """(waves of the grid, its blocks over the room in all of these waves)."""
+    ### BEGIN SOLUTION
+    room = n_resident * chip.n_sms
+    n_waves = math.ceil(n_blocks / room)
+    return n_waves, n_blocks / (n_waves * room)
+    ### END SOLUTION
+
+
+def in_flight(n_threads: int, loads: int, load_bytes: int, chip: Chip) -> tuple[float, float]:
+    """(bytes in flight on an SM, share of the bandwidth from 0 to 1)."""
+    ### BEGIN SOLUTION
+    n_bytes = n_threads * loads * load_bytes
+    needed = chip.bytes_per_s * chip.latency_s / chip.n_sms
+    return n_bytes, min(1.0, n_bytes / needed)
+    ### END SOLUTION
+
+
+def fastest(kernels: list[tuple[int, int, int, int, int]], chip: Chip) -> int:
+    """Index of the first kernel with the largest share of the bandwidth."""
+    ### BEGIN SOLUTION
+    shares = []
+    for threads, registers, shared_bytes, loads, load_bytes in kernels:
+        n_blocks, _ = resident(threads, registers, shared_bytes, chip)
+        shares.append(in_flight(n_blocks * threads, loads, load_bytes, chip)[1])
+    return shares.index(max(shares))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "10-occupancy-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("10-occupancy", resident, waves, in_flight, fastest)
+
+# %% [markdown]
+# Four ways to write one copying kernel for an H100. The first fills the SM with threads, each with one load of 4 bytes.
+# The last one holds a quarter of the threads; each of them has four loads of 16 bytes in flight, and 128 registers to
+# put them in.
+
+# %% tags=["figure"]
+copies = {
+    "one load of 4 bytes": (256, 32, 0, 1, 4),
+    "two of 4 bytes": (256, 40, 0, 2, 4),
+    "two of 16 bytes": (128, 64, 0, 2, 16),
+    "four of 16 bytes": (128, 128, 0, 4, 16),
+}
+labkit.figures.bytes_on_their_way(resident, in_flight, copies, H100)
+
+# %%
+full_sm = 100 * in_flight(2048, 1, 4, H100)[1]
+one_more = 100 * resident(512, 65, 0, H100)[1]
+guesses.settle("bandwidth of a full SM", full_sm)
+guesses.settle("occupancy at 65 registers", one_more)
+for chip in (A100, H100, B200, RTX_4090, RTX_5090):
+    n_bytes, share = in_flight(32 * chip.max_warps, 1, 4, chip)
+    needed = chip.bytes_per_s * chip.latency_s / chip.n_sms
+    print(
+        f"{chip.name:9} needs {needed / 1e3:4.1f} KB in flight on an SM; all its threads with 4 bytes each: {share:.0%}"
+    )
+
+# %% [markdown]
+# <details><summary>Check your predictions</summary>
+#
+# 54 %: 2048 · 4 bytes are 8.2 KB in flight, of the 15.2 KB that an H100 needs. On a B200 it is only 25 %. Full occupancy
+# is neither necessary nor enough. Vasily Volkov showed in 2010 that **fewer threads with more independent loads each
+# reach the bandwidth too**, and often sooner, because they have registers to spare. This is why fast kernels load 16
+# bytes at a time, and why `cp.async` and TMA, which need no registers for what is in flight, matter so much.
+#
+# 25 %: a warp now takes 2,304 registers and not 2,048. Seven warps fit on a scheduler in place of eight, 28 on the SM,
+# and a block has 16. One register costs half of the threads, because a block starts whole or not at all.
+#
+# </details>
+
+# %% tags=["figure"]
+labkit.figures.occupancy_steps(resident, H100)
+
+# %% [markdown]
+# Left, each step down is a block that fits no more: large blocks have high steps. Right, a size that does not divide
+# the room of the SM leaves some of it empty. Blocks of 128 or 256 threads are the usual start, because their steps are
+# small.
+
+# %% tags=["figure"]
+labkit.figures.wave_chart(waves, 4, H100, 1100)
+
+# %% [markdown]
+# 1,100 blocks take three waves where 1,056 take two. The tail matters less the more waves there are, so a grid is either
+# of many waves, or of exactly as many blocks as fit, with a loop in which each block goes on to the next piece of work
+# (a **grid-stride loop**, or a **persistent kernel**).
+#
+# **In practice:** `nvcc -Xptxas -v` prints registers and shared memory of a kernel, `cudaOccupancyMaxActiveBlocksPerMultiprocessor`
+# computes what your `resident` does, and `__launch_bounds__(256, 4)` makes the compiler use so few registers that four
+# blocks of 256 threads fit. Nsight Compute shows all of it under "Occupancy" and "Launch Statistics".
 
 # %% [markdown]
 # ## What you have now

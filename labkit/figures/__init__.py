@@ -29,6 +29,7 @@ from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
 from labkit.figures.memory_lines import depth_line, kept_per_token
 from labkit.figures.mixed_precision import amp_memory, dtype_map, loss_scale_trace
+from labkit.figures.occupancy import bytes_on_their_way, occupancy_steps, wave_chart
 from labkit.figures.optimizers import (
     bytes_per_parameter,
     code_maps,
@@ -74,6 +75,7 @@ __all__ = [
     "bytes_against_length",
     "bytes_by_method",
     "bytes_by_rank",
+    "bytes_on_their_way",
     "bytes_per_parameter",
     "cache_curve",
     "code_maps",
@@ -112,6 +114,7 @@ __all__ = [
     "newton_schulz_player",
     "normalization_error",
     "number_line",
+    "occupancy_steps",
     "orders_of_adding",
     "overlap_gain",
     "packed_mask",
@@ -154,6 +157,7 @@ __all__ = [
     "two_halves",
     "update_spectrum",
     "visited_tiles",
+    "wave_chart",
     "wave_staircase",
     "who_may_reuse",
     "who_sees_what",

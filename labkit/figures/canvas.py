@@ -16,13 +16,19 @@ YOURS, OTHER, TRUTH, SHADE = "#1565c0", "#c62828", "#5f6b7a", "#eceff1"
 
 
 class LabFigure(Figure):
-    """A Figure that renders itself: as a PNG with twice the pixels, for sharp screens."""
+    """A Figure that renders itself: as a PNG with twice the pixels, for sharp screens.
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+    alt: what it shows, in a sentence or two, for those who cannot see it.
+    """
+
+    alt = ""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int | str]]:
         buffer = io.BytesIO()
         self.savefig(buffer, format="png", dpi=2 * DPI)
         width_in, height_in = self.get_size_inches()
-        return buffer.getvalue(), {"width": int(width_in * DPI), "height": int(height_in * DPI)}
+        size: dict[str, int | str] = {"width": int(width_in * DPI), "height": int(height_in * DPI)}
+        return buffer.getvalue(), {**size, **({"alt": self.alt} if self.alt else {})}
 
 
 def new_figure(width_in: float = 7.0, height_in: float = 3.6) -> tuple[LabFigure, Axes]:

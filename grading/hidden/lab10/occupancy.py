@@ -1,0 +1,87 @@
+"""Lab 10: hidden kernels and chips."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab01.function_calls import Call
+from labkit.exercises.lab10.chips import CHIPS, Chip
+from labkit.oracles.lab10.occupancy import MISTAKEN_CHOICES, bandwidth_share, chosen_by, first_largest, on_sm, shares
+from labkit.oracles.lab10.sm import Rules, resident_blocks
+
+RULES = (
+    Rules(register_unit=1),
+    Rules(schedulers=1),
+    Rules(reserved_bytes=0),
+    Rules(shared_unit=1),
+    Rules(limits_blocks=False),
+    Rules(limits_warps=False),
+    Rules(limits_registers=False),
+    Rules(limits_shared=False),
+)
+BUSY = (1, 0.05)
+"""The share of the bandwidth that the kernels of a choice reach: all of it, or at most all but this."""
+
+
+def kernels(rng: random.Random) -> tuple[Call, ...]:
+    """Kernels for which one rule counts each; grids beside the end of a wave; choices that tell mistakes apart."""
+    names = list(CHIPS)
+    return (
+        *(Call("resident", limited(rng, rng.choice(names), rule)) for rule in RULES),
+        *(Call("resident", (rng.choice((128, 160, 256, 384)), rng.randint(33, 160), 0, name)) for name in names),
+        Call("resident", (32 * rng.randint(2, 9) - rng.randint(1, 30), rng.randint(33, 60), 2048, rng.choice(names))),
+        *(grid(rng, name, more) for name, more in zip(rng.sample(names, 3), (0, 1, rng.randint(2, 60)), strict=True)),
+        *(flight(rng, name, busy) for name, busy in zip(rng.sample(names, 4), (True, False) * 2, strict=True)),
+        *(Call("fastest", (choice(rng, CHIPS[name]), name)) for name in rng.sample(names, 3)),
+    )
+
+
+def limited(rng: random.Random, name: str, rule: Rules) -> tuple[int, int, int, str]:
+    """A kernel of which another number of blocks would fit under this rule, and under no two rules the same."""
+    while True:
+        threads = 32 * (rng.randint(1, 4) if rule.shared_unit == 1 or not rule.limits_blocks else rng.randint(1, 16))
+        # Just below what lets so many blocks fit, where units of 128 bytes count.
+        tight = CHIPS[name].shared_bytes // rng.randint(5, 20) - 1024 - rng.randint(0, 40)
+        registers = rng.randint(16, 40 if rule.shared_unit == 1 else 180)
+        resources = threads, registers, rng.choice((0, tight, rng.randint(900, 40000)))
+        right, wrong = (resident_blocks(*resources, CHIPS[name], one) for one in (Rules(), rule))
+        others = [resident_blocks(*resources, CHIPS[name], one) for one in RULES if one != rule]
+        if right and wrong not in (right, *others):
+            return (*resources, name)
+
+
+def grid(rng: random.Random, name: str, more: int) -> Call:
+    """So many blocks beyond some full waves."""
+    n_resident = rng.randint(2, 8)
+    return Call("waves", (rng.randint(2, 5) * n_resident * CHIPS[name].n_sms + more, n_resident, name))
+
+
+def flight(rng: random.Random, name: str, busy: bool) -> Call:
+    """Loads that do or do not keep the memory busy."""
+    while True:
+        n_threads, loads, load_bytes = 32 * rng.randint(2, 48), rng.randint(2, 6), rng.choice((2, 4, 8, 16))
+        if (bandwidth_share(n_threads, loads, load_bytes, CHIPS[name]) == 1) == busy:
+            return Call("in_flight", (n_threads, loads, load_bytes, name))
+
+
+def choice(rng: random.Random, chip: Chip) -> tuple[tuple[int, ...], ...]:
+    """Kernels of which each mistake chooses another one."""
+    while True:
+        drawn = [
+            (256, 32, 0, 1, rng.choice((1, 2))),
+            (32 * rng.randint(16, 24), rng.randint(41, 64), 0, 1, rng.choice((2, 4, 8))),
+            (32, 64, rng.randint(50, 99) * 1024, 8, 16),
+            *((64 * rng.randint(1, 2), rng.randint(64, 168), 0, rng.randint(1, 5), 16) for _ in range(3)),
+        ]
+        rng.shuffle(drawn)
+        found = tuple(drawn)
+        reached = shares(found, chip)
+        chosen = {chosen_by(mistake, found, chip) for mistake in MISTAKEN_CHOICES}
+        top = [on_sm(one, chip) * one[3] * one[4] for one, share in zip(found, reached, strict=True) if share == 1]
+        clear = all(share == 1 or share < 0.97 for share in reached) and len(set(top)) > 1
+        if clear and len(chosen) == len(MISTAKEN_CHOICES) and first_largest(reached) not in chosen:
+            return found
+
+
+OCCUPANCY = Hidden("10-occupancy", kernels)

@@ -1,0 +1,309 @@
+"""Lab 10: what is true of occupancy, waves and bytes in flight, and what the usual mistakes make of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from labkit.exercises.lab01.function_calls import Call
+from labkit.exercises.lab10.chips import Chip
+from labkit.exercises.lab10.occupancy import OCCUPANCY_FUNCTIONS, arguments_of
+from labkit.oracles.calls import as_call
+from labkit.oracles.hints import not_written_yet
+from labkit.oracles.lab01.function_calls import is_blank
+from labkit.oracles.lab10.sm import Rules, in_use, resident_blocks
+from labkit.spec import CANNOT_TELL, CaseRun, Hint, Observation, Oracle, Rivals, Tolerance
+
+ALL = Rules()
+
+
+def occupancy(n_blocks: int, threads: int, chip: Chip) -> float:
+    return n_blocks * -(-threads // 32) / chip.max_warps
+
+
+def waves_of(n_blocks: int, n_resident: int, chip: Chip) -> list[float]:
+    """[waves, efficiency], counted off: each wave takes as many blocks as there is room for."""
+    room = n_resident * chip.n_sms
+    starts = range(0, n_blocks, room)
+    return [len(starts), float(Fraction(n_blocks, len(starts) * room))]
+
+
+def bandwidth_share(n_threads: int, loads: int, load_bytes: int, chip: Chip) -> float:
+    """Little's law the other way round: what arrives in a second, over what can."""
+    arrives = chip.n_sms * n_threads * loads * load_bytes / chip.latency_s
+    return min(arrives, chip.bytes_per_s) / chip.bytes_per_s
+
+
+def on_sm(kernel: tuple, chip: Chip) -> int:
+    """Threads of a kernel on an SM."""
+    return resident_blocks(*kernel[:3], chip) * kernel[0]
+
+
+def shares(kernels: tuple, chip: Chip) -> list[float]:
+    return [bandwidth_share(on_sm(one, chip), *one[3:], chip) for one in kernels]
+
+
+def first_largest(values: list[float]) -> int:
+    return next(i for i, value in enumerate(values) if all(value >= other * (1 - 1e-12) for other in values))
+
+
+def true_result(run: CaseRun[Call]) -> dict[str, object]:
+    given = arguments_of(run.case)
+    if run.case.function == "resident":
+        n_blocks = resident_blocks(*given)
+        return {"out": [n_blocks, occupancy(n_blocks, given[0], given[3])]}
+    if run.case.function == "waves":
+        return {"out": waves_of(*given)}
+    if run.case.function == "in_flight":
+        n_threads, loads, load_bytes, _ = given
+        return {"out": [n_threads * loads * load_bytes, bandwidth_share(*given)]}
+    return {"out": first_largest(shares(*given))}
+
+
+def near(found: float, wanted: float) -> bool:
+    return math.isclose(found, wanted, rel_tol=1e-6)
+
+
+def of(function: str, when: Callable[[tuple, object, object], object]) -> Callable[[CaseRun[Call]], object]:
+    """A diagnosis of one function: `when` gets (arguments, right, got).
+
+    `fastest` calls two of the others, as a rule, so that a mistake of theirs may show in it.
+    """
+
+    def diagnose(run: CaseRun[Call]) -> object:
+        if run.case.function == "fastest" and function in ("resident", "in_flight"):
+            return CANNOT_TELL
+        return run.case.function == function and when(arguments_of(run.case), run.expected["out"], run.got["out"])
+
+    return diagnose
+
+
+def filled_by(text: str, **changed: object) -> Hint:
+    """A hint on blocks that fit where a rule is forgotten."""
+    rules = replace(ALL, **changed)
+
+    def when(args: tuple, right: list, got: list) -> object:
+        return right[0] != got[0] == resident_blocks(*args, rules)
+
+    return Hint(of("resident", when), text)
+
+
+def rounded_up(args: tuple, right: list, got: list) -> object:
+    """min of the limits, the tightest of them rounded up."""
+    return got[0] == right[0] + 1 and all(
+        resident_blocks(*args, replace(ALL, **{f"limits_{one}": False})) >= right[0] for one in ("registers", "shared")
+    )
+
+
+def occupancy_is(wrong: Callable[[tuple, list], float]) -> Callable[[CaseRun[Call]], object]:
+    def when(args: tuple, right: list, got: list) -> object:
+        return got[0] == right[0] and near(float(got[1]), wrong(args, right))
+
+    return of("resident", when)
+
+
+def pair_is(function: str, place: int, wrong: Callable[[tuple, list], float]) -> Callable[[CaseRun[Call]], object]:
+    """One number of two is what this mistake makes, and differs from what is right."""
+
+    def when(args: tuple, right: list, got: list) -> object:
+        made = wrong(args, right)
+        return near(float(got[place]), made) and not near(made, right[place])
+
+    return of(function, when)
+
+
+def needed(chip: Chip) -> float:
+    return chip.bytes_per_s * chip.latency_s / chip.n_sms
+
+
+def chosen_by(mistake: str, kernels: tuple, chip: Chip) -> int:
+    """The index that one of `MISTAKEN_CHOICES` returns."""
+    values = [round(value, 12) for value in MISTAKEN_CHOICES[mistake](kernels, chip)]
+    best = [i for i, value in enumerate(values) if value == max(values)]
+    return best[-1 if mistake == "last" else 0]
+
+
+MISTAKEN_CHOICES: dict[str, Callable[[tuple, Chip], list[float]]] = {
+    "occupancy": lambda kernels, chip: [resident_blocks(*one[:3], chip) * -(-one[0] // 32) for one in kernels],
+    "bytes": lambda kernels, chip: [on_sm(one, chip) * one[3] * one[4] for one in kernels],
+    "last": shares,
+    "block": lambda kernels, chip: [one[0] * one[3] * one[4] for one in kernels],
+    "full": lambda kernels, chip: [one[3] * one[4] for one in kernels],
+}
+"""What is compared instead of the shares of the bandwidth."""
+
+
+def choice_is(mistake: str) -> Callable[[CaseRun[Call]], object]:
+    return of("fastest", lambda args, right, got: int(got) == chosen_by(mistake, *args))
+
+
+def one_case(run: Observation) -> str:
+    """The call that the case makes, a chip by its name and a list of kernels as a list."""
+    given = [list(one) if isinstance(one, tuple) else one for one in arguments_of(run.case)]
+    return as_call(run.case.function, *given)
+
+
+def what_it_takes(run: CaseRun[Call]) -> str | None:
+    """Of a wrong number of blocks: what these would take of the SM."""
+    if (
+        run.case.function != "resident"
+        or not 0 < run.got["out"][0] < 10**6
+        or run.got["out"][0] == int(run.expected["out"][0])
+    ):
+        return None
+    n_blocks = int(run.got["out"][0])
+    return f"{n_blocks} of these blocks take {in_use(n_blocks, *arguments_of(run.case))}"
+
+
+RESIDENT_HINTS = (
+    filled_by(
+        "Registers are handed out to a warp in units of 256: 65 registers for each of 32 threads are 2,080, so the "
+        "warp takes 2,304. Round the warp's registers up.",
+        register_unit=1,
+    ),
+    filled_by(
+        "Each of the SM's four schedulers has its own quarter of the registers, and a warp lives on one scheduler: "
+        "count how many whole warps fit into a quarter, times four.",
+        schedulers=1,
+    ),
+    filled_by(
+        "The system reserves 1,024 bytes of shared memory for each block, on top of what the kernel asks for.",
+        reserved_bytes=0,
+    ),
+    filled_by("Shared memory is handed out to a block in units of 128 bytes: round up.", shared_unit=1),
+    filled_by(
+        "An SM has room for `max_blocks` blocks, however small they are.",
+        limits_blocks=False,
+    ),
+    filled_by("An SM has room for `max_warps` warps, however few registers they need.", limits_warps=False),
+    filled_by("The registers of an SM limit its blocks, too.", limits_registers=False),
+    filled_by("The shared memory of an SM limits its blocks, too.", limits_shared=False),
+    Hint(
+        of("resident", rounded_up),
+        "A block of which only a part fits does not start: round the number of blocks down.",
+    ),
+    Hint(
+        occupancy_is(lambda args, right: 100 * right[1]),
+        "The occupancy is a fraction between 0 and 1, not a percentage.",
+    ),
+    Hint(
+        occupancy_is(lambda args, right: right[0] / args[3].max_blocks),
+        "The occupancy counts warps, not blocks: warps on the SM over `max_warps`.",
+    ),
+    Hint(
+        occupancy_is(lambda args, right: right[0] * args[0] / (32 * args[3].max_warps)),
+        "The occupancy counts warps: a warp that is only partly filled with threads takes the room of a whole one.",
+    ),
+)
+WAVES_HINTS = (
+    Hint(
+        pair_is("waves", 0, lambda args, right: args[0] // (args[1] * args[2].n_sms)),
+        "The last wave, which is only partly filled, is missing: round the number of waves up.",
+    ),
+    Hint(
+        pair_is("waves", 0, lambda args, right: args[0] / (args[1] * args[2].n_sms)),
+        "A wave that is only partly filled takes as long as a full one: round the number of waves up.",
+    ),
+    Hint(
+        pair_is("waves", 0, lambda args, right: args[0] // (args[1] * args[2].n_sms) + 1),
+        "A grid that fills its last wave exactly needs no further one.",
+    ),
+    Rivals(
+        (
+            Hint(
+                pair_is("waves", 0, lambda args, right: -(-args[0] // args[2].n_sms)),
+                "Every SM runs `n_resident` blocks at the same time, not one.",
+            ),
+            Hint(
+                pair_is("waves", 0, lambda args, right: -(-args[0] // args[1])),
+                "All SMs of the chip work at the same time: a wave has `n_resident` blocks on each of them.",
+            ),
+        )
+    ),
+    Hint(
+        pair_is("waves", 1, lambda args, right: 1 / right[1]),
+        "The efficiency is upside down: the blocks that there are, over those that the waves have room for.",
+    ),
+    Hint(
+        pair_is(
+            "waves",
+            1,
+            lambda args, right: ((args[0] - 1) % (args[1] * args[2].n_sms) + 1) / (args[1] * args[2].n_sms),
+        ),
+        "That is how full the last wave is. The efficiency is about all of them: blocks over room in all waves.",
+    ),
+)
+IN_FLIGHT_HINTS = (
+    Rivals(
+        (
+            Hint(
+                pair_is("in_flight", 0, lambda args, right: args[0] * args[2]),
+                "A thread has `loads` loads in flight, not one.",
+            ),
+            Hint(
+                pair_is("in_flight", 0, lambda args, right: args[0] * args[1]),
+                "That is the number of loads: each is of `load_bytes` bytes.",
+            ),
+            Hint(
+                pair_is("in_flight", 0, lambda args, right: right[0] * args[3].n_sms),
+                "That is what the whole chip has in flight; asked for is one SM.",
+            ),
+        )
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: right[0] / needed(args[3])),
+        "No more arrives than the memory delivers: the share is at most 1.",
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: min(1.0, right[0] / (needed(args[3]) * args[3].n_sms))),
+        "bandwidth · latency is what the whole chip needs in flight: divide it among its SMs.",
+    ),
+    Hint(
+        pair_is("in_flight", 1, lambda args, right: needed(args[3]) / right[0]),
+        "The share is upside down: the bytes in flight, over those that it takes.",
+    ),
+)
+FASTEST_HINTS = (
+    Rivals(
+        (
+            Hint(
+                choice_is("occupancy"),
+                "That is the kernel with the highest occupancy. What counts is how many bytes are in flight: fewer "
+                "threads with more or wider loads each may have more.",
+            ),
+            Hint(
+                choice_is("bytes"),
+                "Once the memory delivers all it can, more bytes in flight gain nothing: of kernels with equal shares, "
+                "return the first.",
+            ),
+            Hint(choice_is("last"), "Of kernels with equal shares, return the first one, not the last."),
+            Hint(
+                choice_is("block"),
+                "Those are the bytes in flight of one block: an SM holds as many blocks as `resident` says.",
+            ),
+            Hint(
+                choice_is("full"),
+                "An SM is not full of threads of each kernel: take as many blocks as `resident` says.",
+            ),
+        )
+    ),
+)
+
+OCCUPANCY = Oracle(
+    id="10-occupancy",
+    expect=true_result,
+    tolerance=Tolerance(rtol=1e-6),
+    call=one_case,
+    places={"out.0": "first number", "out.1": "second number"},
+    diagnose=(
+        *not_written_yet(OCCUPANCY_FUNCTIONS, is_blank),
+        *RESIDENT_HINTS,
+        *WAVES_HINTS,
+        *IN_FLIGHT_HINTS,
+        *FASTEST_HINTS,
+    ),
+    fact=what_it_takes,
+    axis="other chips, and kernels that something else limits",
+)
