@@ -18,8 +18,8 @@ WATCHED_FROM = 32 * MiB
 """What a process may grow beyond its budget before it is doubted (`grading.supervisor.witness`)."""
 
 
-@pytest.mark.slow
 @pytest.mark.lab("06")
+@pytest.mark.full("answers")
 @pytest.mark.parametrize(
     "wrong",
     [

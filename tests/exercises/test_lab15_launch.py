@@ -86,7 +86,8 @@ def test_hidden_trainings_pass_their_own_judge_whatever_the_secret() -> None:
         assert verdict(perfect(case)).passed, case
 
 
-@pytest.mark.slow
+@pytest.mark.lab("15")
+@pytest.mark.full("answers")
 @pytest.mark.parametrize("tier", MOSTLY_LATER)
 def test_the_solution_passes_in_the_sandbox(tier: str) -> None:
     """Loopback, files and processes are granted: torchrun, its ranks and gloo find all that they need in there."""

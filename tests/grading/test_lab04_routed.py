@@ -22,7 +22,7 @@ from tests.grading.test_ranked_memory import BLIND
 NAME = "04-accumulate"
 GRAPHS = example("wrong", f"{NAME}/keeps_graphs_alive")
 RIGHT = {"the solution": solution_of(NAME), **{right.name: right.source for right in examples("right", NAME)}}
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.lab("04"), pytest.mark.full("answers")]
 
 
 @pytest.fixture(scope="module")

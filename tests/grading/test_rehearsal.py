@@ -32,7 +32,7 @@ def test_an_answer_finds_everything_loaded(light) -> None:
 import sys
 before = set(sys.modules)
 def double(x):
-    # Lab 99 itself is put among the worker's files only after it has started.
+    # A rehearsal loads what the course has; lab 99 is not in it.
     late = {name for name in set(sys.modules) - before if "lab99" not in name}
     return x * 2 if not late else sorted(late)
 """
@@ -62,7 +62,7 @@ with track_compile() as compiled:
     torch.compile(lambda x: torch.nn.functional.gelu(x * 2).softmax(-1))(x).sum().backward()
 print(len(compiled.codes), set(sys.modules) - before, len(os.listdir("/proc/self/task")))
 """
-    with Sandbox(sandbox.tier, tree=sandbox.tree, preload=(*FULL, *COMPILER, *more)) as server:
+    with Sandbox(sandbox.tier, sandbox.tree, preload=(*FULL, *COMPILER, *more)) as server:
         assert what_cells_print(server, source) == "2 set() 1"
 
 

@@ -29,6 +29,9 @@ from tests.lanes import require_tier
 
 pytestmark = pytest.mark.slow
 
+UNTIL_A_LIMIT = ("a flood of bytes", "no end")
+"""What goes on for ten seconds, until a limit is reached: every day the others, which say the same, are enough."""
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Sandbox]:
@@ -86,7 +89,10 @@ def test_a_rank_sees_itself_alone(server) -> None:
     assert rows["problem"].startswith("rank 0: wrong value"), rows
 
 
-@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.full("attacks")] if name in UNTIL_A_LIMIT else []) for name in FORGED],
+)
 def test_what_a_rank_may_say_costs_itself(server, name: str) -> None:
     began = time.monotonic()
     assert outcome(server, FORGED[name]) in ("failed", "limit")
