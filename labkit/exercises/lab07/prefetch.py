@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -43,19 +44,23 @@ def times(case: Loading, gen: torch.Generator) -> dict[str, Any]:
 
 
 def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
-    """takes_s: when each batch was there; makespan_s: when the last step had ended; ahead: the most batches that were
+    """turned_back_s: the most by which the clock said less than before, which it never does by itself.
+    takes_s: when each batch was there; makespan_s: when the last step had ended; ahead: the most batches that were
     loaded and not taken. after_break and after_error: what a loop got that stops early, or whose batch n_taken cannot
     be loaded and whose first step is long, and the threads that it leaves behind; after_break also how many batches
     were loaded once the loop had stopped. plan: what `loader_plan` says.
     """
     load_s, step_s = tree["load_s"].tolist(), tree["step_s"].tolist()
     loaded: list[int] = []
+    read_s: list[float] = []
 
     def loader(clock: VirtualClock, broken: int | None = None) -> Callable[[int], str]:
         loaded.clear()
 
         def load(index: int) -> str:
+            read_s.append(clock.now_s)
             clock.sleep(load_s[index], f"load {index}")
+            read_s.append(clock.now_s)
             if index == broken:
                 raise ValueError(f"batch {index} cannot be read")
             loaded.append(index)
@@ -68,9 +73,11 @@ def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
         for item in ans.prefetch(loader(clock), case.n, case.depth, clock):
             items.append(item)
             takes_s.append(clock.now_s)
+            read_s.append(clock.now_s)
             clock.sleep(step_s[len(items) - 1], f"step {len(items) - 1}")
             ahead = max(ahead, len(loaded) - len(items))
         makespan_s, left = clock.now_s, clock.left_over(PATIENCE_S)
+        turned_back_s = max([0.0, *(before - after for before, after in pairwise(read_s))])
     with VirtualClock() as clock:
         batches = ans.prefetch(loader(clock), case.n, case.depth, clock)
         taken = [next(batches) for _ in range(case.n_taken)]
@@ -94,6 +101,7 @@ def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
     )
     return {
         "items": items,
+        "turned_back_s": turned_back_s,
         "takes_s": takes_s,
         "makespan_s": makespan_s,
         "ahead": ahead,

@@ -42,6 +42,7 @@ def expected(run: CaseRun[Loading]) -> dict[str, Any]:
     names = [f"batch {index}" for index in range(case.n)]
     return {
         "items": names,
+        "turned_back_s": 0.0,
         "takes_s": takes(run, case.depth),
         "makespan_s": makespan_s(run, case.depth),
         "ahead": case.depth + 1,
@@ -130,6 +131,10 @@ PREFETCH = Oracle(
     },
     diagnose=(
         Hint(
+            lambda run: run.got["turned_back_s"] > 0,
+            "The clock was set back. Batches are there in time only if a thread loads them while the loop sleeps.",
+        ),
+        Hint(
             times_of(one_after_the_other),
             "Loading and training still take turns: the loader has to be a thread that goes on while the loop works.",
         ),
@@ -203,6 +208,7 @@ PREFETCH = Oracle(
     ),
     places={
         "items": "batches",
+        "turned_back_s": "seconds by which the clock was set back",
         "takes_s": "times at which the batches were there (seconds)",
         "makespan_s": "time of the whole epoch (seconds)",
         "left": "threads left behind",
