@@ -16,7 +16,6 @@
 
 # %% nbgrader={"grade": false, "grade_id": "16-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import Predictions, check, progress, run_ranks, written
-from labkit.material.lab16 import copies_on_ranks
+from labkit.material.lab16 import AllReduced, copies_on_ranks, three_steps
 from labkit.ranks import Comm
 
 guesses = Predictions("16")
@@ -248,6 +247,135 @@ labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 # | ZeRO-2 | `fully_shard(..., reshard_after_forward=False)` | stage 2 | `fsdp="shard_grad_op"` |
 # | ZeRO-3 | `fully_shard(...)` | stage 3 | `fsdp="full_shard"` |
 # | hybrid | `fully_shard(..., mesh=` of two dimensions`)` | `mics_shard_size` | `fsdp="hybrid_shard"` |
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Put the optimizer between the two halves
+#
+# The all-reduce of DDP hands *every* rank the *whole* averaged gradient, and then every rank computes the same update of the
+# same weights. With AdamW it keeps 12 of 16 bytes a parameter for this. ZeRO-1 lets rank $r$ update the $r$-th part of the
+# weights only:
+#
+# $$\text{gradients} \;\xrightarrow{\text{reduce-scatter}}\; \text{part } r \text{ of their mean}
+# \;\xrightarrow{\text{optimizer}}\; \text{part } r \text{ of the new weights}
+# \;\xrightarrow{\text{all-gather}}\; \text{new weights}$$
+#
+# These are the two halves of the all-reduce, with the optimizer between them. To cut all parameters at once, put them into
+# one flat tensor. Its $N$ elements rarely divide by $n$, so it is filled up with zeros to a multiple of $n$. The last ranks
+# may then own nothing but zeros.
+
+# %% [markdown]
+# **Predict:** five parameters of one element each on 4 ranks. How many of them does rank 2 own, if all parts are equally long
+# and filled up at the end?
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-last-shard", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("elements of rank 2", None)
+
+# %% [markdown]
+# [[exercise 16-zero1]]
+#
+# Write the class `ZeRO1`. It is used like an optimizer: `step()` reads `.grad` of all parameters, and leaves the new weights
+# in them, in place. All ranks begin with the same weights.
+#
+# - `make_optimizer(parameters)` makes the optimizer (SGD with momentum, or AdamW) of a list of tensors. Give it this rank's
+#   part alone.
+# - The gradient is the mean over the ranks. A parameter whose `.grad` is None counts as one with a gradient of zeros.
+# - A step has two collective calls, and sends what DDP sends: `comm.reduce_scatter_single(output, input, op="avg")` and
+#   `comm.all_gather_single(output, input)`. (Before PyTorch 2.13 they were called `reduce_scatter_tensor` and
+#   `all_gather_into_tensor`; `comm` knows both names.)
+#
+# The check looks at three things: the weights, the bytes that were sent, and the bytes of the optimizer states.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The optimizer needs a tensor of its own, with the weights of this rank's part, and you set its `.grad`. After the optimizer's
+# step this tensor holds new weights, while the model's parameters are still the old ones.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A part has $\lceil N/n \rceil$ elements. Write one function that puts a list of tensors into a flat one and fills it up, and
+# use it for the weights at the start and for the gradients in each step.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In `__init__`: `self.shard = self.flat(params)[rank * size : (rank + 1) * size].clone()`. In `step`:
+# `self.shard.grad = torch.empty_like(self.shard)`, the reduce-scatter into it, the optimizer's step, the all-gather from
+# `self.shard` into a flat tensor, and `p.copy_(part.view_as(p))` for each part of `flat.split([...])`, under
+# `torch.no_grad()`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-zero1", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ZeRO1:
+    def __init__(self, params: Sequence[Tensor], comm: Comm, make_optimizer: Callable) -> None:
+        """Cut this rank's part out of the weights, and make the optimizer of that part."""
+        self.params, self.comm = list(params), comm
+        ### BEGIN SOLUTION
+        n_elements = sum(p.numel() for p in self.params)
+        self.size = -(-n_elements // comm.world_size)
+        self.n_zeros = self.size * comm.world_size - n_elements
+        start = comm.rank * self.size
+        weights = self.flat([p.detach() for p in self.params])
+        self.shard = weights[start : start + self.size].clone()
+        self.optimizer = make_optimizer([self.shard])
+
+    def flat(self, tensors: list[Tensor]) -> Tensor:
+        return F.pad(torch.cat([tensor.flatten() for tensor in tensors]), (0, self.n_zeros))
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Average the gradients, update this rank's part, and hand the new weights to all ranks."""
+        ### BEGIN SOLUTION
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.params]
+        whole = self.flat(grads)
+        self.shard.grad = torch.empty_like(self.shard)
+        self.comm.reduce_scatter_single(self.shard.grad, whole, op="avg")
+        self.optimizer.step()
+        self.comm.all_gather_single(whole, self.shard)
+        sizes = [p.numel() for p in self.params]
+        for p, new in zip(self.params, whole.split([*sizes, self.n_zeros])):
+            p.copy_(new.view_as(p))
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-zero1-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("16-zero1", ZeRO1)
+
+# %% [markdown]
+# The model of the opening on four real ranks, three steps each: with an all-reduce and a whole AdamW, and with your class.
+# The bytes are counted on the wire.
+
+# %%
+ways = {"DDP": AllReduced}
+if written(ZeRO1):
+    ways["ZeRO-1, yours"] = ZeRO1
+trained = {name: three_steps(way, n_ranks=4) for name, way in ways.items()}
+for name, one in trained.items():
+    counts = f"sent by a rank {one.sent:>8,} B   optimizer states {one.states:>7,} B"
+    print(f"{name:14} loss {one.loss:.5f}   {counts}")
+part = -(-5 // 4)
+guesses.settle("elements of rank 2", min(part, 5 - 2 * part))
+
+# %% [markdown]
+# The same loss and, but for the few zeros that fill up the flat tensor, the same bytes on the wire. The states are a quarter.
+#
+# <details><summary>Check your prediction</summary>
+#
+# One. A part has $\lceil 5/4 \rceil = 2$ elements: ranks 0 and 1 own two, rank 2 owns one and a zero, and rank 3 owns nothing.
+#
+# </details>
+#
+# **In practice:** `torch.distributed.optim.ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW)`
+# around the parameters of a DDP model. It deals whole parameters to ranks, so DDP still all-reduces the gradients, and the
+# new weights travel on top of that: it saves the memory, and sends half as much again.
 
 # %% [markdown]
 # ## What you measured

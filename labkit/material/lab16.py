@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from labkit.ranks import Comm
+from labkit.exercises.lab16.optimizers import held_bytes
+from labkit.ranks import Comm, measure_ranks
 
 WIDTH = 61
 """A prime: it divides into no number of ranks."""
@@ -52,3 +56,65 @@ def copies_on_ranks(comm: Comm) -> dict[str, tuple[int, str]]:
 def _held(tensors: Iterable[Tensor]) -> tuple[int, str]:
     parts = [tensor.contiguous().numpy().tobytes() for tensor in tensors]
     return sum(map(len, parts)), hashlib.sha256(b"".join(parts)).hexdigest()[:8]
+
+
+class AllReduced:
+    """Data parallel training as an optimizer: averages each gradient by an all-reduce, and updates everything."""
+
+    def __init__(self, params: Sequence[Tensor], comm: Comm, make_optimizer: Callable) -> None:
+        self.params, self.comm = list(params), comm
+        self.optimizer = make_optimizer(self.params)
+
+    def step(self) -> None:
+        flat = torch.cat([p.grad.flatten() for p in self.params])
+        self.comm.all_reduce(flat, op="avg")
+        for p, mean in zip(self.params, flat.split([p.numel() for p in self.params])):
+            p.grad = mean.view_as(p)
+        self.optimizer.step()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training on several ranks took: the most bytes that a rank sent and held, and the mean loss at the end.
+
+    Trained(sent=204_228, weights=45_384, gradients=45_384, states=90_768, loss=1.05)
+    """
+
+    sent: int
+    weights: int
+    gradients: int
+    states: int
+    loss: float
+
+
+def three_steps(way: Callable[..., Any], n_ranks: int, n_micro: int = 1, backend: str = "gloo") -> Trained:
+    """Train the small model for three steps with `way(params, comm, make_optimizer)` and its step()."""
+    ranks, traffic = measure_ranks(partial(_three_steps, way=way, n_micro=n_micro), n_ranks, backend)
+    weights, gradients, states, losses = zip(*ranks, strict=True)
+    return Trained(max(traffic.bytes_sent), max(weights), max(gradients), max(states), sum(losses) / n_ranks)
+
+
+def _three_steps(comm: Comm, way: Callable[..., Any], n_micro: int) -> tuple[int, int, int, float]:
+    """Of one rank: bytes of weights, of gradients before the update, of optimizer states; its own loss."""
+    torch.manual_seed(0)
+    model = small_model()
+    made: list[torch.optim.Optimizer] = []
+
+    def make_optimizer(params: Sequence[Tensor]) -> torch.optim.Optimizer:
+        made.append(torch.optim.AdamW(params, lr=1e-3))
+        return made[-1]
+
+    optimizer = way(model.parameters(), comm, make_optimizer)
+    params, gradients = list(model.parameters()), 0
+    for step in range(3):
+        for micro in range(n_micro):
+            x, y = batch_of(comm.rank, 100 * micro + step)
+            loss = F.mse_loss(model(x), y)
+            (loss / n_micro).backward()
+        owned = [p for one in made for group in one.param_groups for p in group["params"]]
+        gradients = held_bytes(p.grad for p in [*params, *owned])
+        optimizer.step()
+        for p in params:
+            p.grad = None
+    states = [value for one in made for state in one.state.values() for value in state.values()]
+    return held_bytes(p.detach() for p in params), gradients, held_bytes(states), loss.item()
