@@ -175,6 +175,204 @@ guesses.settle("threads without an element", n_idle)
 # `launch` runs there if the tensors do, by the same call.
 
 # %% [markdown]
+# ## What an access costs
+#
+# When a warp executes a load, its 32 lanes name 32 addresses. This is one **request**. The memory does not answer lane
+# by lane: it fetches whole sectors of 32 bytes, each of them once for the request, however many lanes want a part of it.
+# So the price of a request is the number of different sectors that its lanes touch:
+#
+# $$\text{sectors of a request} = \Big|\Big\{ \lfloor \text{address}_\ell / 32 \rfloor : \ell \text{ a lane that reads}
+# \Big\}\Big|$$
+#
+# 32 lanes that read 32 neighbouring floats touch 128 bytes, 4 sectors, and every byte that is moved is used. Such an
+# access is **coalesced**. 32 lanes that read every 8th float touch 32 sectors, and 7 of 8 bytes are moved for nothing. Stores
+# are counted the same way. Nothing in the source shows this: `x[i]` and `x[8 * i]` look alike.
+#
+# Three more rules, and you can predict every access of this lab. A lane that does not take part, because of an `if` or
+# because it is past the end, touches nothing; a warp in which no lane takes part makes no request. A tensor begins at a
+# multiple of 256 bytes, but a slice of it, `x[1:]`, begins in the middle of a sector. And **a warp never holds threads of
+# two blocks**: a block of 48 threads is a warp of 32 lanes and one of 16.
+
+# %% [markdown]
+# **Predict:** a float is 4 bytes, and 32 lanes read 32 neighbouring floats of `x[1:]`. How many sectors does the request
+# touch?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-misaligned", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("sectors of 32 floats of x[1:]", None, unit="sectors")
+
+# %% [markdown]
+# [[exercise 10-sectors]]
+#
+# Write `load_cost(n, block, size, stride, offset, every)`, in Python this time. It returns two numbers, the requests and
+# the sectors that this load costs in the whole launch:
+#
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     if (i < n && i % every == 0) value = x[i * stride];
+#
+# Blocks have `block` threads, and the grid has as many blocks as it takes. An element of `x` has `size` bytes (4, 8 or
+# 16), and `x[0]` lies `offset` bytes past a multiple of 32. With `every` = 1 each thread below n reads.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What are the numbers i of the threads in one warp? Do it for a single warp first, then go over the warps of a block, and
+# over the blocks.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# For each warp, collect the sectors of its lanes in a set: lane i's element begins at byte `offset + i * stride * size`,
+# and never straddles two sectors. An empty set is no request.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Two loops, `for first in range(0, n, block)` and `for warp in range(first, first + block, 32)`. The lanes are
+# `range(warp, min(warp + 32, first + block, n))`, of which those with `i % every == 0` go into the set.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "10-sectors", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def load_cost(
+    n: int, block: int, size: int, stride: int, offset: int, every: int
+) -> tuple[int, int]:
+    """The requests and the sectors of `if (i < n && i % every == 0) value = x[i * stride];` in a whole launch."""
+    ### BEGIN SOLUTION
+    requests = sectors = 0
+    for first in range(0, n, block):
+        for warp in range(first, first + block, 32):
+            lanes = range(warp, min(warp + 32, first + block, n))
+            touched = {(offset + i * stride * size) // 32 for i in lanes if i % every == 0}
+            requests += bool(touched)
+            sectors += len(touched)
+    return requests, sectors
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "10-sectors-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("10-sectors", load_cost)
+
+# %% [markdown]
+# Is it true? Here is the load as a kernel, launched on 65,536 floats, beside what you predict. All rows but the last ask
+# for the same 262,144 bytes; only where they lie is different.
+
+# %%
+probe = compile_cuda(r"""
+__global__ void probe(const float* x, float* y, int n, int stride, int every) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float value = 0;
+  if (i < n && i % every == 0) value = x[i * stride];
+  if (value == 12345.0f) *y = value;  // so that the compiler keeps the load; it is never true
+}
+""")["probe"]
+n, memory = 65_536, torch.zeros(8 * 65_536 + 1)
+print(f"{'':26}{'predicted':>10}{'counted':>10}{'bytes used':>12}")
+for stride, offset, every in ((1, 0, 1), (1, 1, 1), (2, 0, 1), (4, 0, 1), (8, 0, 1), (1, 0, 8)):
+    counted = probe.launch(n // 256, 256, memory[offset:], torch.zeros(1), n, stride, every)
+    predicted = load_cost(n, 256, 4, stride, 4 * offset, every)
+    assert predicted == (counted.global_load_requests, counted.global_load_sectors)
+    used = counted.global_load_bytes / (32 * counted.global_load_sectors)
+    name = f"stride {stride}, offset {offset}, every {every}"
+    print(f"{name:26}{predicted[1]:10,}{counted.global_load_sectors:10,}{used:12.0%}")
+guesses.settle("sectors of 32 floats of x[1:]", load_cost(32, 32, 4, 1, 4, 1)[1])
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Five. 128 bytes from byte 4 on end in byte 131, so they lie in the sectors 0 to 4. A misaligned access costs a quarter
+# more, and its neighbour's cache line may make even that free. Strides are the expensive ones.
+#
+# </details>
+#
+# **Why 128 bytes stand in so many texts.** A line of the cache has 128 bytes, four sectors, and old GPUs fetched whole
+# lines. Since Volta (2017) each sector of a line is fetched on its own.
+#
+# Now an example of how memory is lost by a good habit. `axpy` computes y = a·x + y. It is launched with fewer threads
+# than there are elements, so each thread has several. Whoever comes from the CPU gives each thread a piece of its own,
+# one element after the other: on a CPU, that is what the cache wants.
+
+# %%
+pieces = r"""
+__global__ void axpy(float a, const float* x, float* y, int n) {
+  int n_threads = gridDim.x * blockDim.x;
+  int per_thread = (n + n_threads - 1) / n_threads;
+  int first = (blockIdx.x * blockDim.x + threadIdx.x) * per_thread;
+  for (int i = first; i < min(first + per_thread, n); i++) y[i] = a * x[i] + y[i];
+}
+"""
+
+
+def run_axpy(source: str, n: int = 65_536):
+    x, y = torch.arange(n).float(), torch.ones(n)
+    profile = compile_cuda(source)["axpy"].launch(16, 256, 2.0, x, y, n)
+    assert torch.equal(y, 2 * torch.arange(n) + 1)
+    return profile
+
+
+pieces_profile = run_axpy(pieces)
+least = 3 * 65_536 * 4 // 32
+print(
+    f"{pieces_profile.global_sectors:,} sectors, where {least:,} hold all the bytes: "
+    f"{pieces_profile.global_sectors / least:.0f} times as many"
+)
+
+# %% [markdown]
+# [[exercise 10-coalescing]]
+#
+# Rewrite `axpy` so that it touches as few sectors as its bytes fill; the check allows 5 % more. It is launched with blocks
+# of any multiple of 32 threads, with fewer threads than elements, and n is any number.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# In the first round of the loop, which elements do lanes 0, 1 and 2 of a warp have? Which should they have?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In each round, all threads of the grid take neighbouring elements, and in the next round they all move on together, by as
+# many elements as there are threads. This is called a **grid-stride loop**.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Start at the thread's number in the grid, go on while `i < n`, and step by `gridDim.x * blockDim.x`.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-coalescing", "locked": false, "schema_version": 3, "solution": true, "task": false}
+axpy = r"""
+__global__ void axpy(float a, const float* x, float* y, int n) {
+  // ### BEGIN SOLUTION
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    y[i] = a * x[i] + y[i];
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-coalescing-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("10-coalescing", axpy)
+
+# %%
+axpy_profile = run_axpy(axpy)
+for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_profile}.items():
+    print(
+        f"{name:24}{profile.global_requests:8,} requests {profile.global_sectors:8,} sectors, "
+        f"{profile.global_sectors / profile.global_requests:.0f} a request"
+    )
+
+# %% [markdown]
+# Both kernels make the same requests. On a GPU some of the difference would be caught by the cache, because the next
+# round of the loop wants the same sectors again. But 2048 threads times two sectors, of x and of y, are 131 KB on one
+# processor, and an A100 has 192 KB there for all purposes.
+#
+# **In practice** this is the first thing to look at in Nsight Compute: "Memory Workload Analysis" says "on average, only
+# 4.0 of the 32 bytes transmitted per sector are utilized by each thread", and the source view names the line.
+
+# %% [markdown]
 # [[stop]]
 
 # %% [markdown]

@@ -1,0 +1,173 @@
+"""Lab 10: requests and sectors as the executor counts them, and what the usual slips make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from labkit.exercises.lab10.sectors import Load
+from labkit.oracles.lab10.warps import WARP, n_sectors, warps_of
+from labkit.spec import CaseRun, Hint, Observation, Oracle
+
+SECTOR_BYTES = 32
+
+
+def cost(
+    case: Load,
+    *,
+    line_bytes: int = SECTOR_BYTES,
+    size: int | None = None,
+    stride: int | None = None,
+    offset: int | None = None,
+    through_blocks: bool = False,
+    idle_lanes: bool = False,
+    masked_lanes: bool = False,
+    idle_warps: bool = False,
+) -> tuple[int, int]:
+    """(requests, sectors). What is named replaces what the case says, or what a warp does."""
+    n_blocks = -(-case.n // case.block)
+    block = n_blocks * case.block if through_blocks else case.block
+    warps = warps_of((1 if through_blocks else n_blocks, 1), (block, 1))
+    asks = warps.there & (warps.x < case.n) & (warps.x % case.every == 0)
+    lanes = asks
+    if masked_lanes:
+        lanes = warps.there & (warps.x < case.n) & asks.any(1, keepdims=True)
+    if idle_lanes:
+        lanes = warps.there & asks.any(1, keepdims=True)
+    size = case.size if size is None else size
+    stride = case.stride if stride is None else stride
+    addresses = (case.offset if offset is None else offset) + warps.x * stride * size
+    requests = len(asks) if idle_warps else int(asks.any(1).sum())
+    # The executor's count is of sectors; of longer lines it is the count of what is nearer by as much.
+    return requests, n_sectors(addresses * SECTOR_BYTES // line_bytes, lanes)
+
+
+def expected(run: CaseRun[Load]) -> dict[str, list[int]]:
+    return {"cost": list(cost(run.case))}
+
+
+def plays(**changes: object) -> Callable[[CaseRun[Load]], bool]:
+    """Whether this slip gives what the answer gave."""
+
+    def explains(run: CaseRun[Load]) -> bool:
+        return gave(run, cost(run.case, **changes))
+
+    return explains
+
+
+def gave(run: CaseRun[Load], played: tuple[int, int]) -> bool:
+    return list(run.got["cost"]) == list(played)
+
+
+def every_lane_a_sector(run: CaseRun[Load]) -> bool:
+    case = run.case
+    return gave(run, (cost(case)[0], -(-case.n // case.every)))
+
+
+def bytes_by_32(run: CaseRun[Load]) -> bool:
+    """What is asked for in all, cut into sectors."""
+    case = run.case
+    return gave(run, (cost(case)[0], -(-(-(-case.n // case.every) * case.size) // SECTOR_BYTES)))
+
+
+def each_sector_once(run: CaseRun[Load]) -> bool:
+    """One set for the whole launch."""
+    case = run.case
+    i = np.arange(0, case.n, case.every)
+    return gave(run, (cost(case)[0], len(set((case.offset + i * case.stride * case.size) // SECTOR_BYTES))))
+
+
+def exchanged(run: CaseRun[Load]) -> bool:
+    return gave(run, cost(run.case)[::-1])
+
+
+def one_request_a_block(run: CaseRun[Load]) -> bool:
+    case = run.case
+    return gave(run, (-(-case.n // case.block), cost(case)[1]))
+
+
+def in_warps_of_all_threads(run: CaseRun[Load]) -> bool:
+    """Requests from the number of threads alone: n / 32 rounded up."""
+    return gave(run, (-(-run.case.n // WARP), cost(run.case)[1]))
+
+
+def called(run: Observation) -> str:
+    case = run.case
+    return (
+        f"load_cost(n={case.n}, block={case.block}, size={case.size}, stride={case.stride}, offset={case.offset}, "
+        f"every={case.every})"
+    )
+
+
+SECTORS = Oracle(
+    id="10-sectors",
+    expect=expected,
+    diagnose=(
+        Hint(exchanged, "The two numbers are in the wrong order: return (requests, sectors)."),
+        Hint(
+            plays(line_bytes=128),
+            "This counts lines of 128 bytes. The cache keeps such lines, but memory moves single sectors of 32 bytes.",
+        ),
+        Hint(
+            plays(size=4),
+            "This takes every element for 4 bytes. Lane i's address is offset + i * stride * size, with the size that "
+            "was given.",
+        ),
+        Hint(
+            plays(size=1),
+            "This counts elements as if each had one byte: multiply the index by size to get an address in bytes.",
+        ),
+        Hint(plays(stride=1), "The stride is missing: thread i reads x[i * stride]."),
+        Hint(
+            plays(offset=0),
+            "The offset is missing: x[0] lies `offset` bytes past a multiple of 32, so a warp's bytes may begin in the "
+            "middle of a sector and end in one more.",
+        ),
+        Hint(
+            plays(idle_lanes=True, idle_warps=True),
+            "This counts lanes and warps that do not read: those past n, and those whose i is no multiple of `every`.",
+        ),
+        Hint(
+            plays(masked_lanes=True),
+            "`every` is missing: lanes whose i is no multiple of it do not read, and touch no sector.",
+        ),
+        Hint(
+            plays(idle_lanes=True),
+            "Lanes that do not read are counted: those past n, and those whose i is no multiple of `every`, touch no "
+            "sector.",
+        ),
+        Hint(
+            plays(idle_warps=True),
+            "Warps in which no lane reads are counted as requests: a warp whose lanes all skip the load makes none.",
+        ),
+        Hint(
+            plays(through_blocks=True),
+            "A warp never holds threads of two blocks. Each block begins a warp of its own, and where block is no "
+            "multiple of 32 its last warp has fewer than 32 lanes.",
+        ),
+        Hint(
+            in_warps_of_all_threads,
+            "The requests are n / 32, rounded up. But a block whose size is no multiple of 32 ends with a warp that is "
+            "not full, and a warp in which no lane reads makes no request.",
+        ),
+        Hint(one_request_a_block, "A request is one instruction of one warp, so a block of 256 threads makes 8."),
+        Hint(
+            every_lane_a_sector,
+            "Every lane is counted as a sector of its own. Lanes of one warp that touch the same 32 bytes share them.",
+        ),
+        Hint(
+            each_sector_once,
+            "Each sector is counted once in the whole launch. Two warps that touch the same sector both ask for it: "
+            "count the different ones of each warp, then add up.",
+        ),
+        Hint(
+            bytes_by_32,
+            "The bytes that are asked for, divided by 32, are the least there could be. Count the sectors in which "
+            "they lie, for each warp.",
+        ),
+    ),
+    places={"cost[0]": "number of requests", "cost[1]": "number of sectors"},
+    axis="other sizes, strides, offsets and blocks",
+    call=called,
+)

@@ -1,0 +1,6 @@
+# hint: further as the whole grid has threads
+axpy = r"""
+__global__ void axpy(float a, const float* x, float* y, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x) y[i] = a * x[i] + y[i];
+}
+"""
