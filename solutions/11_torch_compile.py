@@ -23,6 +23,8 @@ from torch.nn import functional as F
 import labkit.figures
 from labkit import Predictions, check, progress, track_compile
 from labkit.material import lab11
+from labkit.material.lab11_bytes import eager_kernels, loop_of
+from labkit.units import in_bytes
 
 guesses = Predictions("11")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
@@ -211,6 +213,154 @@ print(", ".join(compiled.graphs[0].operations))
 # `torch.compile(model, backend="eager")` runs Dynamo's graph as it is, and `backend="aot_eager"` adds the translation and
 # the backward graph. If the result is wrong with `inductor` and right with these, the generated code is at fault. In
 # `transformers`, `TrainingArguments(torch_compile=True, torch_compile_backend="inductor")` compiles the model.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## One kernel for a chain
+#
+# In eager mode every operation is a kernel of its own. It reads its arguments from memory and writes its result back,
+# and the next one reads that again. For elementwise operations nearly all of the time goes into these bytes. A
+# compiler that sees the whole chain can **fuse** it: one loop reads the inputs, keeps everything in between in
+# registers, and writes the result. Then only the inputs and the result move.
+#
+# One graph does not have to become one kernel, though. Here is a function $z = h(f(x), g(y))$ as four people wrote it,
+# each of them with the call that came to mind first. There is nothing wrong with its values.
+
+
+# %%
+def chain(x: Tensor, y: Tensor, scale: Tensor) -> Tensor:
+    """z = h(f(x), g(y)), where x and y have a row for each token and `scale` a number for each column."""
+    a = x * torch.sigmoid(x)  # f
+    b = y.clone()  # g: negative values are multiplied by 0.1
+    b[y < 0] = 0.1 * y[y < 0]
+    size = torch.complex(a, b).abs()  # h: the size of the pair (a, b) ...
+    size = torch.stack([size, torch.full_like(size, 4.0)]).amin(0)  # ... but at most 4 ...
+    return size @ torch.diag(scale)  # ... times the scale of its column
+
+
+x, y, scale = 3 * torch.randn(48, 64), 3 * torch.randn(48, 64), torch.rand(64) + 0.5
+ideal_bytes = 3 * x.nbytes + scale.nbytes  # x, y and scale are read, z is written
+
+# %% [markdown]
+# **Predict:** eager mode runs 15 kernels for this. How many kernels are left once `torch.compile` has compiled it?
+
+# %% nbgrader={"grade": false, "grade_id": "11-predict-kernels", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("kernels of the compiled chain", None)
+
+# %% [markdown]
+# `track_compile` has inductor, the default backend, generate its code and stops before that would be compiled. So it
+# can list the kernels without a C++ compiler, and add up from inductor's own plan what each of them reads and writes.
+
+# %%
+torch.compiler.reset()
+with torch.no_grad(), track_compile() as chain_compiled:
+    torch.compile(chain)(x, y, scale)
+print(chain_compiled)
+guesses.settle("kernels of the compiled chain", len(chain_compiled.kernels))
+
+# %% tags=["figure"]
+labkit.figures.fused_bytes(
+    {"eager": eager_kernels(chain, x, y, scale), "compiled": chain_compiled.kernels},
+    ideal_bytes,
+    eager=["eager"],
+)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 12, and they move more than eight times the ideal. Compiling removed three kernels of fifteen. One line even cut the
+# graph in two. What inductor does not generate itself it calls from a library (red), and a call into a library shares
+# nothing with its neighbours.
+#
+# </details>
+#
+# [[exercise 11-fuse]]
+#
+# Write `fused(x, y, scale)` with the values of `chain` that `torch.compile` turns into **one** kernel. It reads `x`,
+# `y` and `scale` once and writes the result once, and no call into a library is left. `x` and `y` may have more than
+# two dimensions; `scale` always belongs to the last one. Write plain PyTorch, no decorator: the check compiles it.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Go through `chain` line by line and ask of each line: does element (i, j) of its result depend on element (i, j) of
+# its arguments alone, and does the code say so?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Four calls have to go. How many values a mask selects depends on the data; complex numbers have no generated code;
+# stacking stores its parts before it chooses; a product with a diagonal matrix is still a matrix product. Each of them
+# has an elementwise form.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `torch.where(y < 0, 0.1 * y, y)` for the mask, `torch.hypot(f, g)` for the complex size, `.clamp(max=4.0)` for the
+# stack, and `* scale` for the diagonal matrix.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-fuse", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def fused(x: Tensor, y: Tensor, scale: Tensor) -> Tensor:
+    """The values of `chain`, in a form that compiles into one kernel."""
+    ### BEGIN SOLUTION
+    f = x * torch.sigmoid(x)
+    g = torch.where(y < 0, 0.1 * y, y)
+    return torch.hypot(f, g).clamp(max=4.0) * scale
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-fuse-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("11-fuse", fused)
+
+# %% [markdown]
+# Here is your function beside the chain. The bars have one scale; the dashed line is the ideal.
+
+# %%
+torch.compiler.reset()
+with torch.no_grad(), track_compile(source=True) as fused_compiled:
+    torch.compile(fused)(x, y, scale)
+for name, kernels in {
+    "chain, eager": eager_kernels(chain, x, y, scale),
+    "fused, eager": eager_kernels(fused, x, y, scale),
+    "chain, compiled": chain_compiled.kernels,
+    "fused, compiled": fused_compiled.kernels,
+}.items():
+    moved_bytes = sum(kernel.total_bytes for kernel in kernels)
+    print(
+        f"{name:15}: {len(kernels):2} kernels, {in_bytes(moved_bytes):>9}, {moved_bytes / ideal_bytes:.1f} x the ideal"
+    )
+
+# %% tags=["figure"]
+labkit.figures.fused_bytes(
+    {
+        "eager": eager_kernels(fused, x, y, scale),
+        "chain, compiled": chain_compiled.kernels,
+        "fused, compiled": fused_compiled.kernels,
+    },
+    ideal_bytes,
+    eager=["eager"],
+)
+
+# %% [markdown]
+# Your function in eager mode already moves less than the compiled chain, and compiled it reaches the ideal. And here
+# is the loop that inductor wrote for it, as it would be handed to the C++ compiler. On a GPU it writes a Triton kernel
+# instead, with the same plan.
+
+# %%
+print(loop_of(fused_compiled.codes[0].source))
+
+# %% [markdown]
+# **In practice**, set `TORCH_LOGS="fusion,output_code"` to read what was fused and what was generated, and
+# `TORCH_LOGS="graph_breaks"` to see where a graph ended. Three things stay apart in every model: calls into a library
+# (matrix products, convolutions, sorts, your own operators), whatever `cat` and `stack` have to store, and what lies
+# on two sides of a graph break. In lab 12 you write such kernels yourself, in Triton, and count their bytes the same
+# way.
 
 # %% [markdown]
 # ## What to take away

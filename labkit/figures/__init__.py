@@ -16,6 +16,7 @@ from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars
 from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
 from labkit.figures.formats import bit_fields, number_line, quantization_error
+from labkit.figures.fused_bytes import fused_bytes
 from labkit.figures.gantt import gantt
 from labkit.figures.gradient_noise import gradient_noise
 from labkit.figures.gradient_sizes import gradient_histogram
@@ -90,6 +91,7 @@ __all__ = [
     "dtype_map",
     "error_against_n",
     "flops_against_time",
+    "fused_bytes",
     "fused_chain",
     "gantt",
     "gradient_histogram",

@@ -59,6 +59,18 @@ def test_a_library_call_stands_between_two_kernels() -> None:
     assert compiled.kernel_bytes == 2 * N + product.total_bytes + 2 * N
 
 
+def test_the_results_of_a_library_call_are_written() -> None:
+    """Inductor gives each of them a node of its own, and none to a result that nobody reads: indices of the sort."""
+
+    def size(x, y):
+        return torch.complex(x, y).abs().sort(0).values * 2
+
+    with track_compile() as compiled:
+        torch.compile(size)(matrix(), matrix())
+    moved = {kernel.operations[0]: (kernel.read_bytes, kernel.written_bytes) for kernel in compiled.kernels}
+    assert moved == {"complex": (2 * N, 2 * N), "abs": (2 * N, N), "sort": (N, N), "mul": (N, N)}
+
+
 def test_of_a_slice_only_what_is_read_counts() -> None:
     with track_compile() as compiled:
         torch.compile(lambda x: x[:, :16] * 2)(matrix())

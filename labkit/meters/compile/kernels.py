@@ -18,7 +18,8 @@ def code_of(gm: Any, inputs: Any, settings: dict[str, Any], with_source: bool) -
     """What inductor would compile for this FX graph. The graph itself stays as it is."""
     graph, source = lowered(copied(gm), inputs, settings, with_source)
     with inside(graph):
-        kernels = tuple(_kernel(node) for node in graph.scheduler.nodes if _is_kernel(node))
+        nodes = graph.scheduler.nodes
+        kernels = tuple(_kernel(node, _results(node, nodes)) for node in nodes if _is_kernel(node))
     return Code(bool(settings.get("is_backward", False)), kernels, source)
 
 
@@ -30,7 +31,19 @@ def _is_kernel(node: Any) -> bool:
     return not isinstance(node, NopKernelSchedulerNode) and not isinstance(node.node, MultiOutput)
 
 
-def _kernel(node: Any) -> Kernel:
+def _results(call: Any, nodes: Iterable[Any]) -> list[str]:
+    """The buffers of a library's call that has a node of its own for each of its results."""
+    from torch._inductor.ir import MultiOutput
+
+    names = call.get_buffer_names()
+    return [node.node.get_name() for node in nodes if isinstance(node.node, MultiOutput) and names & _inputs(node)]
+
+
+def _inputs(node: Any) -> set[str]:
+    return {dep.name for dep in node.read_writes.reads}
+
+
+def _kernel(node: Any, results: list[str]) -> Kernel:
     parts = tuple(node.get_nodes())
     inner = _stay_inside(node, parts)
     outputs = {name for part in parts for name in part.get_buffer_names()} - inner
@@ -44,7 +57,7 @@ def _kernel(node: Any) -> Kernel:
         operations=tuple(dict.fromkeys(names)) if generated else tuple(names[-1:]),
         # What it writes and then reads again is in its registers.
         read_bytes=_bytes(reads, inner | outputs),
-        written_bytes=_bytes(writes, inner),
+        written_bytes=_bytes(writes, inner) + sum(map(_size, results)),
         generated=generated,
     )
 

@@ -1,0 +1,67 @@
+"""Lab 11: what is asked, given and run for a chain of elementwise operations that becomes one kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from labkit.spec import Answer, Case, Exercise, Run
+
+MOST_TEXTS = 12
+"""How many kernels or breaks are named in a result; a right answer has one of the first and none of the second."""
+MOST_LETTERS = 200
+
+
+@dataclass(frozen=True)
+class Chain(Case):
+    """x and y of `shape`, and a factor for each column. transposed: whether y lies in memory by columns."""
+
+    shape: tuple[int, ...] = (48, 64)
+    transposed: bool = False
+
+    @property
+    def ideal_bytes(self) -> int:
+        """x, y and the factors read once, the result written once, in float32."""
+        n = torch.Size(self.shape).numel()
+        return 4 * (3 * n + self.shape[-1])
+
+
+def chain_inputs(case: Chain, gen: torch.Generator) -> dict[str, torch.Tensor]:
+    """x, y: `shape`, wide enough that some of the sizes are cut off at 4; scale: (columns,)."""
+    x = 3 * torch.randn(case.shape, generator=gen)
+    if case.transposed:
+        y = 3 * torch.randn(*case.shape[:-2], case.shape[-1], case.shape[-2], generator=gen)
+        y = y.transpose(-1, -2)
+    else:
+        y = 3 * torch.randn(case.shape, generator=gen)
+    return {"x": x, "y": y, "scale": 0.5 + torch.rand(case.shape[-1], generator=gen)}
+
+
+def drive_fuse(ans, case: Chain, tree: dict, stage) -> dict[str, object]:
+    """The result of the compiled function, and what its kernels and its breaks are, in words."""
+    torch.compiler.reset()
+    x, y, scale = (tree[name].to(stage.device) for name in ("x", "y", "scale"))
+    with torch.no_grad(), stage.meter("compile"), stage.meter("generated"):
+        out = torch.compile(ans.fused, dynamic=False)(x, y, scale)
+    return {
+        "out": out,
+        "kernels": [text[:MOST_LETTERS] for text in stage.held["kernel_bytes"][:MOST_TEXTS]],
+        "breaks": [text[:MOST_LETTERS] for text in stage.held["graph_breaks"][:MOST_TEXTS]],
+    }
+
+
+FUSE = Exercise(
+    id="11-fuse",
+    title="One kernel for a chain",
+    points=3,
+    minutes=25,
+    difficulty=2,
+    answers=(Answer("fused"),),
+    public=(Chain(), Chain((5, 33)), Chain((3, 8, 40)), Chain((24, 36), transposed=True)),
+    inputs=chain_inputs,
+    drive=drive_fuse,
+    meters=("compile", "generated"),
+    # Inductor is loaded at the first graph, seconds on a busy machine.
+    run=Run(wall_s=60.0),
+)

@@ -1,0 +1,46 @@
+"""The figures of lab 11's bytes: drawn from the kernels handed in, labelled, and nothing runs off the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from matplotlib.figure import Figure
+
+from labkit import figures
+from labkit.meters.compile import Kernel
+
+LOOP = Kernel("op0", ("mul", "add", "sigmoid", "where", "hypot", "clamp_max"), 8192, 4096, generated=True)
+PRODUCT = Kernel("op1", ("mm",), 20480, 4096, generated=False)
+EAGER = [Kernel(name, (name,), 8192, 4096, generated=False) for name in ("mul", "add", "sigmoid")]
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "three ways": lambda: figures.fused_bytes(
+        {"eager": EAGER, "chain, compiled": [LOOP, PRODUCT], "fused, compiled": [LOOP]}, 12288, eager=["eager"]
+    ),
+    "one way": lambda: figures.fused_bytes({"compiled": [LOOP]}, 12288),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_it_has_something_on_it_and_every_text_is_on_the_page(name: str) -> None:
+    figure = FIGURES[name]()
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(2)
+    for axes in figure.axes:
+        assert axes.lines or axes.patches
+        for text in (*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label, *axes.get_yticklabels()):
+            if text.get_text() and text.get_visible() and text.get_in_layout():
+                box = text.get_window_extent()
+                assert page.containsx(box.x0) and page.containsx(box.x1), text.get_text()
+
+
+def test_a_bar_is_as_long_as_what_its_kernel_moves_and_coloured_by_who_wrote_it() -> None:
+    eager, compiled, fused = FIGURES["three ways"]().axes
+    assert [bar.get_width() for bar in eager.patches] == [12.0, 12.0, 12.0]
+    assert [bar.get_width() for bar in compiled.patches] == [12.0, 24.0]
+    assert compiled.get_title(loc="left") == "chain, compiled\n2 kernels, 3.0 × the ideal"
+    assert fused.get_title(loc="left") == "fused, compiled\n1 kernel, 1.0 × the ideal"
+    loop, product = compiled.patches
+    assert len({eager.patches[0].get_facecolor(), loop.get_facecolor(), product.get_facecolor()}) == 3
+    assert eager.get_ylim() == fused.get_ylim() and eager.get_xlim() == fused.get_xlim()
