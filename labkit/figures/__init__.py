@@ -7,6 +7,7 @@ from labkit.figures.adapters import bytes_by_method, code_usage, loss_at_equal_b
 from labkit.figures.allocator import allocator_trace, segment_map
 from labkit.figures.amp_flow import amp_layers, amp_step
 from labkit.figures.attention import bytes_against_length, visited_tiles
+from labkit.figures.banks import bank_map, bank_player
 from labkit.figures.batch_search import predicted_and_found
 from labkit.figures.batch_size import accumulation_memory, token_weights
 from labkit.figures.batches import packed_mask, padding_pictures, padding_player, shuffle_places, shuffle_player
@@ -48,12 +49,14 @@ from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
 from labkit.figures.sharding import sharding_bars, sharding_sliders, tokens_that_hide
+from labkit.figures.source_heat import source_heat
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
 from labkit.figures.thread_grid import thread_grid
 from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, tile_roofline
 from labkit.figures.timing import timing_methods
 from labkit.figures.two_halves import two_halves
 from labkit.figures.warmup import rms_over_scale
+from labkit.figures.warp_accesses import address_player, lane_addresses, warp_player, warp_sectors
 from labkit.figures.waves import wave_staircase
 from labkit.figures.weight_steps import newton_schulz_player, step_beside_gap, step_player
 
@@ -62,6 +65,7 @@ __all__ = [
     "Plan",
     "accumulation_memory",
     "adaptation_losses",
+    "address_player",
     "allocator_trace",
     "amp_layers",
     "amp_memory",
@@ -69,6 +73,8 @@ __all__ = [
     "attention_map",
     "backpropagation_memory",
     "backward_walks",
+    "bank_map",
+    "bank_player",
     "batch_slider",
     "between_nodes",
     "between_nodes_bars",
@@ -101,6 +107,7 @@ __all__ = [
     "kept_per_token",
     "kernel_bars",
     "killed_run",
+    "lane_addresses",
     "late_gradients",
     "launch_map",
     "llama_layer",
@@ -140,6 +147,7 @@ __all__ = [
     "shuffle_places",
     "shuffle_player",
     "softmax_on_its_way",
+    "source_heat",
     "stalling_sum",
     "step_beside_gap",
     "step_player",
@@ -159,6 +167,8 @@ __all__ = [
     "two_halves",
     "update_spectrum",
     "visited_tiles",
+    "warp_player",
+    "warp_sectors",
     "wave_chart",
     "wave_staircase",
     "who_may_reuse",

@@ -5,15 +5,14 @@ Without ipywidgets each is one figure.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 
 from labkit.exercises.lab06.muon import N_ITERATIONS, polynomial
 from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, new_figure
+from labkit.figures.sliders import with_sliders
 
 WEIGHTS = (0.002, 0.02, 0.2, 1.0)
 RATES = tuple(digit * 10.0**power for power in (-6, -5, -4, -3) for digit in (1, 2, 5))
@@ -29,7 +28,7 @@ def stalled_share(lr: float, scale: float = 0.02, n: int = 100_000) -> float:
 
 def step_player(weight: float = 0.02, lr: float = 1e-5) -> object:
     """`step_beside_gap` under sliders for the weight and the learning rate."""
-    return _with_sliders(step_beside_gap, {"weight": ("weight", WEIGHTS, weight), "lr": ("learning rate", RATES, lr)})
+    return with_sliders(step_beside_gap, {"weight": ("weight", WEIGHTS, weight), "lr": ("learning rate", RATES, lr)})
 
 
 def step_beside_gap(weight: float = 0.02, lr: float = 1e-5) -> Figure:
@@ -74,7 +73,7 @@ def newton_schulz_player(orthogonalize: Callable[[torch.Tensor], torch.Tensor]) 
     def draw(n_steps: int) -> Figure:
         return _singular_values(after, n_steps)
 
-    return _with_sliders(draw, {"n_steps": ("steps", tuple(range(N_ITERATIONS + 1)), N_ITERATIONS)})
+    return with_sliders(draw, {"n_steps": ("steps", tuple(range(N_ITERATIONS + 1)), N_ITERATIONS)})
 
 
 def _matrices(size: int = 64) -> dict[str, torch.Tensor]:
@@ -101,23 +100,3 @@ def _singular_values(after: Mapping[str, tuple[torch.Tensor, torch.Tensor]], n_s
     axes.set_xlabel("singular values, by size")
     axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower left")
     return figure
-
-
-def _with_sliders(draw: Callable[..., Figure], sliders: Mapping[str, tuple[str, tuple[Any, ...], Any]]) -> object:
-    """draw under sliders: by argument the label, the values and where it starts; without ipywidgets, drawn once."""
-    if importlib.util.find_spec("ipywidgets") is None:
-        return draw(**{name: start for name, (_, _, start) in sliders.items()})
-    import ipywidgets
-    from IPython.display import display
-
-    made = {
-        name: ipywidgets.SelectionSlider(
-            options=[(f"{value:g}", value) for value in values],
-            value=start,
-            description=label,
-            continuous_update=False,
-        )
-        for name, (label, values, start) in sliders.items()
-    }
-    shown = ipywidgets.interactive_output(lambda **values: display(draw(**values)), made)
-    return ipywidgets.VBox([ipywidgets.HBox(list(made.values())), shown])

@@ -17,6 +17,7 @@ from labkit.simt.sources import SourceRefused
 from labkit.simt.tokens import PtxSyntaxError
 from labkit.simt.tracking import track_cuda
 from labkit.simt.values import Unsupported
+from labkit.simt.watching import WarpAccess
 
 __all__ = [
     "CudaCompileError",
@@ -30,6 +31,7 @@ __all__ = [
     "PtxSyntaxError",
     "SourceRefused",
     "Unsupported",
+    "WarpAccess",
     "compile_cuda",
     "track_cuda",
 ]

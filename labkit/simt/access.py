@@ -132,6 +132,8 @@ def load_global(
     counts, mask = m.counts[line], m.mask
     counts["global_load_requests"] += mask.n_warps
     counts["global_load_bytes"] += mask.n_lanes * size
+    if m.watch is not None:
+        m.watch.note(m, pc, "load", "global", addresses, size)
     access = GlobalAccess(m, pc, addresses, size, "ld", who)
     counts["global_load_sectors"] += counters.sectors(addresses, mask)
     if strong:
@@ -164,6 +166,8 @@ def store_global(
     counts["global_store_sectors"] += counters.sectors(addresses, mask)
     if strong:
         m.strong = True
+    if m.watch is not None:
+        m.watch.note(m, pc, "store", "global", addresses, size)
     access = GlobalAccess(m, pc, addresses, size, "st", who)
     whole = mask.full.shape
     for part in access.parts:
@@ -257,6 +261,8 @@ def load_shared(
 ) -> list[np.ndarray]:
     """`width` values a lane from the block's shared memory."""
     size = dtype.itemsize * width
+    if m.watch is not None:
+        m.watch.note(m, pc, "load", "shared", offsets, size)
     access = shared_plan(m, pc, offsets, size, "ld", who, base)
     counts = m.counts[line]
     counts["shared_load_requests"] += m.mask.n_warps
@@ -293,6 +299,8 @@ def store_shared(
 ) -> None:
     """Write the lanes' values to their blocks' shared memory."""
     dtype, size = values[0].dtype, values[0].dtype.itemsize * len(values)
+    if m.watch is not None:
+        m.watch.note(m, pc, "store", "shared", offsets, size)
     access = shared_plan(m, pc, offsets, size, "st", who, base)
     counts = m.counts[line]
     counts["shared_store_requests"] += m.mask.n_warps

@@ -22,6 +22,7 @@ from labkit.simt.signature import parameters, plain_name
 from labkit.simt.sources import check_source
 from labkit.simt.tracking import note
 from labkit.simt.values import Unsupported
+from labkit.simt.watching import Watch
 
 FILE = "kernel.cu"
 MACROS = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fffffff)")
@@ -50,17 +51,22 @@ class Kernel:
         shared_bytes: int = 0,
         max_work: int | None = None,
         check: bool = True,
+        watch: tuple[int, int] | None = None,
     ) -> KernelProfile:
         """Run the kernel on tensors of the CPU, in place, as `kernel<<<grid, block, shared_bytes>>>(...)` would.
 
         shared_bytes: dynamic shared memory. max_work: threads × instructions after which a launch counts as
         endless, in place of what `compile_cuda` was given.
+        watch: (number of a block, of its warp): what this warp accesses is noted in the profile's `accesses`.
         check: raise `LaunchFault` for what CUDA does not define; else the faults are only in the profile.
         Raises TypeError and ValueError for arguments and shapes that do not fit.
         """
         owner = self._owner
         most = owner.max_work if max_work is None else max_work
-        profile = launch.run(self._loaded, grid, block, arguments, owner.memory(), owner.symbols, shared_bytes, most)
+        noted = Watch(*watch) if watch else None
+        profile = launch.run(
+            self._loaded, grid, block, arguments, owner.memory(), owner.symbols, shared_bytes, most, noted
+        )
         note(profile)
         if check and profile.faults:
             raise LaunchFault(self.name, profile.faults, self._loaded.source, profile)

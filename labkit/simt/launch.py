@@ -21,6 +21,7 @@ from labkit.simt.profile import KernelProfile
 from labkit.simt.program import Module, Variable
 from labkit.simt.signature import CParameter, plain_name
 from labkit.simt.values import Unsupported
+from labkit.simt.watching import Watch
 
 MAX_THREADS_PER_BLOCK = 1024
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
@@ -111,6 +112,7 @@ def run(
     symbols: Mapping[str, int],
     shared_bytes: int,
     max_work: int,
+    watch: Watch | None = None,
 ) -> KernelProfile:
     """Execute a launch on the CPU. memory: with the module's variables; the tensors are added."""
     whole_grid, whole_block = check_shape(kernel, grid, block)
@@ -166,6 +168,7 @@ def run(
             published,
             acquired,
         )
+        machine.watch = watch
         try:
             machine.run()
         except Stop:
@@ -174,7 +177,10 @@ def run(
             tally(machine, counts)
         work += machine.work
     by_line = {line: dict(found) for line, found in sorted(counts.items())}
-    return KernelProfile(kernel.name, whole_grid, whole_block, kernel.source, by_line, tuple(faults.found.values()))
+    accesses = tuple(watch.accesses) if watch else ()
+    return KernelProfile(
+        kernel.name, whole_grid, whole_block, kernel.source, by_line, tuple(faults.found.values()), accesses=accesses
+    )
 
 
 def tally(machine: Machine, counts: defaultdict[int, Counter[str]]) -> None:

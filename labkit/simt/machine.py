@@ -26,6 +26,7 @@ from labkit.simt.shadow import Shadow
 from labkit.simt.spaces import Local, Shared
 from labkit.simt.types import dtype_of
 from labkit.simt.values import constant, reader, resize
+from labkit.simt.watching import Watch
 
 Key = tuple[int, int, int]
 """-depth of the frame, its number, the block: the least runs first."""
@@ -120,6 +121,7 @@ class Machine:
         self.work_a_step = lanes.n_blocks * lanes.n_threads + STEP_WORK
         self.strong = False
         self.carry = np.zeros((1, 1), bool)
+        self.watch: Watch | None = None
         self.accesses: dict[object, tuple] = {}
         self.published = published
         self.acquired = acquired
@@ -142,10 +144,12 @@ class Machine:
 
     def name_shared(self, offset: int) -> str:
         """A byte of shared memory as the kernel calls it: "tile[12]", "byte 48 of shared memory"."""
-        name, start, element = max(
-            (one for one in self.shared_names if one[1] <= offset), key=lambda one: one[1], default=("", 0, 1)
-        )
+        name, start, element = self.shared_variable(offset)
         return f"{name}[{(offset - start) // element}]" if name else f"byte {offset} of shared memory"
+
+    def shared_variable(self, offset: int) -> tuple[str, int, int]:
+        """(name, where it begins, bytes of an element) of the variable that this byte of shared memory belongs to."""
+        return max((one for one in self.shared_names if one[1] <= offset), key=lambda one: one[1], default=("", 0, 1))
 
     def touched_atomically(self) -> None:
         """The running lanes' blocks have looked at memory in a way that orders what follows."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from labkit.simt.faults import Dim3, Fault
+from labkit.simt.watching import WarpAccess
 
 
 def _total(name: str, definition: str) -> property:
@@ -22,6 +23,7 @@ def _total(name: str, definition: str) -> property:
 class KernelProfile:
     """Counters of one launch. by_line: source line -> counter -> value; line 0: what no line of the source made.
 
+    accesses: of the warp that the launch was asked to watch.
     device: "cpu" where the launch was executed here; on a GPU nothing is counted, and asking raises an error.
     """
 
@@ -32,6 +34,7 @@ class KernelProfile:
     by_line: Mapping[int, Mapping[str, int]] = field(repr=False)
     faults: tuple[Fault, ...] = ()
     device: str = "cpu"
+    accesses: tuple[WarpAccess, ...] = field(default=(), repr=False)
 
     def total(self, counter: str) -> int:
         """The sum of a counter over all lines."""
