@@ -44,6 +44,7 @@ ROOMS = (
     "meters",
     "simdevice",
     "ranks",
+    "torch_oracles",
     "left_out",
     "compare",
     "stage",
