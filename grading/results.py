@@ -13,22 +13,28 @@ from pathlib import Path
 from grading.course import Course
 from grading.files import write_whole
 from grading.isolation import isolates
-from grading.supervisor import SubmissionResult
+from grading.isolation.sandbox import InfrastructureFault
+from grading.supervisor import Job, SubmissionResult
 
 
 def read_result(path: Path, may_be_none: bool = True) -> SubmissionResult | None:
-    """A stored result; None where there is none, where it was cut short, or where it was made without isolation and
-    `may_be_none` is false.
+    """A stored result; None where there is none, where it was cut short or is not that of the key in its name, or where
+    it was made without isolation and `may_be_none` is false.
     """
     try:
         result = SubmissionResult.from_json(json.loads(path.read_text()))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
+    if result.key != path.stem:
+        return None
     return result if may_be_none or isolates(result.isolation) else None
 
 
-def save_result(course: Course, result: dict) -> SubmissionResult:
-    """Store what `run` returned, under the key that it bears. Raises OSError.
+def save_result(course: Course, job: Job, result: object, may_be_none: bool = True) -> SubmissionResult:
+    """Store what `run` returned for this job, under the job's key.
+
+    Whoever ran it, maybe on another machine, has a say in this job's grade and in no other's. Raises OSError, and
+    InfrastructureFault where it is no result, another job's, or made without isolation and `may_be_none` is false.
 
     The file, `.grading/results/02_float_formats/5f3c….json`, holds SubmissionResult.to_json:
 
@@ -37,9 +43,17 @@ def save_result(course: Course, result: dict) -> SubmissionResult:
          "cells": {"02-decode": {"ok": true, "error": null, "printed": "", "value": null, "skipped": false}},
          "notes": [], "isolation": "kernel", "usage": {"wall_s": 3.1, "cpu_s": 2.4}}
     """
-    path = course.result(result["lab"], result["key"])
-    write_whole(path, json.dumps(result, indent=1).encode())
-    return SubmissionResult.from_json(result)
+    try:
+        found = SubmissionResult.from_json(result)
+        text = json.dumps(found.to_json(), indent=1)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InfrastructureFault(f"what came back is no result ({type(error).__name__}: {error})") from error
+    if (found.key, found.lab, found.student) != (job.key, job.lab, job.student):
+        raise InfrastructureFault("what came back is the result of another submission")
+    if not (may_be_none or isolates(found.isolation)):
+        raise InfrastructureFault("what came back was made without isolation")
+    write_whole(course.result(job.lab, job.key), text.encode())
+    return found
 
 
 @dataclass(frozen=True)

@@ -83,4 +83,4 @@ def _result_of(course: Course, prepared: Prepared, isolation: str) -> Submission
     isolation is a tier or "auto". Raises InfrastructureFault.
     """
     stored = read_result(prepared.result_path, may_be_none=not isolates(isolation))
-    return stored or save_result(course, run_as_asked(prepared.job, isolation))
+    return stored or save_result(course, prepared.job, run_as_asked(prepared.job, isolation))

@@ -16,6 +16,9 @@ from grading.intake.arrived import Arrivals, ArrivedFile, RefusedFile
 MAX_NAME_BYTES = 200
 """Leaves room for the suffixes of temporary files in the 255 bytes that file systems allow."""
 
+MAX_NAME_CHARACTERS = 128
+"""nbgrader's gradebook has room for no more. SQLite takes them all the same, PostgreSQL refuses the grade."""
+
 MAX_PATH_CHARACTERS = 1_000
 
 ELSEWHERE = re.compile(r"[*?\[\]/\\]")
@@ -78,6 +81,8 @@ def wrong_with_student(student: str) -> str | None:
         return f"the name {student!a} begins with a dot, or begins or ends with a space"
     if len(student.encode()) > MAX_NAME_BYTES:
         return f"the name is longer than {MAX_NAME_BYTES} bytes"
+    if len(student) > MAX_NAME_CHARACTERS:
+        return f"the name is longer than {MAX_NAME_CHARACTERS} characters, for which nbgrader's gradebook has no room"
     return None
 
 

@@ -21,6 +21,7 @@ from grading.gradebook.scores import Scores
 from grading.gradebook.writer import GradedSubmission, Writer, open_writer
 from grading.intake.store import archive_submission
 from grading.isolation import Tier, isolates, select_tier
+from grading.isolation.sandbox import InfrastructureFault
 from grading.log import Log
 from grading.pipeline.display import Display, open_display
 from grading.pipeline.entries import facts_of
@@ -112,7 +113,7 @@ class _LabRun:
             self._on_result,
             self._on_tick,
             self._stop.is_set,
-            owes_to_others=lambda result: SubmissionResult.from_json(result).owes_to_others,
+            owes_to_others=_owes_to_others,
         )
         ended = "interrupted"
         try:
@@ -193,9 +194,14 @@ class _LabRun:
     def _on_result(self, prepared: Prepared, outcome: dict | BaseException) -> None:
         if isinstance(outcome, BaseException):
             self._fail(ungraded_by(prepared.job.student, outcome))
-        else:
-            self._n_faults_in_a_row = 0
-            self._gather(prepared, save_result(self._course, outcome))
+            return
+        try:
+            saved = save_result(self._course, prepared.job, outcome, may_be_none=not isolates(self._isolation))
+        except InfrastructureFault as error:
+            self._fail(ungraded_by(prepared.job.student, error))
+            return
+        self._n_faults_in_a_row = 0
+        self._gather(prepared, saved)
 
     def _gather(self, prepared: Prepared, result: SubmissionResult) -> None:
         if not self._batch:
@@ -263,6 +269,14 @@ class _LabRun:
         if self._n_faults_in_a_row >= MANY:
             text = f"{MANY} submissions in a row could not be graded, the last one because of: {failed.reason}"
             raise UserError(text, "fix that and run the same command again; grades so far are kept")
+
+
+def _owes_to_others(result: dict) -> bool:
+    """As the result says; what is none is refused where it would be stored."""
+    try:
+        return SubmissionResult.from_json(result).owes_to_others
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
 
 
 def _raise_if_disk(error: Exception) -> None:

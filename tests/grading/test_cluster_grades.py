@@ -12,7 +12,11 @@ import psutil
 import pytest
 from nbgrader.api import Gradebook
 
+import grading.pipeline.stream as streams
 from grading.course import Course
+from grading.results import read_ungraded
+from grading.submissions import prepare
+from tests.grading import forger
 from tests.grading.clusters import Cluster
 from tests.grading.lessons import LAB, SOLUTION, grade, make_course, submit
 
@@ -87,3 +91,47 @@ def wait_until(true, within_s: float = 120.0) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def test_a_worker_has_no_say_in_any_grade_but_the_one_that_it_was_asked_for(tmp_path, monkeypatch) -> None:
+    course = make_course(tmp_path / "course")
+    submit(course, "ada")
+    submit(course, "zoe", "# zoe\n" + SOLUTION)
+    keys = {student: prepare(course, LAB, LAB, student).job.key for student in ("ada", "zoe")}
+    forged = {
+        # In place of a classmate: one who is graded before, and one who is graded after.
+        "mallory-1": {"student": "ada", "key": keys["ada"]},
+        "mallory-2": {"student": "zoe", "key": keys["zoe"]},
+        "mallory-3": {"key": keys["zoe"]},
+        "mallory-4": {"key": "../../../../stolen"},
+        "mallory-5": {"lab": "../../.."},
+        "mallory-6": {"exercises": {"00-warm-up": "full marks"}},
+        "mallory-7": {"isolation": "kernel\ud800"},
+        "mallory-8": 7,
+        "mallory-9": {},
+        "nancy": {"exercises": {}},
+    }
+    (tmp_path / "forged.json").write_text(json.dumps(forged))
+    for student in forged:
+        submit(course, student, f"# {student}\n{WRONG}")
+    monkeypatch.setattr(streams, "run_on_host", forger.run_and_forge)
+    # It is a fault like any other: so many in a row would end the run.
+    monkeypatch.setattr("grading.pipeline.lab.MANY", 100)
+    with Cluster(tmp_path / "cluster", **{forger.FILE: str(tmp_path / "forged.json")}) as cluster:
+        cluster.add_worker()
+        students = course.students(LAB)
+        ungraded = grade(course, LAB, students, workers=1, isolation="none", cluster=cluster.address)
+    assert {item.student: item.outcome for item in ungraded} == dict.fromkeys(forged, "infrastructure")
+    reasons = {student: item["reason"] for student, item in read_ungraded(course, LAB).items()}
+    for n in range(1, 6):
+        assert "the result of another submission" in reasons[f"mallory-{n}"]
+    for n in (6, 8, 9):
+        assert "what came back is no result" in reasons[f"mallory-{n}"]
+    assert {path.stem for path in results(course)} >= set(keys.values())
+    assert not list(tmp_path.rglob("stolen*"))
+    for student, key in keys.items():
+        stored = json.loads(course.result(LAB, key).read_text())
+        assert stored["student"] == student and stored["exercises"]["00-warm-up"]["hidden"]["score"] == 1
+        with Gradebook(f"sqlite:///{course.root}/gradebook.db") as gradebook:
+            (notebook,) = gradebook.find_submission(LAB, student).notebooks
+            assert next(cell.auto_score for cell in notebook.grades if cell.name == "00-warm-up-check") == 1

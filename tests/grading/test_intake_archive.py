@@ -234,7 +234,7 @@ def test_times_are_local_to_the_zone_that_is_told_unless_the_member_says_utc(tmp
     }
 
 
-ODD_NAMES = ["", "a*", "a[1]", "a?", "a\n1", "a/b", "..", ".a", " a", "a ", "x" * 201, "a\ud800"]
+ODD_NAMES = ["", "a*", "a[1]", "a?", "a\n1", "a/b", "..", ".a", " a", "a ", "x" * 129, "名" * 67, "a\ud800"]
 UNSEEN = [
     "a\x85",
     "a\x9b2J",

@@ -96,9 +96,16 @@ def test_a_regrade_says_what_changed(in_process, tmp_path, capsys) -> None:
 def test_a_result_made_without_isolation_counts_only_where_none_is_asked_for(tmp_path) -> None:
     plain = {"key": "k", "lab": LAB, "student": "a", "exercises": {}, "cells": {}, "notes": []}
     for isolation, may_be_none, counts in (("none", True, True), ("none", False, False), ("kernel", False, True)):
-        path = tmp_path / "result.json"
+        path = tmp_path / "k.json"
         path.write_text(json.dumps({**plain, "isolation": isolation}))
         assert (read_result(path, may_be_none) is not None) == counts
+
+
+def test_a_result_under_the_key_of_another_one_does_not_count(tmp_path) -> None:
+    (tmp_path / "other.json").write_text(
+        json.dumps({"key": "k", "lab": LAB, "student": "a", "exercises": {}, "cells": {}, "notes": []})
+    )
+    assert read_result(tmp_path / "other.json") is None
 
 
 @pytest.mark.slow

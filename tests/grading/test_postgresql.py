@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import os
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from grading.errors import UserError
 from grading.gradebook.database import checked_url
 from grading.gradebook.setup import release
 from grading.nbgrader_api import load_config
-from tests.grading.lessons import LAB, SOLUTION, grade, solved, submit
+from tests.grading.lessons import LAB, SOLUTION, cell_of, grade, solved, submit
 from tests.grading.postgres import running_server
 
 pytestmark = pytest.mark.full("postgresql")
@@ -89,6 +90,56 @@ def test_a_class_graded_into_postgresql_has_the_grades_of_sqlite(server, tmp_pat
     assert points(there)["blank", "00-warm-up-check"] == (1, False)
     text = there.config.read_text()
     assert server.password not in text and "postgresql+psycopg" in text
+
+
+SQL = "'); DROP TABLE grade; --"
+HOSTILE = {
+    "nul": "def rms(x, dim):\n    raise ValueError('a\\0b' * 1000)",
+    "surrogate": "def rms(x, dim):\n    raise ValueError('\\ud800\\udfff')",
+    "huge": "print('x' * 10**7)\ndef rms(x, dim):\n    raise ValueError('y' * 10**7)",
+    "sql": f"print({SQL!r})\ndef rms(x, dim):\n    raise ValueError({SQL!r} + '%s %(a)s :name ?')",
+    SQL: "def rms(x, dim):\n    return x",
+    "%(a)s :name": "def rms(x, dim):\n    return x",
+    "x" * 128: "def rms(x, dim):\n    return x",
+    "\U0001f600\u0300": "def rms(x, dim):\n    return x",
+}
+TOO_LONG = "x" * 129
+TIMES = {
+    "nul-in-time": "2026-01-31 12:00:00\0 UTC",
+    "the-end": "9999-12-31 23:59:59 -1200",
+    "the-beginning": "0001-01-01 00:00:00 +1200",
+}
+OWN_WORDS = {
+    "nul": "my answer\0is \\x00 long",
+    "huge": "long " * 50_000,
+    "sql": SQL,
+}
+
+
+def test_texts_and_names_that_a_database_could_stumble_over_reach_it_or_are_named(server, tmp_path) -> None:
+    """The database is asked for as little as SQLite is; nobody's text costs another one's grade."""
+    here = set_up_small(tmp_path / "sqlite" / "hostile")
+    there = set_up_small(tmp_path / "pg" / "hostile", "--db", server.create("hostile"))
+    for course in (here, there):
+        for student, answer in HOSTILE.items():
+
+            def write(notebook: nbformat.NotebookNode, student: str = student) -> None:
+                cell_of(notebook, "00-open").source = OWN_WORDS.get(student, "mine")
+
+            submit(course, student, answer, change=write, timestamp="2026-01-31 12:00:00 UTC")
+        submit(course, TOO_LONG, SOLUTION)
+        for student, timestamp in TIMES.items():
+            submit(course, student, SOLUTION, timestamp=timestamp)
+        # Names that are no text, as an unpacked archive leaves them.
+        os.makedirs(os.path.join(os.fsencode(course.root), b"submitted", b"\xed\xa0\x80", os.fsencode(LAB)))
+        ungraded = {item.student: item.outcome for item in grade(course, LAB, course.students(LAB), 1, "none")}
+        assert ungraded == dict.fromkeys((TOO_LONG, "\udced\udca0\udc80", "the-end", "the-beginning"), "unreadable")
+        for command in (["report", str(course.root)], ["export", str(course.root)]):
+            assert main(command) == 0
+    assert points(there) == points(here)
+    assert (there.root / "grades.csv").read_text() == (here.root / "grades.csv").read_text()
+    rows = server.sql("SELECT id FROM student", "hostile")
+    assert {name for (name,) in rows} == {*ANSWERS, *HOSTILE, "nul-in-time"}
 
 
 def test_a_server_that_is_gone_is_said_in_a_sentence_and_costs_nothing(tmp_path, monkeypatch, capsys) -> None:
