@@ -16,6 +16,8 @@
 # compiler and no GPU is needed, and no number depends on your machine.
 
 # %% nbgrader={"grade": false, "grade_id": "11-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -52,6 +54,9 @@ with track_compile() as storm:
         for layer in numbered_layers:
             x = layer(x)
 print(storm)
+
+# %% tags=["figure"]
+labkit.figures.call_strip({"24 layers, 3 rounds": storm.calls})
 
 # %% [markdown]
 # Eight calls compiled something, then the compiler gave up on this function: from the ninth integer on, every call ran
@@ -215,6 +220,237 @@ print(", ".join(compiled.graphs[0].operations))
 # `transformers`, `TrainingArguments(torch_compile=True, torch_compile_backend="inductor")` compiles the model.
 
 # %% [markdown]
+# ## Guards that fail
+#
+# Batches come in all sizes: the last one of an epoch, prompts of different lengths. Below, five batches of 2, 3, 5, 8 and
+# 9 rows go through a compiled layer, and then one of a single row.
+
+# %% [markdown]
+# **Predict:** how often does `torch.compile`, with its default settings, compile the layer for the six batches of 2, 3, 5,
+# 8, 9 and 1 rows?
+
+# %% nbgrader={"grade": false, "grade_id": "11-predict-sizes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("versions for six sizes", None, exact=True)
+
+# %%
+batch_sizes = (2, 3, 5, 8, 9, 1)
+
+
+def calls_over_sizes(marked: bool = False, **settings):
+    """What track_compile sees of a layer that is called with batches of these sizes."""
+    torch._dynamo.reset()
+    layer = torch.compile(nn.Linear(16, 16), backend="eager", **settings)
+    with track_compile() as compiled:
+        for size in batch_sizes:
+            batch = torch.ones(size, 16)
+            if marked:
+                torch._dynamo.mark_dynamic(batch, 0)
+            layer(batch)
+    return compiled.profile
+
+
+over_sizes = {
+    "default": calls_over_sizes(),
+    "dynamic=False": calls_over_sizes(dynamic=False),
+    "axis 0 marked": calls_over_sizes(marked=True),
+}
+for name, profile in over_sizes.items():
+    print(f"{name}: {profile.frames} versions")
+    for recompile in profile.recompiles:
+        print(f"    again, because {recompile.guard}")
+guesses.settle("versions for six sizes", over_sizes["default"].frames)
+
+# %% tags=["figure"]
+labkit.figures.versions_by_size(
+    {name: profile.calls for name, profile in over_sizes.items()}, batch_sizes
+)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Three times. The first version is for exactly 2 rows: its guard says so, and the kernels of a fixed size are the fastest.
+# When the size changes, Dynamo takes axis 0 for **dynamic** and compiles a second version, in which the number of rows is
+# a symbol. That one serves 3, 5, 8 and 9. The batch of one row needs a third.
+#
+# </details>
+#
+# If you know that an axis will change, say so before the first call: `torch._dynamo.mark_dynamic(batch, 0)` saves the first
+# version. `dynamic=False` compiles each size for itself, which pays for a few fixed sizes and nothing else.
+#
+# The sizes 0 and 1 are always compiled for themselves, also when they are marked. An axis of size 1 broadcasts against
+# any other, and a tensor with one is contiguous whatever its strides, so a graph for one row takes other decisions than
+# one for many. With 0 elements there is often nothing to do at all. The symbolic version has the guard that you see above:
+# the size is at least 2.
+#
+# **Numbers of Python** are guarded as well. It depends on where they come from.
+#
+# | number | what Dynamo does |
+# |---|---|
+# | an int or a float that is an argument | compiles its first value; once it changes, it becomes an input of the graph: 2 versions |
+# | a float attribute of a module | the same |
+# | an **int attribute of a module** | compiles each value, up to the limit |
+# | a string or a bool | compiles each value, up to the limit |
+# | a tensor | is an input; its value is never looked at |
+#
+# The limit is `torch._dynamo.config.recompile_limit`, 8 versions of a function. Behind it, every call whose guards do not
+# hold **runs eagerly**. This is what became of the 24 layers. In a model that counts its own steps in an int, it happens
+# to all steps behind the eighth.
+
+# %% [markdown]
+# **Predict:** a model has the line `self.n_calls += 1` in its `forward` and works with the result. Of 20 calls, how many
+# run eagerly?
+
+# %% nbgrader={"grade": false, "grade_id": "11-predict-counting", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("calls that run eagerly", None, exact=True)
+
+# %%
+torch._dynamo.reset()
+served = torch.compile(lab11.ServedModel(16, 2), backend="eager")
+with track_compile() as counting:
+    for _ in range(20):
+        served(torch.ones(4, 16), 1.0)
+guesses.settle("calls that run eagerly", counting.eager_calls)
+
+# %% tags=["figure"]
+labkit.figures.call_strip({"n_calls is an int": counting.calls})
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 12. Each of the first 8 calls compiles a version that no later call can use, because the count has moved on. Then the
+# limit is reached. Not one call of the 20 is faster than without a compiler, and 8 are much slower.
+#
+# </details>
+#
+# A warning was printed, once. Two things make the compiler raise an error in its place: `fullgraph=True`, which asks for one
+# graph and no eager calls, and `torch._dynamo.config.fail_on_recompile_limit_hit = True`. To see the guards that fail,
+# set `TORCH_LOGS=recompiles` before Python starts, or use `track_compile`.
+
+# %% [markdown]
+# [[exercise 11-recompiles]]
+#
+# `lab11.ServedModel`, which you have just seen, is made to be hard to compile: an int counts the calls, a share grows
+# with them until a warm-up ends, a temperature comes with each call, and the batches have any number of rows.
+# (`lab11.ServedModel??` shows its text.) Write two things.
+#
+# - `SteadyModel(width, n_layers)`, with the same parameters and results. Its `n_calls` still counts the calls. You choose
+#   what kind of thing it is, and what `forward` is given as temperature.
+# - `make_step(model, backend)` returns a function `step(x, temperature)` with x of any number of rows and the temperature a
+#   float. The whole model is compiled, **once** for all numbers of rows from 2 on, and once more for each of 0 and 1. It
+#   works on the rows that there are, so do not pad. If the model that it is given hits the limit, `step` raises
+#   PyTorch's error.
+#
+# The check counts versions, looks at the rows that the graph is given, and hands `make_step` a hopeless model.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Go through everything that differs from call to call: the count, the share, the temperature, the number of rows. Which
+# line of the table above is it on, and on which should it be?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A buffer is a tensor that belongs to a module, `self.register_buffer("n_calls", torch.tensor(0))`, and `self.n_calls += 1`
+# changes it in place. Python's `min` has to know the value of a tensor, `torch.clamp` does not. `step` runs before the
+# graph: there you can turn the temperature into a tensor and mark the batch.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In `__init__`: `del self.n_calls` (the int), then the buffer. In `forward`: `share = torch.clamp(self.n_calls /
+# lab11.WARM_UP, max=1.0)`, the rest as it was. `compiled = torch.compile(model, backend=backend, fullgraph=True)`, and in
+# `step`: `torch._dynamo.mark_dynamic(x, 0)`, then `return compiled(x, torch.tensor(temperature))`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-recompiles", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class SteadyModel(lab11.ServedModel):
+    def __init__(self, width: int, n_layers: int) -> None:
+        super().__init__(width, n_layers)
+        ### BEGIN SOLUTION
+        del self.n_calls
+        self.register_buffer("n_calls", torch.tensor(0))
+        ### END SOLUTION
+
+    def forward(self, x: Tensor, temperature: Tensor) -> Tensor:
+        """The same values as ServedModel, in a graph that all calls can use."""
+        ### BEGIN SOLUTION
+        self.n_calls += 1
+        share = torch.clamp(self.n_calls / lab11.WARM_UP, max=1.0)
+        for number, layer in enumerate(self.layers, 1):
+            x = x + share * torch.tanh(layer(x)) / number
+        return x / temperature
+        ### END SOLUTION
+
+
+def make_step(model: nn.Module, backend) -> Callable[[Tensor, float], Tensor]:
+    """step(x, temperature): the model's result, compiled with this backend once for all sizes from 2 on."""
+    ### BEGIN SOLUTION
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+
+    def step(x: Tensor, temperature: float) -> Tensor:
+        torch._dynamo.mark_dynamic(x, 0)
+        return compiled(x, torch.tensor(temperature))
+
+    return step
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-recompiles-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("11-recompiles", SteadyModel, make_step)
+
+# %% [markdown]
+# Twenty calls of the model before and after, with batches of changing sizes and temperatures. Both rows are the same
+# calls.
+
+# %%
+served_calls = [(4 + n % 5, 0.5 + 0.1 * (n % 3)) for n in range(20)]
+torch._dynamo.reset()
+served = torch.compile(lab11.ServedModel(16, 2), backend="eager")
+with track_compile() as storm_of_20:
+    for size, temperature in served_calls:
+        served(torch.ones(size, 16), temperature)
+
+torch._dynamo.reset()
+with track_compile() as steady:
+    step = make_step(SteadyModel(16, 2), backend="eager")
+    for size, temperature in served_calls:
+        step(torch.ones(size, 16), temperature)
+
+# %% tags=["figure"]
+labkit.figures.call_strip({"before": storm_of_20.calls, "yours": steady.calls})
+
+# %% [markdown]
+# And the 24 layers of the opening? Their number is an int attribute, and it never changes. Here the remedy is another
+# one: **compile the model, not the layer**. The loop over the layers is Python that runs while the graph is written, so
+# each layer puts its own number into the one graph.
+
+# %%
+torch._dynamo.reset()
+with track_compile() as whole:
+    stack = nn.Sequential(*(lab11.Numbered(number) for number in range(2, 26)))
+    stack = torch.compile(stack, backend="eager")
+    for _ in range(3):
+        stack(torch.ones(4))
+print(whole)
+
+# %% [markdown]
+# One graph with 72 operations, and no guard fails. With the decorator on the layer, a float would do as well:
+# `self.number = float(number)` makes 2 versions of 8, and the 48 eager calls disappear. Compiling layer by layer
+# (**regional compilation**) is useful for deep models, because 24 equal layers need one compile and not 24 times the
+# graph. It works only if they are equal for the guards.
+#
+# **In practice** `generate(cache_implementation="static")` in `transformers` keeps the shapes of generation fixed, so that
+# its step is compiled once. For training, `TrainingArguments(torch_compile=True)` together with a collator that has
+# `pad_to_multiple_of=64` leaves few sizes. On several GPUs the order counts. `DistributedDataParallel` comes first and
+# `torch.compile` goes around it: Dynamo then cuts the graph where a bucket of gradients is full, so that all-reduces still
+# overlap with the backward pass. With `fully_shard`, compile each block and shard it then: the hooks that gather the
+# weights stay between the graphs.
+
+# %% [markdown]
 # [[stop]]
 
 # %% [markdown]
@@ -375,6 +611,19 @@ guesses.score()
 
 # %%
 progress("11", globals())
+
+# %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "11",
+    "one compiled graph",
+    speed=lambda: (
+        f"{steady.calls.count('compiled')} of {len(steady.calls)} calls run compiled, "
+        f"{storm_of_20.calls.count('compiled')} before"
+    ),
+)
 
 # %% [markdown]
 # ## Where to read on

@@ -13,6 +13,7 @@ from labkit.figures.batch_size import accumulation_memory, token_weights
 from labkit.figures.batches import packed_mask, padding_pictures, padding_player, shuffle_places, shuffle_player
 from labkit.figures.blank import or_a_note
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
+from labkit.figures.compile_calls import call_strip, versions_by_size
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
 from labkit.figures.critical_batch import batch_slider, two_batch_sizes
 from labkit.figures.ddp import ddp_scaling, ddp_timeline, normalization_error
@@ -85,6 +86,7 @@ __all__ = [
     "bytes_on_their_way",
     "bytes_per_parameter",
     "cache_curve",
+    "call_strip",
     "code_maps",
     "code_usage",
     "collective_player",
@@ -166,6 +168,7 @@ __all__ = [
     "two_batch_sizes",
     "two_halves",
     "update_spectrum",
+    "versions_by_size",
     "visited_tiles",
     "warp_player",
     "warp_sectors",

@@ -1,10 +1,15 @@
-"""Lab 11: what the notebook takes as given about the graphs that a backend gets."""
+"""Lab 11: what the notebook takes as given: a reader of graphs, and a model that is hard to compile."""
 
 from __future__ import annotations
 
 import operator
 
 import torch
+from torch import Tensor, nn
+
+from labkit.exercises.lab11.served import WARM_UP, ServedModel
+
+__all__ = ["WARM_UP", "Numbered", "ServedModel", "print_graph", "writes"]
 
 _IN_PLACE = frozenset(
     getattr(operator, name)
@@ -35,3 +40,14 @@ def print_graph(gm: torch.fx.GraphModule) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+class Numbered(nn.Module):
+    """A layer that differs from others of its kind in a number alone."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.tanh(x) / self.number

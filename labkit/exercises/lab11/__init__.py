@@ -2,5 +2,6 @@
 
 ORDER = (
     "backend",
+    "recompiles",
     "fuse",
 )

@@ -1,0 +1,35 @@
+"""The figures of lab 11 show the calls, graphs and times that they are given."""
+
+from __future__ import annotations
+
+from matplotlib.colors import to_hex
+
+from labkit import figures
+from labkit.figures.compile_calls import COLORS
+
+CALLS = {"default": ("compiling", "compiled", "eager"), "marked": ("compiling", "compiled")}
+
+
+def test_the_strip_has_a_box_of_its_colour_for_each_call() -> None:
+    axes = figures.call_strip(CALLS).axes[0]
+    boxes = [
+        (round(box.get_x() + 0.45), round(box.get_y() + 0.36), to_hex(box.get_facecolor())) for box in axes.patches
+    ]
+    expected = [
+        (n, row, COLORS[state]) for row, states in enumerate(CALLS.values()) for n, state in enumerate(states, 1)
+    ]
+    assert boxes == expected
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["default", "marked"]
+    assert [text.get_text() for text in axes.texts] == ["c", "e", "c"]
+
+
+def test_a_long_strip_has_no_letters() -> None:
+    axes = figures.call_strip({"storm": ("compiling",) * 8 + ("eager",) * 64}).axes[0]
+    assert len(axes.patches) == 72 and not axes.texts
+
+
+def test_versions_are_counted_call_by_call() -> None:
+    axes = figures.versions_by_size({"default": ("compiling", "compiling", "compiled")}, (2, 3, 5)).axes[0]
+    (line,) = axes.lines
+    assert list(line.get_ydata()) == [1, 2, 2]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["2 rows", "3 rows", "5 rows"]
