@@ -57,11 +57,19 @@ class LaunchFault(RuntimeError):
         super().__init__("\n".join(told))
 
 
+CAUSES = ("barrier", "warp synchronization")
+"""Kinds that leave others behind them: threads that do not wait read what is not there yet."""
+
+
 @dataclass
 class FaultLog:
-    """The faults of one launch, in the order of their first appearance."""
+    """The faults of one launch."""
 
     found: dict[tuple[str, int], Fault] = field(default_factory=dict)
+
+    def all(self) -> tuple[Fault, ...]:
+        """In the order of their first appearance, after those that may be the cause of the others."""
+        return tuple(sorted(self.found.values(), key=lambda fault: fault.kind not in CAUSES))
 
     def add(self, fault: Fault) -> None:
         """Add one; a second of the same kind and line raises its count."""

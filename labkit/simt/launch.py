@@ -178,9 +178,7 @@ def run(
         work += machine.work
     by_line = {line: dict(found) for line, found in sorted(counts.items())}
     accesses = tuple(watch.accesses) if watch else ()
-    return KernelProfile(
-        kernel.name, whole_grid, whole_block, kernel.source, by_line, tuple(faults.found.values()), accesses=accesses
-    )
+    return KernelProfile(kernel.name, whole_grid, whole_block, kernel.source, by_line, faults.all(), accesses=accesses)
 
 
 def tally(machine: Machine, counts: defaultdict[int, Counter[str]]) -> None:

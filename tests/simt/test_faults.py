@@ -171,3 +171,12 @@ def test_a_check_tells_the_line_of_the_kernel() -> None:
     assert told.where == caught.value.students_line
     assert told.text.startswith("LaunchFault: no_guard, line ") and "out of bounds: reads x[60]" in told.text
     assert trouble_of(Odd("x")).where is None
+
+
+def test_a_barrier_that_not_all_threads_reach_is_told_before_what_follows_from_it() -> None:
+    source = (
+        "__global__ void k(const float* x, float* y, int n) {\n  __shared__ float s[64];\n  int i = threadIdx.x;\n"
+        "  if (i < n) { s[i] = x[i]; __syncthreads(); }\n  y[i] = s[63 - i];\n}\n"
+    )
+    kinds = [fault.kind for fault in faults(source, "k", 1, 64, random(40), torch.zeros(64), 40)]
+    assert kinds[0] == "barrier" and "uninitialized shared memory" in kinds
