@@ -193,6 +193,9 @@ guesses.settle("threads without an element", n_idle)
 # multiple of 256 bytes, but a slice of it, `x[1:]`, begins in the middle of a sector. And **a warp never holds threads of
 # two blocks**: a block of 48 threads is a warp of 32 lanes and one of 16.
 
+# %% tags=["figure"]
+labkit.figures.warp_player()
+
 # %% [markdown]
 # **Predict:** a float is 4 bytes, and 32 lanes read 32 neighbouring floats of `x[1:]`. How many sectors does the request
 # touch?
@@ -371,6 +374,215 @@ for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_p
 #
 # **In practice** this is the first thing to look at in Nsight Compute: "Memory Workload Analysis" says "on average, only
 # 4.0 of the 32 bytes transmitted per sector are utilized by each thread", and the source view names the line.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## A detour through shared memory
+#
+# Back to the transpose. `y[c * rows + r] = x[r * cols + c]`: neighbouring threads differ in c, so they read neighbouring
+# elements, and write elements that are a whole row of y apart. Exchange the roles of x and y in the index, and the loads are
+# a row apart. **One of the two is strided whatever you do**, as long as a thread writes the element that it has read.
+#
+# So let it write another one. The threads of a block share a small memory of their own, on the processor itself, some 100
+# to 228 KB. It is called **shared memory**, and has no sectors: any 32 words can be read in one go, with one exception that
+# comes later. In CUDA C++ it is declared within the kernel:
+#
+#     __shared__ float tile[32][32];
+#
+# A block copies a tile of x to shared memory, row by row as it lies in x. Then it writes the tile to y, row by row as it
+# lies in y. Rows of y are columns of the tile, so this is where the matrix is turned: in the memory where it does not
+# matter.
+#
+# Between the two steps a thread needs what other threads have written. `__syncthreads()` is a **barrier**: no thread of
+# the block goes on before all of them have come to it. Warps run in any order, so without the barrier a warp may read places
+# that no other has filled yet. All threads of the block have to reach the barrier, so it never stands in a branch that
+# some of them skip, and no thread returns before it.
+
+# %% [markdown]
+# [[exercise 10-tile]]
+#
+# Write the kernel `tiled_transpose`: y, with `cols` rows and `rows` columns, is the transpose of x. It is launched with
+# blocks of (32, 8) threads, one block for each tile of 32 × 32 elements of x, with `blockIdx.x` along the columns of x. So
+# each thread has four elements, 8 rows apart. Sides may be any numbers.
+#
+# The check counts the sectors of both the loads and the stores, and allows no more than rows of 32 elements fill.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# A warp is one row of the block: 32 threads with `threadIdx.x` from 0 to 31. Both when x is read and when y is written,
+# `threadIdx.x` has to be added to the last index, the one that is not multiplied by anything.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Two loops over the rows of a tile, `for (int i = threadIdx.y; i < 32; i += 8)`, with the barrier between them. The first
+# fills row i of the tile. The second writes row i of the tile's place in y, which is column i of the tile. The guards
+# differ: in the first, rows count up to `rows`, in the second up to `cols`.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# With `left = blockIdx.x * 32` and `top = blockIdx.y * 32`: read `x[(top + i) * cols + left + threadIdx.x]` into
+# `tile[i][threadIdx.x]`, then write `tile[threadIdx.x][i]` to `y[(left + i) * rows + top + threadIdx.x]`, each where its
+# row and column exist.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-tile", "locked": false, "schema_version": 3, "solution": true, "task": false}
+tiled_transpose = r"""
+__global__ void tiled_transpose(const float* x, float* y, int rows, int cols) {
+  // ### BEGIN SOLUTION
+  __shared__ float tile[32][32];
+  int left = blockIdx.x * 32, top = blockIdx.y * 32;
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (top + i < rows && left + threadIdx.x < cols)
+      tile[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
+  __syncthreads();
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (left + i < cols && top + threadIdx.x < rows)
+      y[(left + i) * rows + top + threadIdx.x] = tile[threadIdx.x][i];
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-tile-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("10-tile", tiled_transpose)
+
+
+# %%
+def run_transpose(source: str, name: str):
+    x, y = torch.randn(256, 256), torch.empty(256, 256)
+    profile = compile_cuda(source)[name].launch((8, 8), (32, 8), x, y, 256, 256)
+    assert torch.equal(y, x.T)
+    return profile
+
+
+tiled_profile = run_transpose(tiled_transpose, "tiled_transpose")
+for profile in (copy_profile, naive_profile, tiled_profile):
+    print(f"{profile.name:16}{profile.global_sectors:8,} sectors")
+
+# %% [markdown]
+# The sectors are those of a plain copy. But there is a second number in the profile, and the figure shows the lines of
+# your own kernel that pay it.
+
+# %%
+print(
+    f"{tiled_profile.shared_requests:,} requests to shared memory, which take "
+    f"{tiled_profile.shared_wavefronts:,} passes"
+)
+
+# %% tags=["figure"]
+labkit.figures.source_heat(tiled_profile, "passes")
+
+# %% [markdown]
+# ## Thirty-two banks
+#
+# Shared memory consists of 32 **banks**. Word number w (of 4 bytes) lies in bank w mod 32, and a bank hands out one word at
+# a time. If the 32 lanes of a warp want words of 32 different banks, all are served in one **pass** (Nsight Compute calls it a
+# wavefront). If k lanes want different words of one bank, these take k passes: a **bank conflict**. Lanes that want the
+# same word share it, so reading one word by all lanes is one pass, too.
+#
+# A row of the tile has 32 neighbouring words, one in each bank. A column has words that are a row's length apart. Move the
+# slider and look at the columns.
+
+# %% tags=["figure"]
+labkit.figures.bank_player()
+
+# %% [markdown]
+# **Predict:** the rows of the tile have 40 words in place of 32. How many passes does it take to read a column of 32
+# words?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-forty", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("passes for a column, rows of 40 words", None, unit="passes")
+
+# %% [markdown]
+# [[exercise 10-transpose]]
+#
+# Write the kernel `transpose`: the same as before, launched in the same way, with the same sectors, and **no bank conflicts
+# at all**. There are two well-known ways, and both are a change of a few characters to your tile.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The words of a column are in the same bank because a row has 32 words. Who says that it must?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Either make the rows longer than the matrix needs, so that each begins one bank further on (**padding**), or keep them and
+# store row i in a different order, which is undone when it is read (**swizzling**).
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `tile[32][33]`. Or: column j of row i is stored at `tile[i][j ^ i]`.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-transpose", "locked": false, "schema_version": 3, "solution": true, "task": false}
+transpose = r"""
+__global__ void transpose(const float* x, float* y, int rows, int cols) {
+  // ### BEGIN SOLUTION
+  __shared__ float tile[32][33];
+  int left = blockIdx.x * 32, top = blockIdx.y * 32;
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (top + i < rows && left + threadIdx.x < cols)
+      tile[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
+  __syncthreads();
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (left + i < cols && top + threadIdx.x < rows)
+      y[(left + i) * rows + top + threadIdx.x] = tile[threadIdx.x][i];
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-transpose-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("10-transpose", transpose)
+
+# %%
+column_reader = r"""
+__global__ void column(float* y) {
+  __shared__ float tile[32][LENGTH];
+  for (int i = 0; i < 32; i++) tile[i][threadIdx.x] = i;
+  __syncwarp();
+  y[threadIdx.x] = tile[threadIdx.x][0];
+}
+"""
+for length in (32, 33, 34, 36, 40):
+    kernel = compile_cuda(column_reader.replace("LENGTH", str(length)))["column"]
+    passes = kernel.launch(1, 32, torch.zeros(32)).shared_load_wavefronts
+    print(f"rows of {length} words: a column takes {passes:2} passes")
+guesses.settle("passes for a column, rows of 40 words", passes)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Eight. Rows begin 40 words apart, which is 8 banks further on each time, so after four rows the banks repeat: 32 words lie
+# in 4 banks, 8 in each. Only the common divisor with 32 counts: rows of 33, 35 or 37 words have none.
+#
+# </details>
+
+# %%
+transpose_profile = run_transpose(transpose, "transpose")
+print(f"{'':20}{'sectors':>10}{'passes':>10}")
+for profile in (copy_profile, naive_profile, tiled_profile, transpose_profile):
+    print(f"{profile.name:20}{profile.global_sectors:10,}{profile.shared_wavefronts:10,}")
+
+# %% tags=["figure"]
+labkit.figures.source_heat(transpose_profile, "passes")
+
+# %% [markdown]
+# This answers the question of the opening: both numbers are at their minimum, and each was found by counting, line by line,
+# without a stopwatch. Padding costs 128 bytes of shared memory a tile, swizzling some arithmetic.
+#
+# **In practice** you do not write a transpose: `x.T.contiguous()` launches a kernel like yours. But the same tile, with the
+# same padding or swizzle, is inside every fast matrix product and every attention kernel. Triton chooses the swizzle itself
+# (lab 12); the TMA unit of an H100 swizzles in hardware (`CU_TENSOR_MAP_SWIZZLE_128B`).
 
 # %% [markdown]
 # [[stop]]

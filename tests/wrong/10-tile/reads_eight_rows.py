@@ -1,0 +1,15 @@
+# hint: that nobody has written
+tiled_transpose = r"""
+__global__ void tiled_transpose(const float* x, float* y, int rows, int cols) {
+  __shared__ float tile[32][32];
+  int left = blockIdx.x * 32, top = blockIdx.y * 32;
+  int i0 = threadIdx.y;
+  for (int i = i0; i < i0 + 1; i++)
+    if (top + i < rows && left + threadIdx.x < cols)
+      tile[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
+  __syncthreads();
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (left + i < cols && top + threadIdx.x < rows)
+      y[(left + i) * rows + top + threadIdx.x] = tile[threadIdx.x][i];
+}
+"""

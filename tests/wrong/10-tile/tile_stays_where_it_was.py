@@ -1,0 +1,14 @@
+# hint: Each tile is turned, but stays where it was
+tiled_transpose = r"""
+__global__ void tiled_transpose(const float* x, float* y, int rows, int cols) {
+  __shared__ float tile[32][32];
+  int left = blockIdx.x * 32, top = blockIdx.y * 32;
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (top + i < rows && left + threadIdx.x < cols)
+      tile[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
+  __syncthreads();
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (top + i < cols && left + threadIdx.x < rows)
+      y[(top + i) * rows + left + threadIdx.x] = tile[threadIdx.x][i];
+}
+"""

@@ -1,0 +1,13 @@
+# hint: have to pass a `__syncthreads()`
+transpose = r"""
+__global__ void transpose(const float* x, float* y, int rows, int cols) {
+  __shared__ float tile[32][32];
+  int left = blockIdx.x * 32, top = blockIdx.y * 32;
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (top + i < rows && left + threadIdx.x < cols)
+      tile[i][threadIdx.x] = x[(top + i) * cols + left + threadIdx.x];
+  for (int i = threadIdx.y; i < 32; i += 8)
+    if (left + i < cols && top + threadIdx.x < rows)
+      y[(left + i) * rows + top + threadIdx.x] = tile[threadIdx.x][i];
+}
+"""
