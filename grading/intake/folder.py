@@ -9,7 +9,7 @@ import datetime
 import functools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grading.errors import UserError
@@ -22,21 +22,33 @@ from grading.rebuild.submission import MAX_BYTES
 MAX_DEPTH = 16
 """Folders in folders. The deepest that a submission may lie in is the third."""
 
+EMPTY = "it is an empty folder with the name of a notebook"
+
 
 def read_folder(folder: Path) -> Arrivals:
     """The files below a folder, at their time of change. Raises UserError where it is none or holds too much."""
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder", "give the folder that has a folder or a file for each student")
     folder, result = folder.resolve(), Arrivals()
-    found = []
+    found: list[str] = []
+    folders: list[str] = []
     for item in _walk(folder, result.refused):
         found.append(Path(item.path).relative_to(folder).as_posix())
         if len(found) > MAX_MEMBERS:
             remedy = f"give the folder of one lab's submissions, without what is {most_of(found)}"
             raise UserError(f"{folder} has more than {MAX_MEMBERS:,} files and folders", remedy)
-        if not item.is_dir(follow_symlinks=False) and not is_clutter(found[-1]):
+        if item.is_dir(follow_symlinks=False):
+            folders.append(found[-1])
+        elif not is_clutter(found[-1]):
             _look(folder, item, found[-1], result)
+    result.refused += [RefusedFile(path, EMPTY) for path in _posing_as_notebooks(folders, found)]
     return refuse_twins(result)
+
+
+def _posing_as_notebooks(folders: Sequence[str], found: Sequence[str]) -> list[str]:
+    """Folders with a notebook's name and nothing in them: what should have been handed in got lost on the way."""
+    with_something = {path.rpartition("/")[0] for path in found}
+    return [path for path in folders if path.endswith(".ipynb") and path not in with_something and not is_clutter(path)]
 
 
 def _look(top: Path, item: os.DirEntry, path: str, result: Arrivals) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -65,6 +66,12 @@ def read_submission(path: Path) -> Submission:
 
 def parse_submission(data: bytes, name: str) -> Submission:
     """The notebook in the bytes of a file called `name`. Raises Unreadable with the reason."""
+    if not data.strip():
+        raise Unreadable(f"{name} is empty: ask for a new copy")
+    if data.startswith(BOM_UTF8):
+        raise Unreadable(
+            f"{name} begins with a byte order mark, with which Jupyter cannot open it: ask for the original"
+        )
     try:
         text = data.decode()
         _refuse_many_values(name, data)

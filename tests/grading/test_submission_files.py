@@ -26,7 +26,9 @@ FIELDS = ("nbformat", "cells", "worksheets", "metadata", "nbgrader", "grade_id",
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not a complete notebook"),
+        (b"", "x.ipynb is empty: ask for a new copy"),
+        (b" \n", "x.ipynb is empty: ask for a new copy"),
+        (b'\xef\xbb\xbf{"nbformat": 4}', "begins with a byte order mark"),
         (b"{", "not a complete notebook"),
         (b"[]", "not a complete notebook"),
         (b'{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "not a complete notebook"),
