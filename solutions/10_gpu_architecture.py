@@ -30,6 +30,7 @@ import labkit
 import labkit.figures
 from labkit import Predictions, check, progress
 from labkit.exercises.lab10.chips import A100, B200, H100, RTX_4090, RTX_5090, Chip
+from labkit.material import lab10
 from labkit.simt import compile_cuda
 
 guesses = Predictions("10")
@@ -767,6 +768,99 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # **In practice:** `nvcc -Xptxas -v` prints registers and shared memory of a kernel, `cudaOccupancyMaxActiveBlocksPerMultiprocessor`
 # computes what your `resident` does, and `__launch_bounds__(256, 4)` makes the compiler use so few registers that four
 # blocks of 256 threads fit. Nsight Compute shows all of it under "Occupancy" and "Launch Statistics".
+
+# %% [markdown]
+# ## Extra credit: prefix sums
+#
+# A **prefix sum** (or scan) replaces each element by the sum of all elements up to it. It looks hopelessly serial, and
+# yet it is how GPUs compact lists, sort, and build the offsets of packed sequences. With one thread an element, log₂ n
+# rounds do it: in the round with step s, every thread adds the number that lies s places to its left.
+#
+# | round | 3 | 1 | 4 | 1 | 5 | 9 | 2 | 6 |
+# |---|---|---|---|---|---|---|---|---|
+# | s = 1 | 3 | 4 | 5 | 5 | 6 | 14 | 11 | 8 |
+# | s = 2 | 3 | 4 | 8 | 9 | 11 | 19 | 17 | 22 |
+# | s = 4 | 3 | 4 | 8 | 9 | 14 | 23 | 25 | 31 |
+#
+# This is Hillis and Steele's scan. It takes n log₂ n additions where a loop takes n. It has a trap as well: in each
+# round a thread reads a number that its neighbour is about to overwrite.
+#
+# [[exercise 10-scan]]
+#
+# Write the kernel `scan`: each block of `blockDim.x` threads computes the prefix sums of its own `8 * blockDim.x`
+# elements, beginning at 0 in every block. Thread t of a block has 8 elements that follow one another. `blockDim.x` is a
+# power of two from 32 to 256. At most 3.25 additions an element are allowed, so rounds over all elements are too many.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# A thread can add up its own 8 elements on its own, in registers. What does it have to know of the threads before it?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Put the total of each thread into shared memory, do the rounds over these `blockDim.x` totals, then add the total of
+# all threads before to each of your 8 prefix sums. In each round: read, barrier, write, barrier.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `for (int step = 1; step < blockDim.x; step *= 2) { float left = t >= step ? totals[t - step] : 0; __syncthreads(); if
+# (t >= step) totals[t] += left; __syncthreads(); }`. What comes before thread t is `totals[t - 1]`, and 0 for the first.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-scan", "locked": false, "schema_version": 3, "solution": true, "task": false}
+scan = r"""
+__global__ void scan(const float* x, float* y, int n) {
+  // ### BEGIN SOLUTION
+  __shared__ float totals[256];
+  int t = threadIdx.x, first = 8 * (blockIdx.x * blockDim.x + t);
+  float own[8], sum = 0;
+  for (int i = 0; i < 8; ++i) {
+    if (first + i < n) sum += x[first + i];
+    own[i] = sum;
+  }
+  totals[t] = sum;
+  __syncthreads();
+  for (int step = 1; step < blockDim.x; step *= 2) {
+    float left = t >= step ? totals[t - step] : 0;
+    __syncthreads();
+    if (t >= step) totals[t] += left;
+    __syncthreads();
+  }
+  float before = t > 0 ? totals[t - 1] : 0;
+  for (int i = 0; i < 8; ++i)
+    if (first + i < n) y[first + i] = before + own[i];
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-scan-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("10-scan", scan)
+
+# %% [markdown]
+# Your scan beside two classics: Hillis and Steele's rounds over all elements, and Blelloch's tree, which goes up and down
+# again with 2n additions. Which of the three would you expect to be fastest?
+
+# %%
+for name, source in {"yours": scan, **lab10.SCANS}.items():
+    x, y = torch.randint(1, 10, (4096,)).float(), torch.empty(4096)
+    profile = compile_cuda(source)["scan"].launch(2, 256, x, y, 4096)
+    assert torch.equal(y, torch.cat([piece.cumsum(0) for piece in x.split(2048)]))
+    print(
+        f"{name:18} {profile.flops / 4096:5.2f} additions an element, {profile.warp_instructions:6,} warp instructions, "
+        f"{profile.barriers / 16:3.0f} barriers, {profile.bank_conflicts:5,} bank conflicts"
+    )
+
+# %% [markdown]
+# Fewest additions is not least work. Blelloch's tree needs 2 additions an element, but most of its rounds keep only a few
+# threads busy, its strides of powers of two run into bank conflicts, and it has twice as many rounds. Adding up in
+# registers first takes a few additions more and a third of the instructions. n log n additions are the better choice
+# only for so few elements that all of them have a lane anyway: within a warp, where the rounds are five shuffles.
+#
+# **In practice:** `torch.cumsum`, or `cub::BlockScan`, which does what you did, with shuffles for the totals.
 
 # %% [markdown]
 # ## What you have now

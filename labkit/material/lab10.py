@@ -1,0 +1,47 @@
+"""Lab 10: kernels that its notebook compares with the student's own."""
+
+from __future__ import annotations
+
+ALL_ELEMENTS = r"""
+__global__ void scan(const float* x, float* y, int n) {
+  __shared__ float sums[2048];
+  int t = threadIdx.x, size = 8 * blockDim.x, start = blockIdx.x * size;
+  for (int i = t; i < size; i += blockDim.x) sums[i] = start + i < n ? x[start + i] : 0;
+  __syncthreads();
+  for (int step = 1; step < size; step *= 2) {
+    float left[8];
+    for (int k = 0; k < 8; ++k) {
+      int i = k * blockDim.x + t;
+      left[k] = i >= step ? sums[i - step] : 0;
+    }
+    __syncthreads();
+    for (int k = 0; k < 8; ++k) {
+      int i = k * blockDim.x + t;
+      if (i >= step) sums[i] += left[k];
+    }
+    __syncthreads();
+  }
+  for (int i = t; i < size; i += blockDim.x)
+    if (start + i < n) y[start + i] = sums[i];
+}
+"""
+TREE = r"""
+__global__ void scan(const float* x, float* y, int n) {
+  __shared__ float tree[2048];
+  int t = threadIdx.x, size = 8 * blockDim.x, start = blockIdx.x * size;
+  for (int i = t; i < size; i += blockDim.x) tree[i] = start + i < n ? x[start + i] : 0;
+  for (int step = 1; step < size; step *= 2) {
+    __syncthreads();
+    for (int i = 2 * step * (t + 1) - 1; i < size; i += 2 * step * blockDim.x) tree[i] += tree[i - step];
+  }
+  for (int step = size / 2; step >= 1; step /= 2) {
+    __syncthreads();
+    for (int i = 2 * step * (t + 1) - 1 + step; i < size; i += 2 * step * blockDim.x) tree[i] += tree[i - step];
+  }
+  __syncthreads();
+  for (int i = t; i < size; i += blockDim.x)
+    if (start + i < n) y[start + i] = tree[i];
+}
+"""
+SCANS = {"Hillis and Steele": ALL_ELEMENTS, "Blelloch": TREE}
+"""Two classic prefix sums, of 8 elements a thread and at most 256 threads, as the exercise wants them."""
