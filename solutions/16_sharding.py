@@ -249,9 +249,6 @@ labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 # | hybrid | `fully_shard(..., mesh=` of two dimensions`)` | `mics_shard_size` | `fsdp="hybrid_shard"` |
 
 # %% [markdown]
-# [[stop]]
-
-# %% [markdown]
 # ## Put the optimizer between the two halves
 #
 # The all-reduce of DDP hands *every* rank the *whole* averaged gradient, and then every rank computes the same update of the
@@ -376,6 +373,132 @@ guesses.settle("elements of rank 2", min(part, 5 - 2 * part))
 # **In practice:** `torch.distributed.optim.ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW)`
 # around the parameters of a DDP model. It deals whole parameters to ranks, so DDP still all-reduces the gradients, and the
 # new weights travel on top of that: it saves the memory, and sends half as much again.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Cut the gradients while they come
+#
+# After the reduce-scatter, a rank needs only its part of the gradient. But in ZeRO-1 the whole gradient is still there when
+# the backward pass ends, 2 of the 16 bytes a parameter on every rank. ZeRO-2 never lets it become whole: in the hook of each
+# parameter, as in lab 15, its gradient is reduce-scattered and freed. What stays is a part of each gradient.
+#
+# The price shows with several micro-batches. There is no whole gradient to add up in, so each micro-batch has to
+# reduce-scatter, and the rank adds up its *parts*.
+
+# %% [markdown]
+# **Predict:** four micro-batches in a step. By which factor do the bytes that a rank sends grow from ZeRO-1 to ZeRO-2?
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-zero2-micro", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bytes, ZeRO-1 to ZeRO-2", None, unit="times")
+
+# %% [markdown]
+# [[exercise 16-zero2]]
+#
+# Write the class `ZeRO2`. It is used like `ZeRO1`, but several backward passes may come before a `step()`; their gradients
+# add up.
+#
+# - Cut each parameter for itself, filled up with zeros to a multiple of $n$: then its gradient can leave as soon as it is
+#   there. `make_optimizer` gets the list of all parts.
+# - In the hook of a parameter, its gradient is reduce-scattered (mean over the ranks), and `parameter.grad` becomes None.
+# - `step()` updates the parts, gathers the new weights, and clears the parts' gradients. A parameter whose hook never ran
+#   counts as one with a gradient of zeros.
+#
+# The ranks compute the same parameters in the same order. The check looks at the weights, at the bytes that were sent, and at
+# what each rank holds after the backward pass and between steps.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `parameter.register_post_accumulate_grad_hook(fn)` calls `fn(parameter)` when `parameter.grad` is complete.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Keep a dictionary from parameter to part. In the hook: `received` is a new tensor like the part; after the reduce-scatter,
+# add it to the part's `.grad`, or make it the part's `.grad` if there is none yet.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `F.pad(tensor.flatten(), (0, -tensor.numel() % n)).view(n, -1)` has one row for each rank. Take
+# `rows(p.detach())[comm.rank].clone()` as the part of `p`, `comm.reduce_scatter_single(received, rows(p.grad), op="avg")` in
+# the hook, and `comm.all_gather_single(whole, part)` with `whole = torch.empty(n, len(part))` in `step`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-zero2", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ZeRO2:
+    def __init__(self, params: Sequence[Tensor], comm: Comm, make_optimizer: Callable) -> None:
+        """Cut this rank's part out of each parameter, make their optimizer, and register the hooks."""
+        self.params, self.comm = list(params), comm
+        ### BEGIN SOLUTION
+        self.parts = {p: self.rows(p.detach())[comm.rank].clone() for p in self.params}
+        self.optimizer = make_optimizer(list(self.parts.values()))
+        for p in self.params:
+            p.register_post_accumulate_grad_hook(self.reduce)
+
+    def rows(self, tensor: Tensor) -> Tensor:
+        n = self.comm.world_size
+        return F.pad(tensor.flatten(), (0, -tensor.numel() % n)).view(n, -1)
+
+    def reduce(self, p: Tensor) -> None:
+        part = self.parts[p]
+        received = torch.empty_like(part)
+        self.comm.reduce_scatter_single(received, self.rows(p.grad), op="avg")
+        p.grad = None
+        part.grad = received if part.grad is None else part.grad + received
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update this rank's parts with what has come in, and hand the new weights to all ranks."""
+        ### BEGIN SOLUTION
+        for part in self.parts.values():
+            if part.grad is None:
+                part.grad = torch.zeros_like(part)
+        self.optimizer.step()
+        for p, part in self.parts.items():
+            whole = torch.empty(self.comm.world_size, len(part))
+            self.comm.all_gather_single(whole, part)
+            p.copy_(whole.flatten()[: p.numel()].view_as(p))
+            part.grad = None
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-zero2-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("16-zero2", ZeRO2)
+
+# %% [markdown]
+# The three on four real ranks, with four micro-batches in each step. The gradients are counted when the backward pass has
+# ended:
+
+# %%
+ways = {"DDP": AllReduced}
+ways |= {"ZeRO-1": ZeRO1} if written(ZeRO1) else {}
+ways |= {"ZeRO-2": ZeRO2} if written(ZeRO2) else {}
+trained = {name: three_steps(way, n_ranks=4, n_micro=4) for name, way in ways.items()}
+for name, one in trained.items():
+    print(f"{name:7} loss {one.loss:.5f}   sent by a rank {one.sent:>8,} B")
+if {"ZeRO-1", "ZeRO-2"} <= trained.keys():
+    guesses.settle("bytes, ZeRO-1 to ZeRO-2", trained["ZeRO-2"].sent / trained["ZeRO-1"].sent)
+
+# %% tags=["figure"]
+labkit.figures.held_by_stage(trained)
+
+# %% [markdown]
+# Bytes that a rank holds, from your own classes. (In float32 the weights are their own master weights, so a parameter costs 4
+# + 4 + 8 bytes.) ZeRO-1 and ZeRO-2 keep a copy of their own part of the weights beside the whole ones.
+#
+# <details><summary>Check your prediction</summary>
+#
+# 2.5: ZeRO-1 makes two passes in a step, and ZeRO-2 makes one for each of the four micro-batches and one for the weights.
+# This is why stage 2 is rarely used together with gradient accumulation.
+#
+# </details>
 
 # %% [markdown]
 # ## What you measured

@@ -49,7 +49,7 @@ from labkit.figures.roofline import flops_against_time, roofline
 from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
-from labkit.figures.sharding import sharding_bars, sharding_sliders, tokens_that_hide
+from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.source_heat import source_heat
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
 from labkit.figures.thread_grid import thread_grid
@@ -104,6 +104,7 @@ __all__ = [
     "gantt",
     "gradient_histogram",
     "gradient_noise",
+    "held_by_stage",
     "host_waits",
     "kept_and_dropped",
     "kept_per_token",

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labkit.figures.canvas import DPI, OTHER, TRUTH, YOURS, LabFigure, new_figure
+from labkit.material.lab16 import Trained
 
 BytesKept = Callable[[str, float, int, int], float]
 BytesSent = Callable[[str, float, int, int], tuple[float, float]]
@@ -85,6 +86,31 @@ def sharding_sliders(bytes_kept: BytesKept, bytes_sent: BytesSent) -> object:
         lambda params_b, n_nodes: display(sharding_bars(bytes_kept, bytes_sent, params_b, n_nodes)), sliders
     )
     return ipywidgets.VBox([ipywidgets.HBox(list(sliders.values())), shown])
+
+
+HELD = {"weights": "#0072B2", "gradients": "#E69F00", "states": "#D55E00"}
+
+
+def held_by_stage(trained: Mapping[str, Trained]) -> Figure:
+    """Stacked bars: the bytes of weights, gradients and optimizer states that a rank holds, by the way it was trained.
+
+    Weights are the model's; what a class keeps beside them for its part is not in `Trained` and not drawn.
+    """
+    figure, axes = new_figure(8.0, 1.1 + 0.45 * len(trained))
+    for row, one in enumerate(trained.values()):
+        left = 0.0
+        for part, colour in HELD.items():
+            n_kb = getattr(one, part) / 1e3
+            axes.barh(row, n_kb, left=left, height=0.62, color=colour, label=None if row else part)
+            left += n_kb
+        axes.annotate(f"{left:,.0f} kB", (left, row), (6, 0), textcoords="offset points", va="center", fontsize=9)
+    axes.set_yticks(range(len(trained)), list(trained))
+    axes.set_ylim(len(trained) - 0.5, -0.5)
+    axes.set_xlim(0, 1.15 * max(one.weights + one.gradients + one.states for one in trained.values()) / 1e3)
+    axes.grid(False, axis="y")
+    axes.set_xlabel("held by a rank after the backward pass, kB")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(HELD), frameon=False)
+    return figure
 
 
 def tokens_that_fit(kept_bytes: float, n_params: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -20,10 +20,18 @@ def make(name: str, parameters: Any) -> torch.optim.Optimizer:
     return torch.optim.AdamW(parameters, lr=LEARNING_RATE, eps=1e-2, weight_decay=0.1)
 
 
+def warm_up(name: str) -> None:
+    """Take a step of an element: PyTorch loads tens of MB at its first one, which are no rank's own."""
+    element = torch.zeros(1)
+    element.grad = torch.zeros(1)
+    make(name, [element]).step()
+
+
 class Maker:
     """What an answer is handed to make its optimizers with; it remembers them."""
 
     def __init__(self, name: str) -> None:
+        warm_up(name)
         self.name = name
         self.made: list[torch.optim.Optimizer] = []
         self.n_steps = 0
@@ -56,9 +64,3 @@ def held_bytes(tensors: Iterable[Tensor | None]) -> int:
 def shard_size(n_elements: int, n_ranks: int) -> int:
     """Elements of the longest shard."""
     return -(-n_elements // n_ranks)
-
-
-def one_sign(shape: Sequence[int], n: int, gen: torch.Generator) -> list[Tensor]:
-    """n tensors in which each element has the same sign in all, so that no mean over them is near 0."""
-    sign = torch.randint(0, 2, tuple(shape), generator=gen) * 2 - 1
-    return [sign * (0.2 + torch.rand(tuple(shape), generator=gen)) for _ in range(n)]

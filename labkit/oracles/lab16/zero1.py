@@ -2,109 +2,43 @@
 
 from __future__ import annotations
 
-import math
-
-import torch
-
-from labkit.compare import compare, inputs_untouched
-from labkit.exercises.lab16.optimizers import STATES, shard_size
-from labkit.exercises.lab16.zero1 import ShardedSteps
+from labkit.compare import came_by, inputs_untouched
+from labkit.exercises.lab16.optimizers import STATES
+from labkit.exercises.lab16.shards import ShardedSteps
+from labkit.exercises.lab16.zero1 import MOMENT
 from labkit.oracles.lab16.one_process import (
-    CLOSE,
-    Played,
-    flat,
-    got_flat,
+    as_in_one_process,
+    idle_moves_otherwise,
+    made_by_maker,
+    nothing_moved,
     only_own_part_moves,
-    same,
+    replicas,
+    states_are_cut,
     tail_stands_still,
     trained_as_with,
 )
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
-
-def played(run: CaseRun[ShardedSteps]) -> Played:
-    """The start and all gradients; a parameter without a gradient has zeros."""
-    case, tree = run.case, run.tree
-    grads = [
-        [
-            flat([torch.zeros_like(g) if k == case.idle else g for k, g in enumerate(part["grads"][step])])
-            for part in tree["ranks"]
-        ]
-        for step in range(case.n_steps)
-    ]
-    return Played(case.optimizer, flat(tree["params"]), grads)
-
-
-def as_in_one_process(run: CaseRun[ShardedSteps]) -> str | None:
-    """After each step all ranks have the weights of one process that averages the ranks' gradients."""
-    right = run.memo(played).right()[0]
-    for rank, one in enumerate(run.got["ranks"]):
-        for step, got in enumerate(one["after"]):
-            wanted = [
-                x.view(s) for x, s in zip(right[step].split([math.prod(s) for s in run.case.shapes]), run.case.shapes)
-            ]
-            if found := compare(wanted, got, CLOSE):
-                place = f"parameter {found.path}{list(found.index) if found.index else ''}"
-                return (
-                    f"after step {step + 1} rank {rank} has {found.got} in {place}, and one process has "
-                    f"{found.expected}"
-                )
-    return None
-
-
-def replicas(run: CaseRun) -> str | None:
-    """All ranks have the same bits."""
-    first, *others = (one["after"] for one in run.got["ranks"])
-    for rank, other in enumerate(others, 1):
-        if compare(first, other) is not None:
-            return f"the parameters of rank 0 and rank {rank} are close, but not the same bits"
-    return None
-
-
-replicas.hint = "All ranks copy what the all-gather brought, their own part included: then they have the same bits."
-
-
-def most_state_bytes(case: ShardedSteps) -> int:
-    """An n-th of every parameter, rounded up, so that it is also enough for who cuts each parameter for itself."""
-    elements = sum(shard_size(math.prod(shape), case.n_ranks) for shape in case.shapes)
-    return 4 * STATES[case.optimizer] * elements
-
-
-def states_are_cut(run: CaseRun[ShardedSteps]) -> str | None:
-    """Each rank's optimizer holds the states of a shard."""
-    most = most_state_bytes(run.case)
-    for rank, one in enumerate(run.got["ranks"]):
-        if one["state_bytes"] > most:
-            return (
-                f"the optimizer states of rank {rank} take {one['state_bytes']} bytes; a shard of the "
-                f"{run.case.n_elements} parameters needs {most} at most"
-            )
-    return None
-
-
-states_are_cut.hint = (
-    "The weights are right, and the states are not cut: every rank updates everything. Give make_optimizer the rank's "
-    "own part of the weights alone, cloned, so that it is no view of the whole."
-)
-
-
-def made_by_maker(run: CaseRun[ShardedSteps]) -> str | None:
-    """The optimizers of make_optimizer made the steps; a rank whose shard is empty may have none."""
-    n_busy = math.ceil(run.case.n_elements / shard_size(run.case.n_elements, run.case.n_ranks))
-    for rank, one in enumerate(run.got["ranks"][:n_busy]):
-        if one["n_updates"] < run.case.n_steps:
-            return f"rank {rank}'s optimizers from make_optimizer took {one['n_updates']} of {run.case.n_steps} steps"
-    return None
-
-
-made_by_maker.hint = "Make the optimizer of the shard with make_optimizer, once, and call its step() in each step."
+ROOM_BYTES = 2**19
+"""For counters, and for what Python itself holds."""
 
 
 def most_bytes(run: CaseRun[ShardedSteps]) -> int:
     """Two passes round the ring in each step."""
     case = run.case
-    elements = sum(shard_size(math.prod(shape), case.n_ranks) for shape in case.shapes)
-    return max(case.n_steps * 2 * (case.n_ranks - 1) * 4 * elements, 1)
+    return max(case.n_steps * 2 * (case.n_ranks - 1) * 4 * case.cut_elements, 1)
+
+
+def held_between_steps(run: CaseRun[ShardedSteps]) -> int:
+    """The weights; and of its part the weights, the gradient and the states."""
+    case = run.case
+    return 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements) + ROOM_BYTES
+
+
+def most_in_a_step(run: CaseRun[ShardedSteps]) -> int:
+    """Weights, gradients, a flat copy of each that is made in two steps, and the parts."""
+    case = run.case
+    return 4 * (7 * case.n_elements + (6 + 2 * STATES[case.optimizer]) * case.cut_elements) + 2 * ROOM_BYTES
 
 
 def in_words(run: Observation) -> str:
@@ -116,35 +50,24 @@ def in_words(run: Observation) -> str:
     )
 
 
-def as_mistaken(*mistakes: str):
-    return trained_as_with(played, *mistakes)
-
-
-def nothing_moved(run: CaseRun[ShardedSteps]) -> bool:
-    return all(torch.equal(step, run.memo(played).start) for steps in got_flat(run) for step in steps)
-
-
-def idle_moves_otherwise(run: CaseRun[ShardedSteps]) -> bool:
-    """What has a gradient is right, and what has none is not."""
-    case = run.case
-    if case.idle < 0 or same(run.memo(played).right(), got_flat(run)):
-        return False
-    keep = flat([torch.full(shape, k != case.idle) for k, shape in enumerate(case.shapes)])
-    right = [[step[keep] for step in steps] for steps in run.memo(played).right()]
-    return same(right, [[step[keep] for step in steps] for steps in got_flat(run)])
-
+EQUAL_PARTS = (
+    "Both collectives need n parts of equal length. Fill the flat tensor up with zeros to a multiple of the number of "
+    "ranks."
+)
 
 ZERO1 = Oracle(
     id="16-zero1",
     call=in_words,
-    judge=(inputs_untouched, as_in_one_process, replicas, states_are_cut, made_by_maker),
+    judge=(
+        inputs_untouched,
+        as_in_one_process,
+        replicas,
+        states_are_cut,
+        made_by_maker,
+        came_by(lambda run: [(MOMENT, None)]),
+    ),
     axis="numbers of ranks that divide nothing, fewer elements than ranks, and parameters without a gradient",
-    errors={
-        "reduce_scatter_single": "Both collectives need n parts of equal length. Fill the flat tensor up with zeros to "
-        "a multiple of the number of ranks.",
-        "all_gather_single": "Both collectives need n parts of equal length. Fill the flat tensor up with zeros to "
-        "a multiple of the number of ranks.",
-    },
+    errors={"reduce_scatter_single": EQUAL_PARTS, "all_gather_single": EQUAL_PARTS},
     budgets=(
         Budget(
             "bytes_sent",
@@ -158,35 +81,47 @@ ZERO1 = Oracle(
             "Too many calls: put all parameters into one flat tensor, so that a step has one reduce-scatter and one "
             "all-gather.",
         ),
+        Budget(
+            "held_bytes",
+            held_between_steps,
+            "A rank holds more between two steps than the weights, and the weights, gradient and states of its own "
+            "part. Keep no flat copy of everything: a part that is a view keeps the whole alive, so clone it.",
+            at=MOMENT,
+        ),
+        Budget(
+            "peak_bytes",
+            most_in_a_step,
+            "A step needs more memory than the weights, the gradients, and a flat copy of each.",
+        ),
     ),
     diagnose=(
         Hint(nothing_moved, "No weight has moved. Copy what the all-gather brought into the parameters, in place."),
         Hint(
-            tail_stands_still(played),
+            tail_stands_still,
             "The last elements never move: N // n elements a rank leave N mod n of them without an owner. Round up, "
             "and fill the flat tensor up with zeros.",
         ),
         Hint(
-            only_own_part_moves(played),
+            only_own_part_moves,
             "On every rank only its own part has moved. After the update, an all-gather hands the new weights to all.",
         ),
         Hint(
-            as_mistaken("shifted"),
+            trained_as_with("shifted"),
             "The gradient's parts and the weights' parts begin at different places: both begin at rank x (elements of "
             "a part), and a part has the length rounded up.",
         ),
-        Hint(as_mistaken("sums"), "The gradients are sums over the ranks. Data parallel training uses their mean."),
-        Hint(as_mistaken("averages twice"), "The gradient was divided by the number of ranks twice."),
+        Hint(trained_as_with("sums"), "The gradients are sums over the ranks. Data parallel training uses their mean."),
+        Hint(trained_as_with("averages twice"), "The gradient was divided by the number of ranks twice."),
         Hint(
-            as_mistaken("each for itself", "own gradient of own part", "first rank only"),
+            trained_as_with("each for itself", "own gradient of own part", "first rank only"),
             "A part was updated with the gradient of one rank alone. The reduce-scatter averages over all of them.",
         ),
         Hint(
-            as_mistaken("forgets its states"),
+            trained_as_with("forgets its states"),
             "The optimizer starts anew in each step, without its states. Make it once, in __init__.",
         ),
         Hint(
-            as_mistaken("adds up over steps"),
+            trained_as_with("adds up over steps"),
             "The gradients of earlier steps are still in the shard's gradient: replace it in each step.",
         ),
         Hint(
