@@ -414,7 +414,7 @@ guesses.take("v in the linear map", None, among=("zero", "right to 10 %", "right
 #
 # - `quantize(x, code_map, block_size)` flattens `x`, cuts it into blocks and returns `lab06.Quantized(codes, scales)`:
 #   one uint8 per number and one float32 per block. `code_map` is a float32 tensor of 256 values in increasing order,
-#   one of which is 0. The last block may be shorter. A block may be all zero, and then comes back as zeros. Work on all
+#   one of which is 0. The last block may be shorter. A block may be all zero: its codes are those of the 0. Work on all
 #   blocks at once: a large parameter has tens of thousands, too many for a loop in Python.
 # - `dequantize(quantized, code_map, shape, block_size)` returns float32 numbers of this shape.
 # - `Adam8bit.step()` makes a step of Adam, without weight decay. Of a parameter with 4096 elements or more it keeps

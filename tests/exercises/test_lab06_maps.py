@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from labkit.exercises.lab06.adam8bit import EightBitSteps, adam8bit_inputs
 from labkit.exercises.lab06.muon import polynomial
 from labkit.figures.weight_steps import LEFT, LIFTED, stalled_share
 from labkit.material import lab06
+from labkit.oracles.lab06.adam8bit import MOST_OFF
+from labkit.oracles.lab06.eight_bits import deviation, history
 from labkit.oracles.lab06.muon_mistakes import ExactMuon
+from labkit.spec import CaseRun
 from tests.exercises.harness import answers_in, solution_of
 
 
@@ -33,6 +37,15 @@ def test_stochastic_rounding_gives_neighbours_and_is_right_on_average() -> None:
     assert ((rounded - x).abs() < gap).all()
     assert ((rounded.mean(0) - x[0]).abs() < 0.02 * gap).all()
     assert torch.equal(rounded[:, 3:], x[:, 3:].double())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("beta2", [0.9, 0.999])
+def test_a_signed_map_for_the_second_moment_is_past_the_bound_at_every_draw(beta2: float, seed: int) -> None:
+    case = EightBitSteps(n_steps=8, n_tokens=64, width=64, beta1=0.0, beta2=beta2)
+    run = CaseRun(case, adam8bit_inputs(case, torch.Generator().manual_seed(seed)))
+    off = {name: deviation(history(run, name), history(run, "exact"), case.lr) for name in ("", "signed exp_avg_sq")}
+    assert 1.2 * MOST_OFF < off["signed exp_avg_sq"] / off[""] < 2.2
 
 
 def steps_after_ten(code_map: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:

@@ -36,7 +36,10 @@ class Blocks(Case):
 
 @dataclass(frozen=True)
 class EightBitSteps(Stepping):
-    """Steps of Adam whose gradients are of sizes from 0.01 to 1 within every block; RARE and its like are small."""
+    """Steps of Adam whose gradients are of sizes from 0.01 to 1 within every block; RARE and its like are small.
+
+    With beta1 = 0, a step depends on nothing that was stored but the second moment.
+    """
 
     lr: float = 0.01
     beta1: float = 0.9
@@ -48,11 +51,12 @@ class EightBitSteps(Stepping):
 
 
 def adam8bit_inputs(case: Blocks | EightBitSteps, gen: torch.Generator) -> dict[str, Tree]:
-    """x; or weights, and grads whose sizes are drawn once for each weight."""
+    """x; or weights, and grads whose sizes and usual signs are drawn once for each weight."""
     if isinstance(case, EightBitSteps):
         shapes = shapes_of(case)
         weights = {name: torch.randn(shape, generator=gen) for name, shape in shapes.items()}
         sizes = {name: 10 ** (-2 * torch.rand(shape, generator=gen)) for name, shape in shapes.items()}
+        sizes = {name: size * (2 * torch.randint(2, size.shape, generator=gen) - 1) for name, size in sizes.items()}
         noisy = lambda name: 1 + 0.5 * torch.randn(shapes[name], generator=gen)  # noqa: E731
         return {
             "weights": weights,
@@ -97,6 +101,7 @@ ADAM8BIT = Exercise(
         Blocks((4, 256), signed=False, kind="subnormal"),
         EightBitSteps(n_steps=8, n_tokens=100, width=64),
         EightBitSteps(n_steps=8, n_tokens=64, width=64, resumed_after=4),
+        EightBitSteps(n_steps=8, n_tokens=64, width=64, beta1=0.0),
     ),
     inputs=adam8bit_inputs,
     drive=drive_adam8bit,

@@ -70,6 +70,45 @@ ADAFACTOR = Oracle(
             "columns alone, and puts an estimate together from them.",
         ),
         Hint(
+            moved_as("matrices alone"),
+            "A parameter with three axes was not factored: it is a stack of matrices, and has rows and columns in its "
+            "last two axes.",
+        ),
+        Hint(
+            moved_as("columns over rows", "rows over columns"),
+            "One factor was divided by the other. The estimate is their product, divided by the mean of the rows.",
+        ),
+        Hint(
+            moved_as("row alone", "column alone"),
+            "The mean was taken over an axis that has one element left, so one factor divides itself out. row has the "
+            "shape (..., n, 1): its mean is over axis -2.",
+        ),
+        Hint(
+            moved_as("root of the product"),
+            "The estimate is row times column divided by the mean of the row, not the root of their product.",
+        ),
+        Hint(
+            moved_as("sums for means"),
+            "Rows and columns hold sums. They are means, or the estimate is too large by the length of a row.",
+        ),
+        Hint(
+            moved_as("mean of the row not bounded"),
+            "The mean of the rows is at least the first number of eps: row.mean(-2, keepdim=True).clamp(min=eps1).",
+        ),
+        Hint(
+            moved_as("eps1 not squared"),
+            "The estimate is at least eps1 squared, because its root is at least eps1.",
+        ),
+        Hint(
+            moved_as("eps1 added to the estimate"),
+            "eps1 squared was added to the estimate. It only bounds it from below: clamp(min=eps1**2).",
+        ),
+        Hint(
+            moved_as("eps1 added to squares"),
+            "eps1 was added to the squares, as in the paper. Here it bounds two things from below: the mean of the "
+            "rows, and, squared, the estimate.",
+        ),
+        Hint(
             moved_as("no division"),
             "The estimate is row times column, and not divided by the mean of the row: both factors hold the overall "
             "size, so it counts twice.",
@@ -93,12 +132,29 @@ ADAFACTOR = Oracle(
             "max(1, rms / d).",
         ),
         Hint(
-            moved_as("norm for rms"),
-            "The update is clipped by its norm. The root mean square is norm / sqrt(number of elements).",
+            moved_as("least for most in clipping"),
+            "Clipping divides by max(1, rms / d). Your divisor is the smaller of the two, so that small updates are "
+            "made larger and large ones stay.",
+        ),
+        Hint(
+            moved_as("d left out"),
+            "d is missing: the divisor of the update is max(1, rms / d).",
+        ),
+        Hint(
+            moved_as("norm for rms", "norm for the scale", "both norms"),
+            "The norm was taken for the root mean square. The root mean square is norm / sqrt(number of elements).",
         ),
         Hint(
             moved_as("no decay of lr"),
             "The learning rate does not fall: it is min(lr, 1 / sqrt(step)).",
+        ),
+        Hint(
+            moved_as("most of both rates"),
+            "The learning rate is the smaller of lr and 1 / sqrt(step), and yours is the larger one: min, not max.",
+        ),
+        Hint(
+            moved_as("one over step"),
+            "The learning rate falls too fast: it is min(lr, 1 / sqrt(step)), with the root.",
         ),
         Hint(
             moved_as("lr times decay"),
@@ -108,6 +164,24 @@ ADAFACTOR = Oracle(
             moved_as("no scale of the weight"),
             "The step does not depend on the size of the weights: it is multiplied by max(eps2, rms of the parameter), "
             "eps2 being the second number of eps.",
+        ),
+        Hint(
+            moved_as("least for most in the scale"),
+            "The step is multiplied by the larger of eps2 and the rms of the parameter, and yours is the smaller one: "
+            "max, not min.",
+        ),
+        Hint(
+            moved_as("scale of the update", "scale of the clipped update"),
+            "The step is relative to the size of the parameter: this rms is that of the weights, not of the update.",
+        ),
+        Hint(
+            moved_as("new and old swapped"),
+            "New and old are swapped in the running means: the new value counts step**beta2_decay, the old one the "
+            "rest. In the first step the new one counts 1.",
+        ),
+        Hint(
+            moved_as("steps from zero"),
+            "step is the step being taken and counts from 1, in the running means as well.",
         ),
         Hint(
             moved_as("fixed beta"),

@@ -22,8 +22,23 @@ def rounded(x: Tensor, code_map: Tensor, block_size: int = BLOCK) -> Tensor:
     return (values * scales).flatten()[: x.numel()].view(x.shape)
 
 
+MAPS = {
+    "linear exp_avg_sq": (dynamic_map(True), linear_map(False)),
+    "linear exp_avg": (linear_map(True), dynamic_map(False)),
+    "linear": (linear_map(True), linear_map(False)),
+    "signed exp_avg_sq": (dynamic_map(True), dynamic_map(True)),
+    "unsigned exp_avg": (dynamic_map(False), dynamic_map(False)),
+    "maps swapped": (dynamic_map(False), dynamic_map(True)),
+}
+"""The maps of both moments, where they are the mistake."""
+RIGHT_MAPS = (dynamic_map(True), dynamic_map(False))
+
+
 class Mistaken(torch.optim.Adam):
-    """torch's Adam whose moments are rounded after every step, with one mistake: "" is none, "exact" does not round."""
+    """torch's Adam whose moments are rounded after every step, with one mistake: "" is none, "exact" does not round.
+
+    Beside those of MAPS: "rounded first" steps with the rounded moments, "state lost" forgets them when it is loaded.
+    """
 
     def __init__(self, groups: list[dict], mistake: str, **settings: object) -> None:
         super().__init__(groups, foreach=False, **settings)
@@ -35,15 +50,23 @@ class Mistaken(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self) -> None:
+        before = {p: p.clone() for group in self.param_groups for p in group["params"]}
         super().step()
-        for parameter, state in self.state.items():
-            if self.mistake == "exact" or parameter.numel() < SMALLEST_QUANTIZED:
-                continue
-            for name, signed in (("exp_avg", True), ("exp_avg_sq", False)):
-                linear = self.mistake in (f"linear {name}", "linear")
-                code_map = (linear_map if linear else dynamic_map)(signed)
-                size = parameter.numel() if self.mistake == "one block" else BLOCK
-                state[name].copy_(rounded(state[name], code_map, size))
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if self.mistake == "exact" or parameter.numel() < SMALLEST_QUANTIZED:
+                    continue
+                state = self.state[parameter]
+                for name, code_map in zip(("exp_avg", "exp_avg_sq"), MAPS.get(self.mistake, RIGHT_MAPS), strict=True):
+                    state[name].copy_(rounded(state[name], code_map))
+                if self.mistake == "rounded first":
+                    parameter.copy_(before[parameter] - group["lr"] * direction(state, group))
+
+
+def direction(state: dict, group: dict) -> Tensor:
+    """What Adam's step is in learning rates, from the moments as they are stored."""
+    one, two = (1 - beta ** state["step"].item() for beta in group["betas"])
+    return state["exp_avg"] / one / ((state["exp_avg_sq"] / two).sqrt() + group["eps"])
 
 
 @once

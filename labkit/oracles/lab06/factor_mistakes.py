@@ -35,16 +35,38 @@ class Mistaken(torch.optim.Optimizer):
     def update(self, weight: Tensor, grad: Tensor, group: dict) -> None:
         is_, state = self.mistake.__eq__, self.state[weight]
         state["step"] = step = state.get("step", 0) + 1
-        new = 0.001 if is_("fixed beta") else step ** group["beta2_decay"]
+        counted = max(1, step - 1) if is_("steps from zero") else step
+        new = 0.001 if is_("fixed beta") else counted ** group["beta2_decay"]
         eps1, eps2 = group["eps"]
-        estimate = self.estimate(state, grad * grad, new, eps1)
-        root = estimate if is_("no root") else estimate.clamp(min=eps1**2).sqrt()
+        square = grad * grad + eps1 * is_("eps1 added to squares")
+        estimate = self.estimate(state, square, 1 - new if is_("new and old swapped") else new, eps1)
+        least = eps1 if is_("eps1 not squared") else eps1**2
+        if is_("eps1 added to the estimate"):
+            estimate = estimate + least
+        bounded = estimate.clamp(min=least)
+        root = bounded if is_("no root") else bounded.sqrt()
         update = grad / root
         size = update.norm().item() if is_("norm for rms") else rms(update)
-        clip = 1.0 if is_("no clipping") else size if is_("always normalized") else max(1.0, size / group["d"])
-        rate = group["lr"] if is_("no decay of lr") else min(group["lr"], step**-0.5)
-        rate = group["lr"] * step**-0.5 if is_("lr times decay") else rate
-        scale = 1.0 if is_("no scale of the weight") else max(eps2, rms(weight))
+        over = size / (1.0 if is_("d left out") else group["d"])
+        clip = {"no clipping": 1.0, "always normalized": size, "least for most in clipping": min(1.0, over)}.get(
+            self.mistake, max(1.0, over)
+        )
+        rate = {
+            "no decay of lr": group["lr"],
+            "lr times decay": group["lr"] * step**-0.5,
+            "most of both rates": max(group["lr"], step**-0.5),
+            "one over step": min(group["lr"], 1 / step),
+        }.get(self.mistake, min(group["lr"], step**-0.5))
+        scale = {
+            "no scale of the weight": 1.0,
+            "least for most in the scale": min(eps2, rms(weight)),
+            "scale of the update": max(eps2, rms(update)),
+            "scale of the clipped update": max(eps2, rms(update) / clip),
+            "norm for the scale": max(eps2, weight.norm().item()),
+            "both norms": max(eps2, weight.norm().item()),
+        }.get(self.mistake, max(eps2, rms(weight)))
+        if is_("both norms"):
+            clip = max(1.0, update.norm().item() / group["d"])
         weight.sub_(rate * scale * update / clip)
 
     def estimate(self, state: dict, square: Tensor, new: float, eps1: float) -> Tensor:
@@ -54,12 +76,24 @@ class Mistaken(torch.optim.Optimizer):
             state[name] = torch.lerp(state.get(name, torch.zeros_like(value)), value, new)
             return state[name]
 
-        if square.dim() < 2 or is_("full"):
+        if square.dim() < 2 or is_("full") or (is_("matrices alone") and square.dim() > 2):
             return running("full", square)
         axes = (0, 1) if is_("first two axes") else (-2, -1)
         row, col = running("row", square.mean(axes[1], True)), running("col", square.mean(axes[0], True))
-        if is_("no division"):
-            return row * col
+        if is_("sums for means"):
+            row, col = row * square.shape[-1], col * square.shape[-2]
+            return row * col / row.mean(-2, True).clamp(min=eps1)
+        without = {
+            "no division": lambda: row * col,
+            "columns over rows": lambda: col / row,
+            "rows over columns": lambda: row / col,
+            "root of the product": lambda: (row * col).sqrt(),
+            "row alone": lambda: row * col / col.clamp(min=eps1),
+            "column alone": lambda: row * col / row.clamp(min=eps1),
+            "mean of the row not bounded": lambda: row * col / row.mean(-2, True),
+        }
+        if self.mistake in without:
+            return without[self.mistake]()
         mean = row.mean() if is_("one mean for all") else row.mean(axes[0], True)
         return row * col / mean.clamp(min=eps1)
 
@@ -73,6 +107,8 @@ def history(run: CaseRun[FactoredSteps], mistake: str) -> dict:
     return play(lambda groups: Mistaken(groups, mistake, **run.case.settings()), run.case, run.tree)
 
 
-def moved_as(mistake: str) -> Callable[[CaseRun], bool]:
-    """A diagnosis: the weights went where this mistake takes them, which is not where they should be."""
-    return lambda run: near(run.got, history(run, mistake)) and not near(history(run, mistake), run.expected)
+def moved_as(*mistakes: str) -> Callable[[CaseRun], bool]:
+    """A diagnosis: the weights went where one of these mistakes takes them, which is not where they should be."""
+    return lambda run: any(
+        near(run.got, history(run, mistake)) and not near(history(run, mistake), run.expected) for mistake in mistakes
+    )

@@ -22,8 +22,9 @@ class Adafactor(torch.optim.Optimizer):
         else:
             r = state["r"] = old * state.get("r", 0) + (1 - old) * (g * g).sum(-1)
             c = state["c"] = old * state.get("c", 0) + (1 - old) * (g * g).sum(-2)
-            v = r[..., :, None] * c[..., None, :] / r.sum(-1)[..., None, None]
-        u = g * v.rsqrt()
+            least = group["eps"][0] * p.shape[-2] * p.shape[-1]
+            v = r[..., :, None] * c[..., None, :] / r.sum(-1)[..., None, None].clamp(min=least)
+        u = g * v.clamp(min=group["eps"][0] ** 2).rsqrt()
         rms = lambda x: (x * x).mean() ** 0.5
         u = u / torch.clamp(rms(u) / group["d"], min=1)
         p.add_(u * torch.clamp(rms(p), min=group["eps"][1]), alpha=-min(group["lr"], 1 / t**0.5))
