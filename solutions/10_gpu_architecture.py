@@ -770,6 +770,103 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # blocks of 256 threads fit. Nsight Compute shows all of it under "Occupancy" and "Launch Statistics".
 
 # %% [markdown]
+# ## Extra credit: a product in tiles
+#
+# One thread for each element of C = A · B reads a row of A and a column of B: 2k numbers for 2k FLOPs. But the threads of
+# a block want the same numbers: 16 threads of a row of C read the same row of A. A block of 16 × 16 threads therefore
+# copies a **tile** of 16 × 16 elements of A and one of B into shared memory, each thread one element of each, multiplies
+# them from there, and goes on to the next tiles along k. Every element of A and B then comes from memory once for each
+# tile of C that needs it, 16 times less often.
+#
+# **Predict:** a product of two 128 × 128 matrices, by blocks of 16 × 16 threads that read everything directly from
+# memory, and by blocks that use tiles. How many times fewer sectors do the loads with tiles touch?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-tiles", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("sectors saved by tiles", None, unit="times")
+
+# %% [markdown]
+# [[exercise 10-tiled-matmul]]
+#
+# Write the kernel `matmul`, for `a` of m × k, `b` of k × n and `c` of m × n elements, stored row by row. It is launched
+# with blocks of 16 × 16 threads, x along the columns of C, and as many blocks as cover C. Sizes need not be multiples of
+# 16. Loads may touch at most 1.1 times the sectors that the tiles take, without bank conflicts.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Which threads may return before the loop over tiles? None: each of them fills a place of every tile.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In round t, thread (x, y) copies `a[row][16 t + x]` and `b[16 t + y][col]`, or 0 where there is no such element. Barrier.
+# Then 16 products of row y of the one and column x of the other tile. Barrier, because the next round overwrites both.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `ta[y][x] = row < m && 16 * t + x < k ? a[row * k + 16 * t + x] : 0;`, the same for `tb` with `16 * t + y < k` and
+# `col < n`, then `sum += ta[y][i] * tb[i][x]` for i from 0 to 15. After the loop store where `row < m && col < n`.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-tiled-matmul", "locked": false, "schema_version": 3, "solution": true, "task": false}
+matmul = r"""
+__global__ void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
+  // ### BEGIN SOLUTION
+  __shared__ float ta[16][16], tb[16][16];
+  int x = threadIdx.x, y = threadIdx.y, col = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
+  float sum = 0;
+  for (int t = 0; t < (k + 15) / 16; ++t) {
+    ta[y][x] = row < m && 16 * t + x < k ? a[row * k + 16 * t + x] : 0;
+    tb[y][x] = 16 * t + y < k && col < n ? b[(16 * t + y) * n + col] : 0;
+    __syncthreads();
+    for (int i = 0; i < 16; ++i) sum += ta[y][i] * tb[i][x];
+    __syncthreads();
+  }
+  if (row < m && col < n) c[row * n + col] = sum;
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-tiled-matmul-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("10-tiled-matmul", matmul)
+
+# %%
+a, b, sizes = torch.randn(128, 128), torch.randn(128, 128), (128, 128, 128)
+tiles, direct = (
+    compile_cuda(source)["matmul"].launch((8, 8), (16, 16), a, b, torch.empty(128, 128), *sizes)
+    for source in (matmul, lab10.DIRECT_PRODUCT)
+)
+for name, profile in (("direct", direct), ("tiles", tiles)):
+    print(
+        f"{name:7} {profile.global_load_sectors:9,} sectors of loads, {profile.shared_wavefronts:9,} passes over shared "
+        f"memory, {profile.flops / (32 * profile.global_load_sectors):5.2f} FLOP a byte"
+    )
+guesses.settle("sectors saved by tiles", direct.global_load_sectors / tiles.global_load_sectors)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 8 times. A warp covers two rows of 16 columns. In each step along k, the direct version reads one number in each of two
+# rows of A, two sectors, and 16 neighbours of B, two more: 4 sectors for a step. With tiles, a warp copies 4 + 4 sectors
+# and then takes 16 steps from shared memory: half a sector for a step. Every element of A is read 16 times less often, but
+# the direct version has already saved half of it, because lanes that read the same address share a sector. (Caches are
+# not counted here. On a GPU the L1 cache repairs part of the direct version.)
+#
+# </details>
+
+# %% tags=["figure"]
+labkit.figures.source_heat(tiles, "passes")
+
+# %% [markdown]
+# Now the line with the products is the hot one: two loads from shared memory for one fused multiply-add. This is the next
+# limit. Fast products let each thread compute 8 × 8 elements of C from registers, and the fastest leave the
+# multiplication to **tensor cores**: `mma.sync` multiplies 16 × 16 by 16 × 8 in one instruction of a warp, in which each
+# lane holds eight elements of A. Lab 13 takes the tiles further, in Triton.
+
+# %% [markdown]
 # ## Extra credit: prefix sums
 #
 # A **prefix sum** (or scan) replaces each element by the sum of all elements up to it. It looks hopelessly serial, and

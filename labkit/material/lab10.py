@@ -45,3 +45,13 @@ __global__ void scan(const float* x, float* y, int n) {
 """
 SCANS = {"Hillis and Steele": ALL_ELEMENTS, "Blelloch": TREE}
 """Two classic prefix sums, of 8 elements a thread and at most 256 threads, as the exercise wants them."""
+DIRECT_PRODUCT = r"""
+__global__ void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
+  int col = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+  if (row >= m || col >= n) return;
+  float sum = 0;
+  for (int i = 0; i < k; ++i) sum += a[row * k + i] * b[i * n + col];
+  c[row * n + col] = sum;
+}
+"""
+"""A product in which every thread reads its row and its column from memory."""

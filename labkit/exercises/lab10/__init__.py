@@ -1,3 +1,3 @@
 """Lab 10, the architecture of a GPU: what is asked, given and run."""
 
-ORDER = ("indexing", "sectors", "coalescing", "tile", "transpose", "occupancy", "scan")
+ORDER = ("indexing", "sectors", "coalescing", "tile", "transpose", "occupancy", "tiled-matmul", "scan")
