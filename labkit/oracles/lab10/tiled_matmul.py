@@ -8,7 +8,7 @@ import torch
 
 from labkit.compare import inputs_untouched
 from labkit.exercises.lab10.tiled_matmul import TILE, Product
-from labkit.oracles.cuda import NO_CONFLICTS, and_faults
+from labkit.oracles.cuda import and_faults
 from labkit.oracles.hints import once
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle
 
@@ -17,12 +17,12 @@ SECTOR = 8
 SLACK = 1.1
 ERRORS = and_faults(
     {
-        "race: ": "Threads fill the tiles while others still read them, or read them before they are full. A round takes "
-        "two `__syncthreads()`: one after the tiles are filled, one after they have been used.",
+        "race: ": "Threads fill the tiles while others still read them, or read them before they are full. A "
+        "round takes two `__syncthreads()`: one after the tiles are filled, one after they have been used.",
         "barrier:": "Threads past the edge of C still have to help: they fill their place of the tiles and pass every "
         "`__syncthreads()`. Only the last store is for those whose element exists.",
-        "out of bounds: reads": "A thread fills its place of a tile from past the edge of A or B. Where row or column do "
-        "not exist, the place is 0: check both of them for A and for B, k included.",
+        "out of bounds: reads": "A thread fills its place of a tile from past the edge of A or B. Where row or column "
+        "do not exist, the place is 0: check both of them for A and for B, k included.",
         "out of bounds: writes": "C has fewer rows or columns than the grid has threads: store only where both exist.",
         "uninitialized shared memory:": "A place of a tile is read that no thread has written. Past the edge of A or B "
         "write 0 there, and let all threads pass a `__syncthreads()` before the tiles are used.",
@@ -96,8 +96,8 @@ TILED_MATMUL = Oracle(
         Budget(
             "global_load_sectors",
             lambda run: SLACK * ideal_loads(run),
-            "Elements of A and B come from memory more often than once for each tile of C. Let the block copy a tile of "
-            "each into shared memory, neighbouring threads neighbouring columns, and let all threads read them there.",
+            "Elements of A and B come from memory more often than once for each tile of C. Let the block copy a tile "
+            "of each into shared memory, neighbouring threads neighbouring columns, and let all threads read it there.",
         ),
         Budget(
             "global_store_sectors",
@@ -105,16 +105,16 @@ TILED_MATMUL = Oracle(
             "Stores touch more sectors than they have to: threads that follow one another along x store neighbouring "
             "columns of C.",
         ),
-        NO_CONFLICTS,
+        Budget(
+            "bank_conflicts",
+            0,
+            "Two lanes of a warp meet in one bank of shared memory. A warp fills two rows of 16 words, which are the "
+            "32 banks exactly: with a longer row, or with rows and columns of the tile exchanged, they overlap.",
+        ),
     ),
     diagnose=(
         Hint(
-            is_result(
-                lambda run: (
-                    run.tree["a"][:, (run.case.k - 1) // TILE * TILE :]
-                    @ run.tree["b"][(run.case.k - 1) // TILE * TILE :]
-                )
-            ),
+            is_result(lambda run: right(run) - first_k(run, (run.case.k - 1) // TILE * TILE)),
             "Only the last tiles along k are in the result: add up over all of them, and set the sum to 0 once, before "
             "the loop.",
         ),
@@ -128,7 +128,7 @@ TILED_MATMUL = Oracle(
         ),
         Hint(
             is_result(stale),
-            "In the last tiles along k, what lies past the edge still holds numbers of the tiles before. Write 0 there.",
+            "In the last tiles along k, what lies past the edge still holds numbers of other tiles: write 0 there.",
         ),
     ),
     errors=ERRORS,
