@@ -220,6 +220,148 @@ print(", ".join(compiled.graphs[0].operations))
 # `transformers`, `TrainingArguments(torch_compile=True, torch_compile_backend="inductor")` compiles the model.
 
 # %% [markdown]
+# ## Where a graph ends
+#
+# Dynamo follows Python with tensors that have no values. It knows dtypes, shapes and devices, and that is enough for most
+# models. Where it is not, the graph ends: a **graph break**. The operations so far become one graph, Python executes the
+# line in question, and the rest of the function is treated as a function of its own. The result is right, and it costs twice. Python
+# runs between the graphs, and nothing is fused or moved across the break.
+#
+# Here is a model with five obstacles. Can you find all of them?
+
+
+# %%
+class BrokenModel(nn.Module):  # the same as lab11.BrokenModel
+    def __init__(self, width: int, n_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(n_layers))
+        self.register_buffer("mean", torch.zeros(()))
+
+    def forward(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        x = x / x.abs().max().item()
+        x = x + 0.1 * torch.randn(x.shape, generator=generator)
+        for layer in self.layers:
+            y = layer(x)
+            if y.norm() > x.norm():
+                y = y * (x.norm() / y.norm())
+            x = x + torch.relu(y)
+        print("mean", x.mean().item())
+        return x / x[x > 0].mean()
+
+
+# %% [markdown]
+# **Predict:** into how many graphs is one call of this model cut, if it has two layers?
+
+# %% nbgrader={"grade": false, "grade_id": "11-predict-graphs", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("graphs of BrokenModel", None, exact=True)
+
+# %%
+broken_model = BrokenModel(8, 2)
+torch._dynamo.reset()
+with track_compile() as broken:
+    compiled_model = torch.compile(broken_model, backend="eager")
+    compiled_model(torch.ones(4, 8), torch.Generator().manual_seed(0))
+guesses.settle("graphs of BrokenModel", len(broken.graphs))
+
+# %% tags=["figure"]
+labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile})
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Two, and that is the smaller part of the loss: they hold 3 operations, and the other 20 or so run eagerly. `.item()` ends
+# the first graph, behind `abs` and `max`. The division is the second graph, which ends at the generator. In the rest of
+# the function Dynamo meets the `if`, inside of a loop. It can go on behind a line, but not in the middle of a loop, so it
+# gives up the rest as a whole. It never came to `print` and to the mask: they are reported when the first ones are mended.
+#
+# </details>
+#
+# Most obstacles disappear if you say the same in operations on tensors.
+#
+# | obstacle | in its place |
+# |---|---|
+# | `.item()`, `float(t)`, `int(t)` | a tensor of 0 dimensions: it divides and multiplies like a number |
+# | `if`, `while`, `min`, `max` on values | `torch.where`, `torch.clamp`, `torch.minimum`; `torch.cond` where both ways are expensive |
+# | `x[mask]`, `torch.nonzero`: the shape depends on values | `torch.where` with a neutral element, and counts by `mask.sum()` |
+# | `print`, a log | a buffer or a further result, printed by the caller |
+# | an object that Dynamo does not know, such as a `torch.Generator` | its result as an argument |
+# | a library on numbers | the same in torch, or an operator of your own (below, optional) |
+#
+# `torch.compiler.disable` is not on the list. It makes Dynamo leave a function alone, and so it *makes* a break. To have
+# none, ask for it: `torch.compile(model, fullgraph=True)` raises at the first break, with the line.
+#
+# [[exercise 11-graph-breaks]]
+#
+# Write `OneGraph.forward(x, noise)`, which has the results of `BrokenModel` in one graph without a break. The numbers that
+# came from the generator are now given as `noise`. What was printed is, after each call, in the buffer `self.mean`.
+#
+# The check compiles it with `backend="eager"` and Dynamo's default settings. It compares the results of several batches,
+# with small and with large results of the layers, and counts graphs, breaks and the operations in the graph.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Copy the forward method from above and go through the table. Which of its lines stand in the loop?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The `if` multiplies y by a factor: `x.norm() / y.norm()` where that is less than 1, and otherwise by 1. The mean of
+# the positive values is a sum over all places, with 0 where x is not positive, divided by a count.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `y * torch.clamp(x.norm() / y.norm(), max=1.0)` in the loop, `self.mean.copy_(x.mean())` in place of `print`, and at the
+# end `positive = x > 0` with `torch.where(positive, x, 0.0).sum() / positive.sum()`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-graph-breaks", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class OneGraph(lab11.BrokenModel):
+    def forward(self, x: Tensor, noise: Tensor) -> Tensor:
+        """BrokenModel's result in one graph, with this noise; its mean is in self.mean."""
+        ### BEGIN SOLUTION
+        x = x / x.abs().max()
+        x = x + 0.1 * noise
+        for layer in self.layers:
+            y = layer(x)
+            x = x + torch.relu(y * torch.clamp(x.norm() / y.norm(), max=1.0))
+        self.mean.copy_(x.mean())
+        positive = x > 0
+        return x / (torch.where(positive, x, 0.0).sum() / positive.sum())
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-graph-breaks-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("11-graph-breaks", OneGraph)
+
+# %%
+one_graph_model = OneGraph(8, 2)
+torch._dynamo.reset()
+with track_compile() as one_graph:
+    compiled_model = torch.compile(one_graph_model, backend="eager", fullgraph=True)
+    compiled_model(torch.ones(4, 8), torch.randn(4, 8))
+print(f"mean {one_graph_model.mean.item():.3f}, printed by the caller")
+
+# %% tags=["figure"]
+labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile, "yours": one_graph.profile})
+
+# %% [markdown]
+# One box. Its width is the number of operations that a compiler can now see together: which of them become one kernel,
+# you will count below.
+#
+# **In practice** run once with `TORCH_LOGS=graph_breaks`, or use `torch._dynamo.explain(model)(x)`, which lists graphs and
+# reasons. Two settings help where you cannot rewrite: `torch._dynamo.config.capture_scalar_outputs = True` takes `.item()`
+# into the graph as a number that is not known yet, and `reorderable_logging_functions` moves prints to the end of the graph.
+# `torch.export` accepts no break at all.
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
 # ## Guards that fail
 #
 # Batches come in all sizes: the last one of an epoch, prompts of different lengths. Below, five batches of 2, 3, 5, 8 and

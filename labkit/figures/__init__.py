@@ -22,6 +22,7 @@ from labkit.figures.fused_bytes import fused_bytes
 from labkit.figures.gantt import gantt
 from labkit.figures.gradient_noise import gradient_noise
 from labkit.figures.gradient_sizes import gradient_histogram
+from labkit.figures.graph_breaks import graphs_and_breaks
 from labkit.figures.kept_nodes import kept_and_dropped, who_may_reuse
 from labkit.figures.kernel_sketches import backward_walks, fused_chain, masked_block, query_walk, tile_walk
 from labkit.figures.kernels import launch_map, traffic_bars
@@ -104,6 +105,7 @@ __all__ = [
     "gantt",
     "gradient_histogram",
     "gradient_noise",
+    "graphs_and_breaks",
     "held_by_stage",
     "host_waits",
     "kept_and_dropped",

@@ -7,9 +7,10 @@ import operator
 import torch
 from torch import Tensor, nn
 
+from labkit.exercises.lab11.broken import BrokenModel
 from labkit.exercises.lab11.served import WARM_UP, ServedModel
 
-__all__ = ["WARM_UP", "Numbered", "ServedModel", "print_graph", "writes"]
+__all__ = ["WARM_UP", "BrokenModel", "Numbered", "ServedModel", "print_graph", "writes"]
 
 _IN_PLACE = frozenset(
     getattr(operator, name)

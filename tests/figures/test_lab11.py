@@ -6,6 +6,7 @@ from matplotlib.colors import to_hex
 
 from labkit import figures
 from labkit.figures.compile_calls import COLORS
+from labkit.meters.compile import Break, CompileProfile, Graph
 
 CALLS = {"default": ("compiling", "compiled", "eager"), "marked": ("compiling", "compiled")}
 
@@ -33,3 +34,17 @@ def test_versions_are_counted_call_by_call() -> None:
     (line,) = axes.lines
     assert list(line.get_ydata()) == [1, 2, 2]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["2 rows", "3 rows", "5 rows"]
+
+
+def test_each_graph_is_a_box_as_wide_as_it_has_operations() -> None:
+    broken = CompileProfile(
+        graphs=(Graph(("mul", "add"), 1, 0, 1), Graph(("relu",), 1, 0, 1)),
+        breaks=(Break("a branch on the values of a tensor", "line 3: if y > 0:", 0),) * 2,
+    )
+    whole = CompileProfile(graphs=(Graph(("mul", "add", "relu"), 1, 0, 1),))
+    figure = figures.graphs_and_breaks({"before": broken, "yours": whole})
+    axes = figure.axes[0]
+    assert [box.get_width() for box in axes.patches] == [2, 1, 3]
+    assert [text.get_text() for text in axes.texts] == ["2", "1", "3"]
+    assert len(axes.lines) == 1, "one cut"
+    assert figure.get_supxlabel() == "before, line 3: if y > 0: (a branch on the values of a tensor)"

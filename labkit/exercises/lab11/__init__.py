@@ -2,6 +2,7 @@
 
 ORDER = (
     "backend",
+    "graph-breaks",
     "recompiles",
     "fuse",
 )
