@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import Predictions, check, progress, run_ranks, written
-from labkit.material.lab16 import AllReduced, copies_on_ranks, three_steps
+from labkit.material.lab16 import AllReduced, copies_on_ranks, norm_after, three_steps
 from labkit.ranks import Comm
 
 guesses = Predictions("16")
@@ -375,9 +375,6 @@ guesses.settle("elements of rank 2", min(part, 5 - 2 * part))
 # new weights travel on top of that: it saves the memory, and sends half as much again.
 
 # %% [markdown]
-# [[stop]]
-
-# %% [markdown]
 # ## Cut the gradients while they come
 #
 # After the reduce-scatter, a rank needs only its part of the gradient. But in ZeRO-1 the whole gradient is still there when
@@ -499,6 +496,108 @@ labkit.figures.held_by_stage(trained)
 # This is why stage 2 is rarely used together with gradient accumulation.
 #
 # </details>
+
+# %% [markdown]
+# [[stop]]
+
+# %% [markdown]
+# ## Clip what nobody holds as a whole
+#
+# Clipping multiplies the gradient by $\min(1, c / \|g\|)$, and needs the norm of *all* of it. Now each rank has a shard.
+# Small parameters, such as the scales of norms, are often left whole on every rank: these are **replicated**.
+#
+# $$\|g\|^2 = \sum_{r=0}^{n-1} \|g_{\text{shard},\,r}\|^2 + \|g_\text{replicated}\|^2$$
+
+# %% [markdown]
+# **Predict:** 64 ranks, all shards of the same norm, nothing replicated. Every rank clips by the norm of its own shard. How
+# many times as large as allowed is the whole gradient afterwards?
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-own-norm", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("norm after clipping by shards", None, unit="times")
+
+# %% [markdown]
+# [[exercise 16-clip]]
+#
+# Write `clip_sharded`. `sharded` are this rank's parts and `replicated` what all ranks hold, with the same gradients on all.
+# It multiplies all gradients in place, and returns the norm from before. One collective call, of one number, is allowed.
+#
+# A part may be empty; its `.grad` is None then. Gradients may be in bfloat16, with 8 bits of precision: compute the norm in
+# float32.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Squares can be added up, norms cannot.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Add up the squares of this rank's parts at home, all-reduce this one number, and then add the squares of what is replicated.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `squares = sum((p.grad.float().square().sum() for p in sharded if p.grad is not None), torch.zeros(()))`, and
+# `factor = torch.clamp(max_norm / norm, max=1.0)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-clip", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def clip_sharded(
+    comm: Comm, sharded: Sequence[Tensor], replicated: Sequence[Tensor], max_norm: float
+) -> Tensor:
+    """Clip all gradients to max_norm, in place; the norm of the whole gradient before."""
+
+    ### BEGIN SOLUTION
+    def squares_of(params: Sequence[Tensor]) -> Tensor:
+        grads = [p.grad.float() for p in params if p.grad is not None]
+        return sum((grad.square().sum() for grad in grads), torch.zeros(()))
+
+    squares = squares_of(sharded)
+    comm.all_reduce(squares)
+    norm = (squares + squares_of(replicated)).sqrt()
+    factor = torch.clamp(max_norm / norm, max=1.0)
+    for p in (*sharded, *replicated):
+        if p.grad is not None:
+            p.grad *= factor
+    return norm
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-clip-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("16-clip", clip_sharded)
+
+# %% [markdown]
+# 64 simulated ranks with a shard each, clipped to 1 by the rank's own norm, and by your function:
+
+
+# %%
+def by_its_own_norm(comm, sharded, replicated, max_norm):
+    return nn.utils.clip_grad_norm_([*sharded, *replicated], max_norm)
+
+
+ways = {"each by its own norm": by_its_own_norm}
+if written(clip_sharded):
+    ways["yours"] = clip_sharded
+for name, clip in ways.items():
+    norm = norm_after(clip, n_ranks=64)
+    print(f"{name:22} norm of the whole gradient after clipping to 1: {norm:.3f}")
+    if clip is by_its_own_norm:
+        guesses.settle("norm after clipping by shards", norm)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 8 times, $\sqrt{64}$: each shard ends with norm 1, and their squares add up to 64. And if the shards' norms differ, their
+# factors differ too, so the gradient also points in another direction. No error is raised.
+#
+# </details>
+#
+# **In practice:** with `fully_shard`, `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)` does this by itself, since each
+# gradient is a `DTensor` that knows how it is cut. With the older `FullyShardedDataParallel` you have to call
+# `model.clip_grad_norm_(1.0)`. `TrainingArguments(max_grad_norm=1.0)` chooses the right one.
 
 # %% [markdown]
 # ## What you measured

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labkit.exercises.lab16.optimizers import held_bytes
-from labkit.ranks import Comm, measure_ranks
+from labkit.ranks import Comm, measure_ranks, run_ranks
 
 WIDTH = 61
 """A prime: it divides into no number of ranks."""
@@ -118,3 +118,16 @@ def _three_steps(comm: Comm, way: Callable[..., Any], n_micro: int) -> tuple[int
             p.grad = None
     states = [value for one in made for state in one.state.values() for value in state.values()]
     return held_bytes(p.detach() for p in params), gradients, held_bytes(states), loss.item()
+
+
+def norm_after(clip: Callable[..., Tensor], n_ranks: int) -> float:
+    """The norm of the whole gradient after clip(comm, sharded, replicated, 1.0), on simulated ranks of a shard each."""
+
+    def rank(comm: Comm) -> float:
+        shard = torch.zeros(WIDTH, requires_grad=True)
+        generator = torch.Generator().manual_seed(comm.rank)
+        shard.grad = F.normalize(torch.randn(WIDTH, generator=generator), dim=0) * 3
+        clip(comm, [shard], [], 1.0)
+        return float(shard.grad.square().sum())
+
+    return sum(run_ranks(rank, n_ranks)) ** 0.5
