@@ -31,6 +31,7 @@ from labkit.simt.watching import Watch
 Key = tuple[int, int, int]
 """-depth of the frame, its number, the block: the least runs first."""
 
+EVERY_LANE = np.uint64(0xFFFFFFFF)
 PATIENCE = 256
 """Steps that one group may spin on memory while others wait."""
 STEP_WORK = 4096
@@ -253,6 +254,7 @@ class Machine:
     def _together(self, key: Key, block, mask: Mask) -> None:
         """An instruction that a warp executes together: lanes wait until all that it names are there."""
         frame, end = self.frames[key[1]], block.end
+        self._refuse_outsiders(block, mask)
         if mask.array is not self.alive.array and mask.n_lanes != self.alive.n_lanes:
             missing = self._missing(end, mask)
             if missing.any():
@@ -275,12 +277,34 @@ class Machine:
                 block.end_step(self)
         self.push(frame, number + 1, mask)
 
+    def _named(self, end) -> np.ndarray | None:
+        """The lanes that an instruction of a warp names, as bits of each lane's own mask; None where it names none."""
+        named = end.operands[-1] if end.operands and end.opcode not in ("mma", "ldmatrix", "movmatrix") else None
+        if not isinstance(named, Register | Immediate | Special):
+            return None
+        return reader(named, np.dtype(np.uint32), end)(self).astype(np.uint64)
+
+    def _refuse_outsiders(self, block, mask: Mask) -> None:
+        """A fault of lanes that execute the instruction though its mask does not name them."""
+        value = self._named(block.end)
+        if value is None or (value == EVERY_LANE).all():
+            return
+        guard = block.end.guard
+        executing = mask if guard is None else mask.narrowed(reader(guard, np.dtype(bool), block.end)(self))
+        lane = np.arange(self.lanes.n_threads, dtype=np.uint64) % np.uint64(32)
+        bad = executing.full & ((value >> lane) & np.uint64(1) == 0)
+        if not bad.any():
+            return
+        row, thread = (int(x[0]) for x in np.nonzero(bad))
+        text = f"{block.end.name} is executed by lane {thread % 32} of the warp, which its mask does not name"
+        pc = block.start + block.n_instructions - 1
+        self.fault("warp synchronization", pc, text, (row, thread), int(bad.sum()))
+
     def _missing(self, end, mask: Mask) -> np.ndarray:
         """[rows, n_warps] whether lanes that the instruction names have not arrived, though they are alive."""
-        members = np.uint64(0xFFFFFFFF)
-        named = end.operands[-1] if end.operands and end.opcode not in ("mma", "ldmatrix", "movmatrix") else None
-        if isinstance(named, Register | Immediate | Special):
-            value = reader(named, np.dtype(np.uint32), end)(self).astype(np.uint64)
+        members = EVERY_LANE
+        value = self._named(end)
+        if value is not None:
             if value.size == 1:
                 members = value[0, 0]
             else:

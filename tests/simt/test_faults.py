@@ -120,6 +120,9 @@ def test_a_shuffle_that_names_lanes_that_never_come() -> None:
     assert (found.kind, found.line) == ("warp synchronization", line_of("__shfl_down_sync(0xffffffffu, v, 1)"))
     found = only("from_an_idle_lane", 1, 32, torch.zeros(32, dtype=torch.int32))
     assert "reads from lane 20 of the warp, which takes no part" in found.text
+    found = only("mask_without_itself", 2, 64, torch.zeros(64, dtype=torch.int32))
+    assert (found.kind, found.thread, found.count) == ("warp synchronization", (16, 0, 0), 64)
+    assert "executed by lane 16 of the warp, which its mask does not name" in found.text
 
 
 @pytest.mark.parametrize(("name", "kind"), [("asserts", "assertion"), ("traps", "trap")])

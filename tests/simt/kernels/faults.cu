@@ -85,6 +85,10 @@ __global__ void from_an_idle_lane(int* y) {
   if (threadIdx.x < 16) v = __shfl_sync(0x0000ffffu, v, 20);
   y[threadIdx.x] = v;
 }
+__global__ void mask_without_itself(int* y) {
+  int v = threadIdx.x;
+  y[threadIdx.x] = __shfl_xor_sync(0x0000ffffu, v, 1);
+}
 __global__ void asserts(const int* x) { assert(x[threadIdx.x] >= 0); }
 __global__ void traps(const int* x) { if (x[threadIdx.x] < 0) __trap(); }
 __device__ __noinline__ int deep(int n) { return n > 1000 ? n : deep(n + 1) * deep(n + 2) + 1; }
