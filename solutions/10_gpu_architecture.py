@@ -589,6 +589,160 @@ labkit.figures.source_heat(transpose_profile, "passes")
 # [[stop]]
 
 # %% [markdown]
+# ## Thirty-two threads and one sum
+#
+# A sum needs every element, and each thread has only its own. The simplest way, `atomicAdd(&sum, x[i])`, is right: an
+# **atomic** update is indivisible. But updates of one place are carried out one after the other, all 1024 of a block.
+#
+# Better: a **tree**. All threads write their elements to shared memory. Then the lower half of the threads adds the upper
+# half's elements to its own, then the lower half of these, and after ten steps place 0 holds the sum of 1024. Each step reads
+# what other threads wrote in the step before, so after each step there is a barrier, for all threads, also those that
+# have nothing more to add.
+#
+# Which threads add is up to you, and it matters. In both pictures 8 threads add 8 elements in three steps:
+#
+#     s[t] += s[t + d],  t < d                    s[t] += s[t + d],  t % (2 * d) == 0
+#     0 1 2 3 4 5 6 7   d = 4: t = 0 1 2 3        0 1 2 3 4 5 6 7   d = 1: t = 0 2 4 6
+#     0 1 2 3           d = 2: t = 0 1            0   2   4   6     d = 2: t = 0 4
+#     0 1               d = 1: t = 0              0       4         d = 4: t = 0
+#
+# The additions are as many. But a warp is busy as long as one of its lanes is. On the left whole warps drop out at each
+# step. On the right every warp stays to the end, with fewer and fewer lanes at work: its lanes take different ways at the
+# `if`, which is called **divergence**.
+
+# %% [markdown]
+# **Predict:** a block has 1024 threads, in 32 warps. In the tree on the right, in how many of the ten steps is every
+# warp still busy?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-divergent", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("steps with all 32 warps busy", None, unit="steps")
+
+# %% [markdown]
+# Within a warp there is a shorter way, without shared memory: a **shuffle** hands a register from lane to lane.
+#
+#     float theirs = __shfl_down_sync(0xffffffff, mine, 8);  // lane l gets `mine` of lane l + 8
+#
+# The first argument is a mask with a bit for each lane that takes part, 0xffffffff for all 32. **Every lane that the mask
+# names has to execute the shuffle**, and nobody else: so it does not belong in an `if` that parts a warp. Lanes whose partner
+# would lie past lane 31 get their own value back; what they compute with it is never used.
+#
+# Five shuffles add up a warp. Each warp's first lane puts its sum into shared memory, and after **one** barrier the first
+# warp adds up these.
+
+# %% [markdown]
+# [[exercise 10-block-reduce]]
+#
+# Write two kernels. Both write to `out[b]` the sum of block b's elements, one for each thread: `x[i]` with
+# `i = blockIdx.x * blockDim.x + threadIdx.x`, as far as it is below n.
+#
+# - `block_sum` adds in a tree in shared memory. Blocks have 64 to 1024 threads, always a power of two.
+# - `shuffle_sum` adds with shuffles, and uses shared memory for one number per warp. Blocks have any number of whole warps,
+#   from 1 to 32.
+#
+# The check looks for races and for barriers that not all threads reach, and limits the passes over shared memory and the
+# number of barriers to what these two ways take. No atomics.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What should a thread bring whose index is not below n? It cannot simply leave, because the others wait for it.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# The tree is a loop over d, from half a block down to 1. The addition stands in an `if`, the barrier after it, outside. With
+# shuffles, d runs from 16 down to 1 and there is no `if`. For the second round, the first warp reads the sums of the warps,
+# and its lanes that have none bring 0.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `if (t < d) s[t] += s[t + d]; __syncthreads();` in the one, `sum += __shfl_down_sync(0xffffffff, sum, d);` in the other. Then
+# `if (t % 32 == 0) of_warp[t / 32] = sum;`, the barrier, and in the branch `t < 32`, which holds a whole warp,
+# `sum = t < blockDim.x / 32 ? of_warp[t] : 0;` and the five shuffles again.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-block-reduce", "locked": false, "schema_version": 3, "solution": true, "task": false}
+block_sum = r"""
+__global__ void block_sum(const float* x, float* out, int n) {
+  // ### BEGIN SOLUTION
+  __shared__ float s[1024];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  s[t] = i < n ? x[i] : 0;
+  __syncthreads();
+  for (int d = blockDim.x / 2; d > 0; d /= 2) {
+    if (t < d) s[t] += s[t + d];
+    __syncthreads();
+  }
+  if (t == 0) out[blockIdx.x] = s[0];
+  // ### END SOLUTION
+}
+"""
+
+shuffle_sum = r"""
+__global__ void shuffle_sum(const float* x, float* out, int n) {
+  // ### BEGIN SOLUTION
+  __shared__ float of_warp[32];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  float sum = i < n ? x[i] : 0;
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffff, sum, d);
+  if (t % 32 == 0) of_warp[t / 32] = sum;
+  __syncthreads();
+  if (t < 32) {
+    sum = t < blockDim.x / 32 ? of_warp[t] : 0;
+    for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffff, sum, d);
+    if (t == 0) out[blockIdx.x] = sum;
+  }
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-block-reduce-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("10-block-reduce", block_sum, shuffle_sum)
+
+# %% [markdown]
+# Four ways to add 65,536 numbers, in blocks of 1024. The atomic kernel and the tree on the right of the picture are in
+# `lab10.SUMS`, if you want to read them.
+
+# %%
+sum_profiles = {}
+x, block_sums = torch.ones(65_536), torch.zeros(64)
+for name, source in {**lab10.SUMS, "block_sum": block_sum, "shuffle_sum": shuffle_sum}.items():
+    sum_profiles[name] = compile_cuda(source)[name].launch(64, 1024, x, block_sums.zero_(), 65_536)
+    assert block_sums.eq(1024).all()
+print(f"{'':16}{'warp instr.':>12}{'idle lanes':>12}{'passes':>8}{'barriers':>10}{'waiting':>9}")
+for name, profile in sum_profiles.items():
+    idle = profile.inactive_lanes / (32 * profile.warp_instructions)
+    print(
+        f"{name:16}{profile.warp_instructions:12,}{idle:12.0%}{profile.shared_wavefronts:8,}"
+        f"{profile.barriers:10,}{profile.atomic_conflicts:9,}"
+    )
+distances = [2**k for k in range(10)]
+left = [len({t // 32 for t in range(d)}) for d in reversed(distances)]
+right = [len({t // 32 for t in range(0, 1024, 2 * d)}) for d in distances]
+print(f"busy warps in each step: left {left}, right {right}")
+guesses.settle("steps with all 32 warps busy", right.count(32))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# In five. The threads that add are 2·d apart. As long as 2·d ≤ 32, each warp holds at least one of them, and that is so for
+# d = 1, 2, 4, 8 and 16.
+#
+# </details>
+#
+# "Waiting" counts atomic updates that wait for another lane of their warp. The atomic kernel executes the fewest instructions,
+# but nearly every update waits for 31 others, and warps wait for one another. The shuffles take fewer instructions than the
+# tree, a quarter of its passes and a tenth of its barriers, and each barrier makes all 32 warps of the block wait for the
+# slowest.
+#
+# **In practice** PyTorch's `block_reduce.cuh` is your `shuffle_sum`, and so are the norms and softmaxes of most libraries. CUB's
+# `cub::BlockReduce` chooses between the two for you. In Triton it is `tl.sum(x, axis=0)`, and the compiler writes the shuffles
+# (lab 12). In a launch of several blocks a second launch adds up `out`, or one atomic update per block.
+
+# %% [markdown]
 # ## How many threads is enough?
 #
 # A load from memory takes about 600 ns on an H100 (an assumption that we keep for all chips here: measured values lie

@@ -55,3 +55,30 @@ __global__ void matmul(const float* a, const float* b, float* c, int m, int n, i
 }
 """
 """A product in which every thread reads its row and its column from memory."""
+SUMS = {
+    "atomic_sum": r"""
+__global__ void atomic_sum(const float* x, float* out, int n) {
+  __shared__ float total;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  if (i < n) atomicAdd(&total, x[i]);
+  __syncthreads();
+  if (threadIdx.x == 0) out[blockIdx.x] = total;
+}
+""",
+    "divergent_sum": r"""
+__global__ void divergent_sum(const float* x, float* out, int n) {
+  __shared__ float s[1024];
+  unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  s[t] = 0;
+  if (i < n) s[t] = x[i];
+  for (unsigned d = 1; d < blockDim.x; d *= 2) {
+    __syncthreads();
+    if (t % (2 * d) == 0) s[t] = s[t] + s[t + d];
+  }
+  if (t == 0) out[blockIdx.x] = s[0];
+}
+""",
+}
+"""The sum of each block in two expensive ways: every lane updates one place; a tree whose threads lie far apart."""

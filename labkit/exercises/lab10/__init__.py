@@ -1,3 +1,13 @@
 """Lab 10, the architecture of a GPU: what is asked, given and run."""
 
-ORDER = ("indexing", "sectors", "coalescing", "tile", "transpose", "occupancy", "tiled-matmul", "scan")
+ORDER = (
+    "indexing",
+    "sectors",
+    "coalescing",
+    "tile",
+    "transpose",
+    "block-reduce",
+    "occupancy",
+    "tiled-matmul",
+    "scan",
+)

@@ -1,0 +1,188 @@
+"""Lab 10: the sum of each block's elements, what a tree and shuffles take for it, and what the usual slips make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from labkit.compare import inputs_untouched
+from labkit.exercises.lab10.block_reduce import Sums
+from labkit.oracles.cuda import FAULTS, and_faults
+from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
+
+WARP = 32
+STEPS_OF_A_WARP = 5
+
+ERRORS = and_faults(
+    {
+        "barrier:": "Not all threads of the block reach the same `__syncthreads()`. Threads past n have nothing to "
+        "add, but they take part: let them bring 0. In the tree only the addition stands in the `if`, the barrier "
+        "after it.",
+        "warp synchronization:": "Lanes that the mask of a shuffle names do not take part in it. With the mask "
+        "0xffffffff all 32 lanes have to come: let those past n bring 0, and call the shuffle outside of branches "
+        "that part a warp.",
+        "race between blocks:": FAULTS["race between blocks:"],
+        "race:": "Two threads touch the same place of shared memory in no given order. Between the write of one and "
+        "the read of another there has to be a `__syncthreads()`: after the tile is filled, and after each step of "
+        "the tree. Nothing orders the lanes of a warp by itself either.",
+        "uninitialized shared memory:": "A place of shared memory is read that nobody has written. Threads past n "
+        "bring 0, and where only as many places as the block has warps were filled, no more than these may be read.",
+        "out of bounds: reads x[": "A thread past the end reads x: let threads whose index is not below n bring 0.",
+        "out of bounds:": "A thread goes past the end of shared memory, which needs a place for each of up to 1024 "
+        "threads, or for each of up to 32 warps.",
+    }
+)
+
+
+def padded(run: CaseRun[Sums]) -> torch.Tensor:
+    """The elements of each block, [blocks, block], zeros past the end."""
+    case = run.case
+    rows = torch.zeros(case.grid * case.block)
+    rows[: case.n] = run.tree["x"]
+    return rows.view(case.grid, case.block)
+
+
+def sums(run: CaseRun[Sums]) -> torch.Tensor:
+    return padded(run).sum(1)
+
+
+def of_elements(chosen: Callable[[torch.Tensor, Sums], torch.Tensor]) -> Callable[[CaseRun[Sums]], bool]:
+    """Whether each block's sum is that of the chosen elements alone. chosen: (threads, case) -> a mask."""
+
+    def explains(run: CaseRun[Sums]) -> bool:
+        rows = padded(run)
+        return torch.equal(run.got["out"], rows[:, chosen(torch.arange(run.case.block), run.case)].sum(1))
+
+    return explains
+
+
+def log2(block: int) -> int:
+    return block.bit_length() - 1
+
+
+def most_passes(run: CaseRun[Sums]) -> float:
+    """Of shared memory, for the whole grid.
+
+    A tree stores once a warp; each step loads twice and stores once for every warp in which a thread adds. Shuffles
+    store one word a warp, and one warp reads these.
+    """
+    warps = run.case.warps
+    if run.case.kernel == "shuffle_sum":
+        return run.case.grid * (warps + 2)
+    return run.case.grid * (warps + 3 * (warps - 1 + STEPS_OF_A_WARP) + 2)
+
+
+def most_barriers(run: CaseRun[Sums]) -> float:
+    per_warp = 2 if run.case.kernel == "shuffle_sum" else log2(run.case.block) + 2
+    return run.case.grid * run.case.warps * per_warp
+
+
+def too_many_passes(kernel: str, because: Callable[[CaseRun[Sums]], bool]) -> Callable[[CaseRun[Sums]], bool]:
+    """Whether this kernel's sums are right, and its passes too many for this reason."""
+
+    def explains(run: CaseRun[Sums]) -> bool:
+        if run.case.kernel != kernel or not torch.equal(run.got["out"], sums(run)):
+            return False
+        over = run.measured["shared_wavefronts"] > most_passes(run) and not run.measured["atomic_lanes"]
+        return over and because(run)
+
+    return explains
+
+
+def one_thread_adds(run: CaseRun[Sums]) -> bool:
+    """Whether shared memory is read element by element."""
+    return run.measured["shared_requests"] >= run.case.grid * run.case.block
+
+
+def has_conflicts(run: CaseRun[Sums]) -> bool:
+    return run.measured["bank_conflicts"] > 0
+
+
+def launched(run: Observation) -> str:
+    return f"{run.case.kernel}<<<{run.case.grid}, {run.case.block}>>>(x, out, n={run.case.n})"
+
+
+BLOCK_REDUCE = Oracle(
+    id="10-block-reduce",
+    expect=lambda run: {"out": sums(run)},
+    judge=(inputs_untouched,),
+    budgets=(
+        Budget(
+            "atomic_lanes",
+            0,
+            "Atomic additions to one place are carried out one after the other. Add in a tree: in each step half as "
+            "many threads add as in the one before.",
+        ),
+        Budget(
+            "shared_wavefronts",
+            most_passes,
+            "Shared memory takes more passes than it has to: let the threads that still add be neighbours, so that "
+            "whole warps drop out of the tree.",
+        ),
+        Budget(
+            "barriers",
+            most_barriers,
+            "There are more barriers than it takes: one after the shared memory is filled, one after each step of a "
+            "tree, and none between the shuffles of a warp.",
+        ),
+    ),
+    diagnose=(
+        Hint(
+            of_elements(lambda t, case: t < WARP),
+            "Each sum is that of the block's first warp alone. Shuffles reach the lanes of their own warp: each "
+            "warp's sum has to be put into shared memory, and added up there.",
+        ),
+        Hint(
+            of_elements(lambda t, case: t % 2 == 0),
+            "Only every other element is in the sums: the last step of the tree, in which neighbours are added, is "
+            "missing.",
+        ),
+        Hint(
+            of_elements(lambda t, case: t < case.block // 2),
+            "Only the first half of each block is in the sums: the first step adds what lies half a block further on.",
+        ),
+        Hint(
+            of_elements(lambda t, case: (t % 2 == 0) & (t // WARP % 2 == 0)),
+            "Only every other lane of every other warp is in the sums: the last step, with a distance of 1, is "
+            "missing.",
+        ),
+        Hint(
+            of_elements(lambda t, case: t % WARP < WARP // 2),
+            "Only the first 16 lanes of each warp are in the sums: the first shuffle has a distance of 16.",
+        ),
+        Hint(
+            of_elements(lambda t, case: (t % WARP < WARP // 2) & (t // WARP < WARP // 2)),
+            "Only the first 16 lanes of each warp are in the sums: the first shuffle has a distance of 16.",
+        ),
+        Hint(
+            of_elements(lambda t, case: t == 0),
+            "Each sum is the block's first element: what the other threads have was never added.",
+        ),
+        Hint(
+            too_many_passes("block_sum", one_thread_adds),
+            "The sums are right, but a single thread adds up a whole block, while all others wait. Let half of the "
+            "threads add one element each, then half of these, and so on.",
+        ),
+        Hint(
+            too_many_passes("block_sum", has_conflicts),
+            "The sums are right, but the places that a warp reads lie several words apart, and share banks. Keep the "
+            "threads and the places that are added next to one another: thread t adds s[t + d] to s[t], with d halved "
+            "in each step.",
+        ),
+        Hint(
+            too_many_passes("block_sum", lambda run: True),
+            "The sums are right, but in this tree the threads that still add are spread over all warps, which all stay "
+            "busy until the end. Begin with d = half a block, and let the threads t < d add s[t + d]: then whole warps "
+            "are done early.",
+        ),
+        Hint(
+            too_many_passes("shuffle_sum", lambda run: True),
+            "The sums are right, but shared memory is used within a warp. There `__shfl_down_sync` does without: only "
+            "one number of each warp has to go through shared memory, and takes one barrier.",
+        ),
+    ),
+    errors=ERRORS,
+    axis="lengths that are no multiple of the block's, and blocks of other sizes",
+    call=launched,
+)

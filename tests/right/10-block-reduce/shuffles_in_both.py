@@ -1,0 +1,38 @@
+# The tree is left to shuffles as well; a helper does the work of a warp.
+block_sum = r"""
+__device__ float warp_sum(float sum) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d);
+  return sum;
+}
+
+__global__ void block_sum(const float* x, float* out, int n) {
+  __shared__ float of_warp[32];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  float sum = i < n ? x[i] : 0;
+  sum = warp_sum(sum);
+  if (t % 32 == 0) of_warp[t / 32] = sum;
+  __syncthreads();
+  if (t < 32) {
+    sum = t < blockDim.x / 32 ? of_warp[t] : 0;
+    sum = warp_sum(sum);
+    if (t == 0) out[blockIdx.x] = sum;
+  }
+}
+"""
+
+shuffle_sum = r"""
+__global__ void shuffle_sum(const float* x, float* out, int n) {
+  __shared__ float of_warp[32];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  float sum = i < n ? x[i] : 0;
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffff, sum, d);
+  if (t % 32 == 0) of_warp[t / 32] = sum;
+  __syncthreads();
+  if (t < 32) {
+    sum = t < blockDim.x / 32 ? of_warp[t] : 0;
+    for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffff, sum, d);
+    if (t == 0) out[blockIdx.x] = sum;
+  }
+}
+"""

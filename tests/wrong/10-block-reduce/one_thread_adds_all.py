@@ -1,0 +1,30 @@
+# hint: a single thread adds up a whole block
+block_sum = r"""
+__global__ void block_sum(const float* x, float* out, int n) {
+  __shared__ float s[1024];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  s[t] = i < n ? x[i] : 0;
+  __syncthreads();
+  float sum = 0;
+  if (t == 0) {
+    for (int k = 0; k < blockDim.x; k++) sum += ((volatile float*)s)[k];
+    out[blockIdx.x] = sum;
+  }
+}
+"""
+
+shuffle_sum = r"""
+__global__ void shuffle_sum(const float* x, float* out, int n) {
+  __shared__ float of_warp[32];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  float sum = i < n ? x[i] : 0;
+  for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffff, sum, d);
+  if (t % 32 == 0) of_warp[t / 32] = sum;
+  __syncthreads();
+  if (t < 32) {
+    sum = t < blockDim.x / 32 ? of_warp[t] : 0;
+    for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffff, sum, d);
+    if (t == 0) out[blockIdx.x] = sum;
+  }
+}
+"""
