@@ -74,7 +74,7 @@ _TABLE = (
     Measure("vector_width", "compiled", "bytes at once", "min", "replay"),
     Measure("matrix_instructions", "compiled", "matrix instructions", "sum", "replay"),
     Measure("matrix_flops", "compiled", "FLOPs on tensor cores", "sum", "replay"),
-    # What torch.compile does; the meter is tried on a model of secret size, both of them on their own.
+    # What torch.compile does; the meters are tried on a model of secret size, each on its own.
     Measure("graphs", "compile", "graphs", "sum", "probe"),
     Measure("graph_breaks", "compile", "graph breaks", "sum", "probe"),
     Measure("frames", "compile", "compiled frames", "sum", "probe"),
@@ -83,6 +83,9 @@ _TABLE = (
     Measure("generated_kernels", "generated", "generated kernels", "sum", "probe"),
     Measure("library_calls", "generated", "library calls", "sum", "probe"),
     Measure("kernel_bytes", "generated", "bytes", "sum", "probe"),
+    # What a compiled forward graph keeps for its backward graph, and what that reads: kept if nothing were recomputed.
+    Measure("kept_bytes", "kept", "bytes", "sum", "probe"),
+    Measure("kept_without_recomputing_bytes", "kept", "bytes", "sum", "probe"),
     # Of launches that are written down and not run, at the size that a lab is about; the record is the answer's own.
     Measure("programs", FULL_SIZE, "programs", "min", "replay"),
     Measure("block_bytes", FULL_SIZE, "bytes", "max", "replay"),

@@ -18,6 +18,8 @@
 # %% nbgrader={"grade": false, "grade_id": "11-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from collections.abc import Callable
 
+import functools
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -25,7 +27,14 @@ from torch.nn import functional as F
 import labkit.figures
 from labkit import Predictions, check, progress, track_compile
 from labkit.material import lab11
-from labkit.material.lab11_bytes import eager_kernels, loop_of
+from labkit.material.lab11_bytes import (
+    Cut,
+    cuts_of,
+    eager_kept_bytes,
+    eager_kernels,
+    loop_of,
+    storages_of,
+)
 from labkit.units import in_bytes
 
 guesses = Predictions("11")
@@ -739,6 +748,238 @@ print(loop_of(fused_compiled.codes[0].source))
 # (matrix products, convolutions, sorts, your own operators), whatever `cat` and `stack` have to store, and what lies
 # on two sides of a graph break. In lab 12 you write such kernels yourself, in Triton, and count their bytes the same
 # way.
+
+# %% [markdown]
+# ## What compilation keeps for the backward pass
+#
+# Two widely copied slides about making training cheaper disagree. By one of them `torch.compile` saves time *and*
+# memory; by the other it saves time and does nothing for memory. Who is right?
+#
+# In eager mode each operation decides alone what it keeps for its backward pass, usually its input or its output. The
+# compiler sees the forward and the backward pass together, as one **joint graph**, which AOTAutograd makes. A
+# **partitioner** then cuts it in two. Whatever crosses the cut is kept in memory until the backward pass runs. What it
+# does not keep, the backward graph computes again from what it has.
+#
+# That sounds like checkpointing, which pays in time for memory. Here it often costs nothing. The backward kernel of
+# an elementwise chain reads the chain's input anyway, and repeating the chain happens in registers. Fewer bytes move,
+# so it is even faster. The partitioner looks for the cut over which the fewest bytes go (a minimum cut of the graph).
+# It never repeats what is expensive, such as matrix products.
+
+# %%
+torch.manual_seed(0)
+N_ROWS, WIDTH = 64, 96
+
+
+def gelu_by_hand(x: Tensor, w: Tensor) -> Tensor:
+    return 0.5 * x * (1 + torch.tanh(0.7978846 * (x + 0.044715 * x**3)))
+
+
+def cut_graphs(function, budget: float = 1.0) -> list[Cut]:
+    """The forward and backward graphs that the function is cut into, with x of 64 x 96 and w of 96 x 96."""
+    x, w = (
+        torch.randn(N_ROWS, WIDTH, requires_grad=True),
+        torch.randn(WIDTH, WIDTH, requires_grad=True),
+    )
+    return cuts_of(function, x, w, budget=budget)
+
+
+gelu_forward = cut_graphs(gelu_by_hand)[0].forward
+print(gelu_forward.graph)
+
+# %% [markdown]
+# That is the forward graph of a GELU written out. It returns two things: first the model's own result, then what is
+# kept. Kept is `primals_1`, which is `x`, an input of the graph, so the function keeps nothing that would not be there
+# anyway.
+#
+# **Predict:** in eager mode, how many tensors as large as `x` does this function keep beside `x` itself?
+
+# %% nbgrader={"grade": false, "grade_id": "11-predict-kept", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("tensors that an eager GELU by hand keeps", None)
+
+# %%
+x = torch.randn(N_ROWS, WIDTH, requires_grad=True)
+gelu_eager_bytes = eager_kept_bytes(gelu_by_hand, x, torch.zeros(()))
+print(f"eager keeps {in_bytes(gelu_eager_bytes)}, {gelu_eager_bytes / x.nbytes:.0f} times x")
+guesses.settle("tensors that an eager GELU by hand keeps", gelu_eager_bytes / x.nbytes)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Three: the cube keeps only `x`, but the product with `0.5 * x`, the `tanh` and the last product keep what they need
+# of their own, and none of them knows that the others could give it to them.
+#
+# </details>
+#
+# Now the other slide. You decide who is right when, with a function for each of them. First you need a meter.
+#
+# [[exercise 11-memory]]
+#
+# Write four functions.
+#
+# - `kept_bytes(forward, n_outputs)`: the bytes that a forward graph keeps for its backward graph. `forward` is a
+#   `torch.fx.GraphModule` like the one above. The argument of its node `output` is a tuple: first the `n_outputs`
+#   results of the model, then everything that the backward graph needs. A parameter or a batch (`placeholder`) is in
+#   memory anyway and does not count, neither does a view of it. `storages_of(node)` gives the bytes of the memory that
+#   a node's tensors lie in, by storage: `{storage: bytes}`, the same storage for a tensor and its views, and `{}` for
+#   what is no tensor.
+# - `saves(x, w)`: a function for which the first slide is right. Without recomputing, it would keep at least 3 tensors
+#   as large as `x`; compiled, it keeps **at most half** of that. `x` is (rows, width), `w` is (width, width).
+# - `saves_nothing(x, w)`: a function for which the second slide is right. It keeps at least 2 tensors as large as `x`,
+#   and compiled it keeps **no byte less**.
+# - `choose_budget(kept_at, limit_bytes)`: `torch._functorch.config.activation_memory_budget` lets the partitioner
+#   repeat expensive operations too, from 1.0 (none, the default) to 0.0 (all that it can). Return the largest of 0.0,
+#   0.1, ..., 1.0 for which `kept_at(budget)` is at most `limit_bytes`, or `None` if there is none. `kept_at` never falls
+#   as the budget grows. Each call compiles the model, so make at most 5.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What is kept is memory, not nodes: think in storages. For the two functions, ask which operations a kernel can repeat
+# in registers from something it reads anyway, and which it cannot.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Collect the storages of the results after `n_outputs` in one dict, and remove those of the placeholders. A chain of
+# elementwise operations saves, a chain of matrix products does not. For the budget, search in halves.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `results = list(forward.graph.nodes)[-1].args[0]`; for each node in `results[n_outputs:]` `kept.update(storages_of(node))`;
+# for each placeholder and each of its storages `kept.pop(storage, None)`; return `sum(kept.values())`. For the search
+# keep `low = -1` (fits, or nothing does) and `high = 11` (does not fit), and try the middle while `high - low > 1`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-memory", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def kept_bytes(forward: torch.fx.GraphModule, n_outputs: int) -> int:
+    """Bytes that this forward graph keeps for its backward graph, beyond its own inputs."""
+    ### BEGIN SOLUTION
+    *nodes, output = forward.graph.nodes
+    kept = {}
+    for node in output.args[0][n_outputs:]:
+        kept.update(storages_of(node))
+    for node in nodes:
+        if node.op == "placeholder":
+            for storage in storages_of(node):
+                kept.pop(storage, None)
+    return sum(kept.values())
+    ### END SOLUTION
+
+
+def saves(x: Tensor, w: Tensor) -> Tensor:
+    """A function that keeps at most half as much if it is compiled."""
+    ### BEGIN SOLUTION
+    h = x @ w
+    return 0.5 * h * (1 + torch.tanh(0.8 * (h + 0.04 * h**3)))
+    ### END SOLUTION
+
+
+def saves_nothing(x: Tensor, w: Tensor) -> Tensor:
+    """A function that keeps no byte less if it is compiled."""
+    ### BEGIN SOLUTION
+    return x @ w @ w @ w
+    ### END SOLUTION
+
+
+def choose_budget(kept_at, limit_bytes: int) -> float | None:
+    """The largest of the budgets 0.0, 0.1, ..., 1.0 with kept_at(budget) <= limit_bytes; None if there is none."""
+    ### BEGIN SOLUTION
+    low, high = -1, 11
+    while high - low > 1:
+        middle = (low + high) // 2
+        if kept_at(middle / 10) <= limit_bytes:
+            low = middle
+        else:
+            high = middle
+    return low / 10 if low >= 0 else None
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-memory-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("11-memory", kept_bytes, saves, saves_nothing, choose_budget)
+
+# %% [markdown]
+# With your meter you can settle the matter for parts of real models. Each line of the table shows what eager mode
+# keeps, and what your `kept_bytes` finds in the compiled forward graph, in tensors as large as `x`.
+
+
+# %%
+def rms_norm(x: Tensor) -> Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def rotated(x: Tensor, w: Tensor) -> Tensor:
+    """Rotary embedding of half the columns by the other half, with angles w."""
+    (left, right), angle = (x @ w).chunk(2, -1), w[:N_ROWS, : WIDTH // 2]
+    return torch.cat(
+        [left * angle.cos() - right * angle.sin(), right * angle.cos() + left * angle.sin()], -1
+    )
+
+
+PARTS = {
+    "F.gelu": lambda x, w: F.gelu(x),
+    "GELU by hand": gelu_by_hand,
+    "x w w w": lambda x, w: x @ w @ w @ w,
+    "MLP, F.gelu": lambda x, w: F.gelu(x @ w) @ w.t(),
+    "MLP, GELU by hand": lambda x, w: gelu_by_hand(x @ w, w) @ w.t(),
+    "MLP, SwiGLU": lambda x, w: (F.silu(x @ w) * (x @ w.t())) @ w,
+    "rotary embedding": rotated,
+    "transformer MLP": lambda x, w: x + gelu_by_hand(rms_norm(x) @ w, w) @ w.t(),
+}
+kept_rows = {}
+for name, function in PARTS.items():
+    w = torch.randn(WIDTH, WIDTH, requires_grad=True)
+    by_eager = eager_kept_bytes(function, x, w)
+    compiled = sum(kept_bytes(cut.forward, cut.n_outputs) for cut in cut_graphs(function))
+    kept_rows[name] = (by_eager / x.nbytes, compiled / x.nbytes)
+    print(f"{name:18}: eager {kept_rows[name][0]:.2f}, compiled {kept_rows[name][1]:.2f}")
+
+# %% [markdown]
+# Both slides are right, each about its own model. What the compiler saves lies *between* the matrix products: of a GELU
+# written by hand it keeps one tensor where eager mode keeps four. `F.gelu` keeps only its input to begin with, so
+# there is nothing left to save. What goes into a matrix product stays either way. A model of large products, fused
+# attention and library calls keeps what it kept before; one that writes out its gates, rotary embeddings, norms and
+# losses keeps half.
+#
+# With a smaller budget the partitioner repeats matrix products as well. That is checkpointing again, with the
+# compiler choosing what to repeat, and now it does cost time. Here is a stack of four transformer MLPs; move the
+# slider.
+
+
+# %%
+def four_mlps(x: Tensor, w: Tensor) -> Tensor:
+    for _ in range(4):
+        x = x + gelu_by_hand(rms_norm(x) @ w, w) @ w.t()
+    return x
+
+
+@functools.cache
+def kept_by_four(budget: float) -> int:
+    return sum(kept_bytes(cut.forward, cut.n_outputs) for cut in cut_graphs(four_mlps, budget))
+
+
+eager_bytes = eager_kept_bytes(four_mlps, x, torch.randn(WIDTH, WIDTH, requires_grad=True))
+kept_at_budget = {step / 10: kept_by_four(step / 10) for step in range(11)}
+limit_bytes = eager_bytes // 4
+chosen = choose_budget(kept_by_four, limit_bytes)
+print(f"eager keeps {in_bytes(eager_bytes)}; a quarter of that takes a budget of {chosen}")
+
+# %% tags=["figure"]
+labkit.figures.budget_slider(eager_bytes, kept_at_budget, limit_bytes=limit_bytes, chosen=chosen)
+
+# %% [markdown]
+# The staircase is coarse, because the partitioner keeps or repeats whole tensors. A budget of 0.9 already keeps less
+# than half of what 1.0 keeps, because it lets the partitioner repeat what it would never repeat by default. So a budget
+# is not a share of the bytes: ask what it keeps.
+#
+# **In practice** compile first, and checkpoint only if the memory still does not suffice. Compiled,
+# `torch.utils.checkpoint` keeps its meaning: what lies inside is repeated. The budget is a setting of the process, set
+# before the first call: `torch._functorch.config.activation_memory_budget = 0.5`. One thing makes a compiled model need
+# *more* memory: `mode="reduce-overhead"` captures CUDA graphs, whose buffers stay allocated between steps.
 
 # %% [markdown]
 # ## What to take away

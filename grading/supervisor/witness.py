@@ -33,6 +33,7 @@ PROBE_SIZES = {
     "ops": ((3, 60), (1000, 4000)),
     "compile": ((3, 12), (20, 60)),
     "generated": ((3, 40), (65, 200)),
+    "kept": ((3, 40), (65, 200)),
 }
 """By meter, a small one and a large one: a meter that knows the answer's own figures misreads at least the other."""
 FRAMES_BYTES = 16 * MiB
@@ -200,7 +201,22 @@ def _kernels(n: int) -> dict[str, float]:
     }
 
 
-_PROBED = {"ops": lambda n: {"dispatches": n + 1, "flops": 2 * n}, "compile": _compiles, "generated": _kernels}
+def _kept(n: int) -> dict[str, float]:
+    n_products = n % 3 + 2
+    # The backward pass of a product reads its input, which for the first of them is the function's own; that of the
+    # chain reads the input of each sine, and two of these three can be computed again from the first.
+    return {
+        "kept_bytes": n_products * 4 * n * n,
+        "kept_without_recomputing_bytes": (n_products + 2) * 4 * n * n,
+    }
+
+
+_PROBED = {
+    "ops": lambda n: {"dispatches": n + 1, "flops": 2 * n},
+    "compile": _compiles,
+    "generated": _kernels,
+    "kept": _kept,
+}
 
 
 def _status_bytes(pid: int, name: str) -> int:

@@ -68,5 +68,26 @@ def kernels(n: int) -> Work:
     return work
 
 
-PROBES: Mapping[str, Callable[[int], Work]] = {"ops": operations, "compile": compiles, "generated": kernels}
+def kept(n: int) -> Work:
+    """n % 3 + 2 products of n × n matrices, and behind them an elementwise chain, with a gradient."""
+
+    def chain(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        for _ in range(n % 3 + 2):
+            x = torch.mm(x, weight)
+        return torch.sin(torch.sin(torch.sin(x)))
+
+    def work() -> None:
+        torch._dynamo.reset()
+        x, weight = (torch.zeros(n, n, requires_grad=True) for _ in range(2))
+        torch.compile(chain, dynamic=False)(x, weight)
+
+    return work
+
+
+PROBES: Mapping[str, Callable[[int], Work]] = {
+    "ops": operations,
+    "compile": compiles,
+    "generated": kernels,
+    "kept": kept,
+}
 """By the meter's name: size -> what is then done under the meter."""

@@ -12,6 +12,7 @@ from labkit.figures.batch_search import predicted_and_found
 from labkit.figures.batch_size import accumulation_memory, token_weights
 from labkit.figures.batches import packed_mask, padding_pictures, padding_player, shuffle_places, shuffle_player
 from labkit.figures.blank import or_a_note
+from labkit.figures.budget import budget_slider, kept_at_budgets
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.compile_calls import call_strip, versions_by_size
 from labkit.figures.cost_model import Between, between_nodes, between_nodes_bars, cost_map, time_against_size
@@ -81,6 +82,7 @@ __all__ = [
     "between_nodes",
     "between_nodes_bars",
     "bit_fields",
+    "budget_slider",
     "bytes_against_length",
     "bytes_by_method",
     "bytes_by_rank",
@@ -109,6 +111,7 @@ __all__ = [
     "held_by_stage",
     "host_waits",
     "kept_and_dropped",
+    "kept_at_budgets",
     "kept_per_token",
     "kernel_bars",
     "killed_run",

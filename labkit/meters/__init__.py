@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from labkit.meters.comm import count_communication, track_comm
-from labkit.meters.compile import count_compiles, measure_generated, track_compile
+from labkit.meters.compile import count_compiles, measure_generated, measure_kept, track_compile
 from labkit.meters.compiled import compile_report, measure_compiled
 from labkit.meters.launch_log import measure_kernels
 from labkit.meters.memory import (
@@ -40,6 +40,7 @@ METERS: dict[str, Callable[[dict[str, float], dict[str, Sequence[str]]], Abstrac
     "compiled": measure_compiled,
     "compile": count_compiles,
     "generated": measure_generated,
+    "kept": measure_kept,
     "cuda": _measure_cuda,
 }
 """Meter name -> context manager factory; the dicts that it is given receive, when the block ends, the measures and the
@@ -58,6 +59,7 @@ __all__ = [
     "limit_memory",
     "measure_compiled",
     "measure_generated",
+    "measure_kept",
     "measure_kernels",
     "measure_memory",
     "measure_saved",

@@ -5,4 +5,5 @@ ORDER = (
     "graph-breaks",
     "recompiles",
     "fuse",
+    "memory",
 )

@@ -3,7 +3,7 @@
 `track_compile` counts. The names of PyTorch that it needs and that are not public stand in `torch_private`.
 """
 
-from labkit.meters.compile.budget import count_compiles, measure_generated
+from labkit.meters.compile.budget import count_compiles, measure_generated, measure_kept
 from labkit.meters.compile.profile import Break, Code, CompileProfile, Graph, Kernel, Recompile, Saved
 from labkit.meters.compile.track import track_compile
 
@@ -17,5 +17,6 @@ __all__ = [
     "Saved",
     "count_compiles",
     "measure_generated",
+    "measure_kept",
     "track_compile",
 ]

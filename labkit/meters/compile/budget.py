@@ -1,6 +1,6 @@
-"""Two meters for exercises: what Dynamo captured and ran, and what inductor would generate.
+"""Three meters for exercises: what Dynamo captured and ran, what inductor would generate, what is kept for backward.
 
-They are apart because the second is only there where a graph reached inductor, and because each is probed on work of
+They are apart because the others are only there where a graph reached inductor, and because each is probed on work of
 its own (`grading/worker/probes.py`).
 """
 
@@ -48,3 +48,15 @@ def measure_generated(measured: dict[str, float], held: dict[str, Sequence[str]]
     if held is not None:
         largest = sorted(kernels, key=lambda kernel: -kernel.total_bytes)
         held["kernel_bytes"] = [f"{' + '.join(kernel.operations)}: {kernel.total_bytes} bytes" for kernel in largest]
+
+
+@contextmanager
+def measure_kept(measured: dict[str, float], held: dict[str, Sequence[str]] | None = None) -> Iterator[None]:
+    """Add what compiled forward graphs keep for their backward graphs, and what these would read without recomputing.
+
+    held: stays as it is.
+    """
+    with track_compile() as tracker:
+        yield
+    add_to(measured, "kept_bytes", sum(one.after_bytes for one in tracker.profile.saved))
+    add_to(measured, "kept_without_recomputing_bytes", sum(one.before_bytes for one in tracker.profile.saved))

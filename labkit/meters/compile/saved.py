@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from labkit.meters.compile.profile import Saved
-from labkit.meters.compile.torch_private import copied
+from labkit.meters.compile.torch_private import copied, storages_of
 
 
 def partition(real: Callable[..., Any], joint: Any, inputs: Any, **settings: Any) -> tuple[Any, Any, Saved]:
@@ -31,19 +29,8 @@ def kept_bytes(forward: Any, n_outputs: int) -> int:
     own = [node for node in forward.graph.nodes if node.op == "placeholder"]
     sizes = {}
     for node in results[n_outputs:]:
-        sizes.update(_storages(node))
+        sizes.update(storages_of(node))
     for node in own:
-        for key in _storages(node):
+        for key in storages_of(node):
             sizes.pop(key, None)
     return sum(sizes.values())
-
-
-def _storages(node: Any) -> dict[int, int]:
-    """Bytes by storage of the tensors that a node stands for."""
-    value = getattr(node, "meta", {}).get("val")
-    found = {}
-    for tensor in value if isinstance(value, (list, tuple)) else (value,):
-        if isinstance(tensor, torch.Tensor):
-            storage = tensor.untyped_storage()
-            found[storage._cdata] = int(storage.nbytes())
-    return found

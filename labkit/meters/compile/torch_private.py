@@ -14,6 +14,9 @@ it, rather than count wrong. Used are:
   nodes of `torch._inductor.scheduler` and the dependencies of `torch._inductor.dependencies`;
 - `torch._inductor.cpu_vec_isa.valid_vec_isa_list` and `torch._inductor.cpp_builder.get_cpp_compiler`, which look for a
   compiler and are told instead;
+- `torch._dynamo.backends.common.aot_autograd`, `torch._functorch.partitioners`, and
+  `torch._inductor.decomposition.select_decomp_table`;
+- `torch.UntypedStorage._cdata`, by which two tensors are known to lie in one storage;
 - settings of `torch._inductor.config` and `torch._functorch.config`.
 """
 
@@ -130,6 +133,51 @@ def operation_name(node: Any) -> str:
     if node.op != "call_function":
         return str(node.target)
     return getattr(node.target, "_opname", None) or getattr(node.target, "__name__", str(node.target))
+
+
+def storages_of(node: Any) -> dict[int, int]:
+    """Bytes by storage of the tensors that a node of an FX graph stands for; empty for a node that is no tensor.
+
+    Two nodes have a storage in common if one is a view of the other.
+    """
+    import torch
+
+    value = getattr(node, "meta", {}).get("val")
+    found = {}
+    for tensor in value if isinstance(value, (list, tuple)) else (value,):
+        if isinstance(tensor, torch.Tensor):
+            storage = tensor.untyped_storage()
+            found[storage._cdata] = int(storage.nbytes())
+    return found
+
+
+def cut_by_aot(function: Callable[..., Any], inputs: tuple[Any, ...], budget: float) -> list[tuple[Any, Any, int]]:
+    """(forward graph, backward graph, number of the model's outputs) of each graph of a function.
+
+    They are cut by inductor's partitioner after its own decompositions, and run as they are.
+    """
+    import torch
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch import config as functorch_config
+    from torch._functorch.aot_autograd import make_boxed_func
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    from torch._inductor.decomposition import select_decomp_table
+
+    cuts = []
+
+    def cut(joint: Any, args: Any, **settings: Any) -> tuple[Any, Any]:
+        forward, backward = min_cut_rematerialization_partition(joint, args, compiler="inductor", **settings)
+        cuts.append((forward, backward, settings["num_fwd_outputs"]))
+        return forward, backward
+
+    def as_it_is(gm: Any, args: Any) -> Any:
+        return make_boxed_func(gm.forward)
+
+    backend = aot_autograd(fw_compiler=as_it_is, decompositions=select_decomp_table(), partition_fn=cut)
+    torch.compiler.reset()
+    with functorch_config.patch(activation_memory_budget=budget, enable_autograd_cache=False):
+        torch.compile(function, backend=backend, dynamic=False)(*inputs)
+    return cuts
 
 
 @contextmanager
