@@ -1114,6 +1114,102 @@ for name, source in {"yours": scan, **lab10.SCANS}.items():
 # **In practice:** `torch.cumsum`, or `cub::BlockScan`, which does what you did, with shuffles for the totals.
 
 # %% [markdown]
+# ## Extra credit: a branch that few threads take
+#
+# The 32 lanes of a warp execute one instruction at a time. Where they disagree at a branch, the warp **diverges**: it runs
+# one side with some lanes, then the other side with the rest. So an expensive branch costs the whole warp as soon as one
+# lane takes it. Suppose one element in 16 is expensive, at random. Then 1 − (15/16)³² = 87 % of all warps have at least
+# one of them, and pay in full.
+#
+# **Predict:** a block of 256 threads has 16 expensive elements at random places. How many of its 8 warps would have to
+# run the expensive branch, if you could choose which thread takes which element?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-warps", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("warps in the branch", None, unit="warps")
+
+# %% [markdown]
+# [[exercise 10-divergence]]
+#
+# Rewrite `mix` so that `y[i]` is `hard(x[i])` where `x[i]` is negative, and `x[i]` otherwise, in few warp instructions: 70
+# for each warp, and 280 more for every 32 negative elements of a block (or what is left of 32). It is launched with one
+# thread for each element, in blocks of at most 256. `hard` stays as it is.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# No thread has to compute its own element. Who else could, and how would they know?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# First every thread copies its element or puts its index on a list in shared memory. Then the threads t below the list's
+# length take the element at place t. These are full warps, but for the last one.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `atomicAdd(&count, 1)` on an `int` in shared memory returns the old value: a free place of the list. One thread sets
+# `count` to 0 before, and all threads pass `__syncthreads()` after that and after the list is filled.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-divergence", "locked": false, "schema_version": 3, "solution": true, "task": false}
+mix = r"""
+__device__ unsigned hard(unsigned v) {  // 32 rounds of Marsaglia's xorshift
+  for (int i = 0; i < 32; ++i) {
+    v ^= v << 13;
+    v ^= v >> 17;
+    v ^= v << 5;
+  }
+  return v;
+}
+
+__global__ void mix(const int* x, int* y, int n) {
+  // ### BEGIN SOLUTION
+  __shared__ int list[256], count;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  if (i < n) {
+    if (x[i] >= 0) y[i] = x[i];
+    else list[atomicAdd(&count, 1)] = i;
+  }
+  __syncthreads();
+  if (threadIdx.x < count) y[list[threadIdx.x]] = hard(x[list[threadIdx.x]]);
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-divergence-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("10-divergence", mix)
+
+# %%
+n, share = 4096, 1 / 16
+x = torch.randint(1, 2**20, (n,), dtype=torch.int32, generator=torch.Generator().manual_seed(1))
+x[torch.rand(n, generator=torch.Generator().manual_seed(2)) < share] *= -1
+for name, source in (("each its own", lab10.OWN_BRANCH), ("yours", mix)):
+    profile = compile_cuda(source)["mix"].launch(n // 256, 256, x, torch.empty_like(x), n)
+    print(
+        f"{name:13} {profile.warp_instructions:7,} warp instructions, {profile.inactive_lanes / 32:6,.0f} of them idle, "
+        f"{profile.divergent_branches} branches at which a warp parts"
+    )
+guesses.settle("warps in the branch", -(-16 // 32))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# One: 16 elements fit into half a warp. With each thread on its own element it is 7 of 8 on average. The list costs every
+# warp some instructions, and pays as soon as the branch is longer than that.
+#
+# </details>
+#
+# This is called **stream compaction**. With few threads the order of the list does not matter, so an atomic counter in
+# shared memory does. Mixture-of-experts layers do the same on a large scale: they sort tokens by expert, so that each
+# expert's product has full tiles. A short branch needs none of this: the compiler turns it into selected instructions
+# without any jump.
+
+# %% [markdown]
 # ## What you have now
 
 # %%

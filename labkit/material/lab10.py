@@ -82,3 +82,19 @@ __global__ void divergent_sum(const float* x, float* out, int n) {
 """,
 }
 """The sum of each block in two expensive ways: every lane updates one place; a tree whose threads lie far apart."""
+OWN_BRANCH = r"""
+__device__ unsigned hard(unsigned v) {  // 32 rounds of Marsaglia's xorshift: expensive, and the same for all
+  for (int i = 0; i < 32; ++i) {
+    v ^= v << 13;
+    v ^= v >> 17;
+    v ^= v << 5;
+  }
+  return v;
+}
+
+__global__ void mix(const int* x, int* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] < 0 ? hard(x[i]) : x[i];
+}
+"""
+"""A kernel in which each thread takes the branch for its own element."""

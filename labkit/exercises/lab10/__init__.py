@@ -10,4 +10,5 @@ ORDER = (
     "occupancy",
     "tiled-matmul",
     "scan",
+    "divergence",
 )
