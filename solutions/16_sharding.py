@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import Predictions, check, progress, run_ranks, written
+from labkit.exercises.lab16.prefetch import step_ms
 from labkit.material.lab16 import AllReduced, copies_on_ranks, norm_after, three_steps
 from labkit.ranks import Comm
 
@@ -598,6 +599,115 @@ for name, clip in ways.items():
 # **In practice:** with `fully_shard`, `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)` does this by itself, since each
 # gradient is a `DTensor` that knows how it is cut. With the older `FullyShardedDataParallel` you have to call
 # `model.clip_grad_norm_(1.0)`. `TrainingArguments(max_grad_norm=1.0)` chooses the right one.
+
+# %% [markdown]
+# ## Hide the gathers
+#
+# This section is optional. A layer that is sharded has to travel before it can be used. If each layer is gathered at the moment
+# it is needed, the GPU stands still while the weights travel, and the network stands still while the GPU computes. The
+# figure shows one step of 4 layers: gathering a layer takes 3 ms, its forward pass 4 ms, its backward pass 8 ms, and reducing
+# its gradient 4 ms.
+
+# %% tags=["figure"]
+labkit.figures.sharded_step()
+
+# %% [markdown]
+# Both can work at once, as copies and kernels did in lab 09: while the GPU computes with one layer, the next one travels. Two
+# things limit this. The next layer needs memory, and with everything gathered in advance you would be back at a whole model
+# on every rank. So **at most two layers may be whole at a time**: the one in use and the one that comes next. And the
+# network carries one thing at a time, in the order in which you asked.
+#
+# **Predict:** the step takes 88 ms. The GPU is busy for 48 of them, the network for 40. In the best order, how many of the
+# network's 40 ms stay visible, as time in which the GPU waits?
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-visible-network", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("network time left visible", None, unit="ms")
+
+# %% [markdown]
+# [[exercise 16-prefetch]]
+#
+# Write `fsdp_order(n_layers)`. It returns the commands of one training step as a list of pairs, such as `("gather", 0)`:
+#
+# | command | runs on | takes | begins when |
+# |---|---|---|---|
+# | `("gather", i)` | network | gather time | the network is free, and the passes of all layers freed before it in the list are done |
+# | `("forward", i)`, `("backward", i)` | GPU | the pass's time | the GPU is free and layer $i$ has arrived |
+# | `("free", i)` | nowhere | nothing | at once: from here on the layer is not whole any more |
+# | `("reduce", i)` | network | reduce time | the network is free and the backward pass of layer $i$ is done |
+#
+# - Network and GPU each take their commands in the order of your list.
+# - The passes run forward through layers 0 to $n-1$, and then backward through $n-1$ to 0. A pass needs its layer whole.
+# - At each place of the list at most two layers are whole: gathered and not yet freed.
+# - Each layer's gradient is reduced once. At the end no layer is whole.
+#
+# The check compares the time of your step with the shortest possible one, found by trying all orders. It may be 2 % longer,
+# for networks that are faster than the GPU and for slower ones.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Where in the list can the gather of layer 2 first stand? It needs a place, and a place becomes free when layer 0 is freed.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Gather two layers at the start. After each pass, free its layer and gather the one after the next. The backward pass is the
+# same, downwards, with two differences. The last two layers are still whole when it begins, so they need no second gather.
+# And after each backward pass the network has two things to do: a pass waits for the gather, and nothing waits for the
+# reduction.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Start with `("gather", 0), ("gather", 1)`. Forward, for each layer: `("forward", i)`, and for all but the last two also
+# `("free", i), ("gather", i + 2)`. Backward, for each layer from the last: `("backward", i), ("free", i)`, then
+# `("gather", i - 2)` if there is one, then `("reduce", i)`. A model of one layer has no layer 1 to gather.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-prefetch", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def fsdp_order(n_layers: int) -> list[tuple[str, int]]:
+    """The commands of one training step of a sharded model, in order."""
+    ### BEGIN SOLUTION
+    order = [("gather", layer) for layer in range(min(2, n_layers))]
+    for layer in range(n_layers):
+        order.append(("forward", layer))
+        if layer < n_layers - 2:
+            order += [("free", layer), ("gather", layer + 2)]
+    for layer in reversed(range(n_layers)):
+        order += [("backward", layer), ("free", layer)]
+        if layer >= 2:
+            order.append(("gather", layer - 2))
+        order.append(("reduce", layer))
+    return order
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-prefetch-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("16-prefetch", fsdp_order)
+
+# %% tags=["figure"]
+labkit.figures.sharded_step(fsdp_order)
+
+# %%
+if written(fsdp_order):
+    guesses.settle("network time left visible", step_ms(fsdp_order) - 48)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# 7 ms: the first gather (3 ms), before which there is nothing to compute, and the last reduction (4 ms), after which there
+# is nothing left. Everything in between is hidden, and it stays 7 ms for a model of 100 layers. So ZeRO-3 can send 1.5 times
+# the bytes of DDP and hardly take longer, as long as a layer travels faster than the GPU computes with it.
+#
+# </details>
+#
+# **In practice:** `fully_shard` gathers in this order by itself. It also holds back a gather until a layer has been freed, so
+# that at most two are whole. `model.set_modules_to_forward_prefetch` and `set_modules_to_backward_prefetch` change what is
+# gathered early, and `reshard_after_forward=False` keeps layers whole between their two passes. In the older
+# `FullyShardedDataParallel` the choice is `backward_prefetch=BACKWARD_PRE`: the gather before the reduction.
 
 # %% [markdown]
 # ## What you measured

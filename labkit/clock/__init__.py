@@ -1,6 +1,7 @@
-"""Threads, queues and events on a virtual clock: the same run every time, and a minute of work takes no time at all."""
+"""Threads, queues and events on a virtual clock, and queues of known work: the same every time, in no time at all."""
 
+from labkit.clock.queues import Task, makespan, play
 from labkit.clock.turns import Span, ThreadsHang
 from labkit.clock.virtual import VirtualClock
 
-__all__ = ["Span", "ThreadsHang", "VirtualClock"]
+__all__ = ["Span", "Task", "ThreadsHang", "VirtualClock", "makespan", "play"]

@@ -51,6 +51,7 @@ from labkit.figures.roofline import flops_against_time, roofline
 from labkit.figures.rounding import orders_of_adding, rounding_to_even
 from labkit.figures.sampler import who_sees_what
 from labkit.figures.scaling import scaling_law
+from labkit.figures.sharded_step import sharded_step
 from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_sliders, tokens_that_hide
 from labkit.figures.source_heat import source_heat
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
@@ -150,6 +151,7 @@ __all__ = [
     "scaling_law",
     "segment_map",
     "segment_tradeoff",
+    "sharded_step",
     "sharding_bars",
     "sharding_sliders",
     "shuffle_places",
