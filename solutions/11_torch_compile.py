@@ -982,6 +982,131 @@ labkit.figures.budget_slider(eager_bytes, kept_at_budget, limit_bytes=limit_byte
 # *more* memory: `mode="reduce-overhead"` captures CUDA graphs, whose buffers stay allocated between steps.
 
 # %% [markdown]
+# ## When compiling pays
+#
+# The first compile of a real model with inductor takes seconds to minutes, because kernels are generated and compiled. Each
+# call after it is a little faster. So there is a **break-even point**: the call from which on the time that was won is more
+# than the time that was spent. Four things move it.
+#
+# - **Recompilations** cost as much as the first time, whenever they come.
+# - **A restart** forgets everything that was compiled in memory. Jobs are preempted, and notebooks are restarted.
+# - **A cache on disk** keeps inductor's result from process to process. A version that is found there is not compiled, but
+#   it is not free either: Dynamo traces the function again, and the code is loaded. That is a **warm** start, and the first
+#   one is a **cold** start.
+# - **A change** of the code, of PyTorch or of the machine makes the cache useless.
+
+# %% [markdown]
+# **Predict:** a step takes 300 ms eagerly and 240 ms compiled. A cold compile takes 90 s, a warm one 15 s, and the job is
+# preempted every 400 steps. From which step on has compiling paid for good?
+
+# %% nbgrader={"grade": false, "grade_id": "11-predict-break-even", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("step at which compiling has paid", None, unit="steps")
+
+# %% [markdown]
+# [[exercise 11-break-even]]
+#
+# A log is a list. `"start"` is the start of a process, `"change"` a change that makes the cache on disk useless, and a number
+# is a call with a batch of that many rows. `costs` has `eager_ms` and `compiled_ms` for a call, and `cold_ms` and `warm_ms`
+# for what comes on top for each version that a process needs: cold if it has to be compiled, warm if it is on disk.
+#
+# - `compiled_totals(log, costs)`: the milliseconds spent after each call if the model is compiled, with Dynamo's default
+#   settings. You know its rules: in each process the first size gets a version of its own, the next other one a version for
+#   all sizes from 2 on, and size 1 always its own. What is on disk is found by version.
+# - `break_even(log, costs)`: the first call, counted from 1, from which on the total is at most the eager one, until the end
+#   of the log. None if there is no such call.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Two sets hold versions: one for this process, one for the disk. Which event empties which?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# A call needs a version: its size, if that is 1, or if this process has a version of that size or none at all; otherwise
+# "dynamic". If the process does not have it, add the cold or the warm time and put it into both sets. Then the call runs.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `version = event if event == 1 or event in in_memory or not in_memory else "dynamic"`. For the break-even point go through
+# the totals: behind, forget the call that you had found; ahead and none found, take this one.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-break-even", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def compiled_totals(log: list[str | int], costs: lab11.Costs) -> list[int]:
+    """Milliseconds spent after each call of the log, if the model is compiled."""
+    ### BEGIN SOLUTION
+    in_memory, on_disk = set(), set()
+    spent_ms, totals_ms = 0, []
+    for event in log:
+        if event == "start":
+            in_memory = set()
+        elif event == "change":
+            on_disk = set()
+        else:
+            version = event if event == 1 or event in in_memory or not in_memory else "dynamic"
+            if version not in in_memory:
+                spent_ms += costs.warm_ms if version in on_disk else costs.cold_ms
+                in_memory.add(version)
+                on_disk.add(version)
+            spent_ms += costs.compiled_ms
+            totals_ms.append(spent_ms)
+    return totals_ms
+    ### END SOLUTION
+
+
+def break_even(log: list[str | int], costs: lab11.Costs) -> int | None:
+    """The first call, counted from 1, from which on compiling stays ahead; None if there is none."""
+    ### BEGIN SOLUTION
+    found = None
+    for n, total_ms in enumerate(compiled_totals(log, costs), 1):
+        if total_ms > n * costs.eager_ms:
+            found = None
+        elif found is None:
+            found = n
+    return found
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-break-even-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("11-break-even", compiled_totals, break_even)
+
+# %% [markdown]
+# The job of the prediction, for 4000 steps. The teeth are its restarts.
+
+# %%
+job_costs = lab11.Costs(eager_ms=300, compiled_ms=240, cold_ms=90_000, warm_ms=15_000)
+job_log = ["start", *[32] * 400] * 10
+job_totals, job_break_even = compiled_totals(job_log, job_costs), break_even(job_log, job_costs)
+guesses.settle("step at which compiling has paid", job_break_even)
+
+# %% tags=["figure"]
+labkit.figures.break_even_curves(
+    {
+        "cache on disk": job_totals,
+        "no cache": compiled_totals(job_log, lab11.Costs(300, 240, 90_000, 90_000)),
+    },
+    job_costs.eager_ms,
+    job_break_even,
+)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# From step 3,750 on. A process of 400 steps wins 24 s, and the warm start takes 15 s of them. So the 90 s of the cold start
+# come back 9 s at a time. Without a cache on disk each process loses 66 s, and compiling never pays.
+#
+# </details>
+#
+# **In practice** the cache lies in `TORCHINDUCTOR_CACHE_DIR`, by default in a folder under `/tmp` that does not outlive a
+# container: put it onto a disk that does. `torch.compiler.save_cache_artifacts()` hands it from one machine to the next.
+# For a test run of ten steps, leave `torch.compile` out.
+
+# %% [markdown]
 # ## What to take away
 #
 # A compiled function is a contract: the guards say what will not change, and the graph is fast as long as you keep it.

@@ -12,6 +12,7 @@ from labkit.figures.batch_search import predicted_and_found
 from labkit.figures.batch_size import accumulation_memory, token_weights
 from labkit.figures.batches import packed_mask, padding_pictures, padding_player, shuffle_places, shuffle_player
 from labkit.figures.blank import or_a_note
+from labkit.figures.break_even import break_even_curves
 from labkit.figures.budget import budget_slider, kept_at_budgets
 from labkit.figures.collectives import bytes_by_rank, collective_player, collective_steps
 from labkit.figures.compile_calls import call_strip, versions_by_size
@@ -83,6 +84,7 @@ __all__ = [
     "between_nodes",
     "between_nodes_bars",
     "bit_fields",
+    "break_even_curves",
     "budget_slider",
     "bytes_against_length",
     "bytes_by_method",

@@ -7,10 +7,11 @@ import operator
 import torch
 from torch import Tensor, nn
 
+from labkit.exercises.lab11.break_even import Costs
 from labkit.exercises.lab11.broken import BrokenModel
 from labkit.exercises.lab11.served import WARM_UP, ServedModel
 
-__all__ = ["WARM_UP", "BrokenModel", "Numbered", "ServedModel", "print_graph", "writes"]
+__all__ = ["WARM_UP", "BrokenModel", "Costs", "Numbered", "ServedModel", "print_graph", "writes"]
 
 _IN_PLACE = frozenset(
     getattr(operator, name)

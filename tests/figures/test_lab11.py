@@ -48,3 +48,11 @@ def test_each_graph_is_a_box_as_wide_as_it_has_operations() -> None:
     assert [text.get_text() for text in axes.texts] == ["2", "1", "3"]
     assert len(axes.lines) == 1, "one cut"
     assert figure.get_supxlabel() == "before, line 3: if y > 0: (a branch on the values of a tensor)"
+
+
+def test_the_curve_is_what_was_won_and_its_line_the_call_at_which_it_has_paid() -> None:
+    axes = figures.break_even_curves({"yours": [25_000, 30_000, 35_000]}, 15_000, 2).axes[0]
+    curve, zero, mark = axes.lines
+    assert list(curve.get_ydata()) == [-10, 0, 10] and list(zero.get_ydata()) == [0, 0]
+    assert list(mark.get_xdata()) == [2, 2] and axes.texts[0].get_text() == " call 2"
+    assert len(figures.break_even_curves({"yours": [25_000]}, 15_000, None).axes[0].lines) == 2

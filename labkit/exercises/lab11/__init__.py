@@ -6,4 +6,5 @@ ORDER = (
     "recompiles",
     "fuse",
     "memory",
+    "break-even",
 )

@@ -1,0 +1,38 @@
+"""Lab 11: hidden logs of calls."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab11.break_even import CHANGE, START, Log
+
+
+def _process(rng: random.Random, n_calls: int, sizes: tuple[int, ...]) -> tuple[str | int, ...]:
+    return (START, *rng.choices(sizes, k=n_calls))
+
+
+def logs(rng: random.Random) -> tuple[Log, ...]:
+    """One size, several, restarts, a change; and a machine on which compiling never pays."""
+    costs = {"eager_ms": rng.randint(30, 45), "compiled_ms": rng.randint(11, 25)}
+    a, b, c = rng.sample(range(2, 40), 3)
+    return (
+        Log(_process(rng, 8, (a,)), cold_ms=10 * rng.randint(2, 6)),
+        Log(_process(rng, 15, (a, b, c, 1)), cold_ms=rng.randint(40, 60), **costs),
+        Log(
+            tuple(event for n in range(4) for event in _process(rng, rng.randint(3, 7), (a, b) if n % 2 else (a,))),
+            cold_ms=rng.randint(50, 70),
+            warm_ms=rng.randint(6, 13),
+            **costs,
+        ),
+        Log(
+            (*_process(rng, 4, (a, b)), CHANGE, *_process(rng, 8, (b, a)), *_process(rng, 8, (a, 1, c))),
+            cold_ms=rng.randint(40, 60),
+            warm_ms=rng.randint(3, 9),
+            **costs,
+        ),
+        Log(_process(rng, 8, (a, b)), eager_ms=20, compiled_ms=rng.randint(20, 22)),
+    )
+
+
+BREAK_EVEN = Hidden("11-break-even", logs)
