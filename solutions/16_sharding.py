@@ -24,7 +24,13 @@ from torch.nn import functional as F
 import labkit.figures
 from labkit import Predictions, check, progress, run_ranks, written
 from labkit.exercises.lab16.prefetch import step_ms
-from labkit.material.lab16 import AllReduced, copies_on_ranks, norm_after, three_steps
+from labkit.material.lab16 import (
+    AllReduced,
+    copies_on_ranks,
+    held_between_layers,
+    norm_after,
+    three_steps,
+)
 from labkit.ranks import Comm
 
 guesses = Predictions("16")
@@ -500,6 +506,119 @@ labkit.figures.held_by_stage(trained)
 
 # %% [markdown]
 # [[stop]]
+
+# %% [markdown]
+# ## Gather a layer, use it, free it
+#
+# The weights are still whole on every rank. But a layer's weight is used twice in a step only: in its forward pass, and in
+# its backward pass. In between it can be a shard, as long as it becomes whole in time.
+
+# %% tags=["figure"]
+labkit.figures.layer_through_time(n_ranks=4)
+
+# %% [markdown]
+# One layer's weight (blue) and gradient (orange) on four ranks. Read it from left to right: each rank keeps a quarter. An
+# all-gather makes the weight whole, the forward pass uses it, and it is freed. While other layers have their turn, a rank holds
+# a quarter again. In the backward pass the weight is gathered again, since $\partial L / \partial x = \partial L / \partial y \, W$
+# needs it. The reduce-scatter turns each rank's own whole gradient into a quarter of the mean.
+
+# %% [markdown]
+# **Predict:** 32 layers of 400 MB each (in the precision in which they are gathered) on 8 ranks. How many GB of weights does a
+# rank hold at most in the forward pass, if each layer is freed before the next one is gathered?
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-fsdp-peak", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("weights at the peak", None, unit="GB")
+
+# %% [markdown]
+# [[exercise 16-fsdp-unit]]
+#
+# Write `ShardedLinear`, an autograd function for $y = x W^\top$. `shard` is this rank's part of $W$: the weight of shape
+# `(n_out, n_in)` in one row, filled up with zeros to a multiple of $n$, and cut into $n$ equal parts.
+#
+# - `forward` gathers the weight and uses it. Afterwards nothing refers to it: only `x` and the shard are kept.
+# - `backward` gathers it again, and returns the gradients of `x` and of the shard. That of the shard is this rank's part of the
+#   mean over the ranks. It returns None for the other arguments.
+# - A frozen weight needs no gradient, so nothing is reduced for it: `ctx.needs_input_grad[1]` is False then.
+#
+# The check looks at the values, at calls and bytes, and at what each rank holds after the forward and after the backward pass.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `ctx.save_for_backward(x, shard)`, and not the weight. The gradient of the whole weight is $(\partial L/\partial y)^\top x$.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Write one function that gathers: an empty tensor of $n$ times the shard's length, `comm.all_gather_single`, cut off the zeros,
+# `view(n_out, n_in)`. Both passes call it.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# In `backward`: `whole = grad_y.T @ x`, flatten it, `F.pad` it to `n * len(shard)`, and
+# `comm.reduce_scatter_single(grad_shard, whole, op="avg")` into `grad_shard = torch.empty_like(shard)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-fsdp-unit", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ShardedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, shard: Tensor, comm: Comm, n_out: int, n_in: int) -> Tensor:
+        """x times the transposed weight, which is whole only in here."""
+        ### BEGIN SOLUTION
+        ctx.save_for_backward(x, shard)
+        ctx.comm, ctx.shape = comm, (n_out, n_in)
+        return x @ gathered(shard, comm, ctx.shape).T
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, grad_y: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of x and of the shard."""
+        ### BEGIN SOLUTION
+        x, shard = ctx.saved_tensors
+        grad_x = grad_y @ gathered(shard, ctx.comm, ctx.shape)
+        grad_shard = None
+        if ctx.needs_input_grad[1]:
+            whole = (grad_y.T @ x).flatten()
+            n_zeros = len(shard) * ctx.comm.world_size - len(whole)
+            grad_shard = torch.empty_like(shard)
+            ctx.comm.reduce_scatter_single(grad_shard, F.pad(whole, (0, n_zeros)), op="avg")
+        return grad_x, grad_shard, None, None, None
+
+
+def gathered(shard: Tensor, comm: Comm, shape: tuple[int, int]) -> Tensor:
+    whole = torch.empty(comm.world_size * len(shard))
+    comm.all_gather_single(whole, shard)
+    return whole[: shape[0] * shape[1]].view(shape)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-fsdp-unit-check", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+check("16-fsdp-unit", ShardedLinear)
+
+# %% [markdown]
+# Eight layers on four simulated ranks, with your function. What a rank holds is read after each layer, on the way there and
+# back:
+
+# %%
+held = held_between_layers(ShardedLinear, n_layers=8, n_ranks=4) if written(ShardedLinear) else {}
+guesses.settle("weights at the peak", 31 * 0.4 / 8 + 0.4)
+
+# %% tags=["figure"]
+labkit.figures.held_through_layers(held) if held else None
+
+# %% [markdown]
+# The lower line is your function; the upper one keeps each gathered weight for the backward pass, as autograd does if you let it.
+# Yours grows only by the activations on the way there, and by a quarter of each gradient on the way back.
+#
+# <details><summary>Check your prediction</summary>
+#
+# 1.95 GB: one whole layer of 0.4 GB, and an eighth of the other 31. Kept whole, it would be 12.8 GB.
+#
+# </details>
 
 # %% [markdown]
 # ## Clip what nobody holds as a whole

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from labkit.exercises.lab16.optimizers import held_bytes
+from labkit.meters import measure_memory
 from labkit.ranks import Comm, measure_ranks, run_ranks
 
 WIDTH = 61
@@ -47,13 +48,13 @@ def copies_on_ranks(comm: Comm) -> dict[str, tuple[int, str]]:
         optimizer.step()
     moments = [value for state in optimizer.state.values() for value in state.values() if value.dim()]
     return {
-        "weights": _held(parameter.detach() for parameter in model.parameters()),
-        "gradients": _held(parameter.grad for parameter in model.parameters()),
-        "moments": _held(moments),
+        "weights": _hashed(parameter.detach() for parameter in model.parameters()),
+        "gradients": _hashed(parameter.grad for parameter in model.parameters()),
+        "moments": _hashed(moments),
     }
 
 
-def _held(tensors: Iterable[Tensor]) -> tuple[int, str]:
+def _hashed(tensors: Iterable[Tensor]) -> tuple[int, str]:
     parts = [tensor.contiguous().numpy().tobytes() for tensor in tensors]
     return sum(map(len, parts)), hashlib.sha256(b"".join(parts)).hexdigest()[:8]
 
@@ -131,3 +132,49 @@ def norm_after(clip: Callable[..., Tensor], n_ranks: int) -> float:
         return float(shard.grad.square().sum())
 
     return sum(run_ranks(rank, n_ranks)) ** 0.5
+
+
+def held_between_layers(function: type[torch.autograd.Function], n_layers: int, n_ranks: int) -> dict[str, list[int]]:
+    """Bytes that a rank holds after each layer, forward and back: with `function`, and where gathered weights are kept.
+
+    function: as ShardedLinear. On simulated ranks, with layers of 1 MB.
+    """
+    ways = {"yours": function.apply, "kept whole": _kept_whole}
+    return {name: _held(way, n_layers, n_ranks) for name, way in ways.items()}
+
+
+def _held(linear: Callable[..., Tensor], n_layers: int, n_ranks: int) -> list[int]:
+    width = 500
+
+    def rank(comm: Comm) -> None:
+        with measure_memory({}, {}):
+            shards = [torch.full((width * width // n_ranks,), 0.01, requires_grad=True) for _ in range(n_layers)]
+            x = torch.ones(2, width)
+            for number, shard in enumerate(shards, 1):
+                x = linear(x, shard, comm, width, width)
+                comm.mark(f"forward {number}")
+                x.register_hook(lambda _, number=number: comm.mark(f"backward {number}"))
+            x.sum().backward()
+            comm.mark("backward 0")
+
+    return [max(moment.held_bytes) for moment in measure_ranks(rank, n_ranks)[1].moments]
+
+
+def _kept_whole(x: Tensor, shard: Tensor, comm: Comm, n_out: int, n_in: int) -> Tensor:
+    """What autograd does with a weight that is gathered before it is used."""
+    return F.linear(x, _Gathered.apply(shard, comm).view(n_out, n_in))
+
+
+class _Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, shard: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        whole = torch.empty(comm.world_size * len(shard))
+        comm.all_gather_single(whole, shard)
+        return whole
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        part = torch.empty(len(grad) // ctx.comm.world_size)
+        ctx.comm.reduce_scatter_single(part, grad.contiguous(), op="avg")
+        return part, None
