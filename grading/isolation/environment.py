@@ -19,6 +19,9 @@ def environment(home: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
+        # Also where honest code asks for more: their stacks would count as memory that it holds, and a job that may
+        # start no thread would end.
+        "OMP_THREAD_LIMIT": "1",
         "PYTHONHASHSEED": "0",
         **FORKED_FROM,
         "MPLBACKEND": "Agg",

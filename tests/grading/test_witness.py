@@ -180,6 +180,20 @@ def test_an_honest_answer_passes(sandbox) -> None:
 
 
 @pytest.mark.slow
+def test_an_honest_answer_may_ask_for_threads(sandbox) -> None:
+    """It gets none: their stacks are memory, and a job whose memory or CPU time is held may start no thread."""
+    ask = "import torch\ntorch.set_num_threads(4)"
+    work = f"{ask}\ntorch.ones(1000, 1000) @ torch.ones(1000, 1000)"
+    for cell, answer in ((work, RIGHT), ("import torch", f"{ask}\n{RIGHT}")):
+        result = sum_of(sandbox, cell, answer=answer)
+        assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
+    asking = MERGED.replace("    while len", "    import torch\n    torch.set_num_threads(4)\n    while len", 1)
+    assert asking != MERGED
+    result = graded(sandbox, code("a", work), code(MERGE, asking), exercise(MERGE))
+    assert (result.exercises[MERGE].outcome, result.notes) == ("passed", ())
+
+
+@pytest.mark.slow
 def test_large_things_in_other_cells_are_no_reason_for_doubt(sandbox, monkeypatch) -> None:
     """Nor for a person's look: a third of the honest notebooks on models keep one."""
     counted = count_cpu(sandbox, monkeypatch)
