@@ -35,6 +35,7 @@ from labkit.material.lab11_bytes import (
     loop_of,
     storages_of,
 )
+from labkit.simdevice import Machine, SimDevice
 from labkit.units import in_bytes
 
 guesses = Predictions("11")
@@ -1105,6 +1106,168 @@ labkit.figures.break_even_curves(
 # **In practice** the cache lies in `TORCHINDUCTOR_CACHE_DIR`, by default in a folder under `/tmp` that does not outlive a
 # container: put it onto a disk that does. `torch.compiler.save_cache_artifacts()` hands it from one machine to the next.
 # For a test run of ten steps, leave `torch.compile` out.
+
+# %% [markdown]
+# ## Capture a step once, and launch it whole (optional)
+#
+# Fusion makes kernels fewer. What if there are still 200 of them, each so short that the GPU waits for the next
+# launch? A launch costs the host some microseconds, however little the kernel does. Host and device work at the same
+# time, so a step takes the longer of two times: the host's launches, or the device's work. If the launches take
+# longer, the GPU idles between any two kernels.
+#
+# A **CUDA graph** removes the launches. You let the step run once while CUDA only writes down what it would launch:
+# that is the **capture**. Afterwards `replay()` starts all of it by a single launch. What is written down are kernels
+# with *addresses*. A replay reads the input where it was at the capture, and writes the output where it was then. It
+# runs no Python, sees no new tensor, and may not wait for anything.
+#
+# Without a GPU, the simulated device of lab 09 does the same: a capture runs nothing and fills its results with NaN, a
+# replay is one launch, and `sim.stale` names replays that read memory which is gone or input that is old.
+
+# %%
+KERNELS_PER_STEP = 40
+
+
+def short_kernels(x: Tensor) -> Tensor:
+    for _ in range(KERNELS_PER_STEP):
+        x = x + 1
+    return x
+
+
+with SimDevice(Machine(launch_s=5e-6, kernel_s=2e-6)) as sim:
+    x = torch.zeros(256, device=sim.device)
+    for _ in range(3):
+        short_kernels(x)
+    sim.synchronize()
+print(f"{len(sim.launches)} launches, {1e6 * sim.now_s / 3:.0f} us a step")
+
+# %% [markdown]
+# **Predict:** each of the 40 kernels runs for 2 µs, and a launch takes 5 µs. By what factor does a graph speed up the
+# step?
+
+# %% nbgrader={"grade": false, "grade_id": "11-predict-graph", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("speed-up by a graph of 40 short kernels", None)
+
+# %% [markdown]
+# [[exercise 11-cuda-graph]]
+#
+# Write `graphed(cuda, step, example)`. It captures `step` once and returns a function `run(batch)` that computes
+# `step` on a new batch.
+#
+# - `cuda` is `torch.cuda` or the simulated device. `example` is a tensor of the device, of the shape of a batch; the
+#   caller lets go of it after `graphed` returns.
+# - `step(x)` returns a new tensor and changes nothing. Its first call sets things up: it copies its weights to the
+#   device, which must not happen in a capture.
+# - `batch` lies in pinned memory of the host. A call makes one copy and **one launch of the graph**, nothing else, and
+#   the host does not wait. It returns the graph's own output, which is valid until the next call.
+#
+# Also write `pays_from_s(kernels_s, copy_s)`: the time of one launch (of a kernel, a copy or a graph) above which the
+# graph is faster than launching every kernel, in a long loop of steps. `kernels_s` are the times of the step's kernels
+# on the device (at least two), `copy_s` is that of the batch's copy; all of it runs on one stream, one after the other.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Which tensors have to stay where they are? And when did `step` do what it does only the first time?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Make a static input, call `step` on it once as a warm-up, and capture the second call. In `run`, copy the batch into
+# the static input, replay, and return the output of the capture. For the launch time: without a graph, the host
+# launches every kernel and the copy, and that takes longer than the device from which launch time on?
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `static_x = torch.empty_like(example)`, `step(static_x)`, `g = cuda.CUDAGraph()`, `with cuda.graph(g): static_y =
+# step(static_x)`. In `run`: `static_x.copy_(batch, non_blocking=True)`, `g.replay()`, `return static_y`. There are
+# `len(kernels_s) + 1` launches.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-cuda-graph", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def graphed(cuda, step, example: Tensor):
+    """run(batch): step on a batch of the host, by one copy and one launch of a graph."""
+    ### BEGIN SOLUTION
+    static_x = torch.zeros_like(example)
+    step(static_x)  # what happens only the first time is not to be captured
+    g = cuda.CUDAGraph()
+    with cuda.graph(g):
+        static_y = step(static_x)
+
+    def run(batch: Tensor) -> Tensor:
+        static_x.copy_(batch, non_blocking=True)
+        g.replay()
+        return static_y
+
+    return run
+    ### END SOLUTION
+
+
+def pays_from_s(kernels_s: list[float], copy_s: float) -> float:
+    """The launch time above which a graph of these kernels is faster than launching each of them."""
+    ### BEGIN SOLUTION
+    return (sum(kernels_s) + copy_s) / (len(kernels_s) + 1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-cuda-graph-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("11-cuda-graph", graphed, pays_from_s)
+
+# %% [markdown]
+# Now the 40 kernels with your function, over launch times from 0.5 µs to 10 µs.
+
+
+# %%
+def step_times_us(launch_s: float, n_steps: int = 6) -> tuple[float, float]:
+    """Microseconds of one step of a loop, eager and graphed, on a device whose launches take this long."""
+    times = []
+    for is_graphed in (False, True):
+        with SimDevice(Machine(launch_s=launch_s, kernel_s=2e-6, copy_s=2e-6)) as sim:
+            example = torch.zeros(256, device=sim.device)
+            eager = lambda batch, example=example: short_kernels(
+                example.copy_(batch, non_blocking=True)
+            )
+            run = graphed(sim, short_kernels, example) if is_graphed else eager
+            batches = [torch.zeros(256).pin_memory() for _ in range(n_steps)]
+            sim.synchronize()
+            start_s = sim.now_s
+            for batch in batches:
+                run(batch)
+            sim.synchronize()
+            times.append(1e6 * (sim.now_s - start_s) / n_steps)
+    return times[0], times[1]
+
+
+launch_times_us = [0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10]
+measured_us = {launch_us: step_times_us(1e-6 * launch_us) for launch_us in launch_times_us}
+eager_us, graphed_us = measured_us[5]
+print(
+    f"at 5 us a launch: {eager_us:.0f} us eager, {graphed_us:.0f} us graphed, {eager_us / graphed_us:.1f} times as fast"
+)
+guesses.settle("speed-up by a graph of 40 short kernels", eager_us / graphed_us)
+
+# %% tags=["figure"]
+labkit.figures.launch_times(
+    measured_us, pays_from_us=1e6 * pays_from_s([2e-6] * KERNELS_PER_STEP, 2e-6)
+)
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# About 2.5, not 40: the device still needs 2 µs for each kernel. Where a kernel runs longer than a launch takes, the
+# graph gains nothing at all, because the launches were hidden already. That is why graphs help inference at batch 1,
+# small models and optimizers with thousands of small kernels, and hardly show in the training of a large model.
+#
+# </details>
+#
+# **In practice** `torch.compile(model, mode="reduce-overhead")` captures the compiled kernels in CUDA graphs and
+# takes care of static inputs and outputs, and `torch.cuda.make_graphed_callables` does it for an eager module. Both
+# keep the buffers of the graphs in memory, and both return outputs that the next call overwrites: clone what you want
+# to keep. What a graph cannot hold is what you met above: waits (`.item()`), copies from memory that is not pinned,
+# shapes that change, and Python that decides anew each time.
 
 # %% [markdown]
 # ## What to take away

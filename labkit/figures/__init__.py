@@ -30,6 +30,7 @@ from labkit.figures.kernel_sketches import backward_walks, fused_chain, masked_b
 from labkit.figures.kernels import launch_map, traffic_bars
 from labkit.figures.late import late_gradients
 from labkit.figures.launch import killed_run
+from labkit.figures.launch_times import launch_times
 from labkit.figures.layers_in_time import held_through_layers, layer_through_time
 from labkit.figures.llama_layer import llama_layer
 from labkit.figures.memory import memory_by_category, memory_timeline
@@ -123,6 +124,7 @@ __all__ = [
     "lane_addresses",
     "late_gradients",
     "launch_map",
+    "launch_times",
     "layer_through_time",
     "llama_layer",
     "loss_at_equal_bytes",

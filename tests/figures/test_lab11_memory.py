@@ -1,4 +1,4 @@
-"""The figures of lab 11's bytes: drawn from the kernels handed in, labelled, and nothing runs off the page."""
+"""The figures of lab 11's bytes and launches: drawn from what is handed in, labelled, and nothing runs off the page."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     ),
     "budgets": lambda: figures.kept_at_budgets(98304, KEPT, 0.4, limit_bytes=49152, chosen=0.3),
     "budgets without a limit": lambda: figures.kept_at_budgets(98304, KEPT, 1.0),
+    "launches": lambda: figures.launch_times({1.0: (80.0, 82.0), 5.0: (205.0, 84.0)}, pays_from_us=2.0),
     "one way": lambda: figures.fused_bytes({"compiled": [LOOP]}, 12288),
 }
 
@@ -64,3 +65,10 @@ def test_the_slider_begins_at_the_choice(monkeypatch: pytest.MonkeyPatch) -> Non
     assert figures.budget_slider(98304, KEPT, 0, None).children[0].value == 1.0
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert isinstance(figures.budget_slider(98304, KEPT, 49152, 0.3), Figure)
+
+
+def test_the_two_times_of_a_step_and_where_the_graph_pays() -> None:
+    (axes,) = FIGURES["launches"]().axes
+    eager, graphed, limit = axes.lines
+    assert (list(eager.get_ydata()), list(graphed.get_ydata())) == ([80.0, 205.0], [82.0, 84.0])
+    assert list(limit.get_xdata()) == [2.0, 2.0]

@@ -7,4 +7,5 @@ ORDER = (
     "fuse",
     "memory",
     "break-even",
+    "cuda-graph",
 )
