@@ -32,6 +32,7 @@ from labkit import Predictions, check, progress
 from labkit.exercises.lab10.chips import A100, B200, H100, RTX_4090, RTX_5090, Chip
 from labkit.material import lab10
 from labkit.simt import compile_cuda
+from labkit.simt.cubin import compile_cubin
 
 guesses = Predictions("10")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
@@ -922,6 +923,107 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # **In practice:** `nvcc -Xptxas -v` prints registers and shared memory of a kernel, `cudaOccupancyMaxActiveBlocksPerMultiprocessor`
 # computes what your `resident` does, and `__launch_bounds__(256, 4)` makes the compiler use so few registers that four
 # blocks of 256 threads fit. Nsight Compute shows all of it under "Occupancy" and "Launch Statistics".
+
+# %% [markdown]
+# ## Extra credit: the life of a kernel
+#
+# What happens to your C++ on its way to a GPU? The compiler turns it into **PTX**, an assembly language with any number
+# of registers, and the assembler turns PTX into a **cubin**: machine code (SASS) for one generation of chips. PTX for
+# compute capability 8.0 can be assembled for that chip and all later ones, by the driver when the program starts. A cubin
+# for sm_80 runs on chips of the same major version from that minor version on, so on sm_86 and not on sm_90. A program
+# usually carries cubins for the chips it knows, and PTX for those to come.
+#
+# **Predict:** how many of these five can an H100 (sm_90) run: PTX for 8.0, PTX for 10.0, and cubins for sm_80, sm_86 and
+# sm_90?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-runs", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("what an H100 can run", None, unit="of five")
+
+# %% [markdown]
+# The next kernel is a chain of functions in one, z = h(f(x), g(y)): two reads and a write, and nothing in between goes
+# through memory. Such a kernel lives from its bytes, so it should ask for many at a time. A thread can read 16 bytes with
+# one instruction, as a `float4`, if the address is a multiple of 16. That takes a quarter of the instructions and, with
+# four elements in flight for every thread, a quarter of the threads. But a pointer tells nothing of its alignment:
+# `x[1:]` is a tensor as well.
+#
+# [[exercise 10-kernel-life-cycle]]
+#
+# Write the kernel `fused`: z[i] = max(f(x[i]), g(y[i])) with f(x) = x · x and g(y) = 3 y + 1. It is launched with blocks of
+# 256 threads, and a thread for every four elements. Where x, y and z all begin at a multiple of 16 bytes, it uses accesses
+# of 16 bytes, and single elements elsewhere and for the end. The check also compiles it for sm_80, sm_90 and sm_100, where
+# nothing may be kept in memory that fits into registers.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Three things may keep a thread from taking four elements at once. The address is one; which of them concerns the last
+# thread alone?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `reinterpret_cast<const float4*>(x)[t]` are the elements 4 t to 4 t + 3. `(uintptr_t)x % 16 == 0` asks for the alignment;
+# `|` joins the three addresses. Otherwise loop over the elements from 4 t that are below n, at most four.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `bool aligned = ((unsigned long long)x | (unsigned long long)y | (unsigned long long)z) % 16 == 0;`, then
+# `if (aligned && i + 4 <= n)` with `i = 4 * t`: `float4 a = ...[t], b = ...[t];` and one store of
+# `make_float4(combine(a.x, b.x), ...)`; else `for (int k = i; k < i + 4 && k < n; ++k) z[k] = combine(x[k], y[k]);`.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-kernel-life-cycle", "locked": false, "schema_version": 3, "solution": true, "task": false}
+fused = r"""
+__device__ float combine(float x, float y) { return fmaxf(x * x, 3 * y + 1); }
+
+__global__ void fused(const float* x, const float* y, float* z, int n) {
+  // ### BEGIN SOLUTION
+  int t = blockIdx.x * blockDim.x + threadIdx.x, i = 4 * t;
+  bool aligned = ((unsigned long long)x | (unsigned long long)y | (unsigned long long)z) % 16 == 0;
+  if (aligned && i + 4 <= n) {
+    float4 a = reinterpret_cast<const float4*>(x)[t], b = reinterpret_cast<const float4*>(y)[t];
+    reinterpret_cast<float4*>(z)[t] =
+        make_float4(combine(a.x, b.x), combine(a.y, b.y), combine(a.z, b.z), combine(a.w, b.w));
+  } else {
+    for (int k = i; k < i + 4 && k < n; ++k) z[k] = combine(x[k], y[k]);
+  }
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-kernel-life-cycle-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("10-kernel-life-cycle", fused)
+
+# %% [markdown]
+# Your kernel in its three forms. The first lines are PTX, then what the assembler made of it for three chips, and, where
+# NVIDIA's disassembler is at hand (it comes with Triton), the accesses to memory in machine code. `LDG.E.128` is a load
+# of 16 bytes.
+
+# %%
+fused_ptx = compile_cuda(fused).ptx
+print("\n".join(line.strip() for line in fused_ptx.splitlines() if ".v4" in line))
+for arch in (80, 90, 100):
+    cubin = compile_cubin(fused, arch)
+    print(f"sm_{arch}: {cubin.kernels['fused']}")
+    for line in lab10.memory_instructions(cubin.data):
+        print("   ", line)
+guesses.settle("what an H100 can run", sum(lab10.can_run(*one, chip=90) for one in lab10.FORMS))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Two: the PTX for 8.0, which the driver assembles for it, and the cubin for sm_90. PTX for a later chip may use
+# instructions that this one lacks, and cubins are tied to the major version. (There is one more trap: code for `sm_90a`
+# or `compute_90a`, which uses the H100's own tensor-core instructions, runs on no later chip at all.)
+#
+# </details>
+#
+# **In practice:** `TORCH_CUDA_ARCH_LIST="8.0;9.0+PTX"` decides what an extension of PyTorch carries. "no kernel image is
+# available for execution on the device" means that neither a cubin nor PTX fits, and a first call that takes seconds means
+# that the driver had to assemble PTX.
 
 # %% [markdown]
 # ## Extra credit: a product in tiles

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
+
+from labkit.meters.compiled.sass import disassembled
+
 ALL_ELEMENTS = r"""
 __global__ void scan(const float* x, float* y, int n) {
   __shared__ float sums[2048];
@@ -98,3 +103,19 @@ __global__ void mix(const int* x, int* y, int n) {
 }
 """
 """A kernel in which each thread takes the branch for its own element."""
+FORMS = (("ptx", 80), ("ptx", 100), ("cubin", 80), ("cubin", 86), ("cubin", 90))
+"""Compiled kernels: what form, and for which compute capability times ten."""
+
+
+def can_run(form: str, arch: int, chip: int) -> bool:
+    """Whether a chip can run it (CUDA C++ Programming Guide, "Binary Compatibility" and "PTX Compatibility")."""
+    if form == "ptx":
+        return arch <= chip
+    return arch // 10 == chip // 10 and arch % 10 <= chip % 10
+
+
+def memory_instructions(cubin: bytes) -> list[str]:
+    """The loads and stores of global memory in machine code; none where the disassembler is not there."""
+    if importlib.util.find_spec("triton") is None:
+        return []
+    return [line for line in disassembled(cubin).splitlines() if re.search(r"\b(LDG|STG)\b", line)]

@@ -143,19 +143,16 @@ def load_ptx(ptx: str, source: str, warnings: Sequence[Diagnostic] = (), max_wor
     return kernels
 
 
+def compiler_options() -> list[str]:
+    """What NVRTC is told of every source, whatever it is compiled for."""
+    folders = [f"--include-path={folder}" for folder in nvrtc.header_folders()]
+    return ["-lineinfo", "--std=c++17", "--device-int128", *MACROS, *folders]
+
+
 @lru_cache(maxsize=32)
 def _compiled(source: str, arch: int, options: tuple[str, ...]) -> tuple[str, tuple[Diagnostic, ...]]:
     """The PTX, and the warnings. The same for every case that an answer is checked on, so it is kept."""
-    folders = [f"--include-path={folder}" for folder in nvrtc.header_folders()]
-    flags = [
-        f"--gpu-architecture=compute_{arch}",
-        "-lineinfo",
-        "--std=c++17",
-        "--device-int128",
-        *MACROS,
-        *folders,
-        *options,
-    ]
+    flags = [f"--gpu-architecture=compute_{arch}", *compiler_options(), *options]
     try:
         compiled = compile_apart(source, FILE, flags)
     except CompilerStopped as error:

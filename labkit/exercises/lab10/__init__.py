@@ -8,6 +8,7 @@ ORDER = (
     "transpose",
     "block-reduce",
     "occupancy",
+    "kernel-life-cycle",
     "tiled-matmul",
     "scan",
     "divergence",
