@@ -1008,8 +1008,12 @@ print("\n".join(line.strip() for line in fused_ptx.splitlines() if ".v4" in line
 for arch in (80, 90, 100):
     cubin = compile_cubin(fused, arch)
     print(f"sm_{arch}: {cubin.kernels['fused']}")
-    for line in lab10.memory_instructions(cubin.data):
+    found = lab10.memory_instructions(cubin.data)
+    for line in (line for line in found if ".128" in line):
         print("   ", line)
+    print(
+        f"    and {sum('.128' not in line for line in found)} loads and stores of single elements"
+    )
 guesses.settle("what an H100 can run", sum(lab10.can_run(*one, chip=90) for one in lab10.FORMS))
 
 # %% [markdown]

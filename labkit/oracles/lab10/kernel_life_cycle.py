@@ -15,7 +15,7 @@ WARP = 32
 TENSORS = 3
 ERRORS = and_faults(
     {
-        "misaligned:": "A float4 has to begin at a multiple of 16 bytes, and a tensor may begin anywhere: a slice does. "
+        "misaligned:": "A float4 has to begin at a multiple of 16 bytes, and a tensor may begin anywhere, as a slice. "
         "See whether the addresses of x, y and z are all multiples of 16, and read single elements where they are not.",
         "out of bounds: reads": "n is no multiple of 4: the last thread has fewer than four elements. Read four at "
         "once only where all four exist, and the rest one by one.",
@@ -89,7 +89,7 @@ KERNEL_LIFE_CYCLE = Oracle(
             "global_requests",
             requests,
             "There are more loads and stores than two reads and a write of 16 bytes a thread. Where all three "
-            "addresses are multiples of 16, a thread reads a `float4` of x and one of y and stores one of z; and z is not read.",
+            "addresses are multiples of 16, a thread reads a `float4` of x and one of y and stores one of z.",
         ),
     ),
     diagnose=(
