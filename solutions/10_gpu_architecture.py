@@ -23,6 +23,7 @@
 
 # %% nbgrader={"grade": false, "grade_id": "10-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
 import math
+import textwrap
 
 import torch
 
@@ -30,6 +31,7 @@ import labkit
 import labkit.figures
 from labkit import Predictions, check, progress
 from labkit.exercises.lab10.chips import A100, B200, H100, RTX_4090, RTX_5090, Chip
+from labkit.exercises.lab10.traces import PROGRAMS, Trace
 from labkit.material import lab10
 from labkit.simt import compile_cuda
 from labkit.simt.cubin import compile_cubin
@@ -742,6 +744,226 @@ guesses.settle("steps with all 32 warps busy", right.count(32))
 # **In practice** PyTorch's `block_reduce.cuh` is your `shuffle_sum`, and so are the norms and softmaxes of most libraries. CUB's
 # `cub::BlockReduce` chooses between the two for you. In Triton it is `tl.sum(x, axis=0)`, and the compiler writes the shuffles
 # (lab 12). In a launch of several blocks a second launch adds up `out`, or one atomic update per block.
+
+# %% [markdown]
+# ## What orders two accesses
+#
+# A program of many threads can be right on your machine and wrong on the next one, or wrong once a week. Running it more often
+# proves nothing. What helps is to ask of each pair of accesses: **does anything say which comes first?** Two accesses of
+# the same word by different threads, at least one of which changes it, are a **race** if nothing does. In CUDA, very little
+# does:
+#
+# | two accesses | ordered by |
+# |---|---|
+# | of one thread | the program |
+# | of two threads of one block | a barrier between them: the one thread makes its access before it, the other after |
+# | of two blocks of one launch | nothing: blocks run in any order, at the same time or one after the other |
+# | in two launches | the launches: the second begins when the first has ended |
+#
+# Two **atomic** updates of one word may come in any order, because each is indivisible, so they are no race. An atomic
+# update and a plain read are. And each block has a shared memory of its own.
+#
+# A barrier has a danger of its own: a thread that comes to it waits for all others of its block. If one of them never comes,
+# they wait forever: a **deadlock**. (CUDA calls it undefined. Some GPUs go on, some hang. Both are wrong.)
+#
+# Here is what the threads of nine small programs do, from left to right. A row is a thread, "1.0" is thread 0 of block 1;
+# s3 is word 3 of shared memory, g3 of global memory, and dark bars are barriers. The dotted line separates two launches.
+
+# %% tags=["figure"]
+labkit.figures.thread_traces(
+    {
+        letter: PROGRAMS[name](2, 2)
+        for letter, name in zip(
+            "ABCDEFGHI",
+            (
+                "without_barrier",
+                "with_barrier",
+                "atomic_total_read_at_once",
+                "from_the_next_block",
+                "tile_used_again",
+                "in_two_launches",
+                "in_a_branch",
+                "atomic_total",
+                "blocks_with_loops_of_their_own",
+            ),
+        )
+    }
+)
+
+# %% [markdown]
+# **Predict:** how many of the nine are right, with neither a race nor a deadlock?
+
+# %% nbgrader={"grade": false, "grade_id": "10-predict-right", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("programs that are right", None, exact=True)
+
+# %% [markdown]
+# [[exercise 10-communicate]]
+#
+# Write `classify(trace)`, in Python: it returns `"right"`, `"race"` or `"deadlock"`. A trace is a list of launches, a launch a
+# list of blocks, a block a list of threads, and a thread the list of what it does, each an `Op(kind, space, place)`. `kind`
+# is `"read"`, `"write"`, `"atomic"` or `"barrier"`, `space` is `"shared"` or `"global"`, and `place` is the number of a word.
+# A barrier has neither space nor place.
+#
+# A trace is a deadlock if in some block not all threads make the same number of barriers, whatever else happens. Of the
+# others, it is a race if two accesses are one by the table above. Threads of one warp get no special treatment: nothing
+# orders them by itself either.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Take the two questions one after the other. For the deadlock you need only a count for each thread. For the race: what do
+# you have to know of an access to compare it with another one?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Of each access, keep its launch, block and thread, its word, its kind, and how many barriers its thread has made before
+# it, its **epoch**. In one block, accesses of different epochs are ordered. The word of shared memory belongs to a block.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# For each launch, a dictionary from the word, `(op.space, op.place, b if op.space == "shared" else None)`, to the accesses so
+# far, `(b, t, epoch, op.kind)`. A new access races with an earlier one of the same word unless it is the same thread, or the
+# same block in another epoch, or both only read, or both are atomic.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "10-communicate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def classify(trace: Trace) -> str:
+    """ "right", "race" or "deadlock" """
+    ### BEGIN SOLUTION
+    for launch in trace:
+        for block in launch:
+            if len({sum(op.kind == "barrier" for op in thread) for thread in block}) > 1:
+                return "deadlock"
+    for launch in trace:
+        earlier = {}
+        for b, block in enumerate(launch):
+            for t, thread in enumerate(block):
+                epoch = 0
+                for op in thread:
+                    if op.kind == "barrier":
+                        epoch += 1
+                        continue
+                    word = (op.space, op.place, b if op.space == "shared" else None)
+                    for other_b, other_t, other_epoch, kind in earlier.get(word, []):
+                        same_thread = (other_b, other_t) == (b, t)
+                        ordered = same_thread or (other_b == b and other_epoch != epoch)
+                        harmless = kind == op.kind and kind in ("read", "atomic")
+                        if not ordered and not harmless:
+                            return "race"
+                    earlier.setdefault(word, []).append((b, t, epoch, op.kind))
+    return "right"
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "10-communicate-check", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+check("10-communicate", classify)
+
+# %% tags=["figure"]
+labkit.figures.thread_traces(
+    {name.replace("_", " "): program(2, 2) for name, program in PROGRAMS.items()}, classify
+)
+
+# %%
+names = (
+    "without_barrier with_barrier atomic_total_read_at_once from_the_next_block tile_used_again "
+    "in_two_launches in_a_branch atomic_total blocks_with_loops_of_their_own"
+)
+found = [classify(PROGRAMS[name](2, 2)) for name in names.split()]
+print(found)
+guesses.settle("programs that are right", float(found.count("right")))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Four: B, F, H and I. A has no barrier. C reads a total that others still add to. D trusts a barrier across blocks. E has a
+# barrier between writing the tile and reading it, but none between reading it and writing it again, so a fast thread overwrites
+# what a slow one has not read yet: this is why a loop over tiles has **two** barriers. G has its barrier in a branch. In I the
+# blocks make different numbers of barriers, and may.
+#
+# </details>
+#
+# This is how the executor finds races, too: it keeps a **shadow** of every word of shared memory, with the thread and the
+# epoch of the last accesses. So one run finds a race that a thousand runs on a GPU might not show. `compute-sanitizer
+# --tool racecheck` does the same on a GPU.
+#
+# Here is a kernel for you to mend. It counts how often each of 64 values occurs. Each block counts in shared memory first and
+# then adds its counts to those of all blocks.
+
+# %%
+print(lab10.BROKEN_HISTOGRAM)
+values = torch.arange(1000, dtype=torch.int32) % 64
+counts = torch.zeros(64, dtype=torch.int32)
+kernel = compile_cuda(lab10.BROKEN_HISTOGRAM)["histogram"]
+broken_profile = kernel.launch(8, 128, values, counts, 1000, check=False)
+for fault in broken_profile.faults:
+    print(textwrap.fill(str(fault), 100, subsequent_indent="    "))
+
+# %% [markdown]
+# [[exercise 10-histogram]]
+#
+# Mend it: there are four mistakes. The counts are added to what is in `counts` already. Blocks have 64 threads or more, n is
+# any number. (`atomicAdd(&place, 1)` adds 1 to an int, in shared memory as well as in global memory.)
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Two of the mistakes are about barriers, two about `++` and `+=`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# There are three phases: set to zero, count, add to the total. Between them all threads of the block have to wait, also
+# those past n. And `++` is a read, an addition and a write.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# A `__syncthreads()` after setting to zero; `if (i < n) atomicAdd(&mine[x[i]], 1);` with the barrier after the branch; and
+# `atomicAdd(&counts[t], mine[t])`.
+#
+# </details>
+
+# %% nbgrader={"grade": false, "grade_id": "10-histogram", "locked": false, "schema_version": 3, "solution": true, "task": false}
+histogram = r"""
+__global__ void histogram(const int* x, int* counts, int n) {
+  __shared__ int mine[64];
+  // ### BEGIN SOLUTION
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  if (t < 64) mine[t] = 0;
+  __syncthreads();
+  if (i < n) atomicAdd(&mine[x[i]], 1);
+  __syncthreads();
+  if (t < 64) atomicAdd(&counts[t], mine[t]);
+  // ### END SOLUTION
+}
+"""
+
+# %% nbgrader={"grade": true, "grade_id": "10-histogram-check", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+check("10-histogram", histogram)
+
+# %%
+kernel = compile_cuda(histogram)["histogram"]
+for name, values in {
+    "all different": torch.arange(8192, dtype=torch.int32) % 64,
+    "all the same": torch.full((8192,), 7, dtype=torch.int32),
+}.items():
+    profile = kernel.launch(32, 256, values, counts.zero_(), 8192)
+    print(f"{name:14} {profile.atomic_lanes:,} updates, {profile.atomic_conflicts:,} of them wait")
+
+# %% [markdown]
+# An atomic update is right whatever happens, but its price depends on the data: if all values are the same, 31 of 32 lanes wait
+# for one another. This is why histograms of images with a black background are slow, and why each warp is sometimes given
+# counts of its own.
+#
+# **In practice** `torch.bincount` and `torch.histc` are kernels like this one. `atomicAdd` on floats adds in any order, so the last
+# bits differ from run to run: this is what PyTorch means when `torch.use_deterministic_algorithms(True)` refuses `index_add_`
+# and others on a GPU.
 
 # %% [markdown]
 # ## How many threads is enough?

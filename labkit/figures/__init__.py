@@ -59,6 +59,7 @@ from labkit.figures.sharding import held_by_stage, sharding_bars, sharding_slide
 from labkit.figures.source_heat import source_heat
 from labkit.figures.sums import error_against_n, merging_cost, stalling_sum, tiny_updates
 from labkit.figures.thread_grid import thread_grid
+from labkit.figures.thread_traces import thread_traces
 from labkit.figures.tiles import cache_curve, softmax_on_its_way, tile_order, tile_roofline
 from labkit.figures.timing import timing_methods
 from labkit.figures.two_halves import two_halves
@@ -170,6 +171,7 @@ __all__ = [
     "step_player",
     "steps_by_gradient_size",
     "thread_grid",
+    "thread_traces",
     "tile_order",
     "tile_roofline",
     "tile_walk",

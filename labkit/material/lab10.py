@@ -119,3 +119,18 @@ def memory_instructions(cubin: bytes) -> list[str]:
     if importlib.util.find_spec("triton") is None:
         return []
     return [line for line in disassembled(cubin).splitlines() if re.search(r"\b(LDG|STG)\b", line)]
+
+
+BROKEN_HISTOGRAM = r"""
+__global__ void histogram(const int* x, int* counts, int n) {
+  __shared__ int mine[64];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  if (t < 64) mine[t] = 0;
+  if (i < n) {
+    mine[x[i]]++;
+    __syncthreads();
+  }
+  if (t < 64) counts[t] += mine[t];
+}
+"""
+"""How often each of 64 values occurs, with four mistakes."""

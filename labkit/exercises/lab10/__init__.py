@@ -7,6 +7,8 @@ ORDER = (
     "tile",
     "transpose",
     "block-reduce",
+    "communicate",
+    "histogram",
     "occupancy",
     "kernel-life-cycle",
     "tiled-matmul",

@@ -167,7 +167,7 @@ SECTORS = Oracle(
             "they lie, for each warp.",
         ),
     ),
-    places={"cost[0]": "number of requests", "cost[1]": "number of sectors"},
+    places={"cost.0": "number of requests", "cost.1": "number of sectors"},
     axis="other sizes, strides, offsets and blocks",
     call=called,
 )

@@ -1,0 +1,48 @@
+"""Lab 10: what is asked, given and run for the classification of traces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from labkit.exercises.lab10.traces import PROGRAMS, as_text, of_text, random_trace
+from labkit.spec import Answer, Case, Exercise
+
+
+@dataclass(frozen=True)
+class Traces(Case):
+    """programs: how many of each known one, in sizes and an order drawn at random; random: of random ones."""
+
+    programs: int = 1
+    random: int = 0
+    most_threads: int = 4
+
+
+def traces_of(case: Traces, gen: torch.Generator) -> dict[str, list[str]]:
+    def size(least: int, most: int) -> int:
+        return int(torch.randint(least, most + 1, (), generator=gen))
+
+    found = [
+        program(size(2, 3), size(2, case.most_threads)) for program in PROGRAMS.values() for _ in range(case.programs)
+    ]
+    found += [random_trace(size(1, 3), size(2, case.most_threads), gen) for _ in range(case.random)]
+    order = torch.randperm(len(found), generator=gen).tolist()
+    return {"traces": [as_text(found[at]) for at in order]}
+
+
+def drive_classify(ans, case: Traces, tree: dict, stage) -> dict[str, list]:
+    return {"labels": [ans.classify(of_text(trace)) for trace in tree["traces"]]}
+
+
+COMMUNICATE = Exercise(
+    id="10-communicate",
+    title="Right, race or deadlock",
+    points=3,
+    minutes=30,
+    difficulty=3,
+    answers=(Answer("classify"),),
+    public=(Traces(), Traces(random=20)),
+    inputs=traces_of,
+    drive=drive_classify,
+)

@@ -1,0 +1,13 @@
+# hint: Not all threads of the block reach
+histogram = r"""
+__global__ void histogram(const int* x, int* counts, int n) {
+  __shared__ int mine[64];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  if (t < 64) mine[t] = 0;
+  if (i >= n) return;
+  __syncthreads();
+  atomicAdd(&mine[x[i]], 1);
+  __syncthreads();
+  if (t < 64) atomicAdd(&counts[t], mine[t]);
+}
+"""

@@ -1,0 +1,12 @@
+# hint: A counter is used that nobody has set to zero
+histogram = r"""
+__global__ void histogram(const int* x, int* counts, int n) {
+  __shared__ int mine[64];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  if (t == 0) mine[t] = 0;
+  __syncthreads();
+  if (i < n) atomicAdd(&mine[x[i]], 1);
+  __syncthreads();
+  if (t < 64) atomicAdd(&counts[t], mine[t]);
+}
+"""
