@@ -13,7 +13,7 @@ def muon_cases(rng: random.Random) -> tuple[Matrix | Grouping | MuonSteps, ...]:
     return (
         Matrix((rng.randint(6, 12), rng.randint(20, 30))),
         Matrix((rng.randint(12, 20), 40), "built"),
-        Matrix((rng.randint(400, 600), 16), scale=10.0 ** rng.randint(-4, 2)),
+        Matrix((rng.randint(400, 600), 16), scale=10.0 ** rng.randint(-4, -2)),
         Matrix((rng.randint(3, 6), 5), "zeros"),
         Grouping(rng.randint(1, 4), tied=False),
         Grouping(rng.randint(1, 4), tied=True),

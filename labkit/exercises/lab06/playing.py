@@ -80,7 +80,7 @@ def stepping_inputs(case: Stepping, gen: torch.Generator) -> dict[str, Tree]:
 def play(
     make: Callable[[Groups], object], case: Stepping, tree: dict, stage=None, counted: bool = False
 ) -> dict[str, Tree]:
-    """Step `make(groups)` through the gradients: "after step 1" -> weights by name, and so on.
+    """Step `make(groups)` through the gradients: "step 1" -> weights by name, and so on.
 
     stage: if it is given, measures `saved_bytes` of the first steps and `peak_bytes` of all, the history among them.
     counted: also the operations of one later step.
@@ -106,7 +106,7 @@ def _play(make: Callable[[Groups], object], case: Stepping, tree: dict, stage, c
             if stage is not None and counted and step == COUNTED:
                 meters.enter_context(stage.meter("ops"))
             optimizer.step()
-        history[f"after step {step}"] = {name: value.detach().clone() for name, value in parameters.items()}
+        history[f"step {step}"] = {name: value.detach().clone() for name, value in parameters.items()}
         if step == case.resumed_after:
             # As from a file: nothing of the old optimizer is alive in the new one.
             saved = copy.deepcopy(optimizer.state_dict())

@@ -117,9 +117,9 @@ def drive_training(ans, case: Training | Asked, tree: dict, stage) -> dict[str, 
         for step, (tokens, targets) in enumerate(zip(tree["tokens"], tree["targets"]), start=1):
             F.cross_entropy(model(tokens.to(stage.device)), targets.to(stage.device)).backward()
             if not case.watched:
-                history[f"after step {step}"] = weights_of(model)
+                history[f"step {step}"] = weights_of(model)
     if case.watched:
-        history[f"after step {case.n_steps}"] = weights_of(model, watched=True)
+        history[f"step {case.n_steps}"] = weights_of(model, watched=True)
     return history
 
 

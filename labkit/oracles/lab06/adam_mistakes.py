@@ -43,6 +43,13 @@ MISTAKES = (
     "denominator kept",
     "earlier groups again",
     "zeros in place of None",
+    "counts without a gradient",
+    "state made anew",
+    "only the decay",
+    "factors without powers",
+    "new and old swapped",
+    "square not squared",
+    "magnitude for the square",
 )
 
 
@@ -70,21 +77,27 @@ class Mistaken(torch.optim.Optimizer):
                     grad = torch.zeros_like(parameter)
                 if grad is not None:
                     self.update(parameter, grad, settings)
+                elif self.mistake == "counts without a gradient":
+                    self.state[parameter]["step"] = self.state[parameter].get("step", 0) + 1
 
     def update(self, weight: torch.Tensor, grad: torch.Tensor, group: dict) -> None:
         is_ = self.mistake.__eq__
-        state = self.state[weight]
+        state = {} if is_("state made anew") else self.state[weight]
         mean, square = state.get("mean", torch.zeros_like(weight)), state.get("square", torch.zeros_like(weight))
         step = self.next_step(state)
         lr, decay, eps = group["lr"], group["weight_decay"], group["eps"]
         beta1, beta2 = reversed(group["betas"]) if is_("betas swapped") else group["betas"]
         if is_("adam"):
             grad = grad + decay * weight
-        mean = beta1 * mean + (1 - beta1) * grad
-        square = beta2 * square + (1 - beta2) * grad * grad
+        new1, new2 = (beta1, beta2) if is_("new and old swapped") else (1 - beta1, 1 - beta2)
+        squared = {"square not squared": grad, "magnitude for the square": grad.abs()}.get(self.mistake, grad * grad)
+        mean = (1 - new1) * mean + new1 * grad
+        square = (1 - new2) * square + new2 * squared
         state.update(mean=mean, square=square, step=step)
         by_step = step + is_("correction of the next step")
         one, two = 1 - beta1**by_step, 1 - beta2**by_step
+        if is_("factors without powers"):
+            one, two = 1 - beta1, 1 - beta2
         if is_("corrections swapped"):
             one, two = two, one
         one = 1.0 if is_("no correction") or is_("no first correction") else one
@@ -107,7 +120,9 @@ class Mistaken(torch.optim.Optimizer):
         }
         state.update(kept.get(self.mistake, {}))
         shrunk = 0.0 if is_("adam") or is_("no decay") else decay * (1 if is_("decay not times lr") else lr)
-        if is_("decay after the update"):
+        if is_("only the decay"):
+            weight.mul_(1 - shrunk)
+        elif is_("decay after the update"):
             weight.sub_(lr * moved / below).mul_(1 - shrunk)
         else:
             weight.mul_(1 - shrunk).sub_(lr * moved / below)

@@ -8,12 +8,15 @@ from labkit.compare import inputs_untouched
 from labkit.exercises.lab06.adamw import AdamSteps, Grouping, LanguageModel
 from labkit.exercises.lab06.playing import play
 from labkit.oracles.calls import fields_in_words
+from labkit.oracles.hints import any_of
 from labkit.oracles.lab06.adam_mistakes import moved_as
 from labkit.oracles.lab06.histories import CLOSE, ONE_BY_ONE, first_off, in_words, nothing_moved
 from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, KiB, MiB, Observation, Oracle, Tolerance
 
 SLACK_BYTES = 4 * KiB
 """For each tensor: its count of steps and what Python keeps."""
+MOST_LAYERS = 4
+"""Of a model whose parameters are named in messages."""
 GROUPS_BYTES = 64 * KiB
 """For two lists of parameters: what they hold was there before."""
 
@@ -78,8 +81,8 @@ def text_in(words: str):
 
 STEP_HINTS = (
     Hint(
-        nothing_moved,
-        "No weight has moved. Change the parameter in place, with p.sub_(...) or p.add_(...): `p = p - ...` makes "
+        any_of(nothing_moved, moved_as("only the decay")),
+        "No weight makes its step. Change the parameter in place, with p.sub_(...) or p.add_(...): `p = p - ...` makes "
         "a new tensor that the model does not have.",
     ),
     Hint(
@@ -117,9 +120,27 @@ STEP_HINTS = (
         'self.state[p]["step"].',
     ),
     Hint(
-        moved_as("one count in the group"),
-        "One count of steps serves all parameters. One that has no gradient in a step does not step: each has its "
-        'own count, self.state[p]["step"].',
+        moved_as("state made anew"),
+        "Every step begins with new moments. Fill self.state[p] in the parameter's first step alone, when it is still "
+        "empty.",
+    ),
+    Hint(
+        moved_as("factors without powers"),
+        "The corrections are those of the first step in every step: 1 - beta**step, with the count of steps as the "
+        "power.",
+    ),
+    Hint(
+        moved_as("new and old swapped"),
+        "New and old are swapped in the moments: the old moment counts beta, the new value 1 - beta.",
+    ),
+    Hint(
+        moved_as("square not squared", "magnitude for the square"),
+        "exp_avg_sq is the running mean of the gradient's square, and yours of the gradient itself or its magnitude.",
+    ),
+    Hint(
+        moved_as("one count in the group", "counts without a gradient"),
+        "The count of a parameter goes on in a step in which it has no gradient. Each has a count of its own, "
+        'self.state[p]["step"], and one whose p.grad is None makes no step.',
     ),
     Hint(
         moved_as("correction of the next step"),
@@ -162,6 +183,12 @@ STEP_HINTS = (
 """On a step of AdamW, however it is computed."""
 
 
+PLACES = {
+    f"decay.{name}": f"weight decay of {name}"
+    for name, _ in LanguageModel(Grouping(n_layers=MOST_LAYERS, tied=False)).named_parameters()
+}
+
+
 ADAMW = Oracle(
     id="06-adamw",
     expect=by_torch,
@@ -170,6 +197,7 @@ ADAMW = Oracle(
     call=called,
     axis="numbers of steps, settings, groups, and optimizers that are saved and loaded",
     fact=first_off,
+    places=PLACES,
     budgets=(
         Budget(
             "saved_bytes",

@@ -76,7 +76,7 @@ def history(run: CaseRun[EightBitSteps], mistake: str = "") -> dict:
 
 def deviation(got: dict, wanted: dict, lr: float) -> float:
     """How far the weights are apart after the last step: the mean over the quantized ones, in shares of a step."""
-    last = f"after step {len(wanted)}"
+    last = f"step {len(wanted)}"
     large = [name for name, value in wanted[last].items() if value.numel() >= SMALLEST_QUANTIZED]
     off = torch.cat([(got[last][name] - wanted[last][name]).abs().flatten() for name in large])
     return off.mean().item() / (lr * len(wanted))

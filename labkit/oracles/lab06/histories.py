@@ -56,9 +56,8 @@ def first_off(run: CaseRun[Stepping]) -> str | None:
                 at = int(off.nan_to_num(nan=torch.inf).argmax())
                 moved = got[name].flatten()[at] - before[name].flatten()[at]
                 wanted = value.flatten()[at] - before[name].flatten()[at]
-                which = step.removeprefix("after ")
                 return (
-                    f"{which.capitalize()} is the first wrong one: there {name}.view(-1)[{at}] moved by {moved:.4g} "
+                    f"{step.capitalize()} is the first wrong one: there {name}.view(-1)[{at}] moved by {moved:.4g} "
                     f"and should have moved by {wanted:.4g}; every step before is right."
                 )
         before = right

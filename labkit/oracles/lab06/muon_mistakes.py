@@ -5,23 +5,43 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from labkit.exercises.lab06.muon import N_ITERATIONS, polynomial
+from labkit.exercises.lab06.muon import COEFFICIENTS, N_ITERATIONS
+
+_A, _B, _C = COEFFICIENTS
+POLYNOMIALS = {
+    "coefficients that converge": ((1.5, -0.5), (15 / 8, -10 / 8, 3 / 8)),
+    "no fifth power": ((_A, _B),),
+    "seventh power for the fifth": ((_A, _B, 0.0, _C),),
+}
+"""Coefficients of the odd powers 1, 3, 5, ...: each mistake may have several forms."""
+
+
+def powers(sigma: Tensor, n_steps: int, coefficients: tuple[float, ...]) -> Tensor:
+    """What n steps of an odd polynomial make of singular values."""
+    for _ in range(n_steps):
+        sigma = sum(factor * sigma ** (2 * i + 1) for i, factor in enumerate(coefficients))
+    return sigma
 
 
 def orthogonalized(g: Tensor, mistake: str = "") -> Tensor:
     """The matrix with the same singular vectors, from a decomposition in float64; back in g's dtype."""
+    return orthogonalized_ways(g, mistake)[0]
+
+
+def orthogonalized_ways(g: Tensor, mistake: str) -> list[Tensor]:
+    """What each form of the mistake makes of the matrix."""
     if not g.any():
-        return torch.zeros_like(g)
+        return [torch.zeros_like(g)]
     u, sigma, vh = torch.linalg.svd(g.double(), full_matrices=False)
     if mistake == "exactly orthogonal":
-        return (u @ vh).to(g.dtype)
+        return [(u @ vh).to(g.dtype)]
     norm = {
         "no normalization": sigma.new_ones(()),
-        "divided by the largest element": g.double().abs().max(),
         "divided by the largest singular value": sigma.max(),
     }.get(mistake, sigma.norm())
-    n = N_ITERATIONS + {"one step less": -1, "one step more": 1}.get(mistake, 0)
-    return (u * polynomial(sigma / norm, n) @ vh).to(g.dtype)
+    n_steps = int(mistake.removeprefix("steps: ")) if mistake.startswith("steps: ") else N_ITERATIONS
+    forms = POLYNOMIALS.get(mistake, (COEFFICIENTS,))
+    return [(u * powers(sigma / norm, n_steps, form) @ vh).to(g.dtype) for form in forms]
 
 
 class ExactMuon(torch.optim.Optimizer):
@@ -37,17 +57,39 @@ class ExactMuon(torch.optim.Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 state, momentum = self.state[p], group["momentum"]
-                buffer = state.setdefault("buffer", torch.zeros_like(p)).lerp_(p.grad, 1 - momentum)
-                update = buffer if is_("no nesterov") else p.grad.lerp(buffer, momentum)
-                update = p.grad if is_("no momentum") else update
-                blocks = update.chunk(1 if is_("whole") else group["n_blocks"])
+                buffer = state.setdefault("buffer", torch.zeros_like(p))
+                if is_("whole gradients added"):
+                    buffer.mul_(momentum).add_(p.grad)
+                else:
+                    buffer.lerp_(p.grad, 1 - momentum)
+                update = self.with_momentum(buffer, p.grad, momentum)
+                axis = int(self.mistake.startswith("blocks of columns"))
+                blocks = update.chunk(1 if is_("whole") else group["n_blocks"], axis)
                 rows, columns = update.shape if is_("rule of the whole") else blocks[0].shape
+                if is_("blocks of columns, rule of rows"):
+                    rows, columns = update.shape[0] // group["n_blocks"], update.shape[1]
+                if is_("columns over rows"):
+                    rows, columns = columns, rows
                 rule = group["adjust"]
                 if is_("other rule"):
                     rule = "original" if rule == "match_rms_adamw" else "match_rms_adamw"
                 factor = max(1, rows / columns) ** 0.5 if rule == "original" else 0.2 * max(rows, columns) ** 0.5
+                if is_("no root in the rule"):
+                    factor = max(1, rows / columns) if rule == "original" else 0.2 * max(rows, columns)
                 factor = 1.0 if is_("no rule") else factor
                 shrunk = 0.0 if is_("no decay") else group["lr"] * group["weight_decay"]
                 shrunk = shrunk * factor if is_("decay by the adjusted rate") else shrunk
-                step = update if is_("not orthogonalized") else torch.cat([orthogonalized(one) for one in blocks])
-                p.mul_(1 - shrunk).sub_(group["lr"] * factor * step)
+                step = update if is_("not orthogonalized") else torch.cat([orthogonalized(one) for one in blocks], axis)
+                if is_("decay after the update"):
+                    p.sub_(group["lr"] * factor * step).mul_(1 - shrunk)
+                else:
+                    p.mul_(1 - shrunk).sub_(group["lr"] * factor * step)
+
+    def with_momentum(self, buffer: Tensor, grad: Tensor, momentum: float) -> Tensor:
+        """What is orthogonalized."""
+        ways = {
+            "no nesterov": buffer,
+            "no momentum": grad,
+            "lerp the other way": buffer.lerp(grad, momentum),
+        }
+        return ways.get(self.mistake, grad.lerp(buffer, momentum))

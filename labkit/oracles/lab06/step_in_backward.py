@@ -41,7 +41,7 @@ def ordinary(run: CaseRun[Training], mistake: str = "") -> dict:
         optimizer.step()
         if mistake != "adds up":
             model.zero_grad()
-        history[f"after step {step}"] = weights_of(model, case.watched)
+        history[f"step {step}"] = weights_of(model, case.watched)
     return history
 
 
@@ -103,7 +103,7 @@ def nothing_moved(run: CaseRun) -> object:
     """Not in the first backward pass."""
     if isinstance(run.case, Training) and run.case.watched:
         return CANNOT_TELL
-    first = "after step 1"
+    first = "step 1"
     return near({first: run.got[first]}, {first: weights_of(build(run.case, run.tree["seed"]))})
 
 
