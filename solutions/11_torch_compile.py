@@ -1270,6 +1270,116 @@ labkit.figures.launch_times(
 # shapes that change, and Python that decides anew each time.
 
 # %% [markdown]
+# ## What tracing and scripting lose
+#
+# Before Dynamo, PyTorch had two ways to a graph, and you still meet both. `torch.jit.trace` runs a function once, with an
+# example, and writes down the operations. `torch.jit.script` reads the function's source and translates a part of Python.
+# Both are deprecated. Widely copied slides say of them that tracing works "during training", and that scripting gives
+# "static guarantees". XLA, which compiles the graphs of JAX and of PyTorch on TPUs, gets its graphs by tracing as well.
+#
+# | | what decides which operations are in the graph | if it does not hold later |
+# |---|---|---|
+# | `torch.jit.trace` | the example | nothing is noticed: **the result is wrong** |
+# | `torch.jit.script` | the source, with types but no shapes | an error while it runs |
+# | `torch.compile` | this call, with guards | compiles again, or runs eagerly |
+# | `torch.export` | the example, with guards and without Python | an error before it runs |
+#
+# `torch.export` gives one graph that runs without Python, so there is nothing to fall back to. An `if` on values must be
+# said as an operation: `torch.cond(predicate, if_true, if_false, operands)` keeps both ways in the graph.
+
+# %% [markdown]
+# [[exercise 11-trace-or-script]]
+#
+# A claim is refuted by one example. Write three of them and an export that does it right.
+#
+# - `branch_lost()` returns a function and two inputs of the same shape. The function's trace on the first is right there and
+#   wrong on the second.
+# - `mode_lost()` returns a module and an input. Traced in training mode and then switched to eval mode, it gives another
+#   result than the module in eval mode.
+# - `fails_late()` returns a function and two tuples of tensors. `torch.jit.script` accepts the function, it is right for the
+#   first tuple, and it raises for the second one.
+# - `export_gate(gate, example)` exports a `lab11.Gate`, whose `forward` is `up(x)` if the sum of x is positive and `down(x)`
+#   if not. The program has both ways, by `torch.cond`, and takes any number of rows from 2 on.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What does Python decide, and only once, while a trace is written? For the third: what does the annotation `Tensor` not say?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# An `if x.sum() > 0`; dropout; a product of matrices whose shapes do not fit. For the export, a module of your own has a
+# `forward` with `torch.cond` in it, and `dynamic_shapes` names the axis that may change.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `torch.cond(x.sum() > 0, gate.up, gate.down, (x,))`, in a module that has the gate as an attribute. Then
+# `torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("rows")},))`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-trace-or-script", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def branch_lost() -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor]:
+    """(function, example, other): its trace on `example` is right there and wrong on `other`, of the same shape."""
+    ### BEGIN SOLUTION
+    return lambda x: x * 2 if x.sum() > 0 else x * 3, torch.ones(3), -torch.ones(3)
+    ### END SOLUTION
+
+
+def mode_lost() -> tuple[nn.Module, Tensor]:
+    """(module, x): traced in training mode and then switched to eval, it gives another result than the module in eval."""
+    ### BEGIN SOLUTION
+    return nn.Dropout(0.5), torch.ones(100)
+    ### END SOLUTION
+
+
+def fails_late() -> tuple[Callable[..., Tensor], tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """(function, good, bad): scripts without a complaint, is right for `good`, and raises for `bad`."""
+
+    ### BEGIN SOLUTION
+    def product(a: Tensor, b: Tensor) -> Tensor:
+        return a @ b
+
+    return product, (torch.ones(2, 3), torch.ones(3, 2)), (torch.ones(2, 3), torch.ones(2, 3))
+    ### END SOLUTION
+
+
+def export_gate(gate: lab11.Gate, example: Tensor) -> torch.export.ExportedProgram:
+    """The gate as an exported program that keeps both ways and takes any number of rows."""
+
+    ### BEGIN SOLUTION
+    class Kept(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = gate
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.cond(x.sum() > 0, self.gate.up, self.gate.down, (x,))
+
+    rows = torch.export.Dim("rows")
+    return torch.export.export(Kept(), (example,), dynamic_shapes=({0: rows},))
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-trace-or-script-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("11-trace-or-script", branch_lost, mode_lost, fails_late, export_gate)
+
+# %%
+torch._dynamo.reset()
+print(export_gate(lab11.Gate(4), torch.ones(3, 4)).graph_module.code)
+
+# %% [markdown]
+# Both layers are in the program, as functions that `cond` calls, and the number of rows appears nowhere.
+#
+# **In practice** export is for deployment: `torch.export.save` writes the program to a file, and AOTInductor makes a library of
+# it that needs no Python. For training, use `torch.compile`, and `torch.cond` only where computing both ways and
+# `torch.where` is too expensive.
+
+# %% [markdown]
 # ## What to take away
 #
 # A compiled function is a contract: the guards say what will not change, and the graph is fast as long as you keep it.

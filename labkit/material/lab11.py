@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from labkit.exercises.lab11.break_even import Costs
 from labkit.exercises.lab11.broken import BrokenModel
 from labkit.exercises.lab11.served import WARM_UP, ServedModel
+from labkit.exercises.lab11.trace_or_script import Gate
 
-__all__ = ["WARM_UP", "BrokenModel", "Costs", "Numbered", "ServedModel", "print_graph", "writes"]
+__all__ = ["WARM_UP", "BrokenModel", "Costs", "Gate", "Numbered", "ServedModel", "print_graph", "writes"]
 
 _IN_PLACE = frozenset(
     getattr(operator, name)

@@ -8,4 +8,5 @@ ORDER = (
     "memory",
     "break-even",
     "cuda-graph",
+    "trace-or-script",
 )
