@@ -709,12 +709,17 @@ check("10-block-reduce", block_sum, shuffle_sum)
 # Four ways to add 65,536 numbers, in blocks of 1024. The atomic kernel and the tree on the right of the picture are in
 # `lab10.SUMS`, if you want to read them.
 
+
 # %%
-sum_profiles = {}
-x, block_sums = torch.ones(65_536), torch.zeros(64)
-for name, source in {**lab10.SUMS, "block_sum": block_sum, "shuffle_sum": shuffle_sum}.items():
-    sum_profiles[name] = compile_cuda(source)[name].launch(64, 1024, x, block_sums.zero_(), 65_536)
-    assert block_sums.eq(1024).all()
+def profile_sums(source: str, name: str):
+    x, sums = torch.ones(65_536), torch.zeros(64)
+    profile = compile_cuda(source)[name].launch(64, 1024, x, sums, 65_536)
+    assert sums.eq(1024).all()
+    return profile
+
+
+kernels_of_sums = {**lab10.SUMS, "block_sum": block_sum, "shuffle_sum": shuffle_sum}
+sum_profiles = {name: profile_sums(source, name) for name, source in kernels_of_sums.items()}
 print(f"{'':16}{'warp instr.':>12}{'idle lanes':>12}{'passes':>8}{'barriers':>10}{'waiting':>9}")
 for name, profile in sum_profiles.items():
     idle = profile.inactive_lanes / (32 * profile.warp_instructions)
@@ -744,6 +749,9 @@ guesses.settle("steps with all 32 warps busy", right.count(32))
 # **In practice** PyTorch's `block_reduce.cuh` is your `shuffle_sum`, and so are the norms and softmaxes of most libraries. CUB's
 # `cub::BlockReduce` chooses between the two for you. In Triton it is `tl.sum(x, axis=0)`, and the compiler writes the shuffles
 # (lab 12). In a launch of several blocks a second launch adds up `out`, or one atomic update per block.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## What orders two accesses
@@ -1147,6 +1155,50 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # blocks of 256 threads fit. Nsight Compute shows all of it under "Occupancy" and "Launch Statistics".
 
 # %% [markdown]
+# ## Where the bytes live
+#
+# Everything in this lab happened between four places. On real chips they have these sizes; the last column is what a load
+# takes on an H100 that does nothing else.
+#
+# | | A100 | H100 (SXM) | B200 | shared by | a load takes |
+# |---|---|---|---|---|---|
+# | registers, an SM | 256 KiB | 256 KiB | 256 KiB | nobody: up to 255 words for a thread | 0 |
+# | shared memory and L1 cache, an SM | 192 KiB | 256 KiB | 256 KiB | a block; the SM | about 30 and 40 cycles |
+# | L2 cache | 40 MB | 50 MB | 126 MB | all SMs | about 260 cycles |
+# | memory (HBM) | 80 GB, 2.0 TB/s | 80 GB, 3.35 TB/s | 192 GB, 8 TB/s | the whole chip | about 480 cycles |
+# | SMs | 108 | 132 | 148 | | |
+#
+# Slides that give an SM "16 KB of shared memory" and "8 K registers" show the first CUDA GPU, of 2006. Both are off by a factor
+# of eight and more today.
+#
+# Add up the second column and compare. All registers of an H100 together are 33 MiB, as much as all its shared memories and
+# two thirds of its L2 cache. A **CPU** is built the other way round. An EPYC 9654 has 96 cores, and in each of them:
+#
+# | | a core | all 96 cores | a load takes |
+# |---|---|---|---|
+# | registers (32 vector registers of 64 bytes) | 2 KiB | 0.2 MiB | 0 |
+# | L1 cache | 32 KiB | 3 MiB | 4 to 5 cycles |
+# | L2 cache | 1 MiB | 96 MiB | 14 cycles |
+# | L3 cache | 32 MiB for 8 cores | 384 MiB | about 50 cycles |
+# | memory | | 0.46 TB/s | some 400 cycles |
+#
+# The CPU's levels grow by a factor of ten or more at each step, because it wants the one or two threads of a core to wait as
+# little as possible: it guesses branches, reorders instructions, and fetches early. The GPU spends the same area on registers for
+# 2048 threads an SM, and lets them wait. It does not make a load faster; it has something else to do meanwhile.
+#
+# So the rules of this lab are not the CPU's. Both fetch more than you ask for, 64 bytes there and 32 here, so neighbours in
+# memory should be used at about the same time: by the *next* iteration of one thread there, by the *neighbouring* thread in
+# the same instruction here. The cache decides by itself what stays; shared memory holds what your kernel puts there.
+
+# %% [markdown]
+# **What this lab leaves out.** *Tensor cores* multiply small matrices whose elements are spread over the registers of a warp
+# (`mma.sync`) or lie in shared memory (`wgmma` on an H100): who holds which element is again a map from lanes to places, and the
+# swizzle of this lab is what feeds them without conflicts. *Asynchronous copies* (`cp.async`, and TMA from the H100 on) move a
+# tile from memory to shared memory without going through registers, while the warps compute on the tile before. Nearly
+# nobody writes all this by hand: *cuBLAS* and *cuDNN* hold the kernels, and Triton (labs 12 and 13) writes them from a description
+# of tiles. All of them are judged by the numbers that you have counted here.
+
+# %% [markdown]
 # ## Extra credit: the life of a kernel
 #
 # What happens to your C++ on its way to a GPU? The compiler turns it into **PTX**, an assembly language with any number
@@ -1538,7 +1590,38 @@ guesses.settle("warps in the branch", -(-16 // 32))
 # without any jump.
 
 # %% [markdown]
-# ## What you have now
+# ## What you measured
+#
+# Each row is one plan for the same bytes against another.
+
+
+# %%
+summary = {
+    "a strided transpose, of yours": lambda: (
+        f"{naive_profile.global_sectors / transpose_profile.global_sectors:.1f} times the sectors"
+    ),
+    "a tile without padding, of yours": lambda: (
+        f"{tiled_profile.shared_wavefronts / transpose_profile.shared_wavefronts:.1f} times the passes"
+    ),
+    "a piece for each thread, of yours": lambda: (
+        f"{pieces_profile.global_sectors / axpy_profile.global_sectors:.1f} times the sectors"
+    ),
+    "a divergent tree, of your tree": lambda: (
+        f"{sum_profiles['divergent_sum'].shared_wavefronts / sum_profiles['block_sum'].shared_wavefronts:.1f} "
+        "times the passes"
+    ),
+    "your tree, of your shuffles": lambda: (
+        f"{sum_profiles['block_sum'].barriers / sum_profiles['shuffle_sum'].barriers:.1f} times the barriers"
+    ),
+}
+for name, text in labkit.each_written(summary).items():
+    print(f"{name:36}{text}")
+
+# %% [markdown]
+# **A GPU computes almost for free and reads expensively. A kernel is a plan for which lane touches which byte when**, and you
+# can read its price off the plan, without a GPU and without a clock.
+#
+# And this is how well you guessed:
 
 # %%
 guesses.score()
@@ -1547,7 +1630,69 @@ guesses.score()
 progress("10", globals())
 
 # %% [markdown]
+# This cell adds what you measured to your feature table, which collects one row from every lab. It is never graded.
+
+# %% tags=["figure"]
+labkit.feature_row(
+    "10",
+    "a tile in shared memory",
+    memory=lambda: (
+        f"{transpose_profile.global_sectors / naive_profile.global_sectors:.0%} of the sectors"
+    ),
+)
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once. A few sentences each; numbers count
+# more than words.
+#
+# **A.** (2 points) A colleague ports a C program to CUDA line by line: each thread gets a piece of the array, as each core did
+# before. Which rule of the CPU's memory hierarchy was the old program built for, which rule of the GPU's does the new one break,
+# and what do the two rules have in common? Give the cost as a number.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "10-open-hierarchy", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# In common: memory moves in pieces larger than an element (64 bytes to a CPU's cache, 32-byte sectors here), so every piece
+# should be used fully while it is there. On a CPU one thread uses a cache line in its next iterations, so it should walk through
+# neighbouring elements (and its own piece avoids sharing lines with other cores). On a GPU the 32 lanes of a warp ask in the same
+# instruction, so neighbours in memory belong to neighbouring lanes. With a piece for each thread a request of floats touches 32
+# sectors in place of 4: 8 times the traffic, unless the cache holds 2048 threads' sectors until their next round (64 KB per array
+# and SM), which it often cannot. Cure: a grid-stride loop.
+#
+# Marks: 1/2 for what is common (pieces are moved, use them whole). 1/2 for the CPU's rule (same thread, next iteration). 1/2 for the
+# GPU's (neighbouring lanes, same instruction). 1/2 for 8 times, or 32 sectors against 4.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (2 points) Why is the fastest kernel often not the one with 100 % occupancy? Name what occupancy is for, what it costs, and
+# one kernel for which 25 % is enough, with a number.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "10-open-occupancy", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Occupancy is a means: enough loads in flight (or enough independent instructions) to hide latency. By Little's law an H100 needs
+# about 15 KB in flight on an SM (3.35 TB/s times 600 ns over 132 SMs). 2048 threads with one 4-byte load each give 8 KB, which is not
+# enough at 100 %; 512 threads (25 %) with two loads of 16 bytes each give 16 KB, which is. It costs registers and shared memory: at
+# 100 % a thread has 32 registers, so tiles are small, values are read again or spilled. Matrix products keep large tiles in registers
+# (128 to 255 a thread) and run at 12 to 25 % occupancy with the tensor cores busy.
+#
+# Marks: 1/2 for hiding latency as the purpose. 1/2 for registers or shared memory as the price. 1 for an example with numbers that
+# works out (1/2 without numbers).
+# ### END SOLUTION
+
+# %% [markdown]
+# ## Where to read on
+#
+# - Mark Harris, *An Efficient Matrix Transpose in CUDA C/C++* (NVIDIA technical blog, 2013), and *Optimizing Parallel Reduction in
+#   CUDA* (2007): the two classics that this lab follows.
+# - Vasily Volkov, *Better Performance at Lower Occupancy* (GTC 2010).
+# - Simon Boehm, *How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance* (2022): from 1 % to 94 % of cuBLAS.
+# - David Kirk, Wen-mei Hwu and Izzat El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022).
+#
 # ## Sources
 #
-# NVIDIA, *CUDA C++ Programming Guide* (grids, blocks, warps). Names of counters: NVIDIA, *Nsight Compute
-# Documentation*.
+# NVIDIA: *CUDA C++ Programming Guide* (grids, blocks, warps, memory spaces, limits by compute capability), *PTX ISA* (what each
+# instruction does), *Nsight Compute Documentation* (names and definitions of counters), the tuning guides and white papers of Ampere,
+# Hopper and Blackwell (sizes). Latencies: Weile Luo and others, *Benchmarking and Dissecting the Nvidia Hopper GPU Architecture* (2024),
+# on an H100 PCIe; of the CPU: AMD, *Software Optimization Guide for the AMD Zen4 Microarchitecture*. The four mistakes of the histogram
+# and the naive transpose are everybody's.
