@@ -26,6 +26,7 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import Predictions, check, progress, track_compile
+from labkit.exercises.lab11 import native
 from labkit.material import lab11
 from labkit.material.lab11_bytes import (
     Cut,
@@ -1106,6 +1107,124 @@ labkit.figures.break_even_curves(
 # **In practice** the cache lies in `TORCHINDUCTOR_CACHE_DIR`, by default in a folder under `/tmp` that does not outlive a
 # container: put it onto a disk that does. `torch.compiler.save_cache_artifacts()` hands it from one machine to the next.
 # For a test run of ten steps, leave `torch.compile` out.
+
+# %% [markdown]
+# ## An operator of your own in the graph (optional)
+#
+# Sooner or later a model calls something that the compiler cannot look into: a quantizer in C++, a kernel of your own.
+# Dynamo ends the graph there and begins a new one behind it. For the compiler to go on, the call has to be an
+# **operator**: one node, about which it knows enough without looking inside. There are two things it has to know.
+#
+# - **What comes out?** Compiling runs on **fake tensors**: shape, strides, dtype, no data. For your operator you write a
+#   fake implementation, which makes empty results of the right form.
+# - **What is changed?** The compiler moves, drops and repeats nodes. That is only right if a node's results are all it
+#   does. If it writes into an argument, the schema has to say so: otherwise a call whose result nobody uses is dead
+#   code.
+#
+# The module `native` stands for such a library.
+
+
+# %%
+def quantized_model(x: Tensor, peak: Tensor) -> Tensor:
+    values, scale = native.quantize_blocks(torch.tanh(x), 4)
+    native.note_peak(peak, x)
+    return values.sum() * scale.sum() + peak.sum()
+
+
+torch._dynamo.reset()
+with track_compile() as compiled:
+    torch.compile(quantized_model, backend="aot_eager")(torch.randn(6, 10), torch.zeros(10))
+print(compiled)
+
+# %% [markdown]
+# [[exercise 11-custom-op]]
+#
+# Write `make_ops()`, which registers two operators with `torch.library.custom_op` and returns them,
+# `(quantize, note_peak)`.
+#
+# - `quantize(x: Tensor, block: int) -> tuple[Tensor, Tensor]` is `native.quantize_blocks(x, block)`. It returns int8
+#   values of x's shape and float32 scales, one for each `block` values of a row; the last block of a row may be
+#   shorter. `x` may have two dimensions or more, float32 or bfloat16, and any strides. Both results are contiguous.
+# - `note_peak(peak: Tensor, x: Tensor) -> None` is `native.note_peak(peak, x)`. It writes into `peak`.
+#
+# The check calls them alone, on fake tensors, and in a compiled function, and runs `torch.library.opcheck`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# What can the fake implementation know? Only `x.shape`, `x.dtype`, `x.device` and `block`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# `@torch.library.custom_op("lab11::quantize", mutates_args=())` above a function with annotations makes the operator,
+# and `@quantize.register_fake` above a function with the same arguments gives it its fake implementation. What returns
+# nothing needs none, but it has to name what it writes.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# The fake results: `x.new_empty(x.shape, dtype=torch.int8)` and
+# `x.new_empty((*x.shape[:-1], -(-x.shape[-1] // block)), dtype=torch.float32)`. For the other operator
+# `mutates_args=("peak",)`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-custom-op", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def make_ops():
+    """(quantize, note_peak): the functions of `native` as operators that the compiler can put into a graph."""
+
+    ### BEGIN SOLUTION
+    @torch.library.custom_op("lab11::quantize", mutates_args=())
+    def quantize(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
+        return native.quantize_blocks(x, block)
+
+    @quantize.register_fake
+    def _(x, block):
+        n_blocks = -(-x.shape[-1] // block)
+        values = x.new_empty(x.shape, dtype=torch.int8)
+        return values, x.new_empty((*x.shape[:-1], n_blocks), dtype=torch.float32)
+
+    @torch.library.custom_op("lab11::note_peak", mutates_args=("peak",))
+    def note_peak(peak: Tensor, x: Tensor) -> None:
+        native.note_peak(peak, x)
+
+    return quantize, note_peak
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-custom-op-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("11-custom-op", make_ops)
+
+# %% [markdown]
+# The same model with your operators:
+
+# %%
+quantize, note_peak = make_ops()
+
+
+def model_with_operators(x: Tensor, peak: Tensor) -> Tensor:
+    values, scale = quantize(torch.tanh(x), 4)
+    note_peak(peak, x)
+    return values.sum() * scale.sum() + peak.sum()
+
+
+torch._dynamo.reset()
+with track_compile() as compiled:
+    torch.compile(model_with_operators, backend="aot_eager")(torch.randn(6, 10), torch.zeros(10))
+print(compiled)
+print(quantize._opoverload._schema)
+print(note_peak._opoverload._schema)
+
+# %% [markdown]
+# One graph. In the second schema, `Tensor(a0!) peak` says that the argument is written. The price is what you saw in
+# the section on fusion: an operator is a call of its own, and nothing is fused into it.
+#
+# **In practice** Triton kernels need no such wrapper (Dynamo knows them), or take `torch.library.triton_op`, which
+# lets the compiler look inside. An operator that is to be trained through also needs its backward formula:
+# `quantize.register_autograd`.
 
 # %% [markdown]
 # ## Capture a step once, and launch it whole (optional)

@@ -7,6 +7,7 @@ ORDER = (
     "fuse",
     "memory",
     "break-even",
+    "custom-op",
     "cuda-graph",
     "trace-or-script",
 )

@@ -1,0 +1,28 @@
+"""Lab 11: hidden cases of operators of one's own."""
+
+from __future__ import annotations
+
+import random
+
+from grading.hidden import Hidden
+from labkit.exercises.lab11.custom_op import Operators
+
+
+def operator_cases(rng: random.Random) -> tuple[Operators, ...]:
+    """Rows that end in a shorter block, x by columns, more dimensions, 16 bits."""
+    return (
+        _operators(rng, (rng.randint(3, 8),)),
+        _operators(rng, (rng.randint(4, 8),), transposed=True),
+        _operators(rng, (rng.randint(2, 3), rng.randint(2, 4)), dtype="bfloat16"),
+    )
+
+
+def _operators(
+    rng: random.Random, rows: tuple[int, ...], dtype: str = "float32", transposed: bool = False
+) -> Operators:
+    block = rng.randint(2, 5)
+    columns = block * rng.randint(2, 4) + rng.randint(1, block - 1)
+    return Operators((*rows, columns), block, dtype, transposed)
+
+
+CUSTOM_OP = Hidden("11-custom-op", operator_cases)
