@@ -41,6 +41,7 @@ from labkit.units import in_bytes
 
 guesses = Predictions("11")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
+log = lab11.compiler_log()  # what the compiler warns of goes to this list
 
 # %% [markdown]
 # First the 72 calls, counted by `track_compile`, which looks over the compiler's shoulder in a block of code.
@@ -65,6 +66,7 @@ with track_compile() as storm:
         for layer in numbered_layers:
             x = layer(x)
 print(storm)
+print("in the log:", *log, sep="\n  ")
 
 # %% tags=["figure"]
 labkit.figures.call_strip({"24 layers, 3 rounds": storm.calls})

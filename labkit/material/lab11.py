@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import operator
+import warnings
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +14,44 @@ from labkit.exercises.lab11.broken import BrokenModel
 from labkit.exercises.lab11.served import WARM_UP, ServedModel
 from labkit.exercises.lab11.trace_or_script import Gate
 
-__all__ = ["WARM_UP", "BrokenModel", "Costs", "Gate", "Numbered", "ServedModel", "print_graph", "writes"]
+__all__ = [
+    "WARM_UP",
+    "BrokenModel",
+    "Costs",
+    "Gate",
+    "Numbered",
+    "ServedModel",
+    "compiler_log",
+    "print_graph",
+    "writes",
+]
 
 _IN_PLACE = frozenset(
     getattr(operator, name)
     for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor")
 )
+
+
+class _Kept(logging.Handler):
+    """Keeps the first line of each warning."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage().strip().splitlines()[0])
+
+
+def compiler_log() -> list[str]:
+    """From now on the compiler's warnings go to this list, a line each, and no longer below the cells."""
+
+    lines: list[str] = []
+    for name in ("torch._dynamo", "torch._inductor"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [_Kept(lines)], False
+    warnings.filterwarnings("ignore", module=r"torch\._(dynamo|inductor)")
+    return lines
 
 
 def writes(node: torch.fx.Node) -> bool:
