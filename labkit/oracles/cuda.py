@@ -31,6 +31,8 @@ FAULTS: Mapping[str, str] = {
     "threads that have nothing to do skip the work, not return before it.",
     "warp synchronization:": "All lanes that the mask of a `__shfl_sync` names have to take part in it: call it "
     "outside of branches, with the mask of the lanes that really come.",
+    "pending copy:": "An asynchronous copy has only been started: its thread has to wait for it "
+    "(`__pipeline_wait_prior`), and all threads have to pass a `__syncthreads()` after that, before they use it.",
     "misaligned:": "An access of 8 or 16 bytes has to begin at a multiple of 8 or 16 bytes: see where the pointer "
     "starts and by how much it moves.",
     "never ends:": "A loop in the kernel does not end. See that its counter moves for every thread, and that nobody "

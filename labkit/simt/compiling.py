@@ -11,10 +11,11 @@ import numpy as np
 from labkit.simt import launch, nvrtc
 from labkit.simt.arguments import Argument
 from labkit.simt.compiler_process import CompilerStopped, compile_apart
+from labkit.simt.declarations import constant_bytes
 from labkit.simt.diagnostics import CudaCompileError, Diagnostic, errors, parse_log
 from labkit.simt.faults import LaunchFault
 from labkit.simt.memory import Memory
-from labkit.simt.parse import constant_bytes, parse
+from labkit.simt.parse import parse
 from labkit.simt.plan import Plan, make_plan
 from labkit.simt.profile import KernelProfile
 from labkit.simt.program import Module

@@ -57,6 +57,10 @@ class LaunchFault(RuntimeError):
         super().__init__("\n".join(told))
 
 
+class Stop(Exception):
+    """The launch ends here: its fault is in the log."""
+
+
 CAUSES = ("barrier", "warp synchronization")
 """Kinds that leave others behind them: threads that do not wait read what is not there yet."""
 

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from labkit.simt import arguments as binding
-from labkit.simt.faults import FaultLog
+from labkit.simt.calls import MAX_LOCAL_BYTES
+from labkit.simt.faults import FaultLog, Stop
 from labkit.simt.lanes import Dim3, Lanes
-from labkit.simt.machine import MAX_LOCAL_BYTES, Machine, Stop
+from labkit.simt.machine import Machine
 from labkit.simt.memory import Memory
 from labkit.simt.plan import Plan
 from labkit.simt.profile import KernelProfile
@@ -137,7 +138,7 @@ def run(
     faults = FaultLog()
     published: dict[int, int] = {}
     acquired: dict[int, int] = {}
-    work = 0
+    work = n_printed = 0
     registers = sum(len(plan.function.registers) for plan in kernel.plans.values())
     per_lane = 4 * registers + 2 * sum(plan.local_bytes for plan in kernel.plans.values())
     lanes_at_once = min(CHUNK_LANES, CHUNK_BYTES // max(per_lane, 1))
@@ -168,13 +169,14 @@ def run(
             published,
             acquired,
         )
-        machine.watch = watch
+        machine.watch, machine.n_printed = watch, n_printed
         try:
             machine.run()
         except Stop:
             break
         finally:
             tally(machine, counts)
+        n_printed = machine.n_printed
         work += machine.work
     by_line = {line: dict(found) for line, found in sorted(counts.items())}
     accesses = tuple(watch.accesses) if watch else ()

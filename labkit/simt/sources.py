@@ -22,6 +22,15 @@ HEADERS = frozenset(
     }
 )
 
+INSTEAD = {
+    **dict.fromkeys(("stdio.h", "cstdio"), "printf needs no header here"),
+    **dict.fromkeys(("math.h", "cmath"), "the functions of mathematics need no header here"),
+    **dict.fromkeys(("cuda_runtime.h", "cuda.h"), "kernels need no header here, and the host's side is `launch`"),
+    "cooperative_groups.h": "it needs libcu++, which the labs do not install: use __syncthreads(), __syncwarp() and "
+    "__shfl_sync() and their like",
+}
+"""What is told of headers that courses use and that are not here."""
+
 _COMMENT = r"/\*.*?\*/|//[^\n]*"
 _DIRECTIVE = re.compile(
     rf"(?:\#|%:|\?\?=)(?:\s|{_COMMENT})*(include_next|include|import|embed|line|\d+)\b([^\n]*)", re.DOTALL
@@ -64,6 +73,8 @@ def check_source(source: str) -> None:
         line = _line_of(source, joined, found.start())
         if keyword == "include":
             what = f"#include {rest.strip()[:60]}"
+            if header and header[1] in INSTEAD:
+                raise SourceRefused(f"{what} is not allowed: {INSTEAD[header[1]]}", line)
             raise SourceRefused(f"{what} is not allowed; these headers are: {', '.join(sorted(HEADERS))}", line)
         raise SourceRefused(f"the directive #{keyword} is not allowed", line)
 

@@ -227,3 +227,12 @@ def test_a_stack_that_is_too_large() -> None:
     )
     with pytest.raises(ValueError, match="k keeps 240,000 bytes of arrays for each of a block's 1,024 threads"):
         compiled(source)["k"].launch(1024, 1024, torch.zeros(1, dtype=torch.int32), 3)
+
+
+@pytest.mark.parametrize(
+    ("header", "instead"),
+    [("cooperative_groups.h", "it needs libcu"), ("cstdio", "printf needs no header"), ("cmath", "of mathematics")],
+)
+def test_headers_that_courses_use_are_refused_with_what_to_do(header: str, instead: str) -> None:
+    with pytest.raises(SourceRefused, match=rf"line 2: #include <{header}> is not allowed: .*{instead}"):
+        compile_cuda(f"// a kernel\n#include <{header}>\n__global__ void k() {{}}")

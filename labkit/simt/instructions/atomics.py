@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.simt import access, counters
+from labkit.simt import counters, exact, global_access, lane_checks, shared_access
 from labkit.simt.program import Instruction, Vector
 from labkit.simt.types import dtype_of
 from labkit.simt.values import Step, address_reader, reader, refuse, writer
@@ -36,6 +36,21 @@ def _add_halves(old: np.ndarray, value: np.ndarray) -> np.ndarray:
     high = (old >> 16).astype(U16).view(F16) + (value >> 16).astype(U16).view(F16)
     return low.view(U16).astype(U32) | (high.view(U16).astype(U32) << np.uint32(16))
 
+
+def _add_bf16(old: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Of the bits: the sum of two bfloat16 in float32 is wide enough that rounding it again changes nothing."""
+    return exact.round_bf16(exact.bf16_to_f32(old) + exact.bf16_to_f32(value))
+
+
+def _add_bf16_pairs(old: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Packed pairs of bfloat16."""
+    low = _add_bf16((old & 0xFFFF).astype(U16), (value & 0xFFFF).astype(U16))
+    high = _add_bf16((old >> 16).astype(U16), (value >> 16).astype(U16))
+    return low.astype(U32) | (high.astype(U32) << np.uint32(16))
+
+
+PACKED: dict[str, Combine] = {"f16x2": _add_halves, "bf16": _add_bf16, "bf16x2": _add_bf16_pairs}
+"""Sums of what numpy has no type for."""
 
 COMBINE: dict[str, Combine] = {
     "add": np.add,
@@ -107,10 +122,10 @@ def atomic(one: Instruction, pc: int) -> Step:
     operation, kind = names
     if (operation != "cas" and operation not in COMBINE) or (kind[0] == "f" and operation != "add"):
         raise refuse(one)
-    if kind in ("bf16", "bf16x2") or (kind == "f16x2" and operation != "add"):
+    if kind in PACKED and operation != "add":
         raise refuse(one)
     dtype = dtype_of(kind)
-    combine = _add_halves if kind == "f16x2" else COMBINE.get(operation)
+    combine = PACKED.get(kind) or COMBINE.get(operation)
     address = address_reader(operands[1], one)
     value = reader(operands[2], dtype, one)
     swap = reader(operands[3], dtype, one) if operation == "cas" else None
@@ -128,7 +143,7 @@ def atomic(one: Instruction, pc: int) -> Step:
         whole, outer = m.mask.full.shape, m.mask
         old = np.zeros(whole, dtype)
         addresses = address(m)
-        parts = [(space, addresses, m.mask)] if space != "generic" else access.by_space(m, addresses)
+        parts = [(space, addresses, m.mask)] if space != "generic" else lane_checks.by_space(m, addresses)
         for where, inside, mask in parts:
             m.mask = mask
             if where == "local":
@@ -148,7 +163,7 @@ def _on_global(
     counts["global_atomic_lanes"] += mask.n_lanes
     counts["global_atomic_sectors"] += counters.sectors(addresses, mask)
     counts["atomic_conflicts"] += counters.conflicts(addresses, mask)
-    found = access.GlobalAccess(m, pc, addresses, dtype.itemsize, "atom", who)
+    found = global_access.GlobalAccess(m, pc, addresses, dtype.itemsize, "atom", who)
     for part in found.parts:
         chosen = mask.full
         for further in (part.chosen, found.needed):
@@ -165,10 +180,10 @@ def _on_shared(
     counts["shared_atomic_requests"] += mask.n_warps
     counts["shared_atomic_lanes"] += mask.n_lanes
     counts["atomic_conflicts"] += counters.conflicts(offsets, mask)
-    found = access.SharedAccess(m, pc, offsets, dtype.itemsize, "atom")
+    found = shared_access.SharedAccess(m, pc, offsets, dtype.itemsize, "atom")
     if not found.mask.any:
         return
-    places, rows, threads = access.shadow_lanes(m, found)
+    places, rows, threads = shared_access.shadow_lanes(m, found)
     known = m.shadow.known(places, rows)
     if not known.all():
         at = int(np.argmin(known))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.simt import access
+from labkit.simt import global_access, lane_checks, local_access, shared_access
 from labkit.simt.program import Address, Instruction, Register, Symbol, Vector
 from labkit.simt.types import dtype_of
 from labkit.simt.values import Step, address_reader, constant, reader, refuse, resize, type_of, writer
@@ -75,20 +75,20 @@ def load(one: Instruction, pc: int) -> Step:
             write(m, value)
 
     def run_global(m: Any) -> None:
-        deliver(m, access.load_global(m, pc, line, address(m), dtype, width, strong, who))
+        deliver(m, global_access.load_global(m, pc, line, address(m), dtype, width, strong, who))
 
     def run_shared(m: Any) -> None:
         if strong:
             m.strong = True
-        deliver(m, access.load_shared(m, pc, line, address(m), dtype, width, who, base(m)))
+        deliver(m, shared_access.load_shared(m, pc, line, address(m), dtype, width, who, base(m)))
 
     def run_local(m: Any) -> None:
         m.counts[line]["local_load_requests"] += m.mask.n_warps
-        deliver(m, access.load_local(m, pc, address(m), dtype, width))
+        deliver(m, local_access.load_local(m, pc, address(m), dtype, width))
 
     def run_const(m: Any) -> None:
         m.counts[line]["constant_load_requests"] += m.mask.n_warps
-        found = access.GlobalAccess(m, pc, address(m), dtype.itemsize * width, "ld", who)
+        found = global_access.GlobalAccess(m, pc, address(m), dtype.itemsize * width, "ld", who)
         values = [np.zeros(found.addresses.shape, dtype) for _ in range(width)]
         for part in found.parts:
             chosen = slice(None) if part.chosen is None else part.chosen
@@ -101,7 +101,7 @@ def load(one: Instruction, pc: int) -> Step:
 
     def run_generic(m: Any) -> None:
         addresses = address(m)
-        parts = access.by_space(m, addresses)
+        parts = lane_checks.by_space(m, addresses)
         if parts == [("global", addresses, m.mask)] or (len(parts) == 1 and parts[0][0] == "global"):
             run_global(m)
             return
@@ -110,11 +110,11 @@ def load(one: Instruction, pc: int) -> Step:
         for space, inside, mask in parts:
             m.mask = mask
             if space == "global":
-                values = access.load_global(m, pc, line, inside, dtype, width, strong, who)
+                values = global_access.load_global(m, pc, line, inside, dtype, width, strong, who)
             elif space == "shared":
-                values = access.load_shared(m, pc, line, inside, dtype, width, object(), inside)
+                values = shared_access.load_shared(m, pc, line, inside, dtype, width, object(), inside)
             else:
-                values = access.load_local(m, pc, inside, dtype, width)
+                values = local_access.load_local(m, pc, inside, dtype, width)
             if total is not None:
                 values = [np.where(mask.array, new, old) for new, old in zip(values, total, strict=True)]
             total = values
@@ -140,30 +140,30 @@ def store(one: Instruction, pc: int) -> Step:
     who = object()
 
     def run_global(m: Any) -> None:
-        access.store_global(m, pc, line, address(m), [one_value(m) for one_value in read], strong, who)
+        global_access.store_global(m, pc, line, address(m), [one_value(m) for one_value in read], strong, who)
 
     def run_shared(m: Any) -> None:
         if strong:
             m.strong = True
-        access.store_shared(m, pc, line, address(m), [one_value(m) for one_value in read], who, base(m))
+        shared_access.store_shared(m, pc, line, address(m), [one_value(m) for one_value in read], who, base(m))
 
     def run_local(m: Any) -> None:
         m.counts[line]["local_store_requests"] += m.mask.n_warps
-        access.store_local(m, pc, address(m), [one_value(m) for one_value in read])
+        local_access.store_local(m, pc, address(m), [one_value(m) for one_value in read])
 
     single = {"global": run_global, "shared": run_shared, "local": run_local}
 
     def run_generic(m: Any) -> None:
         values = [one_value(m) for one_value in read]
         outer = m.mask
-        for space, inside, mask in access.by_space(m, address(m)):
+        for space, inside, mask in lane_checks.by_space(m, address(m)):
             m.mask = mask
             if space == "global":
-                access.store_global(m, pc, line, inside, values, strong, who)
+                global_access.store_global(m, pc, line, inside, values, strong, who)
             elif space == "shared":
-                access.store_shared(m, pc, line, inside, values, object(), inside)
+                shared_access.store_shared(m, pc, line, inside, values, object(), inside)
             else:
-                access.store_local(m, pc, inside, values)
+                local_access.store_local(m, pc, inside, values)
         m.mask = outer
 
     return single.get(space, run_generic)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.simt import access, exact
+from labkit.simt import exact, shared_access
 from labkit.simt.instructions.warps import by_warp, flat
 from labkit.simt.lanes import WARP
 from labkit.simt.memory import SHARED_WINDOW
@@ -104,7 +104,7 @@ def load_matrix(one: Instruction, pc: int) -> Step:
         used = np.arange(m.lanes.n_threads)[None] % WARP < 8 * count
         m.mask = outer if count == 4 else outer.narrowed(used)
         offsets = np.where(used, offsets, 0) if count < 4 else offsets
-        words = access.load_shared(m, pc, line, offsets, U32, 4, who, offsets)
+        words = shared_access.load_shared(m, pc, line, offsets, U32, 4, who, offsets)
         m.mask = outer
         rows = np.stack([by_warp(m, word) for word in words], axis=-1)
         values = np.ascontiguousarray(rows).view(U16)
