@@ -48,7 +48,8 @@ def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
     takes_s: when each batch was there; makespan_s: when the last step had ended; ahead: the most batches that were
     loaded and not taken. after_break and after_error: what a loop got that stops early, or whose batch n_taken cannot
     be loaded and whose first step is long, and the threads that it leaves behind; after_break also how many batches
-    were loaded once the loop had stopped. plan: what `loader_plan` says.
+    were loaded once the loop had stopped. not_awaited: the threads that have not ended when a loop has stopped while a
+    batch was being loaded. plan: what `loader_plan` says.
     """
     load_s, step_s = tree["load_s"].tolist(), tree["step_s"].tolist()
     loaded: list[int] = []
@@ -96,6 +97,11 @@ def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
         except ValueError as error:
             after_error["error"] = str(error)
         after_error["left"] = clock.left_over(PATIENCE_S)
+    with VirtualClock() as clock:
+        batches = ans.prefetch(loader(clock), case.n, case.depth, clock)
+        next(batches)
+        batches.close()
+        not_awaited = clock.left_over()
     n_workers, n_bytes = ans.loader_plan(
         case.sample_ms, case.batch_size, case.step_ms, case.prefetch_factor, case.sample_bytes
     )
@@ -108,6 +114,7 @@ def drive(ans, case: Loading, tree: dict, stage) -> dict[str, Any]:
         "left": left,
         "after_break": after_break,
         "after_error": after_error,
+        "not_awaited": not_awaited,
         "plan": {"n_workers": n_workers, "n_bytes": n_bytes},
     }
 

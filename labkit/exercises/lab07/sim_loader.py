@@ -55,8 +55,12 @@ class SimLoaders:
         pin_memory: bool = False,
         persistent_workers: bool = False,
         prefetch_factor: int | None = None,
+        shuffle: bool = False,
+        drop_last: bool = False,
     ) -> SimLoader:
-        """As `torch.utils.data.DataLoader`. Raises ValueError as that does."""
+        """As `torch.utils.data.DataLoader`. Raises ValueError as that does, and for another order or fewer images."""
+        if shuffle or drop_last:
+            raise ValueError("shuffle=False and drop_last=False: here every image comes, in the order of the dataset")
         if num_workers == 0 and persistent_workers:
             raise ValueError("persistent_workers option needs num_workers > 0")
         if num_workers == 0 and prefetch_factor is not None:

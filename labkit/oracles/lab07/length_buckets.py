@@ -61,6 +61,12 @@ def by_zeros(name: str, value: int) -> Callable[[CaseRun[Texts]], bool]:
     return when
 
 
+def shifted_labels(run: CaseRun[Texts]) -> bool:
+    """Each token's label is the token that follows it."""
+    right, found = true_batch(run)["labels"], run.got["collated"]["labels"]
+    return found.shape == right.shape and torch.equal(found[:, :-1], right[:, 1:])
+
+
 LENGTH_BUCKETS = Oracle(
     id="07-length-buckets",
     judge=(each_once, little_padding, random_order, goes_on, starts_over, collated),
@@ -172,6 +178,10 @@ LENGTH_BUCKETS = Oracle(
             by_zeros("labels", IGNORED),
             "Tokens whose number is 0 have lost their label. Which places are padding follows from the lengths of the "
             "texts: a tokenizer may have a token 0.",
+        ),
+        Hint(
+            shifted_labels,
+            "The labels are shifted by one. Models of transformers do that themselves, so the labels are the tokens.",
         ),
         Hint(
             as_padding("labels", 0),

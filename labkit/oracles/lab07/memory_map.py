@@ -88,6 +88,8 @@ MEMORY_MAP = Oracle(
         "that may be written to, which is promised room for a copy. Map it with mode='r'.",
         "out of bounds for uint16": "A vocabulary of more than 65,536 tokens does not fit into 16 bits. Choose the "
         "dtype from vocab_size.",
+        "not a multiple of the data-type size": "The file has numbers of another size than those that were read. Up to "
+        "65,536 tokens take two bytes each, more take four, in write_tokens and in TokenWindows.",
     },
     diagnose=(
         Hint(

@@ -53,6 +53,7 @@ def expected(run: CaseRun[Loading]) -> dict[str, Any]:
             "error": f"batch {case.n_taken} cannot be read",
             "left": [],
         },
+        "not_awaited": [],
         "plan": {"n_workers": n_workers(case), "n_bytes": n_bytes(case, n_workers(case))},
     }
 
@@ -162,6 +163,11 @@ PREFETCH = Oracle(
             "finally, tell it to stop, make room, and join it.",
         ),
         Hint(
+            lambda run: bool(run.got["not_awaited"]),
+            "A loop that stops while a batch is being loaded goes on without waiting for the loader, which still runs. "
+            "Join the thread in the finally, after it was told to stop.",
+        ),
+        Hint(
             lambda run: (
                 CANNOT_TELL
                 if stops_loading(run) is None
@@ -214,6 +220,7 @@ PREFETCH = Oracle(
         "left": "threads left behind",
         "after_break.left": "threads left behind by a loop that stops early",
         "after_break.items": "batches of a loop that stops early",
+        "not_awaited": "threads that still load when the generator has been closed",
         "after_error.left": "threads left behind after an error",
         "after_error.error": "error that reaches the loop",
         "after_error.items": "batches before the error",
