@@ -130,6 +130,11 @@ class Shadow:
         old = marks[place]
         own = (epoch << _EPOCH_SHIFT) | (synced << _SYNC_SHIFT) | (threads + 1)
         marks[place] = own
+        self._note_several(marks, place, old, own, epoch, synced, threads)
+        self.reader_pc.reshape(-1)[place] = pc
+
+    def _note_several(self, marks: np.ndarray, place, old, own, epoch, synced: np.ndarray, threads: np.ndarray) -> None:
+        """Flag the marks, which are `own` now and were `old`, where other threads have accessed the place as well."""
         latest = marks[place]
         here = (old >> _EPOCH_SHIFT) == epoch
         old_warp, warp = ((old & _THREAD) - 1) // WARP, threads // WARP
@@ -143,7 +148,6 @@ class Shadow:
         flags = several * _SEVERAL_WARPS | inside * _SEVERAL_HERE
         if flags.any():
             np.bitwise_or.at(marks, place[flags != 0], flags[flags != 0])
-        self.reader_pc.reshape(-1)[place] = pc
 
     def write(
         self,
@@ -169,8 +173,11 @@ class Shadow:
             race = race or self._race(bad, "read", self.reader_pc, reader, place)
             marks = self.writer.reshape(-1)
             own = (epoch << _EPOCH_SHIFT) | (synced << _SYNC_SHIFT) | (threads + 1)
-            marks[place] = own | (_ATOMIC if atomic else 0)
-            if not atomic:
+            own = own | (_ATOMIC if atomic else 0)
+            marks[place] = own
+            if atomic:
+                self._note_several(marks, place, writer, own, epoch, synced, threads)
+            else:
                 race = race or self._together(place, marks[place], threads, values, pc)
             self.writer_pc.reshape(-1)[place] = pc
             self.written.reshape(-1)[place] = True

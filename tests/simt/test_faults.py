@@ -183,3 +183,22 @@ def test_a_barrier_that_not_all_threads_reach_is_told_before_what_follows_from_i
     )
     kinds = [fault.kind for fault in faults(source, "k", 1, 64, random(40), torch.zeros(64), 40)]
     assert kinds[0] == "barrier" and "uninitialized shared memory" in kinds
+
+
+def test_a_read_of_a_total_that_others_still_add_to_races_also_after_an_own_update() -> None:
+    source = (
+        "__global__ void k(int* y) {\n  __shared__ int s;\n  if (threadIdx.x == 0) s = 0;\n  __syncthreads();\n"
+        "  atomicAdd(&s, 1);\n  BARRIER\n  y[threadIdx.x] = *(volatile int*)&s;\n}\n"
+    )
+    for n_threads in (8, 32, 64):
+        y = torch.zeros(n_threads, dtype=torch.int32)
+        (found,) = faults(source.replace("BARRIER", ""), "k", 1, n_threads, y)
+        assert (found.kind, found.line) == ("race", 7)
+        launch(source.replace("BARRIER", "__syncthreads();"), "k", 1, n_threads, y)
+        assert y.eq(n_threads).all()
+    y = torch.zeros(32, dtype=torch.int32)
+    launch(source.replace("BARRIER", "__syncwarp();"), "k", 1, 32, y)
+    assert [
+        fault.kind
+        for fault in faults(source.replace("BARRIER", "__syncwarp();"), "k", 1, 64, torch.zeros(64, dtype=torch.int32))
+    ] == ["race"]
