@@ -104,10 +104,12 @@ def plain_total(b: int, n: int) -> Trace:
 
 
 def places_of_their_own(b: int, n: int) -> Trace:
-    """Every thread for itself, in words that have the same numbers in other blocks and in global memory."""
-    return [
-        _launch(b, n, lambda block, t: [write(t), read(t), write(t), write(n * block + t, "global"), read(t), BARRIER])
-    ]
+    """Every thread for itself, in words that have the same numbers in other blocks."""
+    return [_launch(b, n, lambda block, t: [write(t), read(t), write(t), read(t), BARRIER])]
+
+
+def same_numbers_in_both_spaces(b: int, n: int) -> Trace:
+    return [_launch(b, n, lambda block, t: [write(t), write(n * block + (t + 1) % n, "global"), BARRIER])]
 
 
 def all_read_one(b: int, n: int) -> Trace:
@@ -155,6 +157,7 @@ PROGRAMS: Mapping[str, Program] = {
         atomic_total_read_at_once,
         plain_total,
         places_of_their_own,
+        same_numbers_in_both_spaces,
         all_read_one,
         all_write_one,
         tile_used_again,
