@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from labkit.compare import compare, inputs_untouched
 from labkit.exercises.lab15.stale import Late
 from labkit.oracles.hints import once
+from labkit.oracles.lab15.stale_limits import (
+    FOR_LONG_DELAYS,
+    NO_SWING_LATER,
+    OTHER_ANGLES,
+    OTHER_THAN_TWICE_THE_SINE,
+    RULES_OF_THUMB,
+    largest_root,
+)
 from labkit.spec import CANNOT_TELL, CaseRun, Hint, Oracle, Tolerance
 
 CLOSE = Tolerance(atol=1e-9, rtol=1e-7)
@@ -38,14 +45,11 @@ def late_weights(run: CaseRun[Late]) -> list[Tensor]:
 
 @once
 def stable_lr(run: CaseRun[Late]) -> float:
-    """Where the largest root of z^(delay + 1) - z^delay + lr * curvature leaves the unit circle, by bisection."""
+    """Where the largest root leaves the unit circle, by bisection."""
     low, high = 0.0, 4.0
     for _ in range(60):
         middle = (low + high) / 2
-        polynomial = np.zeros(run.case.delay + 2)
-        polynomial[:2] = 1, -1
-        polynomial[-1] += middle
-        if np.abs(np.roots(polynomial)).max() < 1:
+        if largest_root(run.case.delay, middle) < 1:
             low = middle
         else:
             high = middle
@@ -134,29 +138,28 @@ def lr_by_delay(formula: Callable[[int], float]) -> Callable[[CaseRun[Late]], ob
     return lr_as(lambda run: formula(run.case.delay) / run.case.curvature)
 
 
-RULES_OF_THUMB = (
-    lambda delay: 2 / (delay + 1),
-    lambda delay: 1 / (delay + 1),
-    lambda delay: 2 / max(delay, 1),
-    lambda delay: 1 / max(delay, 1),
-    lambda delay: 2 / (2 * delay + 1),
-)
-"""Limits that divide one without a delay by a number of workers or of steps."""
-FOR_LONG_DELAYS = (
-    lambda delay: math.pi / (2 * delay + 1),
-    lambda delay: math.pi / (2 * max(delay, 1)),
-)
-"""What the limit comes near to when a step is short beside the delay."""
-OTHER_ANGLES = (
-    lambda delay: math.pi / (2 * delay + 1),
-    lambda delay: math.pi / (4 * delay + 1),
-    lambda delay: math.pi / (2 * (delay + 1)),
-    lambda delay: math.pi / (2 * (2 * delay - 1)),
-    lambda delay: math.pi / (2 * (2 * delay + 3)),
-    lambda delay: math.pi / 2 * (2 * delay + 1),
-    lambda delay: 90 / (2 * delay + 1),
-)
-"""In place of pi / (2 (2 delay + 1)): brackets elsewhere, an index that is off by one, degrees."""
+def search_ends_at_1(run: CaseRun[Late]) -> bool:
+    """Only without a delay the limit is above 1, in units of the curvature."""
+    return run.case.delay == 0 and right_weights(run) is None and abs(run.got["lr"] * run.case.curvature - 1) < NEAR
+
+
+def unless_search_ends(when: Callable[[CaseRun[Late]], object]) -> Callable[[CaseRun[Late]], object]:
+    """The same, but one failing case without a delay does not tell it from a search that ends at 1."""
+    return lambda run: CANNOT_TELL if search_ends_at_1(run) else when(run)
+
+
+def how_the_error_goes(run: CaseRun[Late]) -> str | None:
+    """What such a step size does to the error in the long run."""
+    if right_weights(run) or right_lr(run) is None or not math.isfinite(run.got["lr"]):
+        return None
+    if run.got["lr"] <= 0:
+        return "a step size of 0 or less does not lead to the minimum"
+    root = largest_root(run.case.delay, run.got["lr"] * run.case.curvature)
+    if root < 1:
+        return (
+            f"with this step size each step leaves {root:.1%} of the error in the long run, so larger ones are stable"
+        )
+    return f"with this step size each step makes the error {root:.3f} times as large in the long run"
 
 
 def nearly_lr(run: CaseRun[Late]) -> bool:
@@ -181,6 +184,7 @@ STALE = Oracle(
         "IndexError": "The list of weights is shorter than the delay at first: before step `delay` the gradient is "
         "computed at the first weights.",
     },
+    fact=how_the_error_goes,
     axis="larger delays, fewer steps than the delay, and other curvatures",
     diagnose=(
         Hint(
@@ -228,11 +232,15 @@ STALE = Oracle(
             "That is the limit without a delay, 2 / curvature. A delay makes it smaller.",
         ),
         Hint(
-            lr_by_delay(lambda delay: 1.0),
+            search_ends_at_1,
+            "Only without a delay this is wrong: there the limit is 2 / curvature. If you search for it, begin above.",
+        ),
+        Hint(
+            unless_search_ends(lr_by_delay(lambda delay: 1.0)),
             "This does not depend on the delay. Without one the limit is 2 / curvature, and a delay makes it smaller.",
         ),
         Hint(
-            lr_times(lambda case: 0.5),
+            unless_search_ends(lr_times(lambda case: 0.5)),
             "Half of what is stable: the error may change its sign in every turn, as long as it shrinks.",
         ),
         Hint(
@@ -240,6 +248,24 @@ STALE = Oracle(
             "That is the largest step without any overshoot. The weights may swing around the minimum, as long as the "
             "swings shrink.",
         ),
+        *(
+            Hint(
+                lr_by_delay(limit),
+                "That is the largest step without any overshoot, for long delays. The weights may swing around the "
+                "minimum, as long as the swings shrink.",
+            )
+            for limit in NO_SWING_LATER
+        ),
+        Hint(
+            lr_as(lambda run: 2 / (run.case.curvature + run.case.delay)),
+            "The curvature was added to the delay. Only the product of step size and curvature decides: divide by it.",
+        ),
+        Hint(
+            lr_as(lambda run: 2 / (1 + run.case.curvature * run.case.delay)),
+            "A 1 was added to curvature * delay. Only the product of step size and curvature decides: the curvature "
+            "divides everything.",
+        ),
+        *(Hint(lr_by_delay(limit), text) for limit, text in OTHER_THAN_TWICE_THE_SINE),
         *(
             Hint(
                 lr_by_delay(rule),
