@@ -17,6 +17,7 @@ from pathlib import Path
 from grading.isolation import bwrap
 from grading.isolation.plan import library_paths
 from grading.isolation.tiers import FIXES
+from grading.remains import remove_at_the_end
 from grading.worker.confine.tier import Tier
 
 
@@ -73,6 +74,7 @@ def _try(sandbox) -> dict[str, str]:
         socket.create_server(("127.0.0.1", 0)) as tcp,
         socket.socket(socket.AF_UNIX) as unix,
     ):
+        remove_at_the_end(folder)
         Path(folder).chmod(0o755)
         secret = Path(folder) / "secret"
         secret.write_text("secret")

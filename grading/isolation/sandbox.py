@@ -91,9 +91,10 @@ class Sandbox:
         self._waiting: frozenset[int] = frozenset()
         """A job's first, where all that it does is wait for the job."""
         with contextlib.ExitStack() as made:
-            self._home = Path(tempfile.mkdtemp(prefix="grading-"))
-            made.callback(shutil.rmtree, self._home, ignore_errors=True)
             self.tree = tree or shared_worker_tree()
+            # Beside the worker's files, which go with the program that made them, however that ends.
+            self._home = Path(tempfile.mkdtemp(prefix="sandbox-", dir=self.tree.parent))
+            made.callback(shutil.rmtree, self._home, ignore_errors=True)
             plan = plan_of(self.tier, self.tree, preload, limits)
             self._errors = made.enter_context(open(self._home / "stderr", "w+b"))
             root = self._home / "root"

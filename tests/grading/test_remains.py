@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from grading.errors import UserError
+from grading.isolation.tiers import ISOLATING
 from grading.remains import remove_at_the_end
 from tests.grading.runs import wait_until
+from tests.lanes import require_tier
 
 HOLDS = """
 import os, subprocess, sys
@@ -31,6 +34,18 @@ shell, _ = remains._waiting()
 shell.kill()
 shell.wait()
 remains.remove_at_the_end(sys.argv[1])
+"""
+KILLED_IN_A_TRIAL = """
+import os, sys
+from grading.isolation.probe import try_tier
+from grading.isolation.sandbox import Sandbox
+from grading.isolation.tiers import tier_named
+run_trial = Sandbox.run_trial
+def killed(self, targets):
+    run_trial(self, targets)
+    os.kill(os.getpid(), 9)
+Sandbox.run_trial = killed
+try_tier(tier_named(sys.argv[1]))
 """
 
 
@@ -57,6 +72,17 @@ def test_it_stays_while_another_process_holds_on_to_it(tmp_path: Path) -> None:
         # The child reads to the end of what is its standard input, too.
         program.stdin.close()
         wait_until(lambda: not folder.exists())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", [tier.name for tier in ISOLATING])
+def test_the_trial_of_a_tier_leaves_nothing_where_its_program_is_killed(tmp_path: Path, tier: str) -> None:
+    require_tier(tier)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", KILLED_IN_A_TRIAL, tier]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == -9, ended.stderr
+    wait_until(lambda: not list(tmp_path.iterdir()))
 
 
 def test_a_path_with_a_line_break_is_refused_and_nothing_of_it_goes(tmp_path: Path) -> None:

@@ -404,11 +404,13 @@ def test_a_worker_that_never_begins_is_our_fault_and_no_zero(lab99, monkeypatch)
 
 
 def test_the_forking_process_leaves_nothing_on_the_disk(monkeypatch, tmp_path) -> None:
+    """What it has on the disk while it lives is beside the worker's files, which go with the program."""
     tree = shared_worker_tree()
+    before = set(tree.parent.iterdir())
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Sandbox(tree=tree, preload=()):
-        assert list(tmp_path.iterdir())
-    assert not list(tmp_path.iterdir())
+        assert set(tree.parent.iterdir()) > before
+    assert set(tree.parent.iterdir()) == before and not list(tmp_path.iterdir())
 
 
 def _running(argument: str) -> bool:
