@@ -110,7 +110,7 @@ LABS = (
         "16",
         "ZeRO and FSDP",
         "scale",
-        225,
+        290,
         needs=("14", "15"),
         instead=(
             ("14", "`comm.reduce_scatter` and `comm.all_gather` of `labkit.run_ranks`"),

@@ -31,6 +31,7 @@ from labkit.material.lab16 import (
     norm_after,
     three_steps,
 )
+from labkit.material.lab16_timeline import unit_timeline
 from labkit.ranks import Comm
 
 guesses = Predictions("16")
@@ -619,6 +620,172 @@ labkit.figures.held_through_layers(held) if held else None
 # 1.95 GB: one whole layer of 0.4 GB, and an eighth of the other 31. Kept whole, it would be 12.8 GB.
 #
 # </details>
+
+# %% [markdown]
+# ## Shard a whole model
+#
+# A model becomes sharded unit by unit; a unit is usually one transformer block. Three things are new against the single layer.
+#
+# - **Any module.** You do not write the backward pass of a block by hand. Let autograd record the block as usual, but do not let
+#   it keep the gathered weights. `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` gives you the say: what autograd
+#   wants to keep goes through `pack`, and what it needs in the backward pass comes from `unpack`.
+# - **16-bit communication, 32-bit masters.** The shard stays in float32, and so do the optimizer's states. The shard is converted
+#   to `param_dtype` *before* it is gathered, which halves the bytes. Gradients come in `param_dtype` and are converted to
+#   `reduce_dtype` before they are reduced: a mean over many ranks loses much in 8 bits (lab 02).
+# - **Tied and frozen weights.** Weights that layers of one unit share are kept once. A frozen unit is gathered, but not reduced.
+
+# %% [markdown]
+# **Predict:** with `param_dtype=torch.bfloat16` and `reduce_dtype=torch.float32`, how many bytes a parameter does a rank send in a
+# step, on many ranks? (DDP in float32: 8.)
+
+# %% nbgrader={"grade": false, "grade_id": "16-predict-fsdp-bytes", "locked": false, "schema_version": 3, "solution": false, "task": false}
+guesses.take("bytes a parameter", None, unit="bytes")
+
+# %% [markdown]
+# [[exercise 16-fsdp]]
+#
+# Write `Sharded`, which wraps a module of one argument.
+#
+# - `Sharded(module, comm, param_dtype, reduce_dtype)` has one parameter, the **shard**: all of `module.parameters()` in one row, in
+#   their order, filled up with zeros to a multiple of $n$ and cut into $n$ parts; this rank's part in float32. It is frozen if
+#   the module is (all of its parameters are, or none). The module's own weights are freed: afterwards no rank has them whole.
+# - `unit(x)` gathers in `param_dtype`, runs the module, and frees. In the backward pass the unit gathers *once* more, and frees
+#   again when it is done. The mean of the gradients, reduced in `reduce_dtype`, ends in the shard's `.grad`.
+# - Autograd must not keep what was gathered, and nothing else may: between two units, a rank has shards alone.
+#
+# `torch.func.functional_call(module, params, (x,))` runs a module with the tensors of a dictionary `params` in place of its
+# parameters. A name for one of two tied weights is enough.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# An autograd function at the unit's *entrance* is run backward when all of the unit is done. Let it take the shard and `x`, and
+# return the gathered weights and `x`: what arrives in its backward are the gradients of both.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# In `pack`, a tensor whose `untyped_storage().data_ptr()` is that of the gathered weights is replaced by its size, stride and
+# storage offset. In `unpack`, gather if it has not been done in this backward pass, and return
+# `again.as_strided(size, stride, offset)`. The entrance's backward sets `again` to None.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `params = {name: part.view(shape) ...}` from `whole[:n_elements].split(sizes)`, with the names of `module.named_parameters()`.
+# Keep the module in a list, or its parameters become the unit's; `p.data = p.data.new_empty(0)` frees them. For a frozen shard:
+# `ctx.mark_non_differentiable(whole)` in the entrance's forward.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-fsdp", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Sharded(nn.Module):
+    def __init__(
+        self,
+        module: nn.Module,
+        comm: Comm,
+        param_dtype: torch.dtype = torch.bfloat16,
+        reduce_dtype: torch.dtype = torch.float32,
+    ) -> None:
+        """Keep this rank's part of the module's weights, and free the module's own."""
+        super().__init__()
+        self.comm, self.param_dtype, self.reduce_dtype = comm, param_dtype, reduce_dtype
+        ### BEGIN SOLUTION
+        params = dict(module.named_parameters())
+        self.shapes = {name: p.shape for name, p in params.items()}
+        row = torch.cat([p.detach().flatten() for p in params.values()])
+        rows = F.pad(row, (0, -len(row) % comm.world_size)).view(comm.world_size, -1)
+        trains = any(p.requires_grad for p in params.values())
+        self.shard = nn.Parameter(rows[comm.rank].clone(), requires_grad=trains)
+        for p in params.values():
+            p.data = p.data.new_empty(0)
+        self.inner = [module]
+        self.again = None
+
+    def gather(self) -> Tensor:
+        mine = self.shard.detach().to(self.param_dtype)
+        whole = torch.empty(self.comm.world_size * len(mine), dtype=mine.dtype)
+        self.comm.all_gather_single(whole, mine)
+        return whole
+        ### END SOLUTION
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The module's output; its weights are whole only until it is there."""
+        ### BEGIN SOLUTION
+        whole, x = Entrance.apply(self.shard, x, self)
+        place = whole.untyped_storage().data_ptr()
+        sizes = [shape.numel() for shape in self.shapes.values()]
+        parts = whole[: sum(sizes)].split(sizes)
+        params = {name: part.view(self.shapes[name]) for name, part in zip(self.shapes, parts)}
+
+        def pack(kept: Tensor) -> Tensor | tuple:
+            if kept.untyped_storage().data_ptr() != place:
+                return kept
+            return kept.size(), kept.stride(), kept.storage_offset()
+
+        def unpack(kept: Tensor | tuple) -> Tensor:
+            if isinstance(kept, Tensor):
+                return kept
+            if self.again is None:
+                self.again = self.gather()
+            return self.again.as_strided(*kept)
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            return torch.func.functional_call(self.inner[0], params, (x,))
+
+
+class Entrance(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, shard: Tensor, x: Tensor, unit: Sharded) -> tuple[Tensor, Tensor]:
+        ctx.unit = unit
+        whole = unit.gather()
+        if not shard.requires_grad:
+            ctx.mark_non_differentiable(whole)
+        return whole, x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad_whole: Tensor, grad_x: Tensor) -> tuple[Tensor | None, ...]:
+        unit = ctx.unit
+        unit.again = None
+        if not ctx.needs_input_grad[0]:
+            return None, grad_x, None
+        mine = torch.empty(len(unit.shard), dtype=unit.reduce_dtype)
+        unit.comm.reduce_scatter_single(mine, grad_whole.to(unit.reduce_dtype), op="avg")
+        return mine.to(unit.shard.dtype), grad_x, None
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-fsdp-check", "locked": true, "points": 5, "schema_version": 3, "solution": false, "task": false}
+check("16-fsdp", Sharded)
+
+# %% [markdown]
+# Six units on four simulated ranks with a virtual clock: each computes 10 ms forward and 20 ms backward, and its weights take
+# 6 ms to gather. These are the calls of your class on rank 0:
+
+# %%
+spans = unit_timeline(Sharded, n_units=6, n_ranks=4) if written(Sharded) else None
+guesses.settle("bytes a parameter", 2 + 2 + 4)
+
+# %% tags=["figure"]
+labkit.figures.fsdp_timeline(spans) if spans else None
+
+# %% [markdown]
+# While the network gathers, the rank waits, and while it computes, the network is idle. Each gather could begin while the unit
+# before it is still computing, at the price of two units that are whole at the same time: this is **prefetching**.
+#
+# <details><summary>Check your prediction</summary>
+#
+# 8 bytes: two gathers of 2 bytes and one reduction of 4. This is as much as DDP sends in float32, where weights and gradients
+# have 4 bytes. With DDP in 16 bits it would be 4, and with `reduce_dtype=torch.bfloat16` ZeRO-3 sends 6.
+#
+# </details>
+#
+# **In practice** you call `fully_shard(block, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16,
+# reduce_dtype=torch.float32))` on each block, and then on the model for what is left. It frees the storage of the gathered tensor
+# (`untyped_storage().resize_(0)`) instead of packing views of it, cuts each parameter along its first dimension instead of one
+# long row, and prefetches.
 
 # %% [markdown]
 # ## Clip what nobody holds as a whole

@@ -31,7 +31,7 @@ from labkit.figures.kernels import launch_map, traffic_bars
 from labkit.figures.late import late_gradients
 from labkit.figures.launch import killed_run
 from labkit.figures.launch_times import launch_times
-from labkit.figures.layers_in_time import held_through_layers, layer_through_time
+from labkit.figures.layers_in_time import fsdp_timeline, held_through_layers, layer_through_time
 from labkit.figures.llama_layer import llama_layer
 from labkit.figures.memory import memory_by_category, memory_timeline
 from labkit.figures.memory_bars import Plan, memory_bars, memory_sliders
@@ -108,6 +108,7 @@ __all__ = [
     "dtype_map",
     "error_against_n",
     "flops_against_time",
+    "fsdp_timeline",
     "fused_bytes",
     "fused_chain",
     "gantt",
