@@ -996,6 +996,89 @@ if written(fsdp_order):
 # `FullyShardedDataParallel` the choice is `backward_prefetch=BACKWARD_PRE`: the gather before the reduction.
 
 # %% [markdown]
+# ## Initialize a model that never exists whole
+#
+# This section is optional. A sharded model fits, but how does it come to be? `model = build()` draws all weights on every
+# rank, before anything can be cut. A rank that has room for 1/64 of the model runs out of memory in its first line. On the
+# **meta device**, `build()` makes tensors that have a shape and no memory. A module's own memory comes with
+# `module.to_empty(device="cpu", recurse=False)`, and `module.reset_parameters()` draws its numbers.
+#
+# The catch is the random numbers. A run on 64 ranks should start from the same weights as a run on one, to the last bit, or
+# you can never compare the two. Every module draws from one generator, in order. So which numbers belong to rank 5's part
+# of layer 20 depends on everything that was drawn before it.
+#
+# [[exercise 16-meta-init]]
+#
+# Write `sharded_init(build, seed, rank, world_size)`. It returns a dict: for each name of `model.named_parameters()` this
+# rank's part of it, flat. Of a parameter with $N$ elements, rank $r$ keeps elements $rk$ to $(r+1)k$ where $k$ is $N$ divided
+# by the number of ranks, rounded up; so the last parts may be shorter, or empty.
+#
+# - The parts have the bits of `torch.manual_seed(seed); model = build()`.
+# - `build()` makes its modules in the order of `model.modules()`, and each module with parameters of its own has
+#   `reset_parameters()`, which draws what its `__init__` would.
+# - At no time does a rank hold more than its parts and two layers: the one that is being drawn, and one that a variable of
+#   your loop may still refer to. At the end it holds its parts alone.
+# - No rank needs to send anything.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Random numbers are cheap, memory is not. Every rank can afford to draw all numbers of the model, as long as it does not
+# keep them.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Build on the meta device, seed once, and walk through `model.named_modules()`. For a module with parameters of its own:
+# make it real, draw it, copy this rank's parts, and send it back to the meta device. A slice of a tensor is a view, which
+# keeps all of it alive.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `with torch.device("meta"): model = build()`, then for each module `module.to_empty(device="cpu", recurse=False)`,
+# `module.reset_parameters()`, for each of `module.named_parameters(recurse=False)` the part
+# `flat[rank * size : (rank + 1) * size].clone()` of `flat = parameter.detach().flatten()`, and
+# `module.to_empty(device="meta", recurse=False)`. The name is `f"{path}.{name}"`, where the path of the model itself is empty.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-meta-init", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sharded_init(
+    build: Callable[[], nn.Module], seed: int, rank: int, world_size: int
+) -> dict[str, Tensor]:
+    """This rank's parts of a model's initial parameters, of which only one layer exists at a time."""
+    ### BEGIN SOLUTION
+    with torch.device("meta"):
+        model = build()
+    torch.manual_seed(seed)
+    shards = {}
+    for path, module in model.named_modules():
+        if not list(module.parameters(recurse=False)):
+            continue
+        module.to_empty(device="cpu", recurse=False)
+        module.reset_parameters()
+        prefix = f"{path}." if path else ""
+        for name, parameter in module.named_parameters(recurse=False):
+            flat = parameter.detach().flatten()
+            size = -(-flat.numel() // world_size)
+            shards[f"{prefix}{name}"] = flat[rank * size : (rank + 1) * size].clone()
+        module.to_empty(device="meta", recurse=False)
+    return shards
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-meta-init-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("16-meta-init", sharded_init)
+
+# %% [markdown]
+# **In practice:** the same three steps with `fully_shard`: build under `torch.device("meta")`, shard, `model.to_empty(device=
+# "cuda")`, and then `reset_parameters()` or the model's own `init_weights()` on the sharded parameters. A model that starts
+# from a checkpoint needs no random numbers: each rank reads its parts from the files.
+
+# %% [markdown]
 # ## What you measured
 #
 # And this is how well you guessed:

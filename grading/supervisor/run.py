@@ -22,8 +22,9 @@ from grading.supervisor.own_time import TookTooLong, process_limit, submission_l
 from grading.supervisor.result import SubmissionResult
 
 TRIES = 2
-_COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim")
-"""PyTorch loads its compiler at the first optimizer, parts of it at `backward` with a gradient, and where it is called.
+_COMPILES = re.compile(r"autograd|backward|checkpoint|compile|optim|['\"]meta['\"]")
+"""PyTorch loads its compiler at the first optimizer, parts of it at `backward` with a gradient, on the meta device, and
+where it is called.
 It must be there before memory is measured."""
 _GRAPHS = re.compile(r"track_compile")
 _MODELS = re.compile(r"transformers|peft")
