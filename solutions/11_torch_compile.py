@@ -27,6 +27,7 @@ from torch.nn import functional as F
 import labkit.figures
 from labkit import Predictions, check, progress, track_compile
 from labkit.exercises.lab11 import native
+from labkit.exercises.lab11.lazy_tensor import LazyLoop, lazy_inputs, play
 from labkit.material import lab11
 from labkit.material.lab11_bytes import (
     Cut,
@@ -1111,7 +1112,7 @@ labkit.figures.break_even_curves(
 # For a test run of ten steps, leave `torch.compile` out.
 
 # %% [markdown]
-# ## An operator of your own in the graph (optional)
+# ## An operator of your own in the graph
 #
 # Sooner or later a model calls something that the compiler cannot look into: a quantizer in C++, a kernel of your own.
 # Dynamo ends the graph there and begins a new one behind it. For the compiler to go on, the call has to be an
@@ -1229,7 +1230,7 @@ print(note_peak._opoverload._schema)
 # `quantize.register_autograd`.
 
 # %% [markdown]
-# ## Capture a step once, and launch it whole (optional)
+# ## Capture a step once, and launch it whole
 #
 # Fusion makes kernels fewer. What if there are still 200 of them, each so short that the GPU waits for the next
 # launch? A launch costs the host some microseconds, however little the kernel does. Host and device work at the same
@@ -1259,7 +1260,7 @@ with SimDevice(Machine(launch_s=5e-6, kernel_s=2e-6)) as sim:
     for _ in range(3):
         short_kernels(x)
     sim.synchronize()
-print(f"{len(sim.launches)} launches, {1e6 * sim.now_s / 3:.0f} us a step")
+print(f"{len(sim.launches) // 3} launches, {1e6 * sim.now_s / 3:.0f} us a step")
 
 # %% [markdown]
 # **Predict:** each of the 40 kernels runs for 2 µs, and a launch takes 5 µs. By what factor does a graph speed up the
@@ -1389,6 +1390,157 @@ labkit.figures.launch_times(
 # keep the buffers of the graphs in memory, and both return outputs that the next call overwrites: clone what you want
 # to keep. What a graph cannot hold is what you met above: waits (`.item()`), copies from memory that is not pinned,
 # shapes that change, and Python that decides anew each time.
+
+# %% [markdown]
+# ## Record first, compile at a mark
+#
+# Dynamo reads Python's bytecode to get a graph. There is an older way, by which PyTorch runs on TPUs: **lazy
+# tensors**, the front end of **XLA**. An operation computes nothing. It is written down, and its result is only a
+# handle. At a mark, usually the end of a training step, everything on the record becomes one graph, is compiled and
+# runs. The next step writes down the same operations again, so its graph is found in a cache.
+#
+# Such a tracer needs no guards: it sees each step anew. What it pays instead is the recording, in every step, and two
+# traps. A graph is compiled for fixed shapes, so a shorter last batch is another graph. And whoever looks at a value
+# in the middle of a step (`print(loss)`) forces everything recorded so far to be cut off, compiled and run.
+#
+# | Python | record | compiled | runs |
+# |---|---|---|---|
+# | `h = x @ w` | matmul | | |
+# | `h = tanh(h)` | matmul, tanh | | |
+# | `print(h)` | *(cut)* | matmul, tanh | 2 operations |
+# | `g = x.T @ h` | transpose, matmul | | |
+# | `mark_step()` | *(cut)* | transpose, matmul | 2 operations |
+
+# %% [markdown]
+# [[exercise 11-lazy-tensor]]
+#
+# Write `LazyDevice(compile_graph)` with four methods. A handle is whatever you like.
+#
+# - `tensor(value)` returns a handle for a known tensor.
+# - `apply(op, *handles)` writes down an operation (`"matmul"`, `"tanh"`, ...) and returns a handle for its result.
+#   Nothing is computed.
+# - `mark_step()` cuts: all that is on the record becomes one graph and runs. With an empty record it does nothing.
+# - `value(handle)` returns the tensor. If it is not known yet, it cuts first.
+#
+# To run a graph, call `run = compile_graph(shapes, operations)` once, and then `results = run(inputs)` as often as the
+# same graph comes again. `inputs` is a list of tensors that were known before the cut, each once, and `shapes` are
+# their shapes. `operations` has `(op, numbers)` for each operation in the order of the record: an argument is the number
+# of an input (from 0), or of an operation before it, counted on behind the inputs. `results` has the result of each
+# operation. Compile a graph only if its shapes or its operations are new.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The second step has other handles than the first. What do the two have in common, so that a dict finds it?
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# At a cut, the graph's inputs are the arguments that are not results of recorded operations. Number them in the order in
+# which they are used, then the operations. In these numbers two steps look alike, and `(shapes, operations)` as tuples
+# is the key.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# Keep `values` (handle → tensor), `record` (a list of `(handle, op, handles)`) and `cache`. At a cut, collect the
+# handles that were used and are in `values`, each once (`dict.fromkeys`): these are the `inputs`. With
+# `number = {handle: i for i, handle in enumerate([*inputs, *results])}` write the operations in numbers. Look the graph
+# up, run it, store the results in `values`, and clear the record.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "11-lazy-tensor", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LazyDevice:
+    """Writes operations down, and compiles and runs them at a mark or when a value is needed."""
+
+    def __init__(self, compile_graph) -> None:
+        """compile_graph(shapes, operations): a function from the inputs to the results of all operations."""
+        ### BEGIN SOLUTION
+        self.compile_graph = compile_graph
+        self.values: dict[int, Tensor] = {}
+        self.record: list[tuple[int, str, tuple[int, ...]]] = []
+        self.cache = {}
+        self.n_handles = 0
+        ### END SOLUTION
+
+    def tensor(self, value: Tensor) -> int:
+        """A handle for a known tensor."""
+        ### BEGIN SOLUTION
+        self.n_handles += 1
+        self.values[self.n_handles] = value
+        return self.n_handles
+        ### END SOLUTION
+
+    def apply(self, op: str, *handles: int) -> int:
+        """A handle for the result of an operation, which is written down."""
+        ### BEGIN SOLUTION
+        self.n_handles += 1
+        self.record.append((self.n_handles, op, handles))
+        return self.n_handles
+        ### END SOLUTION
+
+    def mark_step(self) -> None:
+        """Run what is on the record, as one graph."""
+        ### BEGIN SOLUTION
+        if not self.record:
+            return
+        own = [handle for handle, _, _ in self.record]
+        used = [handle for _, _, handles in self.record for handle in handles]
+        inputs = list(dict.fromkeys(handle for handle in used if handle in self.values))
+        number = {handle: i for i, handle in enumerate([*inputs, *own])}
+        operations = tuple(
+            (op, tuple(number[one] for one in handles)) for _, op, handles in self.record
+        )
+        key = tuple(tuple(self.values[one].shape) for one in inputs), operations
+        if key not in self.cache:
+            self.cache[key] = self.compile_graph(*key)
+        results = self.cache[key]([self.values[one] for one in inputs])
+        self.values.update(zip(own, results))
+        self.record.clear()
+        ### END SOLUTION
+
+    def value(self, handle: int) -> Tensor:
+        """The tensor behind a handle; cuts if it is not known yet."""
+        ### BEGIN SOLUTION
+        if handle not in self.values:
+            self.mark_step()
+        return self.values[handle]
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "11-lazy-tensor-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("11-lazy-tensor", LazyDevice)
+
+# %% [markdown]
+# Here are four loops of twelve steps on your device.
+
+# %%
+LOOPS = {
+    "plain": LazyLoop(12),
+    "short last batch": LazyLoop(12, last_rows=2),
+    "print in every step": LazyLoop(12, print_every=1),
+    "print in every 4th step": LazyLoop(12, print_every=4),
+}
+for name, loop in LOOPS.items():
+    values = lazy_inputs(loop, torch.Generator().manual_seed(0))["values"]
+    _, counts = play(LazyDevice, loop.program(), values)
+    n_compiled, n_runs = len(counts.compiled), len(counts.runs)
+    print(
+        f"{name:24}: {n_compiled} graphs compiled, {n_runs - n_compiled:2} found in the cache, {n_runs:2} launched"
+    )
+
+# %% [markdown]
+# The print in every step does not compile much more, but it cuts every step in two: nothing is fused across the cut,
+# and the device waits for Python twice a step. In every fourth step is the worst for the compiler: it meets the whole
+# step and both halves.
+#
+# **In practice**, `torch_xla.sync()` is the mark (`xm.mark_step()` in older code, and its data loader calls it for
+# you), and `torch_xla.debug.metrics` counts what you just counted. XLA itself stands behind JAX as well, where
+# `jax.jit` traces a function once for each combination of shapes. PyTorch's own answer is Dynamo, whose guards let a
+# compiled graph run without recording again.
 
 # %% [markdown]
 # ## What tracing and scripting lose

@@ -9,5 +9,6 @@ ORDER = (
     "break-even",
     "custom-op",
     "cuda-graph",
+    "lazy-tensor",
     "trace-or-script",
 )
