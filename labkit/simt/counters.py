@@ -53,17 +53,18 @@ def wavefronts(addresses: np.ndarray, size: int, mask: Mask) -> tuple[int, int]:
     """
     unit = max(size, BANK_BYTES)
     group = WARP * BANK_BYTES // unit
-    values, active, times = by_warp(addresses // unit, mask)
-    values = values.reshape(-1, group)
-    if active is not None:
-        values = np.where(active.reshape(-1, group), values, -1)
+    array, times = mask.kinds if len(addresses) == 1 else (mask.array, np.ones(len(addresses), int))
+    shape = (max(len(addresses), len(array)), mask.lanes.n_threads)
+    values = np.broadcast_to(addresses // unit, shape).reshape(-1, group)
+    if not mask.is_all:
+        values = np.where(np.broadcast_to(array, shape).reshape(-1, group), values, -1)
     values = np.sort(values, axis=1)
     new = values >= 0
     new[:, 1:] &= values[:, 1:] != values[:, :-1]
     place = (np.arange(len(values))[:, None] * group + values % group)[new]
-    passes = np.bincount(place, minlength=len(values) * group).reshape(-1, group).max(1)
-    taken = int(passes.sum())
-    return taken * times, (taken - int(np.count_nonzero(passes))) * times
+    passes = np.bincount(place, minlength=len(values) * group).reshape(-1, group).max(1).reshape(shape[0], -1)
+    taken, served = int(passes.sum(1) @ times), int(np.count_nonzero(passes, axis=1) @ times)
+    return taken, taken - served
 
 
 def conflicts(addresses: np.ndarray, mask: Mask) -> int:

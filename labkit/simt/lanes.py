@@ -154,6 +154,17 @@ class Mask:
         """[rows, n_warps] uint64: bit i is lane i."""
         return (self.by_warp.astype(np.uint64) << np.arange(WARP, dtype=np.uint64)).sum(2, dtype=np.uint64)
 
+    @cached_property
+    def kinds(self) -> tuple[np.ndarray, np.ndarray]:
+        """(rows of the array that differ from one another, how many blocks have each)."""
+        if len(self.array) == 1:
+            return self.array, np.array([self.lanes.n_blocks])
+        found: dict[bytes, list[int]] = {}
+        for number, row in enumerate(np.packbits(self.array, axis=1)):
+            found.setdefault(row.tobytes(), []).append(number)
+        first, counts = zip(*((rows[0], len(rows)) for rows in found.values()), strict=True)
+        return self.array[list(first)], np.array(counts) * self._alike
+
     def needed(self, shape: tuple[int, int]) -> np.ndarray:
         """Of a value of this shape, which elements a lane of the mask looks at."""
         array = self.array

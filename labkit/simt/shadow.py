@@ -84,10 +84,10 @@ class Shadow:
 
     def _places(self, offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Flat places of the granules at these bytes. rows: the blocks' rows, or 0 where one stands for all."""
-        if len(self.writer) == 1 and int(rows.max(initial=0)) > 0:
-            self._spread()
-        row = rows if len(self.writer) > 1 else np.zeros_like(rows)
-        return row * self.writer.shape[1] + offsets // self.granule
+        if len(self.writer) == 1 and not rows.any():
+            return offsets // self.granule
+        self._spread()
+        return rows * self.writer.shape[1] + offsets // self.granule
 
     def prepare(self, alike: bool) -> bool:
         """Whether one row can stand for all blocks in an access; alike: the access itself is the same in all."""
@@ -137,6 +137,9 @@ class Shadow:
         """Flag the marks, which are `own` now and were `old`, where other threads have accessed the place as well."""
         latest = marks[place]
         here = (old >> _EPOCH_SHIFT) == epoch
+        if not here.any():
+            self._mark_together(marks, place, own, latest, threads)
+            return
         old_warp, warp = ((old & _THREAD) - 1) // WARP, threads // WARP
         latest_warp = ((latest & _THREAD) - 1) // WARP
         same_sync = ((old >> _SYNC_SHIFT) & _SYNC) == synced
@@ -148,6 +151,15 @@ class Shadow:
         flags = several * _SEVERAL_WARPS | inside * _SEVERAL_HERE
         if flags.any():
             np.bitwise_or.at(marks, place[flags != 0], flags[flags != 0])
+
+    def _mark_together(self, marks: np.ndarray, place: np.ndarray, own, latest, threads: np.ndarray) -> None:
+        """Places that several lanes read by one instruction, and nobody since the last barrier before it."""
+        others = np.flatnonzero(latest != own)
+        if not len(others):
+            return
+        other_warp = ((latest[others] & _THREAD) - 1) // WARP != threads[others] // WARP
+        for flag, lanes in ((_SEVERAL_WARPS, others[other_warp]), (_SEVERAL_HERE, others[~other_warp])):
+            marks[place[lanes]] |= flag
 
     def write(
         self,
