@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import torch
 
-from labkit.simt.memory import Memory
 from labkit.simt.program import Parameter
 from labkit.simt.signature import CParameter
 from labkit.simt.types import dtype_of
 
 Argument = torch.Tensor | int | float | bool | bytes
+
+
+class Places(Protocol):
+    """Where tensors lie: `labkit.simt.memory.Memory`, or a GPU."""
+
+    def add_tensor(self, name: str, tensor: torch.Tensor) -> int: ...
 
 
 def names_of(parameters: Sequence[Parameter], known: Sequence[CParameter]) -> list[str]:
@@ -24,7 +30,7 @@ def names_of(parameters: Sequence[Parameter], known: Sequence[CParameter]) -> li
 
 
 def bind(
-    parameters: Sequence[Parameter], known: Sequence[CParameter], arguments: Sequence[Argument], memory: Memory
+    parameters: Sequence[Parameter], known: Sequence[CParameter], arguments: Sequence[Argument], memory: Places
 ) -> dict[str, bytes]:
     """The bytes of each parameter by its PTX name. Raises TypeError and ValueError, by the parameter's own name."""
     if len(parameters) != len(arguments):

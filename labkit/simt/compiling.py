@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from labkit.simt import launch, nvrtc
+from labkit.simt import gpu, launch, nvrtc
 from labkit.simt.arguments import Argument
 from labkit.simt.compiler_process import CompilerStopped, compile_apart
 from labkit.simt.declarations import constant_bytes
@@ -54,8 +54,10 @@ class Kernel:
         check: bool = True,
         watch: tuple[int, int] | None = None,
     ) -> KernelProfile:
-        """Run the kernel on tensors of the CPU, in place, as `kernel<<<grid, block, shared_bytes>>>(...)` would.
+        """Run the kernel on tensors, in place, as `kernel<<<grid, block, shared_bytes>>>(...)` would.
 
+        On tensors of the CPU it is executed here, counted and checked. On those of a GPU it runs there, and the profile
+        has no counters; `max_work`, `check` and `watch` mean nothing then.
         shared_bytes: dynamic shared memory. max_work: threads × instructions after which a launch counts as
         endless, in place of what `compile_cuda` was given.
         watch: (number of a block, of its warp): what this warp accesses is noted in the profile's `accesses`.
@@ -63,6 +65,8 @@ class Kernel:
         Raises TypeError and ValueError for arguments and shapes that do not fit.
         """
         owner = self._owner
+        if gpu.device_of(arguments).type == "cuda":
+            return gpu.run(self._loaded, owner.ptx, grid, block, arguments, shared_bytes)
         most = owner.max_work if max_work is None else max_work
         noted = Watch(*watch) if watch else None
         profile = launch.run(
