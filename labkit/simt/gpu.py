@@ -47,7 +47,7 @@ def run(
     arguments: Sequence[binding.Argument],
     shared_bytes: int,
 ) -> KernelProfile:
-    """Launch on PyTorch's current stream and wait for the end. Raises `GpuError`, and what PyTorch raises of a fault."""
+    """Launch on PyTorch's current stream and wait. Raises `GpuError`, and what PyTorch raises of a fault."""
     device = device_of(arguments)
     whole_grid, whole_block = check_shape(kernel, grid, block)
     with torch.cuda.device(device):

@@ -155,4 +155,4 @@ def test_what_the_driver_refuses_is_told_in_its_words(with_fake_gpu) -> None:
 def test_shapes_are_checked_as_on_the_cpu() -> None:
     kernels = compiled(PROGRAMS)
     with pytest.raises(ValueError, match="at most 1,024 are allowed"):
-        gpu.run(kernels["saxpy"]._loaded, kernels.ptx, 1, 1025, (torch.zeros(8), torch.zeros(8), 0.5, 8), 0)
+        gpu.run(kernels["saxpy"]._loaded, kernels.ptx, 1, (64, 32), (torch.zeros(8), torch.zeros(8), 0.5, 8), 0)
