@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
+from labkit.simt.instructions.matrices import ERROR
 from tests.simt.harness import compiled, integers, launch, random, source
 
 PROGRAMS = source("programs")
@@ -210,6 +213,18 @@ def test_tensor_cores_are_exact_on_small_integers() -> None:
     profile = launch(PROGRAMS, "tensor_cores", 1, 32, a, b, c, d)
     assert torch.equal(d, a.float() @ b.float().T + c)
     assert profile.mma_instructions == 1 and profile.flops == 4096
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_tensor_cores_are_as_close_as_their_bound_says(device: str) -> None:
+    a, b, c = random(16, 16, dtype=torch.float16), random(8, 16, dtype=torch.float16, seed=1), random(16, 8) * 30
+    d = torch.zeros(16, 8, device=device)
+    launch(PROGRAMS, "tensor_cores", 1, 32, *(one.to(device) for one in (a, b, c)), d)
+    terms = torch.cat([a.double()[:, None] * b.double()[None], c.double()[..., None]], dim=2)
+    truth = torch.tensor([[math.fsum(one) for one in row] for row in terms.tolist()], dtype=torch.float64)
+    off = (d.cpu().double() - truth).abs() / terms.abs().sum(2)
+    # Ours rounds once; the rest of the bound is the tensor core's.
+    assert 0 < off.max() < (2.0**-23 if device == "cpu" else ERROR)
 
 
 def test_templates_and_launch_bounds() -> None:
