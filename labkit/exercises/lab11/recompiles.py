@@ -11,6 +11,7 @@ from torch import nn
 
 from labkit.exercises.lab11.compiler import fresh_compiler
 from labkit.exercises.lab11.served import ServedModel
+from labkit.meters import track_compile
 from labkit.spec import Answer, Case, Exercise, Run, Tree
 
 WIDTH = 8
@@ -54,7 +55,7 @@ def serving_inputs(case: Serving, gen: torch.Generator) -> Tree:
 
 
 def drive_recompiles(ans, case: Serving, tree: dict, stage) -> Tree:
-    """The results, the count of calls, and of each call the rows that the graph was given; compiles are counted.
+    """The results, the count of calls, the rows that the graph was given in each, and the guards that failed.
 
     The results end where the limit on versions raises: why, the guards that failed say.
     """
@@ -78,10 +79,12 @@ def drive_recompiles(ans, case: Serving, tree: dict, stage) -> Tree:
             raise AttributeError(f"the model has parameters that ServedModel does not have: {', '.join(lost)}")
         step = ans.make_step(model, backend)
         results: list[torch.Tensor] = []
-        with stage.meter("compile"), contextlib.suppress(torch._dynamo.exc.FailOnRecompileLimitHit):
+        limit_hit = torch._dynamo.exc.FailOnRecompileLimitHit
+        with stage.meter("compile"), track_compile() as seen, contextlib.suppress(limit_hit):
             for batch, (_, temperature) in zip(tree["batches"], case.calls(), strict=True):
                 results.append(step(batch, temperature).detach())
-        return {"results": results, "n_calls": int(model.n_calls), "rows": rows}
+        guards = [one.guard for one in seen.recompiles]
+        return {"results": results, "n_calls": int(model.n_calls), "rows": rows, "guards": guards}
 
 
 def _rows(args: tuple) -> list[int]:

@@ -25,7 +25,13 @@ def eagerly(run: CaseRun[Serving]) -> Tree:
         results = [
             model(batch, temperature) for batch, (_, temperature) in zip(run.tree["batches"], case.calls(), strict=True)
         ]
-    return {"results": results, "n_calls": len(case.sizes), "rows": list(case.sizes)}
+    # The guards are for the hints: the budgets judge how many there may be.
+    return {
+        "results": results,
+        "n_calls": len(case.sizes),
+        "rows": list(case.sizes),
+        "guards": run.got["guards"],
+    }
 
 
 def frames(run: CaseRun[Serving]) -> float:
@@ -38,11 +44,7 @@ def _failed(part: str) -> Callable[[CaseRun[Serving]], object]:
     """Whether a guard with this text failed, where it came to too many frames or to eager calls."""
 
     def when(run: CaseRun[Serving]) -> object:
-        return (
-            CANNOT_TELL
-            if run.case.runaway
-            else _too_many(run) and any(part in guard for guard in run.held.get("frames", ()))
-        )
+        return CANNOT_TELL if run.case.runaway else _too_many(run) and any(part in guard for guard in run.got["guards"])
 
     return when
 
@@ -62,13 +64,13 @@ def sizes_are_guarded(run: CaseRun[Serving]) -> object:
         return CANNOT_TELL
     if n_sizes < 2 or not _is_whole(run):
         return False
-    return any("size mismatch" in guard for guard in run.held.get("frames", ()))
+    return any("size mismatch" in guard for guard in run.got["guards"])
 
 
 def temperature_is_guarded(run: CaseRun[Serving]) -> object:
     if run.case.runaway:
         return CANNOT_TELL
-    return _too_many(run) and any(": temperature ==" in guard for guard in run.held.get("frames", ()))
+    return _too_many(run) and any(guard.startswith("temperature ==") for guard in run.got["guards"])
 
 
 def silent(run: CaseRun[Serving]) -> object:
