@@ -581,6 +581,16 @@ for profile in (copy_profile, naive_profile, tiled_profile, transpose_profile):
 labkit.figures.source_heat(transpose_profile, "passes")
 
 # %% [markdown]
+# And one warp at work, access by access: move the slider to see which byte each of its lanes touches.
+
+# %% tags=["figure"]
+labkit.figures.address_player(
+    compile_cuda(transpose)["transpose"].launch(
+        (8, 8), (32, 8), torch.randn(256, 256), torch.empty(256, 256), 256, 256, watch=(9, 1)
+    )
+)
+
+# %% [markdown]
 # This answers the question of the opening: both numbers are at their minimum, and each was found by counting, line by line,
 # without a stopwatch. Padding costs 128 bytes of shared memory a tile, swizzling some arithmetic.
 #
@@ -775,7 +785,8 @@ guesses.settle("steps with all 32 warps busy", right.count(32))
 # they wait forever: a **deadlock**. (CUDA calls it undefined. Some GPUs go on, some hang. Both are wrong.)
 #
 # Here is what the threads of nine small programs do, from left to right. A row is a thread, "1.0" is thread 0 of block 1;
-# s3 is word 3 of shared memory, g3 of global memory, and dark bars are barriers. The dotted line separates two launches.
+# s3 is word 3 of shared memory, g3 of global memory. "add" is an atomic update, and dark bars are barriers. The dotted line
+# separates two launches.
 
 # %% tags=["figure"]
 labkit.figures.thread_traces(

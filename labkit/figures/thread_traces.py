@@ -13,6 +13,8 @@ from labkit.figures.blank import or_a_note
 from labkit.figures.canvas import OTHER, SHADE, TRUTH, YOURS, new_figure
 
 _FACES = {"read": "#e3f0fb", "write": "#f9d9d6", "atomic": "#fff2c6", "barrier": TRUTH}
+_WORDS = {"atomic": "add"}
+"""A word that its box has room for."""
 _COLUMNS = 3
 _GAP = 0.5
 """Between blocks, in rows."""
@@ -66,5 +68,5 @@ def _box(axes: Axes, x: float, y: float, op: Op) -> None:
     box = Rectangle((x + 0.35 * barrier, y + 0.06), width, 0.88, facecolor=_FACES[op.kind], edgecolor=SHADE)
     axes.add_patch(box)
     if not barrier:
-        text = f"{op.kind[:5]} {op.space[0]}{op.place}"
+        text = f"{_WORDS.get(op.kind, op.kind)} {op.space[0]}{op.place}"
         axes.text(x + 0.46, y + 0.5, text, ha="center", va="center", fontsize=6.2)

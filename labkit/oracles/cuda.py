@@ -41,9 +41,15 @@ FAULTS: Mapping[str, str] = {
 """On what CUDA leaves undefined, by a part of the error."""
 
 
+_NO_SHARED_MEMORY = {
+    "but the block has 0 bytes of it": "The launch gives the kernel no dynamic shared memory: declare the array with "
+    "its size, as in `__shared__ float s[1024];`, without `extern`."
+}
+
+
 def and_faults(own: Mapping[str, str]) -> Mapping[str, str]:
     """An exercise's own hints on errors, which come before those of FAULTS and replace those of the same part."""
-    return {**own, **FAULTS, **own}
+    return {**_NO_SHARED_MEMORY, **own, **FAULTS, **own}
 
 
 def sectors(load: Limit | None = None, store: Limit | None = None) -> tuple[Budget, ...]:
