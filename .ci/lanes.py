@@ -37,7 +37,7 @@ STOP_S = 60.0
 
 SECONDS = {
     "answers": 500,
-    "attacks": 900,
+    "attacks": 1100,
     "browser": 90,
     "cluster": 60,
     "determinism": 140,

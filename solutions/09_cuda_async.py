@@ -388,8 +388,9 @@ labkit.figures.gantt(kernels_on_two_streams.spans)
 #
 # A batch has to be on the device before the device can compute with it. In one stream the two take turns: copy,
 # compute, copy, compute. Yet they need different parts of the machine: a copy engine moves bytes over the link while
-# the multiprocessors compute. You say which work *may* run side by side with **streams**. A stream is a queue whose
-# work runs in order; between two streams there is no order at all, unless you ask for one.
+# the **multiprocessors**, the hundred or so processors of a GPU, compute. You say which work *may* run side by side
+# with **streams**. A stream is a queue whose work runs in order; between two streams there is no order at all, unless
+# you ask for one.
 #
 # You ask for an order with an **event**: `stream.record_event()` puts a mark after all work queued so far, and
 # `other.wait_event(mark)` holds back everything that is queued on `other` from then on. Both return at once: the

@@ -1,4 +1,4 @@
-"""Every tier for a grader who is not root: they work, and the same answers get the same marks."""
+"""Every tier for a grader who is not root: they work, the same answers get the same marks, and walls hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from grading.isolation.tiers import KERNEL, TIERS
-from tests.lanes import require, require_tier
+from grading.verify.attacks import Attack
+from tests.grading.test_attacks import ATTACKS, ROWS_OF_THE_BOX, one_of_each_row, runs_something
+from tests.lanes import missing, require, require_tier
 
 ROOT = Path(__file__).resolve().parents[2]
 USER = 1234
@@ -67,6 +69,45 @@ def test_every_tier_works_without_root(tiers: list[str], tmp_path: Path) -> None
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == dict.fromkeys(tiers, PASSED)
+
+
+ON_OTHERS = ("17_", "23_", "44_inputs", "44_memory", "44_names", "44_other")
+ON_THE_SAME_USER = ("x_namespaces", "x_note_in_", "x_output", "x_priv", "x_proc", "x_signals")
+LEANS_ON_USERS = (*ON_OTHERS, *ON_THE_SAME_USER)
+"""Attacks on other processes, of the same user and of none: as root each job is a user of its own, and here none is."""
+SOON_S = 45.0
+"""No attack that waits for a longer limit."""
+
+
+def attacks_without_root() -> list[Attack]:
+    """One of each row that tries a wall, and all that a user of its own would hold as well."""
+    soon = [attack for attack in ATTACKS if runs_something(attack) and attack.within_s <= SOON_S]
+    sample = one_of_each_row([attack for attack in soon if attack.row in ROWS_OF_THE_BOX])
+    return [attack for attack in soon if attack in sample or attack.name.startswith(LEANS_ON_USERS)]
+
+
+def test_attacks_without_root_are_of_every_row_of_the_box() -> None:
+    chosen = attacks_without_root()
+    assert {attack.row for attack in chosen} == {*ROWS_OF_THE_BOX}
+    for lead in LEANS_ON_USERS:
+        assert [attack for attack in chosen if attack.name.startswith(lead)], lead
+
+
+@pytest.mark.full("attacks")
+@pytest.mark.timeout(900)
+def test_no_attack_gets_through_without_root(tmp_path: Path) -> None:
+    """On the kernel tier, around which no second wall stands: all jobs and ranks are the grader's own user there."""
+    if os.geteuid():
+        pytest.skip("test_attacks.py tries them as this user")
+    require_tier(KERNEL.name)
+    # Not in /tmp: a job has one of its own, in which it may make a home like the grader's and write there.
+    command = ["env", "TMPDIR=/var/tmp", sys.executable, "-m", "grading", "verify", "--workers", "2"]
+    only = [word for attack in attacks_without_root() for word in ("--only", attack.name)]
+    command = as_user([*command, "--isolation", KERNEL.name, *only], tmp_path)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if not_run := next((line for line in done.stdout.splitlines() if line.startswith("not run: kernel: ")), None):
+        missing("isolation by kernel without root", not_run, "python -m grading doctor, as another user")
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-2000:]}"
 
 
 def as_user(command: list[str], aside: Path) -> list[str]:
