@@ -810,8 +810,8 @@ guesses.settle("tensors that an eager GELU by hand keeps", gelu_eager_bytes / x.
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# Three: the cube keeps only `x`, but the product with `0.5 * x`, the `tanh` and the last product keep what they need
-# of their own, and none of them knows that the others could give it to them.
+# Three: `0.5 * x`, the result of the `tanh`, and 1 plus that. Each operation keeps what its own formula needs, and none
+# of them knows that all three can be computed again from `x`.
 #
 # </details>
 #

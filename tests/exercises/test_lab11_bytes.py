@@ -1,0 +1,115 @@
+"""What lab 11's notebook says of bytes and launches is what the meters and the simulated device say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from labkit import track_compile
+from labkit.exercises.lab11.memory import as_module, forward_graph
+from labkit.material.lab11_bytes import cuts_of, eager_kept_bytes, eager_kernels, loop_of
+from labkit.meters.compile.saved import kept_bytes
+from labkit.oracles.lab11.cuda_graph import true_pays_from_s
+from labkit.oracles.lab11.memory import true_kept
+from labkit.simdevice import Machine, SimDevice
+from tests.exercises.harness import answers_in, solution_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.lab("11")]
+N = 4 * 24 * 16
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    gen = torch.Generator().manual_seed(0)
+    return tuple(torch.randn(shape, generator=gen, requires_grad=True) for shape in ((24, 16), (16, 16)))
+
+
+def by_hand(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    h = x @ w
+    return 0.5 * h * (1 + torch.tanh(0.8 * (h + 0.04 * h**3)))
+
+
+FUNCTIONS: dict[str, Callable] = {
+    "by hand": by_hand,
+    "products": lambda x, w: x @ w @ w @ w,
+    "gated": lambda x, w: (F.silu(x @ w) * (x @ w.t())) @ w,
+    "elementwise": lambda x, w: torch.tanh(x.exp()) * torch.sigmoid(x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_the_cut_keeps_is_what_inductor_keeps(name: str) -> None:
+    (cut,) = cuts_of(FUNCTIONS[name], *inputs())
+    torch.compiler.reset()
+    with track_compile() as compiled:
+        torch.compile(FUNCTIONS[name])(*inputs())
+    (saved,) = compiled.saved
+    assert kept_bytes(cut.forward, cut.n_outputs) == saved.after_bytes
+    assert saved.before_bytes == eager_kept_bytes(FUNCTIONS[name], *inputs())
+
+
+def test_a_smaller_budget_keeps_less() -> None:
+    kept = [kept_bytes(cut.forward, cut.n_outputs) for b in (1.0, 0.0) for cut in cuts_of(by_hand, *inputs(), budget=b)]
+    assert kept == [N, 0]
+
+
+def test_eager_mode_keeps_each_storage_once_and_no_input() -> None:
+    """The product's result is read by the square and by the sine; x and w are there anyway."""
+    assert eager_kept_bytes(lambda x, w: (x @ w).square() + (x @ w).sin(), *inputs()) == 2 * N
+    assert eager_kept_bytes(lambda x, w: (lambda h: h.square() + h.sin())(x @ w), *inputs()) == N
+    assert eager_kept_bytes(lambda x, w: x.t().sin(), *inputs()) == 0
+
+
+def test_hand_made_graphs_keep_what_the_meter_counts() -> None:
+    """The oracle works from the description, the meter from the graph that is made of it."""
+    gen = torch.Generator().manual_seed(0)
+    for n_kept in range(1, 8):
+        data = forward_graph(gen, n_kept)
+        assert kept_bytes(as_module(data), data["n_outputs"]) == true_kept(data) > 0
+
+
+def test_each_eager_operation_is_a_kernel_with_its_bytes() -> None:
+    x = torch.ones(24, 16)
+    kernels = eager_kernels(lambda x: torch.sigmoid(x) * x, x)
+    assert [(one.operations, one.total_bytes, one.generated) for one in kernels] == [
+        (("sigmoid",), 2 * N, False),
+        (("mul",), 3 * N, False),
+    ]
+
+
+def test_the_loop_is_cut_out_of_the_code() -> None:
+    torch.compiler.reset()
+    with track_compile(source=True) as compiled:
+        torch.compile(lambda x: x * 2 + 1)(torch.ones(24, 16))
+    loop = loop_of(compiled.codes[0].source)
+    assert loop.startswith('extern "C"') and loop.endswith("}") and "import" not in loop
+    assert loop_of("no loop") == "no loop"
+
+
+@pytest.mark.parametrize(("n_kernels", "kernel_s", "copy_s"), [(12, 3e-6, 2e-6), (5, 8e-6, 1e-5)])
+def test_a_graph_pays_from_where_the_simulated_loop_gets_slower(n_kernels: int, kernel_s: float, copy_s: float) -> None:
+    graphed = answers_in("11-cuda-graph", solution_of("11-cuda-graph"))["graphed"]
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(n_kernels):
+            x = x + 1
+        return x
+
+    def step_s(launch_s: float, is_graphed: bool, n_steps: int = 200) -> float:
+        machine = Machine(launch_s=launch_s, kernel_s=kernel_s, copy_s=copy_s, memory_bytes_per_s=1e15)
+        with SimDevice(machine) as sim:
+            x = torch.zeros(4, device=sim.device)
+            batch = torch.zeros(4).pin_memory()
+            run = graphed(sim, step, x) if is_graphed else lambda one: step(x.copy_(one, non_blocking=True))
+            sim.synchronize()
+            start_s = sim.now_s
+            for _ in range(n_steps):
+                run(batch)
+            sim.synchronize()
+            return (sim.now_s - start_s) / n_steps
+
+    limit_s = true_pays_from_s((kernel_s,) * n_kernels, copy_s)
+    assert step_s(1.1 * limit_s, False) > 1.05 * step_s(1.1 * limit_s, True)
+    assert step_s(0.9 * limit_s, False) == pytest.approx(step_s(0.9 * limit_s, True), rel=0.02)
