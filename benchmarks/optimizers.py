@@ -1,8 +1,9 @@
 """Lab 06's optimizers beside PyTorch's own: the time of a step, the bytes of the states and of what is temporary.
 
 Ours are the model answers, written to be read. All step the same parameters, a small GPT's or many tensors of one size,
-by turns; a time is the median of the turns. On a GPU (`optimizers_gpu`) the kernels of a step are counted too. It says
-nothing about what they learn: the lab does.
+by turns; a time is the median of the turns, and so is its ratio to PyTorch's fused AdamW in the same turn. On a CPU it
+is the CPU time of one thread, so what other programs take of the processor does not count. On a GPU (`optimizers_gpu`)
+the kernels of a step are counted too. It says nothing about what they learn: the lab does.
 
     python -m benchmarks --only optimizers                 on the CPU with one thread, within a minute
     python -m benchmarks --only optimizers_gpu             the same on an NVIDIA GPU, larger
@@ -26,6 +27,7 @@ from tests.exercises.harness import answers_in, solution_of
 
 Shapes = Sequence[tuple[int, ...]]
 WARM_UP = 3
+BASELINE = "AdamW, torch, fused"
 
 
 def gpt(width: int, n_layers: int, n_tokens: int) -> list[tuple[int, ...]]:
@@ -54,7 +56,7 @@ def ways() -> dict[str, tuple[MakeOptimizer, torch.dtype]]:
         "AdamW on lists, ours": (ours["ForeachAdamW"], fp32),
         "AdamW, torch, a loop": (partial(torch.optim.AdamW, foreach=False), fp32),
         "AdamW, torch, foreach": (partial(torch.optim.AdamW, foreach=True), fp32),
-        "AdamW, torch, fused": (partial(torch.optim.AdamW, fused=True), fp32),
+        BASELINE: (partial(torch.optim.AdamW, fused=True), fp32),
         "AdamW in bf16 by chance, ours": (by_chance, bf16),
         "AdamW in bf16, torch, fused": (partial(torch.optim.AdamW, fused=True), bf16),
         "Adam in 8 bits, ours": (ours["Adam8bit"], fp32),
@@ -85,12 +87,12 @@ def _muon(make: MakeOptimizer, params) -> _Both:
 
 
 def main(argv: list[str]) -> dict:
-    """Prints a table for each model and returns the rows: ms (median, low, high), bytes per parameter."""
+    """Prints a table for each model and returns the rows: ms (median, low, high), ratio to BASELINE, bytes."""
     parser = argparse.ArgumentParser(prog="benchmarks optimizers", description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=15, help="steps of each optimizer that are timed")
     told = parser.parse_args(argv)
     torch.set_num_threads(1)
-    return {"threads": 1, "rows": measured(CPU_MODELS, torch.device("cpu"), told.repeats)}
+    return {"threads": 1, "time": "CPU time", "rows": measured(CPU_MODELS, torch.device("cpu"), told.repeats)}
 
 
 def measured(models: Mapping[str, Shapes], device: torch.device, repeats: int) -> list[dict]:
@@ -110,6 +112,7 @@ def measured(models: Mapping[str, Shapes], device: torch.device, repeats: int) -
                 "median_ms": round(statistics.median(milliseconds[name]), 3),
                 "low_ms": round(min(milliseconds[name]), 3),
                 "high_ms": round(max(milliseconds[name]), 3),
+                "times_baseline": round(median_ratio(milliseconds[name], milliseconds[BASELINE]), 2),
                 **stepper.costs(),
             }
             for name, stepper in steppers.items()
@@ -119,6 +122,11 @@ def measured(models: Mapping[str, Shapes], device: torch.device, repeats: int) -
         print(f"{model}:")
         print(*table(columns, [[str(row[name]) for name in columns] for row in found]), sep="\n", flush=True)
     return rows
+
+
+def median_ratio(ones: Sequence[float], others: Sequence[float]) -> float:
+    """Of what was timed in the same turns."""
+    return statistics.median(one / other for one, other in zip(ones, others, strict=True))
 
 
 class _Stepper:
@@ -137,10 +145,11 @@ class _Stepper:
 
     def milliseconds(self) -> float:
         self._wait()
-        start = time.perf_counter()
+        now = time.perf_counter if self.device.type == "cuda" else time.process_time
+        start = now()
         self.optimizer.step()
         self._wait()
-        return 1e3 * (time.perf_counter() - start)
+        return 1e3 * (now() - start)
 
     def _wait(self) -> None:
         if self.device.type == "cuda":

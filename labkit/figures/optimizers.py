@@ -18,11 +18,10 @@ def training_losses(losses: Mapping[str, Sequence[float]], window: int = 20) -> 
     """Loss against step for each name, each point the mean of `window` steps."""
     figure, axes = new_figure(8.0, 3.6)
     for n, ((name, values), color) in enumerate(zip(losses.items(), STYLES)):
-        # Curves that agree lie on one another: the later ones let the first one show through.
+        # Curves that agree lie on one another: the first is a broad band beneath the others.
         means = [sum(values[i : i + window]) / window for i in range(len(values) - window + 1)]
-        axes.plot(
-            range(window, len(values) + 1), means, color=color, linewidth=1.8, linestyle="--" if n else "-", label=name
-        )
+        width, alpha = (1.6, 1.0) if n else (6.0, 0.4)
+        axes.plot(range(window, len(values) + 1), means, color=color, linewidth=width, alpha=alpha, label=name)
     axes.set_xlabel("step")
     axes.set_ylabel(f"loss, mean of {window} steps")
     if losses:
