@@ -150,9 +150,9 @@ __global__ void adjust(float* image, const float* gain, const float* bias, int r
 check("10-indexing", adjust)
 
 # %% [markdown]
-# Your kernel on 200 × 300 numbers, with what each of its lines cost. "warp instr." counts an instruction once for each
-# warp that executes it. A line of C++ becomes several instructions, and the head of the kernel is where it reads its
-# arguments.
+# Your kernel on 200 × 300 numbers, and under it what each of its lines cost. "warp instr." counts an instruction once for
+# each warp that executes it. A line of C++ becomes several instructions, and the head of the kernel is where it reads its
+# arguments. "passes" belong to shared memory, which comes later.
 
 # %%
 rows, cols = 200, 300
@@ -161,10 +161,12 @@ image = torch.ones(rows, cols)
 adjust_profile = compile_cuda(adjust)["adjust"].launch(
     grid, block, image, torch.ones(rows), torch.ones(cols), rows, cols
 )
-print(adjust_profile.table())
 n_idle = grid[0] * block[0] * grid[1] * block[1] - image.numel()
 print(f"{grid[0]} x {grid[1]} blocks, {n_idle:,} threads without an element")
 guesses.settle("threads without an element", n_idle)
+
+# %% tags=["figure"]
+labkit.figures.source_heat(adjust_profile, "sectors")
 
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
