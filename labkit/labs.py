@@ -85,7 +85,7 @@ LABS = (
     Lab("08", "Parameter-efficient fine-tuning", "memory", 195, 75),
     Lab("09", "Timing an asynchronous device", "kernels", 280, 85),
     Lab("10", "Grids, memory, and a kernel's life", "kernels", 330, 155),
-    Lab("11", "torch.compile", "kernels", 195, 220),
+    Lab("11", "torch.compile", "kernels", 280, 230),
     Lab("12", "Triton, and when to fuse", "kernels", 250),
     Lab(
         "13",

@@ -7,8 +7,10 @@
 #
 # `torch.compile` can make a model faster and smaller at the same time, with one line. It does so on a condition: what
 # it has seen once must not change. In this lab you look at what it does, by counting instead of timing. You write a
-# backend, which gets the graphs that it captures. You put a model with five obstacles into one graph, and you stop a
-# storm of recompilations. At the end you know which of your habits cost you the graph, and how you find out.
+# backend, which gets the graphs that it captures. You put a model with five obstacles into one graph, stop a storm of
+# recompilations, turn a chain of operations into one kernel, and work out what a compiled model keeps for its backward
+# pass. Optional exercises are about the time that compiling takes, operators of your own, CUDA graphs, lazy tensors and
+# export. At the end you know which of your habits cost you the graph, and how you find out.
 #
 # [[time]]
 #
@@ -753,6 +755,9 @@ print(loop_of(fused_compiled.codes[0].source))
 # (matrix products, convolutions, sorts, your own operators), whatever `cat` and `stack` have to store, and what lies
 # on two sides of a graph break. In lab 12 you write such kernels yourself, in Triton, and count their bytes the same
 # way.
+
+# %% [markdown]
+# [[stop]]
 
 # %% [markdown]
 # ## What compilation keeps for the backward pass
@@ -1655,8 +1660,42 @@ print(export_gate(lab11.Gate(4), torch.ones(3, 4)).graph_module.code)
 # %% [markdown]
 # ## What to take away
 #
-# A compiled function is a contract: the guards say what will not change, and the graph is fast as long as you keep it.
-# Performance comes from keeping it.
+# What you measured, before and after your change. A row that needs an answer you have not written is left out.
+
+# %%
+summary = labkit.each_written(
+    {
+        "graphs of a call of BrokenModel": lambda: (len(broken.graphs), len(one_graph.graphs)),
+        "operations in graphs": lambda: (broken.operations, one_graph.operations),
+        "calls of 20 that run compiled": lambda: (
+            storm_of_20.calls.count("compiled"),
+            steady.calls.count("compiled"),
+        ),
+        "kernels of z = h(f(x), g(y)), compiled": lambda: (
+            len(chain_compiled.kernels),
+            len(fused_compiled.kernels),
+        ),
+        "bytes of z = h(f(x), g(y)), x the ideal": lambda: (
+            f"{chain_compiled.kernel_bytes / ideal_bytes:.1f}",
+            f"{fused_compiled.kernel_bytes / ideal_bytes:.1f}",
+        ),
+        "kept by four MLPs, eager and compiled": lambda: (
+            in_bytes(eager_bytes),
+            in_bytes(kept_at_budget[1.0]),
+        ),
+    }
+)
+for name, (before, after) in summary.items():
+    print(f"{name:40} {before!s:>9} {after!s:>9}")
+
+# %% [markdown]
+# A compiled function is a contract. The guards say what will not change, and the graph is fast as long as you keep it:
+# **performance comes from keeping the contract**. A break says that a line needs more than the contract gives. A
+# recompilation says that something has changed which you had promised to keep, and past the limit the compiler stops
+# asking. None of it changes a result, so no test notices. Count it.
+#
+# The function z = h(f(x), g(y)) is met again: lab 10 writes one like it in CUDA C++ and lab 12 one in Triton, and there,
+# too, the ideal is to read each input once and to write the result once.
 #
 # And here are your predictions beside what you measured:
 
@@ -1677,7 +1716,48 @@ labkit.feature_row(
         f"{steady.calls.count('compiled')} of {len(steady.calls)} calls run compiled, "
         f"{storm_of_20.calls.count('compiled')} before"
     ),
+    memory=lambda: f"{kept_at_budget[1.0] / eager_bytes:.0%} of what eager mode keeps",
 )
+
+# %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not
+# count them. A few sentences each; numbers count more than words.
+#
+# **A.** (2 points) A size of 1 is always compiled for itself. Write a line of PyTorch for tensors of shapes (n, 4) and (m, 4)
+# whose result has another shape at m = 1 than a graph for n = m would give. What would a compiler have to do in each call
+# to serve both with one graph?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "11-open-one", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# `a + b` (or `a * b`, `torch.where`): for n = m each row meets its own, for m = 1 the one row of b meets all rows of a. The
+# graph for n = m reads row i of b, which does not exist for m = 1 and n > 1; with m = 1 first, a graph that broadcasts would
+# be wrong for m = n. Serving both takes a decision in each call: a branch on m, or strides that are data (stride 0 for a
+# broadcast axis), so that no loop over this axis can be vectorized or fused under the assumption of contiguous rows.
+#
+# Marks: 1 for a line that broadcasts, with both results. 1 for a decision while the graph runs (branch, or stride as data) and
+# what it costs.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (3 points) A colleague has put `torch.compile` around a model, and a training of 3,000 steps takes as long as before.
+# Which four counts do you take, in which order, and which result of each would explain it?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "11-open-no-faster", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# In the order in which a cause hides the next ones:
+# 1. Calls that run eagerly, and why guards fail (TORCH_LOGS=recompiles, track_compile): an int attribute or many strings use
+#    up the 8 versions, and the rest is eager. Also: a dispatch mode or a lost frame, so that nothing was ever compiled.
+# 2. Graph breaks and operations in graphs: many small graphs, or a loop that is lost as a whole, leave Python in between.
+# 3. Kernels and bytes against the ideal: the time is in matrix products and fused attention, library calls that compiling
+#    does not change, or little elementwise work is left.
+# 4. Compile time against what is won: versions times seconds, restarts, cache on disk; 3,000 steps may lie before the
+#    break-even point.
+#
+# Marks: 1/2 for each count with the result that would explain it, 1 for an order with a reason (an eager call makes the other
+# counts meaningless).
+# ### END SOLUTION
 
 # %% [markdown]
 # ## Where to read on
@@ -1686,7 +1766,12 @@ labkit.feature_row(
 #   how bytecode becomes a graph.
 # - Jason Ansel and others, *PyTorch 2: Faster Machine Learning Through Dynamic Python Bytecode Transformation and Graph
 #   Compilation* (ASPLOS 2024). Dynamo and inductor, with what they gain on 180 models.
+# - Horace He and Shangdi Yu, *Transcending Runtime-Memory Tradeoffs in Checkpointing by being Fusion Aware* (MLSys 2023).
+#   The partitioner that decides what is kept.
+# - Alex Suhan and others, *LazyTensor: combining eager execution with domain-specific compilers* (2021).
 #
 # ## Sources
 #
-# The texts above, and PyTorch's documentation of `torch.compile` and of `torch.fx`.
+# The texts above, and PyTorch's documentation of `torch.compile`, `torch.fx`, `torch.library`, `torch.export` and
+# `torch.jit`. That tracing works during training and that scripting gives static guarantees is said on slides of courses on
+# efficient training.
