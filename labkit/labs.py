@@ -116,7 +116,7 @@ LABS = (
             ("14", "`comm.reduce_scatter` and `comm.all_gather` of `labkit.run_ranks`"),
             ("15", "`torch.nn.parallel.DistributedDataParallel`"),
         ),
-        optional_minutes=45,
+        optional_minutes=145,
     ),
     Lab("17", "Tensor parallel", "scale", needs=("14",)),
     Lab("18", "Pipelines", "scale", needs=("14",)),

@@ -98,7 +98,7 @@ def same(left: Tree, right: Tree) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, torch.Tensor):
-        return left.dtype == right.dtype and left.shape == right.shape and torch.equal(_bits(left), _bits(right))
+        return left.dtype == right.dtype and left.shape == right.shape and torch.equal(bytes_of(left), bytes_of(right))
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, list):
@@ -108,8 +108,11 @@ def same(left: Tree, right: Tree) -> bool:
     return left == right
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
+def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a strided tensor, one after the other; they share its memory where it is contiguous."""
+    flat = tensor.contiguous().reshape(-1)
+    # An empty one may have a stride of 0, as numpy's have, and then no view of bytes.
+    return flat.view(torch.uint8) if flat.numel() else flat.new_empty(0, dtype=torch.uint8)
 
 
 def _plain_tensor(value: torch.Tensor) -> torch.Tensor | Opaque:

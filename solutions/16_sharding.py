@@ -15,6 +15,7 @@
 # nothing that you wrote there.
 
 # %% nbgrader={"grade": false, "grade_id": "16-setup", "locked": true, "schema_version": 3, "solution": false, "task": false}
+import json
 from collections.abc import Callable, Sequence
 
 import torch
@@ -23,6 +24,7 @@ from torch.nn import functional as F
 
 import labkit.figures
 from labkit import Predictions, check, progress, run_ranks, written
+from labkit.exercises.lab16.checkpoint import from_bytes, to_bytes
 from labkit.exercises.lab16.prefetch import step_ms
 from labkit.material.lab16 import (
     AllReduced,
@@ -33,6 +35,7 @@ from labkit.material.lab16 import (
 )
 from labkit.material.lab16_timeline import unit_timeline
 from labkit.ranks import Comm
+from labkit.store import Store
 
 guesses = Predictions("16")
 labkit.leave_out_blanks()  # a cell that needs an answer you have not written yet says so
@@ -1077,6 +1080,108 @@ check("16-meta-init", sharded_init)
 # **In practice:** the same three steps with `fully_shard`: build under `torch.device("meta")`, shard, `model.to_empty(device=
 # "cuda")`, and then `reset_parameters()` or the model's own `init_weights()` on the sharded parameters. A model that starts
 # from a checkpoint needs no random numbers: each rank reads its parts from the files.
+
+# %% [markdown]
+# ## Save on n ranks, load on m
+#
+# This section is optional. Tomorrow the cluster has 3 free nodes and not 4. A checkpoint of shards has to be cut anew, and the
+# optimizer's moments are cut with the weights. And jobs end when nobody asked them to: between two ranks' writes, or in the
+# middle of one. So a step counts once it is **whole**, and until then the step before has to stay loadable.
+#
+# The ranks share a `store`, as in lab 07: `store.write(name, data)`, `store.read(name, start=0, size=None)`,
+# `store.rename(old, new)` and `store.list(prefix="")`. A job that is killed in `write` leaves half of the file. `rename` is
+# done whole or not at all. `to_bytes(tensor)` and `from_bytes(data)` turn flat float32 tensors into bytes, four for each
+# element, and back.
+#
+# [[exercise 16-checkpoint]]
+#
+# Write three functions.
+#
+# - `save(store, step, rank, world_size, state)` is called on every rank after a step. `state` maps names to this rank's
+#   parts: of a tensor with $N$ elements, rank $r$ holds elements $rk$ to $(r+1)k$, where $k$ is $N$ divided by the number of
+#   ranks, rounded up.
+# - `finish(store, step, world_size)` is called on one rank, once all ranks have saved the step. When it has returned, the
+#   step is whole.
+# - `load(store, rank, world_size, sizes)` is called on every rank when a job begins, maybe on more or fewer ranks than
+#   those that saved. `sizes` maps names to the elements of whole tensors. It returns `(step, state)` of the last whole step,
+#   with this rank's parts of it, or `None` if there is none. All ranks together read at most twice the size of the state.
+#
+# There may be other files in the store, and files of jobs that were killed. The ranks cannot send each other anything.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# A job can be killed between any two calls. After each of your writes, ask: if this was the last one, what would `load`
+# return? Nothing that a whole step consists of may be written over.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Every step, every tensor and every rank has a file of its own. One small file names the last whole step and how many ranks
+# saved it. It is written under another name and renamed in `finish`. A new part from $a$ to $b$ overlaps old files, each
+# from $rk$ to $(r+1)k$: read the overlap of each, and put them together.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `save` writes `to_bytes(part)` to `f"step-{step}/{name}/{rank}"`. `finish` writes `json.dumps([step, world_size])` to
+# `"latest.new"` and renames that to `"latest"`. `load` reads `"latest"` if `store.list("latest")` has it. With `k` for the new
+# ranks and `old_k` for the old ones, `first, last = min(rank * k, n), min((rank + 1) * k, n)`. Rank `old` holds elements
+# `begin = max(first, old * old_k)` to `end = min(last, (old + 1) * old_k)` of that, if `begin < end`:
+# `store.read(name, 4 * (begin - old * old_k), 4 * (end - begin))`.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "16-checkpoint", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def save(store: Store, step: int, rank: int, world_size: int, state: dict[str, Tensor]) -> None:
+    """Write one rank's parts of the state."""
+    ### BEGIN SOLUTION
+    for name, part in state.items():
+        store.write(f"step-{step}/{name}/{rank}", to_bytes(part))
+    ### END SOLUTION
+
+
+def finish(store: Store, step: int, world_size: int) -> None:
+    """Declare the step whole: all ranks have saved it."""
+    ### BEGIN SOLUTION
+    store.write("latest.new", json.dumps([step, world_size]).encode())
+    store.rename("latest.new", "latest")
+    ### END SOLUTION
+
+
+def load(
+    store: Store, rank: int, world_size: int, sizes: dict[str, int]
+) -> tuple[int, dict[str, Tensor]] | None:
+    """The last whole step and this rank's parts of its state; None if there is none."""
+    ### BEGIN SOLUTION
+    if "latest" not in store.list("latest"):
+        return None
+    step, n_old = json.loads(store.read("latest"))
+    state = {}
+    for name, n in sizes.items():
+        k, old_k = -(-n // world_size), -(-n // n_old)
+        first, last = min(rank * k, n), min((rank + 1) * k, n)
+        pieces = []
+        for old in range(n_old):
+            begin, end = max(first, old * old_k), min(last, (old + 1) * old_k)
+            if begin < end:
+                file = f"step-{step}/{name}/{old}"
+                pieces.append(store.read(file, 4 * (begin - old * old_k), 4 * (end - begin)))
+        state[name] = from_bytes(b"".join(pieces))
+    return step, state
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "16-checkpoint-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("16-checkpoint", save, finish, load)
+
+# %% [markdown]
+# **In practice:** `torch.distributed.checkpoint.save` and `load` do this for `fully_shard`: every rank writes the parts that
+# it holds, a `.metadata` file says where each part of each tensor is, it is written last and renamed, and loading on another
+# number of ranks reads the overlaps. `torch.save(model.state_dict())` on every rank saves shards that only the same number of
+# ranks can use.
 
 # %% [markdown]
 # ## What you measured

@@ -21,6 +21,7 @@ from labkit.ranks.collectives import Group, Offer
 from labkit.ranks.comm import Comm
 from labkit.ranks.groups import GroupComm
 from labkit.ranks.resimulation import RankStep, form_of, offer_without_values
+from labkit.tree import bytes_of
 
 NOTE_BYTES = 128
 NOT_WAITED = ", without wait() for its isend to"
@@ -161,7 +162,7 @@ class TorchComm(Comm):
         """
         sizes = [[tensor.nbytes for tensor in tensors] for tensors in (results, inputs)]
         arrived = torch.empty(sum(sizes[0]), dtype=torch.uint8, device=self.device)
-        sent = torch.cat([tensor.reshape(-1).view(torch.uint8) for tensor in inputs])
+        sent = torch.cat(list(map(bytes_of, inputs)))
         return dist.all_to_all_single(arrived, sent, *sizes, group, async_op=True), arrived.split(sizes[0])
 
     def _compute(self, seconds: float) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -25,9 +26,10 @@ from grading.worker.wire.frames import (
     WireError,
 )
 from grading.worker.wire.safetensors import buffers_of
+from grading.worker.wire.tensor_bytes import pack, unpack
 from labkit.exercises import everything
 from labkit.spec import Case
-from labkit.tree import Opaque, same
+from labkit.tree import Opaque, plain, same
 
 
 @pytest.fixture(params=[False, True], ids=["to the supervisor", "to the worker"])
@@ -54,6 +56,17 @@ def test_plain_trees_arrive_unchanged(tree) -> None:
     assert same(parts["value"], tree)
     left.close()
     right.close()
+
+
+def test_empty_tensors_of_numpy_arrive(pair) -> None:
+    """Their stride is 0, which no other tensor's is that comes out of an answer."""
+    empty = torch.from_numpy(np.frombuffer(b"", dtype=np.float32).copy())
+    assert empty.stride() == (0,)
+    left, right, _ = pair
+    left.send("tree", {"plain": plain(empty), "packed": pack(empty)}, time.monotonic() + 20)
+    _, parts = right.receive(time.monotonic() + 20)
+    assert same(parts["plain"], torch.zeros(0)) and same(unpack(parts["packed"]), torch.zeros(0))
+    assert same(plain(empty), torch.zeros(0)) and not same(plain(empty), torch.zeros(1))
 
 
 @pytest.mark.parametrize(

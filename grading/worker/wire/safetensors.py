@@ -13,6 +13,8 @@ from collections.abc import Mapping
 import torch
 from safetensors.torch import load, save
 
+from labkit.tree import bytes_of
+
 Buffer = bytes | bytearray | memoryview | mmap.mmap
 
 _DTYPES = {
@@ -60,7 +62,7 @@ def tensors_in(data: Buffer) -> dict[str, torch.Tensor]:
 
 
 def _bytes_of(tensor: torch.Tensor) -> memoryview:
-    return memoryview(tensor.detach().reshape(-1).view(torch.uint8).numpy())
+    return memoryview(bytes_of(tensor.detach()).numpy())
 
 
 def _view(data: Buffer, start: int, entry: dict) -> torch.Tensor:

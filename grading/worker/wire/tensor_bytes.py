@@ -11,6 +11,7 @@ import torch
 
 from grading.worker.wire.typed import WireError
 from labkit.spec import Tree
+from labkit.tree import bytes_of
 
 MAX_DIMS = 16
 _DTYPES = {
@@ -28,7 +29,7 @@ _DTYPES = {
 def pack(tensor: torch.Tensor) -> Tree:
     """A tensor on any device. Raises TypeError for a dtype that cannot be sent."""
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    return {**form_of(plain), "bytes": plain.reshape(-1).view(torch.uint8)}
+    return {**form_of(plain), "bytes": bytes_of(plain)}
 
 
 def form_of(tensor: torch.Tensor) -> Tree:
