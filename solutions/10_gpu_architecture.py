@@ -1227,6 +1227,76 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 guesses.take("what an H100 can run", None, unit="of five")
 
 # %% [markdown]
+# [[exercise 10-image]]
+#
+# A program carries a kernel in several forms. Write `image_for(images, chip)`, which returns the index of the form that
+# the driver uses on a chip, or −1 where none fits ("no kernel image is available for execution on the device").
+# `images` are names such as `"sm_86"` (a cubin) and `"compute_90"` (PTX), `chip` is `(9, 0)` for an H100. The last digit
+# of a name is the minor version, so `"sm_120"` is for 12.0. A cubin that fits goes before PTX, and of several cubins, or
+# of several PTX, the latest. Names that end with `a` use instructions of one chip alone, and fit exactly that one.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Write first whether one form fits one chip. The choice among those that fit is a `max`.
+#
+# </details>
+#
+# <details><summary>Hint 2: the idea</summary>
+#
+# Compare versions as pairs: `(8, 9) < (9, 0) < (12, 0)`. PTX fits if its pair is at most the chip's; a cubin if, beyond
+# that, the major versions are equal; with an `a` only if the pairs are equal.
+#
+# </details>
+#
+# <details><summary>Hint 3: nearly the answer</summary>
+#
+# `kind, version = name.split("_")`, `special = version.endswith("a")`, `digits = version.rstrip("a")`, and
+# `built = int(digits[:-1]), int(digits[-1])`. Collect `(kind == "sm", built, i)` of all that fit and take the largest.
+#
+# </details>
+
+
+# %% nbgrader={"grade": false, "grade_id": "10-image", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def image_for(images: list[str], chip: tuple[int, int]) -> int:
+    """The index of the form of a kernel that a chip uses, -1 where it can use none."""
+    ### BEGIN SOLUTION
+    usable = []
+    for i, name in enumerate(images):
+        kind, version = name.split("_")
+        digits = version.rstrip("a")
+        built = int(digits[:-1]), int(digits[-1])
+        fits = built <= chip
+        if kind == "sm":
+            fits = fits and built[0] == chip[0]
+        if version.endswith("a"):
+            fits = built == chip
+        if fits:
+            usable.append((kind == "sm", built, i))
+    return max(usable)[-1] if usable else -1
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "10-image-check", "locked": true, "points": 0, "schema_version": 3, "solution": false, "task": false}
+check("10-image", image_for)
+
+# %%
+forms = ["compute_80", "compute_100", "sm_80", "sm_86", "sm_90"]
+usable = [form for form in forms if image_for([form], (9, 0)) >= 0]
+print(f"an H100 can run {', '.join(usable)}, and takes {forms[image_for(forms, (9, 0))]}")
+guesses.settle("what an H100 can run", len(usable))
+
+# %% [markdown]
+# <details><summary>Check your prediction</summary>
+#
+# Two: the PTX for 8.0, which the driver assembles for it, and the cubin for sm_90. PTX for a later chip may use
+# instructions that this one lacks, and cubins are tied to the major version.
+#
+# </details>
+#
+# **In practice:** `TORCH_CUDA_ARCH_LIST="8.0;9.0+PTX"` decides what an extension of PyTorch carries. A first call that
+# takes seconds means that the driver had to assemble PTX.
+
+# %% [markdown]
 # The next kernel is a chain of functions in one, z = h(f(x), g(y)): two reads and a write, and nothing in between goes
 # through memory. Such a kernel lives from its bytes, so it should ask for many at a time. A thread can read 16 bytes with
 # one instruction, as a `float4`, if the address is a multiple of 16. That takes a quarter of the instructions and, with
@@ -1301,20 +1371,6 @@ for arch in (80, 90, 100):
     print(
         f"    and {sum('.128' not in line for line in found)} loads and stores of single elements"
     )
-guesses.settle("what an H100 can run", sum(lab10.can_run(*one, chip=90) for one in lab10.FORMS))
-
-# %% [markdown]
-# <details><summary>Check your prediction</summary>
-#
-# Two: the PTX for 8.0, which the driver assembles for it, and the cubin for sm_90. PTX for a later chip may use
-# instructions that this one lacks, and cubins are tied to the major version. (There is one more trap: code for `sm_90a`
-# or `compute_90a`, which uses the H100's own tensor-core instructions, runs on no later chip at all.)
-#
-# </details>
-#
-# **In practice:** `TORCH_CUDA_ARCH_LIST="8.0;9.0+PTX"` decides what an extension of PyTorch carries. "no kernel image is
-# available for execution on the device" means that neither a cubin nor PTX fits, and a first call that takes seconds means
-# that the driver had to assemble PTX.
 
 # %% [markdown]
 # ## Extra credit: a product in tiles
@@ -1513,12 +1569,6 @@ for name, source in {"yours": scan, **lab10.SCANS}.items():
 # one side with some lanes, then the other side with the rest. So an expensive branch costs the whole warp as soon as one
 # lane takes it. Suppose one element in 16 is expensive, at random. Then 1 − (15/16)³² = 87 % of all warps have at least
 # one of them, and pay in full.
-#
-# **Predict:** a block of 256 threads has 16 expensive elements at random places. How many of its 8 warps would have to
-# run the expensive branch, if you could choose which thread takes which element?
-
-# %% nbgrader={"grade": false, "grade_id": "10-predict-warps", "locked": false, "schema_version": 3, "solution": false, "task": false}
-guesses.take("warps in the branch", None, unit="warps")
 
 # %% [markdown]
 # [[exercise 10-divergence]]
@@ -1587,15 +1637,10 @@ for name, source in (("each its own", lab10.OWN_BRANCH), ("yours", mix)):
         f"{name:13} {profile.warp_instructions:7,} warp instructions, {profile.inactive_lanes / 32:6,.0f} of them idle, "
         f"{profile.divergent_branches} branches at which a warp parts"
     )
-guesses.settle("warps in the branch", -(-16 // 32))
 
 # %% [markdown]
-# <details><summary>Check your prediction</summary>
-#
-# One: 16 elements fit into half a warp. With each thread on its own element it is 7 of 8 on average. The list costs every
-# warp some instructions, and pays as soon as the branch is longer than that.
-#
-# </details>
+# With the list, the 16 expensive elements that a block of 256 has on average fit into half a warp, where before 7 of its 8
+# warps had one of them. The list costs every warp some instructions, and pays as soon as the branch is longer than that.
 #
 # This is called **stream compaction**. With few threads the order of the list does not matter, so an atomic counter in
 # shared memory does. Mixture-of-experts layers do the same on a large scale: they sort tokens by expert, so that each

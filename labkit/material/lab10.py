@@ -103,15 +103,6 @@ __global__ void mix(const int* x, int* y, int n) {
 }
 """
 """A kernel in which each thread takes the branch for its own element."""
-FORMS = (("ptx", 80), ("ptx", 100), ("cubin", 80), ("cubin", 86), ("cubin", 90))
-"""Compiled kernels: what form, and for which compute capability times ten."""
-
-
-def can_run(form: str, arch: int, chip: int) -> bool:
-    """Whether a chip can run it (CUDA C++ Programming Guide, "Binary Compatibility" and "PTX Compatibility")."""
-    if form == "ptx":
-        return arch <= chip
-    return arch // 10 == chip // 10 and arch % 10 <= chip % 10
 
 
 def memory_instructions(cubin: bytes) -> list[str]:

@@ -10,6 +10,7 @@ ORDER = (
     "communicate",
     "histogram",
     "occupancy",
+    "image",
     "kernel-life-cycle",
     "tiled-matmul",
     "scan",
