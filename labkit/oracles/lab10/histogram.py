@@ -11,6 +11,8 @@ from labkit.spec import CANNOT_TELL, Budget, CaseRun, Hint, Observation, Oracle
 
 ERRORS = and_faults(
     {
+        "byte 256 of shared memory": "`mine` has 64 places, and a block may have more threads than that: only threads "
+        "below 64 set a counter to zero, and only these add one to the total.",
         "barrier:": "Not all threads of the block reach the same `__syncthreads()`. Those past n have nothing to "
         "count, but the others wait for them: only the counting stands in the `if`, the barrier after it.",
         "race between blocks:": "All blocks add to the same `counts`, in any order. `counts[t] += …` reads, adds and "

@@ -81,6 +81,19 @@ def untouched(run: CaseRun[Image]) -> torch.Tensor:
     return torch.zeros(run.case.rows, run.case.cols, dtype=torch.bool)
 
 
+def column_by_column(run: CaseRun[Image]) -> bool:
+    """Whether element r, c was looked for at c * rows + r, as in a matrix that is stored column by column."""
+    tree, (rows, cols) = run.tree, (run.case.rows, run.case.cols)
+    by_columns = tree["image"].reshape(cols, rows).T
+    changed = by_columns * tree["gain"][:, None] + tree["bias"]
+    return torch.equal(run.got["image"], changed.T.reshape(rows, cols))
+
+
+def added_first(run: CaseRun[Image]) -> bool:
+    tree = run.tree
+    return torch.equal(run.got["image"], tree["gain"][:, None] * (tree["image"] + tree["bias"]))
+
+
 def plain_index(run: CaseRun[Image]) -> bool:
     """Whether gain and bias were taken the other way round, which a matrix with as many rows as columns permits."""
     tree = run.tree
@@ -129,6 +142,12 @@ INDEXING = Oracle(
             "The elements of the last, partial blocks are missing: the guard has to be asked by each thread for its "
             "own element, not for the block.",
         ),
+        Hint(
+            column_by_column,
+            "PyTorch stores a matrix row by row: row r, column c lies at image[r * cols + c]. c * rows + r would be "
+            "right if it were stored column by column.",
+        ),
+        Hint(added_first, "The bias is added last: `gain[r] * image[r, c] + bias[c]`."),
         Hint(
             plain_index, "`gain` has one number for each row and `bias` one for each column, not the other way round."
         ),
