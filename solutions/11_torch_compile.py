@@ -1679,13 +1679,13 @@ summary = labkit.each_written(
             f"{chain_compiled.kernel_bytes / ideal_bytes:.1f}",
             f"{fused_compiled.kernel_bytes / ideal_bytes:.1f}",
         ),
-        "kept by four MLPs, eager and compiled": lambda: (
+        "kept by four MLPs (eager, compiled)": lambda: (
             in_bytes(eager_bytes),
             in_bytes(kept_at_budget[1.0]),
         ),
     }
 )
-for name, (before, after) in summary.items():
+for name, (before, after) in {"": ("before", "yours"), **summary}.items():
     print(f"{name:40} {before!s:>9} {after!s:>9}")
 
 # %% [markdown]
