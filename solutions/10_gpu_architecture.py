@@ -596,9 +596,10 @@ labkit.figures.address_player(
 # This answers the question of the opening: both numbers are at their minimum, and each was found by counting, line by line,
 # without a stopwatch. Padding costs 128 bytes of shared memory a tile, swizzling some arithmetic.
 #
-# **In practice** you do not write a transpose: `x.T.contiguous()` launches a kernel like yours. But the same tile, with the
-# same padding or swizzle, is inside every fast matrix product and every attention kernel. Triton chooses the swizzle itself
-# (lab 12); the TMA unit of an H100 swizzles in hardware (`CU_TENSOR_MAP_SWIZZLE_128B`).
+# **In practice** you rarely write a transpose: in `x.T @ y` nothing is moved, because the library's product takes an operand
+# in either layout. But it does so with such a tile: the same padding or swizzle is inside every fast matrix product and every
+# attention kernel. Triton chooses the swizzle itself (labs 12 and 13); the TMA unit of an H100 swizzles in hardware
+# (`CU_TENSOR_MAP_SWIZZLE_128B`).
 
 # %% [markdown]
 # [[stop]]
@@ -622,8 +623,8 @@ labkit.figures.address_player(
 #     0 1               d = 1: t = 0              0       4         d = 4: t = 0
 #
 # The additions are as many. But a warp is busy as long as one of its lanes is. On the left whole warps drop out at each
-# step. On the right every warp stays to the end, with fewer and fewer lanes at work: its lanes take different ways at the
-# `if`, which is called **divergence**.
+# step. On the right every warp stays busy for a long time, with fewer and fewer lanes at work: its lanes take different ways at
+# the `if`, which is called **divergence**.
 
 # %% [markdown]
 # **Predict:** a block has 1024 threads, in 32 warps. In the tree on the right, in how many of the ten steps is every

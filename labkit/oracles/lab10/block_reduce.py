@@ -172,9 +172,9 @@ BLOCK_REDUCE = Oracle(
         ),
         Hint(
             too_many_passes("block_sum", lambda run: True),
-            "The sums are right, but in this tree the threads that still add are spread over all warps, which all stay "
-            "busy until the end. Begin with d = half a block, and let the threads t < d add s[t + d]: then whole warps "
-            "are done early.",
+            "The sums are right, but in this tree the threads that still add are spread over all warps, which stay "
+            "busy for a long time. Begin with d = half a block, and let the threads t < d add s[t + d]: then whole "
+            "warps are done early.",
         ),
         Hint(
             too_many_passes("shuffle_sum", lambda run: True),
