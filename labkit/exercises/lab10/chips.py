@@ -1,8 +1,8 @@
 """What limits the threads on a streaming multiprocessor (SM), and what its memory delivers: chips from sm_80 to sm_120.
 
 The limits are NVIDIA's (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"), bandwidths are
-from the chips' data sheets. The latency of memory is an assumption, the same for all: measured ones are from about 400
-to 800 ns, and rise under load.
+from the chips' data sheets. The latency of memory is an assumption, the same for all: an idle memory answers in about
+half of that, and a busy one takes longer.
 """
 
 from __future__ import annotations
