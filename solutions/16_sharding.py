@@ -1186,6 +1186,32 @@ check("16-checkpoint", save, finish, load)
 # %% [markdown]
 # ## What you measured
 #
+# One rank's share of a model of 7.5 billion parameters, by your own functions:
+
+# %%
+if written(bytes_kept, bytes_sent):
+    print(
+        f"{'64 ranks, 8 nodes of 8':24}{'kept':>9}{'sent':>10}{'with 4 micro-batches':>23}{'GPUs of 80 GB':>16}"
+    )
+    for method in METHODS:
+        kept_gb = bytes_kept(method, 7.5e9, 8, 8) / 1e9
+        once_gb, four_gb = (bytes_sent(method, 7.5e9, 8, 8, n)[0] / 1e9 for n in (1, 4))
+        fits = "fits" if kept_gb < 80 else "does not fit"
+        print(f"{method:24}{kept_gb:6.1f} GB{once_gb:7.1f} GB{four_gb:20.1f} GB{fits:>16}")
+
+# %% [markdown]
+# | feature | speed | memory a rank | where it ends |
+# |---|---|---|---|
+# | ZeRO-1 | as DDP: the same two passes | states divided by $n$: 12 of 16 bytes | weights and gradients have to fit |
+# | ZeRO-2 | as DDP, and one pass more for each further micro-batch | gradients divided by $n$, too | the weights have to fit |
+# | ZeRO-3, FSDP | three passes for each micro-batch | everything divided by $n$, and one or two whole layers | a layer has to fit; many tokens a rank to hide the passes |
+# | hybrid | three passes within a node, one all-reduce of a shard between nodes | everything divided by the ranks of a node | a node has to hold the model |
+# | 16-bit communication | half the bytes | masters and states stay in 32 bits | reductions over many ranks want 32 bits |
+# | clipping over shards | one number of each rank | none | all ranks have to call it |
+#
+# DDP, ZeRO-1 and ZeRO-2 send the same bytes, so on one micro-batch ZeRO-2 costs nothing. ZeRO-3 sends 1.5 times as much, and buys
+# a model of any size. The configuration file is the last thing you decide, not the first.
+#
 # And this is how well you guessed:
 
 # %%
@@ -1210,12 +1236,53 @@ labkit.feature_row(
 )
 
 # %% [markdown]
+# ## Open questions
+#
+# Two questions, 2 + 3 points. A person reads your answers, so no check responds at once, and `progress` does not count
+# them. A few sentences each; numbers count more than words.
+#
+# **A.** (2 points, read by a person) A colleague switches from ZeRO-2 to ZeRO-3 on 8 GPUs in one node to train with longer texts, and
+# still runs out of memory at nearly the same length. The model has 3 billion parameters. Explain with numbers what ZeRO-3 saved,
+# and what would have helped.
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "16-open-longer-texts", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# ZeRO-2 keeps 2 + 14/8 = 3.75 bytes a parameter, 11.3 GB; ZeRO-3 keeps 16/8 = 2 bytes, 6 GB. It saved 5.3 GB of 80. What grows
+# with the text are activations, which neither of them cuts: every rank has its own rows. Recomputation (lab 05), a smaller
+# micro-batch with accumulation, fused attention, a loss that never holds all logits, or cutting the sequence over the ranks
+# (labs 17 and 19) would have helped. The switch costs half as many bytes again in each step.
+#
+# Marks: 1 for the two amounts (1/2 for one, or for their difference of 14/8 bytes a parameter). 1/2 for "activations are not cut".
+# 1/2 for a remedy that is about activations.
+# ### END SOLUTION
+
+# %% [markdown]
+# **B.** (3 points, read by a person) 13 billion parameters in bfloat16 on 4 nodes of 8 GPUs with 80 GB. Within a node a GPU sends
+# 200 GB/s; a node sends 50 GB/s. A GPU computes 400 TFLOP/s, a step has 8,192 tokens on each GPU and one micro-batch, and
+# 8 FLOPs a token and parameter. Which of DDP, ZeRO-1, ZeRO-3 and hybrid fit, and which of them can hide their traffic? Which one
+# do you choose, and what changes with 4 micro-batches of 8,192 tokens?
+
+# %% [markdown] nbgrader={"grade": true, "grade_id": "16-open-which-one", "locked": false, "points": 3, "schema_version": 3, "solution": true, "task": false}
+# ### BEGIN SOLUTION
+# Kept: DDP 208 GB; ZeRO-1 4 x 13 + 12 x 13 / 32 = 56.9 GB; ZeRO-3 6.5 GB; hybrid 16 x 13 / 8 = 26 GB. DDP does not fit; ZeRO-1 leaves
+# 23 GB for activations, which may do with recomputation. Compute: 8 x 13e9 x 8192 / 400e12 = 2.1 s.
+# Traffic with S = 26 GB: ZeRO-1 2 x 31/32 x 26 = 50.4 GB out of a node at 50 GB/s: 1.0 s. ZeRO-3 75.6 GB: 1.5 s. Hybrid: within the
+# node 3 x 7/8 x 26 = 68 GB at 200 GB/s: 0.34 s, between nodes 2 x 3/4 x 26 = 39 GB at 50 GB/s: 0.78 s. All can be hidden
+# in principle; hybrid has the most room, and leaves 54 GB for activations: choose it (ZeRO-1 if the activations fit).
+# With 4 micro-batches there are 8.4 s of compute. ZeRO-1 still sends 1.0 s worth; ZeRO-3 6.0 s; hybrid 1.36 + 0.78 s.
+#
+# Marks: 1 for what is kept (three of four right). 1 for compute and traffic times (within 20 %). 1/2 for a choice that follows
+# from them. 1/2 for accumulation: ZeRO-3 times four, ZeRO-1 unchanged, hybrid only within the node.
+# ### END SOLUTION
+
+# %% [markdown]
 # ## Where to read on
 #
 # - Samyam Rajbhandari and others, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models* (SC 2020). The
 #   three stages, and the table of 7.5 billion parameters on 64 ranks.
 # - Yanli Zhao and others, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel* (VLDB 2023).
 # - PyTorch's documentation of `torch.distributed.fsdp.fully_shard`.
+# - Stas Bekman, *Machine Learning Engineering*: the chapters on ZeRO and on network benchmarks, with measured clusters.
 #
-# **Sources.** The texts above. Hybrid sharding: Zhen Zhang and others, *MiCS: Near-linear Scaling for Training Gigantic
+# **Sources.** The texts above. `ZeroRedundancyOptimizer`, `saved_tensors_hooks` and `functional_call`: PyTorch's documentation. Hybrid sharding: Zhen Zhang and others, *MiCS: Near-linear Scaling for Training Gigantic
 # Model on Public Cloud* (VLDB 2022), and DeepSpeed's documentation of `mics_shard_size` and of its configuration.

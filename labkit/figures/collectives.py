@@ -96,7 +96,7 @@ def _with_slider(traced: Mapping[str, CollectiveSteps]) -> object:
     return ipywidgets.VBox([choice, ipywidgets.HBox([play, slider]), shown])
 
 
-def strip(steps: CollectiveSteps, rounds: range, width_in: float) -> Figure:
+def strip(steps: CollectiveSteps, rounds: range, width_in: float) -> LabFigure:
     """These rounds side by side; 0 is the start."""
     figure = LabFigure(
         figsize=(width_in, 0.42 * steps.n_ranks + 0.95), dpi=DPI, layout="constrained", facecolor="white"

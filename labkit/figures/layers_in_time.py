@@ -41,6 +41,11 @@ def layer_through_time(n_ranks: int = 4) -> Figure:
         axes.text(-0.15, -rank, f"rank {rank}", ha="right", va="center", fontsize=9)
     axes.set(xlim=(-0.8, len(STAGES)), ylim=(-n_ranks + 0.45, 0.9))
     axes.axis("off")
+    figure.alt = (
+        f"One layer on {n_ranks} ranks, from left to right: a rank holds 1/{n_ranks} of the weight, all of it for the "
+        f"forward pass, 1/{n_ranks} again, all of it and its own whole gradient for the backward pass, and then "
+        f"1/{n_ranks} of both."
+    )
     return figure
 
 
@@ -70,6 +75,9 @@ def held_through_layers(held: Mapping[str, Sequence[int]]) -> Figure:
     axes.set_ylim(bottom=0)
     axes.set_xlabel("after layer (left of the dashed line forward, right of it backward)")
     axes.set_title("held by a rank, MB", loc="left", fontsize=10)
+    figure.alt = "Held by a rank between layers at most: " + ", ".join(
+        f"{name} {max(n_bytes) / 1e6:.1f} MB" for name, n_bytes in held.items()
+    )
     axes.legend(frameon=False, fontsize=9)
     return figure
 
@@ -88,6 +96,7 @@ def fsdp_timeline(spans: UnitSpans) -> Figure:
     axes.set_title(
         f"{1e3 * spans.step_s:.0f} ms, of which the rank computes {1e3 * computing_s:.0f} ms", loc="left", fontsize=10
     )
+    figure.alt = f"A step of {1e3 * spans.step_s:.0f} ms in which computing and sending take turns."
     axes.set_yticks([0, 1], ["compute", "network"])
     axes.set_ylim(1.5, -0.5)
     axes.grid(False, axis="y")

@@ -59,6 +59,9 @@ def sharding_bars(bytes_kept: BytesKept, bytes_sent: BytesSent, params_b: float 
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(True, axis="x", color="#e3e6ea", linewidth=0.8)
         axes.set_axisbelow(True)
+    figure.alt = "Kept on a rank: " + ", ".join(
+        f"{name} {one:.3g} GB" for name, one in zip(TITLES.values(), kept, strict=True)
+    )
     figure.suptitle(
         f"{params_b:g} billion parameters on {n_nodes * RANKS_PER_NODE} ranks, {RANKS_PER_NODE} in a node",
         x=0.01,
@@ -109,6 +112,9 @@ def held_by_stage(trained: Mapping[str, Trained]) -> Figure:
     axes.set_xlim(0, 1.15 * max(one.weights + one.gradients + one.states for one in trained.values()) / 1e3)
     axes.grid(False, axis="y")
     axes.set_xlabel("held by a rank after the backward pass, kB")
+    figure.alt = "Held by a rank: " + ", ".join(
+        f"{name} {(one.weights + one.gradients + one.states) / 1e3:.0f} kB" for name, one in trained.items()
+    )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=len(HELD), frameon=False)
     return figure
 
@@ -151,6 +157,7 @@ def tokens_that_hide(bytes_kept: BytesKept, bytes_sent: BytesSent, n_nodes: int 
     axes.set_xlabel("parameters")
     axes.set_ylabel("tokens on a rank in a step")
     axes.set_title("curves: tokens that fit; dashed: tokens that hide the traffic", loc="left", fontsize=10)
+    figure.alt = "Communication dominates from these sizes on: " + ", ".join(text.get_text() for text in axes.texts)
     axes.legend(frameon=False, fontsize=9)
     return figure
 

@@ -6,15 +6,14 @@ The messages are those that the library's own two calls are counted by. No funct
 from __future__ import annotations
 
 import torch
-from matplotlib.figure import Figure
 
-from labkit.figures.canvas import TRUTH
+from labkit.figures.canvas import TRUTH, LabFigure
 from labkit.figures.collective_trace import CollectiveSteps, Holding, Message, states_after
 from labkit.figures.collectives import strip
 from labkit.ranks import UNIT, Comm, Transfer, measure_ranks
 
 
-def two_halves(n_ranks: int = 4) -> Figure:
+def two_halves(n_ranks: int = 4) -> LabFigure:
     """A reduce-scatter and an all-gather, round by round: what each rank holds, and the messages in between."""
     steps = halves_of(n_ranks)
     figure = strip(steps, range(steps.n_rounds + 1), width_in=9.4)
@@ -23,6 +22,10 @@ def two_halves(n_ranks: int = 4) -> Figure:
         loc="left",
         fontsize=10,
         color=TRUTH,
+    )
+    figure.alt = (
+        f"{n_ranks} ranks with {n_ranks} parts each. In {n_ranks - 1} rounds of a ring every rank completes the sum of "
+        f"its own part; in {n_ranks - 1} more rounds the complete parts travel to all ranks."
     )
     return figure
 

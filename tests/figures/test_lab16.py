@@ -7,6 +7,8 @@ import math
 from labkit import figures
 from labkit.figures.sharding import crossing, sharding_bars, tokens_that_cover, tokens_that_fit
 from labkit.figures.two_halves import halves_of
+from labkit.material.lab16 import Trained
+from labkit.material.lab16_timeline import UnitSpans
 
 
 def kept(method, n_params, n_nodes, ranks_per_node):
@@ -46,3 +48,28 @@ def test_where_communication_dominates_is_marked() -> None:
     assert math.isclose(tokens_that_cover((200e9, 0), 50e9), 1000)
     figure = figures.tokens_that_hide(kept, sent)
     assert any(text.get_text().endswith(" B") for text in figure.axes[0].texts)
+
+
+def test_bars_of_what_is_held_end_where_the_parts_do() -> None:
+    figure = figures.held_by_stage({"a": Trained(1, 2000, 3000, 5000, 0.5), "b": Trained(1, 1000, 0, 500, 0.5)})
+    ends = [bar.get_x() + bar.get_width() for bar in figure.axes[0].patches]
+    assert ends == [2, 5, 10, 1, 1, 1.5] and "a 10 kB" in figure.alt
+
+
+def test_a_layer_is_whole_in_four_of_nine_stages() -> None:
+    figure = figures.layer_through_time(3)
+    weights = [box for box in figure.axes[0].patches if box.get_facecolor()[:3] == (0, 0x72 / 255, 0xB2 / 255)]
+    assert len(weights) == 3 * (4 * 3 + 5)
+
+
+def test_lines_show_what_was_held() -> None:
+    axes = figures.held_through_layers({"yours": [10**6, 2 * 10**6, 10**6], "other": [3 * 10**6] * 3}).axes[0]
+    assert [list(line.get_ydata()) for line in axes.lines[:2]] == [[1, 2, 1], [3, 3, 3]]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "1", "0"]
+
+
+def test_the_timeline_shows_every_span() -> None:
+    spans = UnitSpans((("forward", 0.002, 0.004),), (("all_gather", 0.0, 0.002),), 0.004)
+    figure = figures.fsdp_timeline(spans)
+    assert [(bar.get_x(), bar.get_width()) for bar in figure.axes[0].patches] == [(2, 2), (0, 2)]
+    assert figure.axes[0].get_title(loc="left") == "4 ms, of which the rank computes 2 ms"

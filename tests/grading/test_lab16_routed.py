@@ -1,0 +1,97 @@
+"""Lab 16's exercises graded in earnest: ranks as processes behind the router, their memory read from outside."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from grading.demo.examples import example
+from grading.isolation.plan import FULL
+from grading.isolation.probe import try_tier
+from grading.isolation.tiers import KERNEL, NONE, tier_named
+from grading.supervisor import Job, grade_job
+from grading.supervisor.result import ExerciseResult
+from grading.worker.protocol.steps import RunCode, ServeExercise
+from labkit.check.text import as_text
+from tests.exercises.harness import solution_of
+from tests.grading.shared_sandboxes import shared_sandbox
+
+IDS = ("16-zero1", "16-zero2", "16-fsdp-unit", "16-fsdp", "16-clip")
+WRONG = (
+    "16-zero1/all_reduces_then_gathers",
+    "16-zero1/replicates_and_calls_it_sharded",
+    "16-zero2/keeps_the_whole_gradient",
+    "16-fsdp-unit/keeps_the_gathered_weight",
+    "16-fsdp/autograd_keeps_what_was_gathered",
+    "16-fsdp/module_keeps_its_weights",
+    "16-clip/norm_of_its_own_shard",
+)
+CHEATS = {
+    # Every rank reads in this dictionary what the others have written there.
+    "16-clip": """
+TOLD = {}
+
+
+def clip_sharded(comm, sharded, replicated, max_norm):
+    TOLD[comm.rank] = [p.grad.float() for p in sharded if p.grad is not None]
+    comm.barrier()
+    grads = [grad for rank in range(comm.world_size) for grad in TOLD[rank]]
+    grads += [p.grad.float() for p in replicated]
+    norm = nn.utils.get_total_norm(grads)
+    comm.barrier()
+    for p in (*sharded, *replicated):
+        if p.grad is not None:
+            p.grad *= torch.clamp(max_norm / norm, max=1.0)
+    return norm
+""",
+}
+HIDES_FROM_THE_METER = solution_of("16-fsdp-unit").replace(
+    "    return whole[: shape[0] * shape[1]].view(shape)",
+    "    KEPT.append(bytearray(whole.nbytes * 4))\n    return whole[: shape[0] * shape[1]].view(shape)\n\n\nKEPT = []",
+)
+"""Memory of Python's own, which the meter sees as well, and more than the budget by far."""
+pytestmark = [pytest.mark.slow, pytest.mark.lab("16")]
+
+
+@pytest.fixture(scope="module")
+def server():
+    best = KERNEL if try_tier(KERNEL).works else NONE
+    return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)), FULL)
+
+
+def graded(server, exercise_id: str, source: str) -> ExerciseResult:
+    set_up = solution_of("16-setup")
+    steps = (
+        RunCode("16-setup", set_up),
+        RunCode(exercise_id, source),
+        ServeExercise(f"{exercise_id}-check", exercise_id),
+    )
+    job = Job("16_sharding", "ada", "1", steps, (set_up, source), (), b"key")
+    return grade_job(server, job).exercises[exercise_id]
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_the_solution_passes(server, exercise_id: str) -> None:
+    result = graded(server, exercise_id, solution_of(exercise_id))
+    for verdict in (result.public, result.hidden):
+        assert verdict.outcome == "passed", as_text(verdict)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_fails_on_the_simulator_fails_here_with_the_same_hint(server, name: str) -> None:
+    wrong = example("wrong", name)
+    verdict = graded(server, wrong.exercise, wrong.source).public
+    assert verdict.score == 0 and wrong.hint in (verdict.hint or ""), as_text(verdict)
+
+
+@pytest.mark.parametrize("exercise_id", list(CHEATS))
+def test_what_does_not_go_through_the_router_gains_nothing(server, exercise_id: str) -> None:
+    result = graded(server, exercise_id, CHEATS[exercise_id])
+    assert result.public.score == 0, as_text(result.public)
+
+
+def test_memory_that_is_no_tensor_counts_too(server) -> None:
+    assert solution_of("16-fsdp-unit") != HIDES_FROM_THE_METER
+    result = graded(server, "16-fsdp-unit", HIDES_FROM_THE_METER)
+    assert result.public.score == 0, as_text(result.public)
