@@ -111,6 +111,8 @@ def same(left: Tree, right: Tree) -> bool:
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of a strided tensor, one after the other; they share its memory where it is contiguous."""
     flat = tensor.contiguous().reshape(-1)
+    # One element is contiguous whatever its stride, and only with a stride of 1 does it have a view of bytes.
+    flat = flat.as_strided((1,), (1,), flat.storage_offset()) if flat.numel() == 1 else flat
     # An empty one may have a stride of 0, as numpy's have, and then no view of bytes.
     return flat.view(torch.uint8) if flat.numel() else flat.new_empty(0, dtype=torch.uint8)
 

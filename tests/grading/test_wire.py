@@ -86,6 +86,15 @@ def test_tensors_arrive_bit_for_bit(pair, dtype: str) -> None:
         assert torch.equal(got.reshape(-1).view(torch.uint8), value.contiguous().reshape(-1).view(torch.uint8))
 
 
+def test_one_element_of_any_stride_arrives(pair) -> None:
+    left, right, _ = pair
+    one = torch.arange(7.0)[3::5]
+    assert one.stride() == (5,)
+    left.send("t", {"value": one})
+    assert right.receive()[1]["value"].tolist() == [3.0]
+    assert unpack(pack(one)).tolist() == [3.0]
+
+
 def test_many_large_tensors_arrive_in_their_places(pair) -> None:
     left, right, _ = pair
     # Widths in an order that no body has, and more in all than a socket takes at once.
