@@ -991,9 +991,10 @@ for name, values in {
 # ## How many threads is enough?
 #
 # A load from a busy memory takes about 600 ns on an H100 (an assumption that we keep for all chips here: an idle one
-# answers in about half of that, and the more it has to do, the longer it takes). In that time its memory could deliver 3.35 TB/s · 600 ns = 2 MB. So **2 MB of loads must be on
-# their way at any moment**, 15 KB on each of its 132 **streaming multiprocessors** (SMs), or the memory waits for the
-# kernel instead of the kernel for the memory. This is **Little's law**: what is in flight is rate times latency.
+# answers in about half of that, and the more it has to do, the longer it takes). In that time its memory could deliver
+# 3.35 TB/s · 600 ns = 2 MB. So **2 MB of loads must be on their way at any moment**, 15 KB on each of its 132
+# **streaming multiprocessors** (SMs), or the memory waits for the kernel instead of the kernel for the memory. This is
+# **Little's law**: what is in flight is rate times latency.
 #
 # A GPU does not predict or reorder much to keep loads in flight. It takes many threads: while one warp waits, the SM
 # runs another. How many warps an SM holds is limited by four resources, and the tightest one decides.
