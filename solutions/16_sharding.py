@@ -1209,8 +1209,8 @@ if written(bytes_kept, bytes_sent):
 # | 16-bit communication | half the bytes | masters and states stay in 32 bits | reductions over many ranks want 32 bits |
 # | clipping over shards | one number of each rank | none | all ranks have to call it |
 #
-# DDP, ZeRO-1 and ZeRO-2 send the same bytes, so on one micro-batch ZeRO-2 costs nothing. ZeRO-3 sends 1.5 times as much, and buys
-# a model of any size. The configuration file is the last thing you decide, not the first.
+# With one micro-batch in a step, DDP, ZeRO-1 and ZeRO-2 send the same bytes: the memory that they save is free. ZeRO-3 sends 1.5
+# times as much, and buys a model of any size. The configuration file is the last thing you decide, not the first.
 #
 # And this is how well you guessed:
 

@@ -52,7 +52,7 @@ def sharding_bars(bytes_kept: BytesKept, bytes_sent: BytesSent, params_b: float 
     right.set_xlim(0, 1.25 * max(*sent, 1e-9))
     _labels(right, sent, -0.19)
     right.set_title("in a step of one micro-batch, GB", loc="left", fontsize=10)
-    right.legend(frameon=False, fontsize=9, loc="upper right")
+    right.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
     for axes in (left, right):
         axes.set_yticks(rows, list(TITLES.values()))
         axes.set_ylim(len(TITLES) - 0.5, -0.6)

@@ -29,17 +29,16 @@ class UnitSpans:
 
 
 class _Timed(torch.autograd.Function):
-    """A layer's time, forward and back, on the rank's clock."""
+    """The time of a layer's backward pass, on the rank's clock. It stands before the layer."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, comm: Comm, spans: list[Span], forward_s: float) -> Tensor:
-        ctx.comm, ctx.spans, ctx.forward_s = comm, spans, forward_s
-        _compute(comm, spans, "forward", forward_s)
+    def forward(ctx: Any, x: Tensor, comm: Comm, spans: list[Span], seconds: float) -> Tensor:
+        ctx.timing = (comm, spans, "backward", seconds)
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        _compute(ctx.comm, ctx.spans, "backward", 2 * ctx.forward_s)
+        _compute(*ctx.timing)
         return grad, None, None, None
 
 
@@ -50,7 +49,7 @@ def _compute(comm: Comm, spans: list[Span], what: str, seconds: float) -> None:
 
 
 class _Unit(nn.Module):
-    """A linear layer that takes time after it has its weights: forward behind the layer, backward before it."""
+    """A linear layer that takes time once it has its weights, forward and back."""
 
     def __init__(self, comm: Comm, spans: list[Span], forward_s: float) -> None:
         super().__init__()
@@ -58,7 +57,10 @@ class _Unit(nn.Module):
         self.timing = (comm, spans, forward_s)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _Timed.apply(self.linear(x), *self.timing)
+        comm, spans, forward_s = self.timing
+        out = self.linear(_Timed.apply(x, comm, spans, 2 * forward_s))
+        _compute(comm, spans, "forward", forward_s)
+        return out
 
 
 def unit_timeline(
@@ -73,7 +75,7 @@ def unit_timeline(
     def rank(comm: Comm) -> None:
         mine = spans if comm.rank == 0 else []
         units = [sharded(_Unit(comm, mine, forward_s), comm, torch.bfloat16, torch.bfloat16) for _ in range(n_units)]
-        x = torch.ones(2, WIDTH, dtype=torch.bfloat16)
+        x = torch.ones(2, WIDTH, dtype=torch.bfloat16, requires_grad=True)
         for unit in units:
             x = unit(x)
         x.float().sum().backward()
