@@ -7,7 +7,6 @@ everything as it happens; no score is made here.
 from __future__ import annotations
 
 import os
-import selectors
 import signal
 import site
 import socket
@@ -15,6 +14,7 @@ import sys
 import tempfile
 
 from grading.worker.cells import Shell
+from grading.worker.event_loop import do_without_sockets
 from grading.worker.exercise import serve_exercise
 from grading.worker.protocol.job import At, Begins, ExerciseOver, Go, JobOver, StartJob, ThreadsAreRunning
 from grading.worker.protocol.rerun import RerunKernels
@@ -35,8 +35,7 @@ def run_job(channel_fd: int, folder: str) -> None:
     # Without the site module there would be no help() and no exit().
     for add in (site.sethelper, site.setquit, site.setcopyright):
         add()
-    # What asyncio waits with: a job has no epoll, which was there when this was chosen.
-    selectors.DefaultSelector = selectors.PollSelector
+    do_without_sockets()
     # Found out by writing a file otherwise, which a sealed job may not.
     tempfile.tempdir = folder
     channel = Channel(socket.socket(fileno=channel_fd), takes_memory=True)

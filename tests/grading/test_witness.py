@@ -71,6 +71,27 @@ def keep(n_bytes):
 """
 FROM_ARENA = "def blocked_sum(x, dim, block_size):\n    return whole_sum(x, dim, block_size, ARENA)"
 
+AWAITS = """
+import asyncio, torch
+async def one():
+    await asyncio.sleep(0.01)
+    return 1
+print(await one(), await asyncio.gather(one(), one()))
+"""
+# What a signal wakes it by is the loop's own pair.
+LOOPS = """
+import asyncio, signal
+async def two():
+    loop = asyncio.get_running_loop()
+    woken = loop.create_future()
+    loop.add_signal_handler(signal.SIGUSR1, woken.set_result, 2)
+    signal.raise_signal(signal.SIGUSR1)
+    return await woken
+loop = asyncio.new_event_loop()
+assert loop.run_until_complete(two()) == 2
+loop.close()
+"""
+
 
 def course_exercises() -> list[str]:
     return [name for name in exercises.everything() if not name.startswith("99")]
@@ -191,6 +212,15 @@ def test_an_honest_answer_may_ask_for_threads(sandbox) -> None:
     assert asking != MERGED
     result = graded(sandbox, code("a", work), code(MERGE, asking), exercise(MERGE))
     assert (result.exercises[MERGE].outcome, result.notes) == ("passed", ())
+
+
+@pytest.mark.slow
+def test_an_honest_notebook_may_wait(sandbox) -> None:
+    """An event loop makes a pair of sockets for itself, which a job whose memory is watched must not."""
+    for cells, answer in (((AWAITS,), RIGHT), ((), f"import torch\n{LOOPS}\n{RIGHT}")):
+        result = sum_of(sandbox, *cells, answer=answer)
+        assert all(cell.ok for cell in result.cells.values()), result.cells
+        assert (result.exercises[BLOCKED].outcome, result.notes) == ("passed", ())
 
 
 @pytest.mark.slow
