@@ -132,7 +132,7 @@ def volume() -> list[dict]:
     at = {name: [row for row in rows if row["method"] == name] for name in METHODS}
     columns = [n for n in RANKS if n in (2, 4, 8, 16)]
     texts = [(name, *(f"{row['counted']:,}" for row in mine if row["ranks"] in columns)) for name, mine in at.items()]
-    print(table(("bytes of all ranks", *(f"n = {n}" for n in columns)), texts))
+    print("\n".join(table(("bytes of all ranks", *(f"n = {n}" for n in columns)), texts)))
     return rows
 
 
@@ -153,7 +153,7 @@ def graded(repeats: int) -> list[dict]:
             most = max(case.n_ranks for case in exercises.find(name).public)
             rows.append({"exercise": name, "most_ranks": most, "best_s": min(seconds), "worst_s": max(seconds)})
     texts = [(row["exercise"], row["most_ranks"], f"{row['best_s']:.2f}", f"{row['worst_s']:.2f}") for row in rows]
-    print(table(("graded", "most public ranks", "best s", "worst s"), texts))
+    print("\n".join(table(("graded", "most public ranks", "best s", "worst s"), texts)))
     return rows
 
 

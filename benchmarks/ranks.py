@@ -73,7 +73,7 @@ def starts(rounds: int) -> list[dict]:
         rows += [{"way": way, "ranks": n, **figures} for way, figures in alternated(ways, rounds).items()]
     names = ("best_s", "median_s", "cpu_s", "times_pool")
     texts = [(row["way"], row["ranks"], *(f"{row[name]:.3f}" if name in row else "" for name in names)) for row in rows]
-    print(table(("ranks started by", "n", "best s", "median s", "CPU s", "× our pool"), texts))
+    print("\n".join(table(("ranks started by", "n", "best s", "median s", "CPU s", "× our pool"), texts)))
     return rows
 
 
@@ -124,7 +124,7 @@ def throughput(repeats: int, backend: str, n: int) -> list[dict]:
         (row["backend"], row["call"], f"{1e3 * row['best_s']:.2f}", f"{1e3 * row['median_s']:.2f}", row["mib_per_s"])
         for row in rows
     ]
-    print(table(("backend", "call", "best ms", "median ms", "MiB/s at best"), texts))
+    print("\n".join(table(("backend", "call", "best ms", "median ms", "MiB/s at best"), texts)))
     return rows
 
 
@@ -165,7 +165,8 @@ def ddp_overlap(backend: str, n: int) -> dict:
 
         n_calls, overlap = run_ranks(fn, n, backend)[0]
         found[f"{cap_kib} KiB"] = {"all_reduces": n_calls, "overlap": round(overlap, 3)}
-    print(table(("bucket cap", "all-reduces", "overlap"), [(cap, *one.values()) for cap, one in found.items()]))
+    texts = [(cap, *one.values()) for cap, one in found.items()]
+    print("\n".join(table(("bucket cap", "all-reduces", "overlap"), texts)))
     return found
 
 
