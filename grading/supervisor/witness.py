@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ HALTED_SLACK_BYTES = 4 * MiB
 """What a process may hold beyond its budget at a named moment, where it has halted and nothing is on its way."""
 KEPT_BYTES = 24 * MiB
 """What the notebook's cells may have left in memory when a case with bounded memory begins."""
+SETTLING_S = 2.0
+"""How long a process may take to free the result of the case before, on a busy machine."""
 PROBE_SIZES = {
     "ops": ((3, 60), (1000, 4000)),
     "compile": ((3, 12), (20, 60)),
@@ -98,14 +101,8 @@ class MemoryWitness:
         pids = self._sandbox.job_processes(self._rank)
         if len(pids) != 1:
             return "its process was not there any more"
-        now = memory_of(pids[0])
-        baseline = self._baseline
-        kept_bytes = max(
-            now.data_bytes - baseline.data_bytes,
-            now.resident_bytes - baseline.resident_bytes,
-            now.stack_bytes - baseline.stack_bytes,
-        )
-        if problem := _held_too_much(kept_bytes):
+        now = self._settled(pids[0])
+        if problem := _held_too_much(self._kept_bytes(now)):
             return problem
         if shared_bytes := sum(shared_mappings(pids).values()):
             return f"{shared_bytes / MiB:.1f} MiB of shared memory were mapped when its memory was to be measured"
@@ -127,6 +124,24 @@ class MemoryWitness:
         if problem is None:
             self._own_peak = OwnPeak(pids[0])
         return problem
+
+    def _settled(self, pid: int) -> Memory:
+        """What the process holds, once it has let go of the last case's result, which may have arrived before that."""
+        ends_at = time.monotonic() + SETTLING_S
+        now = memory_of(pid)
+        while self._kept_bytes(now) > KEPT_BYTES and time.monotonic() < ends_at:
+            time.sleep(SETTLING_S / 100)
+            now = memory_of(pid)
+        return now
+
+    def _kept_bytes(self, now: Memory) -> int:
+        """How much more it holds than before any of the student's code ran."""
+        baseline = self._baseline
+        return max(
+            now.data_bytes - baseline.data_bytes,
+            now.resident_bytes - baseline.resident_bytes,
+            now.stack_bytes - baseline.stack_bytes,
+        )
 
     def reading(self, claimed_bytes: float, inputs_bytes: int) -> Reading:
         """The most that the job may have held since `bound_memory`, beyond what it held then and its inputs."""

@@ -41,6 +41,8 @@ def serve_exercise(channel: Channel, namespace: dict[str, object], step: ServeEx
             channel.post(Probed(_measured(frame.meter, frame.n)))
         else:
             return
+        # The inputs of this case would count as held when the memory of the next one is measured.
+        del frame
 
 
 def _observed(channel: Channel, exercise: Exercise, answers: object, sent: RunCase) -> Observed:
