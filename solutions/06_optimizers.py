@@ -282,8 +282,8 @@ guesses.settle("v in bfloat16 at the end", stuck)
 # generator)` rounds a float32 tensor to bfloat16; use it, or the one that you wrote in lab 02. All draws come from
 # `self.generator`.
 #
-# The check trains 1024 copies of a few weights for 300 steps. Their mean has to end where exact arithmetic ends, and
-# the same seed has to give the same weights.
+# The check trains 1024 copies of a few weights for 300 steps. The means of weights and moments have to end where exact
+# arithmetic ends, and the same seed has to give the same weights.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

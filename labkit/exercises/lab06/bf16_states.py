@@ -48,7 +48,7 @@ def bf16_inputs(case: Bf16Steps, gen: torch.Generator) -> dict[str, object]:
 
 
 def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
-    """weights and exp_avg_sq at the end, (n_copies, n_weights).
+    """weights and exp_avg_sq at the end, (n_copies, n_weights); mean_of_exp_avg: over the copies, (n_weights,) float64.
 
     again, other: whether N_FIRST steps with the first seed, and with the second, end in the same weights as they did;
     True and False in a shorter case.
@@ -80,14 +80,19 @@ def drive_bf16(ans, case: Bf16Steps, tree: dict, stage) -> dict[str, Tree]:
         optimizer.step()
         if index == N_FIRST:
             first = torch.cat(weights).detach().clone()
-    state = [getattr(optimizer, "state", {}).get(weight, {}).get("exp_avg_sq") for weight in weights]
+    states = [getattr(optimizer, "state", {}).get(weight, {}) for weight in weights]
+    means, squares = ([state.get(name) for state in states] for name in ("exp_avg", "exp_avg_sq"))
+    mean = None
+    if all(isinstance(one, Tensor) and one.shape == weight.shape for one, weight in zip(means, weights)):
+        mean = sum(one.float().sum(0, dtype=torch.float64) for one in means) / case.n_copies
     # What is sent back is put together beside nothing else, or it would take more memory than the steps.
-    del optimizer
+    del optimizer, states, means
     for weight in weights:
         weight.grad = None
     out = {
         "weights": torch.cat(weights).detach(),
-        "exp_avg_sq": torch.cat(state) if all(isinstance(one, Tensor) for one in state) else None,
+        "exp_avg_sq": torch.cat(squares) if all(isinstance(one, Tensor) for one in squares) else None,
+        "mean_of_exp_avg": mean,
         "again": True,
         "other": False,
     }

@@ -41,15 +41,26 @@ class Fault:
     text: str
 
 
-@once
-def exactly(run: CaseRun[Bf16Steps], mistake: str = "") -> tuple[Tensor, Tensor, Tensor]:
-    """Weights and second moments at the end in float64, and the variance that rounding by chance gives the weights.
+@dataclass(frozen=True)
+class Ended:
+    """Weights and moments at the end, float64, each (n_weights,).
 
-    Each is (n_weights,). mistake: one of Adam's.
+    variance: what rounding by chance makes of a weight's; of_mean: the most that it makes of a first moment's.
     """
+
+    weight: Tensor
+    mean: Tensor
+    square: Tensor
+    variance: Tensor
+    of_mean: Tensor
+
+
+@once
+def exactly(run: CaseRun[Bf16Steps], mistake: str = "") -> Ended:
+    """Where float64 arithmetic ends. mistake: one of Adam's."""
     case = run.case
     weight, grads = run.tree["weights"].double(), run.tree["grads"].double()
-    mean, square, variance = (torch.zeros_like(weight) for _ in range(3))
+    mean, square, variance, of_mean = (torch.zeros_like(weight) for _ in range(4))
     for step, grad in enumerate(grads, start=1):
         if mistake == "l2":
             grad = grad + case.weight_decay * weight
@@ -57,12 +68,18 @@ def exactly(run: CaseRun[Bf16Steps], mistake: str = "") -> tuple[Tensor, Tensor,
         square = case.beta2 * square + (1 - case.beta2) * grad**2
         one, two = (1, 1) if mistake == "no correction" else (1 - case.beta1**step, 1 - case.beta2**step)
         shrunk = 0.0 if mistake in ("l2", "no decay") else case.lr * case.weight_decay
-        gap = 2.0 ** (torch.frexp(weight).exponent - 8).double()
+        gap = gap_at(weight)
+        of_mean = case.beta1**2 * of_mean + gap_at(mean) ** 2 / 4
         moved = weight * shrunk + case.lr * (mean / one) / ((square / two).sqrt() + case.eps)
         share = (moved.abs() / gap) % 1  # of a gap, which is the chance of one gap more
         weight = weight - moved
         variance = variance + gap**2 * share * (1 - share)
-    return weight, square, variance
+    return Ended(weight, mean, square, variance, of_mean)
+
+
+def gap_at(values: Tensor) -> Tensor:
+    """How far bfloat16 numbers are apart there."""
+    return 2.0 ** (torch.frexp(values).exponent - 8).double()
 
 
 def allowed(case: Bf16Steps, n_means: int = 1) -> float:
@@ -83,12 +100,14 @@ def find(run: CaseRun[Bf16Steps]) -> Fault | None:
     if not isinstance(square, Tensor) or square.shape != shape or square.dtype != torch.bfloat16:
         have = f"{square.dtype} of shape {tuple(square.shape)}" if isinstance(square, Tensor) else "nothing"
         return Fault("names", f'self.state[p]["exp_avg_sq"] holds {have.removeprefix("torch.")}')
-    return find_in_weights(run) or find_in_squares(run) or find_in_draws(run)
+    if not isinstance(got["mean_of_exp_avg"], Tensor):
+        return Fault("names", 'self.state[p]["exp_avg"] holds no tensor of the shape of the parameter')
+    return find_in_weights(run) or find_in_squares(run) or find_in_means(run) or find_in_draws(run)
 
 
 def find_in_weights(run: CaseRun[Bf16Steps]) -> Fault | None:
     case, start = run.case, run.tree["weights"].double()
-    got, (right, _, variance) = run.got["weights"].double(), exactly(run)
+    got, right, variance = run.got["weights"].double(), exactly(run).weight, exactly(run).variance
     mean, spread = got.mean(0), got.std(0)
     at = int((mean - right).abs().argmax())
     text = (
@@ -110,7 +129,7 @@ def find_in_weights(run: CaseRun[Bf16Steps]) -> Fault | None:
     if (mean - right).abs().max() <= allowed(case):
         return None
     for mistake in ("no decay", "l2", "no correction"):
-        wrong = exactly(run, mistake)[0]
+        wrong = exactly(run, mistake).weight
         if (mean - wrong).abs().max() <= allowed(case) < (right - wrong).abs().max():
             return Fault(mistake, text)
     toward_zero = ((mean.abs() - right.abs()) < 0).all()
@@ -118,7 +137,7 @@ def find_in_weights(run: CaseRun[Bf16Steps]) -> Fault | None:
 
 
 def find_in_squares(run: CaseRun[Bf16Steps]) -> Fault | None:
-    got, (_, right, _) = run.got["exp_avg_sq"].double().mean(0), exactly(run)
+    got, right = run.got["exp_avg_sq"].double().mean(0), exactly(run).square
     off = (got / right - 1).abs()
     if off.max() <= SQUARE_RTOL:
         return None
@@ -127,6 +146,20 @@ def find_in_squares(run: CaseRun[Bf16Steps]) -> Fault | None:
         "square",
         f"after {run.case.n_steps} steps the mean exp_avg_sq of weight {at} is {got[at]:.4g}, exact arithmetic gives "
         f"{right[at]:.4g}",
+    )
+
+
+def find_in_means(run: CaseRun[Bf16Steps]) -> Fault | None:
+    """The mean over the copies would be off by chance alone; rounded to nearest, all copies are off alike."""
+    got, right = run.got["mean_of_exp_avg"], exactly(run)
+    off = (got - right.mean).abs() / (N_SIGMAS * (right.of_mean / run.case.n_copies).sqrt() + 1e-6)
+    if off.max() <= 1:
+        return None
+    at = int(off.argmax())
+    return Fault(
+        "mean",
+        f"after {run.case.n_steps} steps the mean exp_avg of weight {at} is {got[at]:.6g}, exact arithmetic gives "
+        f"{right.mean[at]:.6g}",
     )
 
 
@@ -193,8 +226,8 @@ BF16_STATES = Oracle(
         ),
         Hint(
             found("names"),
-            'The check reads self.state[p]["exp_avg_sq"], the name that torch uses: a bfloat16 tensor of the shape of '
-            "the parameter.",
+            'The check reads self.state[p]["exp_avg"] and self.state[p]["exp_avg_sq"], the names that torch uses: '
+            "bfloat16 tensors of the shape of the parameter.",
         ),
         Hint(
             found("stalls", cannot_tell="no spread"),
@@ -234,6 +267,11 @@ BF16_STATES = Oracle(
             found("square"),
             "The weights are right on average, and the second moment is not: with beta2 = 0.999 it changes by 0.1 % in "
             "a step, and rounding to nearest loses that. Round the new moments by chance too.",
+        ),
+        Hint(
+            found("mean"),
+            "The weights and the second moment are right on average, and the first moment is not: it was rounded to "
+            "nearest, as every operation on a bfloat16 tensor does. Round it by chance too.",
         ),
         Hint(found("ignored"), "The same seed gave other draws: take every draw from self.generator."),
         Hint(found("reseeded"), "Another seed gave the same draws: take every draw from self.generator."),
