@@ -22,8 +22,8 @@ def zero2_cases(rng: random.Random) -> tuple[ShardedSteps, ...]:
 
 
 def large_cases(rng: random.Random) -> tuple[ShardedSteps, ...]:
-    """14 MiB of weights on 3 ranks in parameters of 2 MiB."""
-    return (ShardedSteps(3, ((512, 1024),) * 6 + ((511, 1000 + rng.randint(1, 9)),), n_steps=2, n_micro=2),)
+    """16 MiB of weights on 3 ranks in parameters of 4 MiB, so that parts are no smaller than 1 MiB."""
+    return (ShardedSteps(3, ((1024, 1024),) * 3 + ((1023, 1000 + rng.randint(1, 9)),), n_steps=2),)
 
 
 ZERO2 = Hidden("16-zero2", zero2_cases, memory_cases=large_cases)

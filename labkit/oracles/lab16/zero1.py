@@ -29,10 +29,15 @@ def most_bytes(run: CaseRun[ShardedSteps]) -> int:
     return max(case.n_steps * 2 * (case.n_ranks - 1) * 4 * case.cut_elements, 1)
 
 
+def room_bytes(case: ShardedSteps) -> int:
+    """What an allocator keeps grows with the weights: an eighth of them. A whole copy would be eight times that."""
+    return ROOM_BYTES + 4 * case.n_elements // 8
+
+
 def held_between_steps(run: CaseRun[ShardedSteps]) -> int:
     """The weights; and of its part the weights, the gradient and the states."""
     case = run.case
-    return 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements) + ROOM_BYTES
+    return 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements) + room_bytes(case)
 
 
 def most_in_a_step(run: CaseRun[ShardedSteps]) -> int:

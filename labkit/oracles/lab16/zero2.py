@@ -19,7 +19,7 @@ from labkit.oracles.lab16.one_process import (
     tail_stands_still,
     trained_as_with,
 )
-from labkit.oracles.lab16.zero1 import ROOM_BYTES
+from labkit.oracles.lab16.zero1 import ROOM_BYTES, room_bytes
 from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
 
@@ -42,7 +42,7 @@ def most_calls(run: CaseRun[ShardedSteps]) -> int:
 def held(run: CaseRun[ShardedSteps]) -> int:
     """The weights; and of its part the weights, the gradient and the states."""
     case = run.case
-    return 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements) + ROOM_BYTES
+    return 4 * (case.n_elements + (2 + STATES[case.optimizer]) * case.cut_elements) + room_bytes(case)
 
 
 def most_at_any_time(run: CaseRun[ShardedSteps]) -> int:
