@@ -190,9 +190,8 @@ class Budget:
 
     name: of a measure; ValueError where `labkit.measures` has none of that name. unit: the measure's own, unless the
     figure means something else here: `seconds` are rounds on the cluster `UNIT`. at: the moment that the figure is of,
-    as the driver marks it with `stage.mark`; `held_bytes` needs one and no other measure has one.
-
-        Budget("held_bytes", lambda run: run.case.n_bytes / run.case.n_ranks, "Free it.", at="between layers")
+    as the driver marks it with `stage.mark`, such as "between layers"; `held_bytes` needs one and no other measure has
+    one.
     """
 
     name: str
