@@ -220,6 +220,7 @@ check("11-backend", CountingBackend)
 # Now your backend on a real layer, forward and with a loss. Nothing in it is dead, and it is one graph.
 
 # %%
+CountingBackend()(torch.fx.symbolic_trace(nn.Identity()), [])  # or a graph from elsewhere
 transformer_layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
 backend = CountingBackend()
 torch._dynamo.reset()
@@ -356,6 +357,7 @@ check("11-graph-breaks", OneGraph)
 
 # %%
 one_graph_model = OneGraph(8, 2)
+one_graph_model(torch.ones(4, 8), torch.randn(4, 8))  # it runs without a compiler, too
 torch._dynamo.reset()
 with track_compile() as one_graph:
     compiled_model = torch.compile(one_graph_model, backend="eager", fullgraph=True)
@@ -716,6 +718,7 @@ check("11-fuse", fused)
 # Here is your function beside the chain. The bars have one scale; the dashed line is the ideal.
 
 # %%
+fused(x, y, scale)  # it runs without a compiler, too
 torch.compiler.reset()
 with torch.no_grad(), track_compile(source=True) as fused_compiled:
     torch.compile(fused)(x, y, scale)
