@@ -91,10 +91,10 @@ print(f"{naive_profile.global_sectors / copy_profile.global_sectors:.1f} times a
 labkit.figures.thread_grid(rows=11, cols=40, block=(16, 4))
 
 # %% [markdown]
-# The hardware does not run threads one by one. It takes 32 that follow one another, a **warp** (blue), and executes each
-# instruction for all of them at once. Along x the threads of a block follow one another directly, then comes the next
-# row of y. This will matter in the next section. Here it only means that idle threads are not free: a warp with one
-# working lane takes as many instructions as a full one. The 32 places of a warp are called its **lanes**.
+# The hardware does not run threads one by one. It takes 32 that follow one another, a **warp** (blue), and executes
+# each instruction for all of them at once. Along x the threads of a block follow one another directly, then comes the
+# next row of y. The 32 places of a warp are called its **lanes**. This will matter in the next section. Here it only
+# means that idle threads are not free: a warp with one working lane takes as many instructions as a full one.
 
 # %% [markdown]
 # **Predict:** a matrix of 200 rows and 300 columns is covered by blocks of 32 × 32 threads. How many threads have no
@@ -291,12 +291,13 @@ guesses.settle("sectors of 32 floats of x[1:]", load_cost(32, 32, 4, 1, 4, 1)[1]
 # <details><summary>Check your prediction</summary>
 #
 # Five. 128 bytes from byte 4 on end in byte 131, so they lie in the sectors 0 to 4. A misaligned access costs a quarter
-# more, and its neighbour's cache line may make even that free. Strides are the expensive ones.
+# more, and even that may be free where the cache still holds the sector that the next warp shares with this one.
+# Strides are the expensive ones.
 #
 # </details>
 #
 # **Why 128 bytes stand in so many texts.** A line of the cache has 128 bytes, four sectors, and old GPUs fetched whole
-# lines. Since Volta (2017) each sector of a line is fetched on its own.
+# lines. Since Pascal (2016) each sector of a line is fetched on its own.
 #
 # Now an example of how memory is lost by a good habit. `axpy` computes y = a·x + y. It is launched with fewer threads
 # than there are elements, so each thread has several. Whoever comes from the CPU gives each thread a piece of its own,
@@ -375,8 +376,8 @@ for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_p
 
 # %% [markdown]
 # Both kernels make the same requests. On a GPU some of the difference would be caught by the cache, because the next
-# round of the loop wants the same sectors again. But 2048 threads times two sectors, of x and of y, are 131 KB on one
-# processor, and an A100 has 192 KB there for all purposes.
+# round of the loop wants the same sectors again. But each processor of an A100 holds up to 2048 threads. At two sectors
+# each, one of x and one of y, they need 131 KB, and it has 192 KB for all purposes.
 #
 # **In practice** this is the first thing to look at in Nsight Compute: "Memory Workload Analysis" says "on average, only
 # 4.0 of the 32 bytes transmitted per sector are utilized by each thread", and the source view names the line.
@@ -387,9 +388,10 @@ for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_p
 # %% [markdown]
 # ## A detour through shared memory
 #
-# Back to the transpose. `y[c * rows + r] = x[r * cols + c]`: neighbouring threads differ in c, so they read neighbouring
-# elements, and write elements that are a whole row of y apart. Exchange the roles of x and y in the index, and the loads are
-# a row apart. **One of the two is strided whatever you do**, as long as a thread writes the element that it has read.
+# Back to the transpose. `y[c * rows + r] = x[r * cols + c]`: neighbouring threads differ in c, so they read
+# neighbouring elements, and write elements that are a whole row of y apart. Let neighbouring threads differ in r
+# instead, and the loads are a row apart. **One of the two is strided whatever you do**, as long as a thread writes the
+# element that it has read.
 #
 # So let it write another one. The threads of a block share a small memory of their own, on the processor itself, some 100
 # to 228 KB. It is called **shared memory**, and has no sectors: any 32 words can be read in one go, with one exception that
@@ -413,7 +415,7 @@ for name, profile in {"a piece for each thread": pieces_profile, "yours": axpy_p
 # blocks of (32, 8) threads, one block for each tile of 32 × 32 elements of x, with `blockIdx.x` along the columns of x. So
 # each thread has four elements, 8 rows apart. Sides may be any numbers.
 #
-# The check counts the sectors of both the loads and the stores, and allows no more than rows of 32 elements fill.
+# The check counts the sectors of both the loads and the stores, and allows no more than the rows of the tiles fill, 32 elements each.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -622,7 +624,7 @@ labkit.figures.address_player(
 #     0 1 2 3           d = 2: t = 0 1            0   2   4   6     d = 2: t = 0 4
 #     0 1               d = 1: t = 0              0       4         d = 4: t = 0
 #
-# The additions are as many. But a warp is busy as long as one of its lanes is. On the left whole warps drop out at each
+# Both make the same number of additions. But a warp is busy as long as one of its lanes is. On the left whole warps drop out at each
 # step. On the right every warp stays busy for a long time, with fewer and fewer lanes at work: its lanes take different ways at
 # the `if`, which is called **divergence**.
 
@@ -759,9 +761,10 @@ guesses.settle("steps with all 32 warps busy", right.count(32))
 # tree, a quarter of its passes and a tenth of its barriers, and each barrier makes all 32 warps of the block wait for the
 # slowest.
 #
-# **In practice** PyTorch's `block_reduce.cuh` is your `shuffle_sum`, and so are the norms and softmaxes of most libraries. CUB's
-# `cub::BlockReduce` chooses between the two for you. In Triton it is `tl.sum(x, axis=0)`, and the compiler writes the shuffles
-# (lab 12). In a launch of several blocks a second launch adds up `out`, or one atomic update per block.
+# **In practice** PyTorch's `block_reduce.cuh` is your `shuffle_sum`, and so are the norms and softmaxes of most
+# libraries. CUB's `cub::BlockReduce` adds by warps, too, unless you ask for another algorithm. In Triton it is
+# `tl.sum(x, axis=0)`, and the compiler writes the shuffles (lab 12). In a launch of several blocks a second launch adds
+# up `out`, or one atomic update per block.
 
 # %% [markdown]
 # [[stop]]
@@ -983,9 +986,9 @@ for name, values in {
 # for one another. This is why histograms of images with a black background are slow, and why each warp is sometimes given
 # counts of its own.
 #
-# **In practice** `torch.bincount` and `torch.histc` are kernels like this one. `atomicAdd` on floats adds in any order, so the last
-# bits differ from run to run: this is what PyTorch means when `torch.use_deterministic_algorithms(True)` refuses `index_add_`
-# and others on a GPU.
+# **In practice** `torch.bincount` and `torch.histc` are kernels like this one. `atomicAdd` on floats adds in any order,
+# so the last bits differ from run to run: this is why `torch.use_deterministic_algorithms(True)` refuses
+# `torch.bincount` with weights on a GPU, and takes a slower way for `index_add_`.
 
 # %% [markdown]
 # ## How many threads is enough?
@@ -1186,8 +1189,9 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # Slides that give an SM "16 KB of shared memory" and "8 K registers" show the first CUDA GPU, of 2006. Both are off by a factor
 # of eight and more today.
 #
-# Add up the second column and compare. All registers of an H100 together are 33 MiB, as much as all its shared memories and
-# two thirds of its L2 cache. A **CPU** is built the other way round. An EPYC 9654 has 96 cores, and in each of them:
+# Multiply the H100's column by its 132 SMs and compare. All its registers together are 33 MiB, as much as all its
+# shared memories with their L1 caches, and two thirds of its L2 cache. A **CPU** is built the other way round. An EPYC
+# 9654 has 96 cores, and in each of them:
 #
 # | | a core | all 96 cores | a load takes |
 # |---|---|---|---|
@@ -1197,9 +1201,10 @@ labkit.figures.wave_chart(waves, 4, H100, 1100)
 # | L3 cache | 32 MiB for 8 cores | 384 MiB | about 50 cycles |
 # | memory | | 0.46 TB/s | some 400 cycles |
 #
-# The CPU's levels grow by a factor of ten or more at each step, because it wants the one or two threads of a core to wait as
-# little as possible: it guesses branches, reorders instructions, and fetches early. The GPU spends the same area on registers for
-# 2048 threads an SM, and lets them wait. It does not make a load faster; it has something else to do meanwhile.
+# As a core sees them, the CPU's levels grow by a factor of 16 or more at each step, because it wants the one or two
+# threads of a core to wait as little as possible: it guesses branches, reorders instructions, and fetches early. The
+# GPU spends the same area on registers for 2048 threads an SM, and lets them wait. It does not make a load faster; it
+# has something else to do meanwhile.
 #
 # So the rules of this lab are not the CPU's. Both fetch more than you ask for, 64 bytes there and 32 here, so neighbours in
 # memory should be used at about the same time: by the *next* iteration of one thread there, by the *neighbouring* thread in
@@ -1747,12 +1752,12 @@ labkit.feature_row(
 #   CUDA* (2007): the two classics that this lab follows.
 # - Vasily Volkov, *Better Performance at Lower Occupancy* (GTC 2010).
 # - Simon Boehm, *How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance* (2022): from 1 % to 94 % of cuBLAS.
-# - David Kirk, Wen-mei Hwu and Izzat El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022).
+# - Wen-mei Hwu, David Kirk and Izzat El Hajj, *Programming Massively Parallel Processors* (4th edition, 2022).
 #
 # ## Sources
 #
-# NVIDIA: *CUDA C++ Programming Guide* (grids, blocks, warps, memory spaces, limits by compute capability), *PTX ISA* (what each
-# instruction does), *Nsight Compute Documentation* (names and definitions of counters), the tuning guides and white papers of Ampere,
-# Hopper and Blackwell (sizes). Latencies: Weile Luo and others, *Benchmarking and Dissecting the Nvidia Hopper GPU Architecture* (2024),
-# on an H100 PCIe; of the CPU: AMD, *Software Optimization Guide for the AMD Zen4 Microarchitecture*. The four mistakes of the histogram
-# and the naive transpose are everybody's.
+# NVIDIA: *CUDA C++ Programming Guide* (grids, blocks, warps, memory spaces, limits by compute capability), *PTX ISA*
+# (what each instruction does), *Nsight Compute Documentation* (names and definitions of counters), the tuning guides
+# and white papers of Ampere, Hopper and Blackwell (sizes). Latencies: Weile Luo and others, *Benchmarking and
+# Dissecting the Nvidia Hopper GPU Architecture* (2024), on an H100 PCIe; of the CPU: AMD, *Software Optimization Guide
+# for the AMD Zen4 Microarchitecture*. The four mistakes of the histogram and the naive transpose are everybody's.
