@@ -113,7 +113,7 @@ LABS = (
         290,
         needs=("14", "15"),
         instead=(
-            ("14", "`comm.reduce_scatter` and `comm.all_gather` of `labkit.run_ranks`"),
+            ("14", "`comm.reduce_scatter_single` and `comm.all_gather_single` of `labkit.run_ranks`"),
             ("15", "`torch.nn.parallel.DistributedDataParallel`"),
         ),
         optional_minutes=145,

@@ -114,9 +114,9 @@ guesses.take("leaving a node with hybrid", None, unit="GB")
 # `n_micro` micro-batches. Weights and gradients are kept and sent in 16 bits. All collectives are rings.
 #
 # - `bytes_kept(...)`: bytes of weights, gradients and optimizer states on one rank (16 bytes a parameter in all).
-# - `bytes_sent(...)` returns two numbers: the bytes that one rank sends in a step, and the bytes that leave one node in a
-#   step. A ring through all ranks visits one node after the other, so it leaves each node over one link. In hybrid sharding,
-#   each rank of a node has a ring of its own to the other nodes. With one node, nothing leaves it.
+# - `bytes_sent(...)` returns two numbers: the bytes that one rank sends in a step, within its node and to others, and the bytes
+#   that leave one node in a step. A ring through all ranks visits one node after the other, so it leaves each node over one
+#   link. In hybrid sharding, each rank of a node has a ring of its own to the other nodes. With one node, nothing leaves it.
 # - `deepspeed_config(...)` returns the configuration as a dictionary: `"train_batch_size"` (all ranks, all micro-batches),
 #   `"train_micro_batch_size_per_gpu"`, `"gradient_accumulation_steps"`, `"bf16": {"enabled": True}`, and
 #   `"zero_optimization": {"stage": ...}`, where stage 0 is DDP. Hybrid sharding is stage 3 with one more entry beside the
@@ -237,18 +237,20 @@ labkit.figures.sharding_sliders(bytes_kept, bytes_sent)
 #
 # ### From which size on does communication dominate?
 #
-# A step computes $6 \Psi T$ FLOPs for $\Psi$ parameters and $T$ tokens on each rank, and sends a multiple of $\Psi$ bytes. So
-# $\Psi$ cancels: what counts is the number of tokens a rank has in a step. But the memory that is left for tokens shrinks
-# while the model grows, and each token needs more of it. The figure takes 64 GPUs of 80 GB in 8 nodes, each with 400 TFLOP/s
-# in practice, with 50 GB/s out of each node, and a model that keeps only the input of each layer (lab 05).
+# For $\Psi$ parameters and $T$ tokens, a rank computes $6 \Psi T$ FLOPs in a step, or $8 \Psi T$ if it computes each layer's
+# forward pass twice (lab 05). It sends a multiple of $\Psi$ bytes. So $\Psi$ cancels: what counts is the number of tokens a
+# rank has in a step. But the memory that is left for tokens shrinks while the model grows, and each token needs more of it.
+# The figure takes 64 GPUs of 80 GB in 8 nodes, each with 400 TFLOP/s in practice. A GPU sends 200 GB/s, and 50 GB/s leave a
+# node. The model keeps only the input of each layer, so a step takes $8 \Psi T$ FLOPs.
 
 # %% tags=["figure"]
 labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 
 # %% [markdown]
-# The falling curves show how many tokens fit into what your `bytes_kept` leaves free. The flat lines of the same colour show
-# how many tokens a rank needs to compute for as long as your `bytes_sent` take. Where a curve falls below its line,
-# communication dominates, however well it overlaps. Past the end of a curve the model does not fit at all.
+# The falling curves show how many tokens fit into what your `bytes_kept` leaves free. The dashed lines of the same colour
+# show how many tokens a rank needs to compute for as long as your `bytes_sent` take. A dot marks where a curve falls below
+# its line: from this size on communication dominates, however well it overlaps. Past the end of a curve the model does not
+# fit at all.
 #
 # **In practice** the same choices are one line each:
 #
@@ -609,7 +611,7 @@ check("16-fsdp-unit", ShardedLinear)
 
 # %%
 held = held_between_layers(ShardedLinear, n_layers=8, n_ranks=4) if written(ShardedLinear) else {}
-guesses.settle("weights at the peak", 31 * 0.4 / 8 + 0.4)
+guesses.settle("weights at the peak", 32 * 0.4 / 8 + 0.4)
 
 # %% tags=["figure"]
 labkit.figures.held_through_layers(held) if held else None
@@ -620,7 +622,8 @@ labkit.figures.held_through_layers(held) if held else None
 #
 # <details><summary>Check your prediction</summary>
 #
-# 1.95 GB: one whole layer of 0.4 GB, and an eighth of the other 31. Kept whole, it would be 12.8 GB.
+# 2.0 GB: an eighth of all 32 layers, 1.6 GB, and the 0.4 GB of the one that is gathered. (The gathered weight is a new
+# tensor: a rank keeps its shard of that layer, too.) If every layer stayed whole, it would be 12.8 GB.
 #
 # </details>
 
@@ -634,7 +637,8 @@ labkit.figures.held_through_layers(held) if held else None
 #   wants to keep goes through `pack`, and what it needs in the backward pass comes from `unpack`.
 # - **16-bit communication, 32-bit masters.** The shard stays in float32, and so do the optimizer's states. The shard is converted
 #   to `param_dtype` *before* it is gathered, which halves the bytes. Gradients come in `param_dtype` and are converted to
-#   `reduce_dtype` before they are reduced: a mean over many ranks loses much in 8 bits (lab 02).
+#   `reduce_dtype` before they are reduced: bfloat16 has 8 bits of precision, and the
+#   mean of many ranks' gradients loses much in so few (lab 02).
 # - **Tied and frozen weights.** Weights that layers of one unit share are kept once. A frozen unit is gathered, but not reduced.
 
 # %% [markdown]
@@ -649,10 +653,11 @@ guesses.take("bytes a parameter", None, unit="bytes")
 #
 # Write `Sharded`, which wraps a module of one argument.
 #
-# - `Sharded(module, comm, param_dtype, reduce_dtype)` has one parameter, the **shard**: all of `module.parameters()` in one row, in
-#   their order, filled up with zeros to a multiple of $n$ and cut into $n$ parts; this rank's part in float32. It is frozen if
-#   the module is (all of its parameters are, or none). The module's own weights are freed: afterwards no rank has them whole.
-# - `unit(x)` gathers in `param_dtype`, runs the module, and frees. In the backward pass the unit gathers *once* more, and frees
+# - `Sharded(module, comm, param_dtype, reduce_dtype)` has one parameter, the **shard**. To make it, put all of
+#   `module.parameters()` in one row, in their order, fill it up with zeros to a multiple of $n$, cut it into $n$ parts, and keep
+#   this rank's part in float32. The shard is frozen if the module is (all of its parameters are, or none). The module's own
+#   weights are freed: afterwards no rank has them whole.
+# - `unit(x)` gathers in `param_dtype`, the dtype of `x`, runs the module, and frees. In the backward pass the unit gathers *once* more, and frees
 #   again when it is done. The mean of the gradients, reduced in `reduce_dtype`, ends in the shard's `.grad`.
 # - Autograd must not keep what was gathered, and nothing else may: between two units, a rank has shards alone.
 #
@@ -924,7 +929,8 @@ guesses.take("network time left visible", None, unit="ms")
 # | `("free", i)` | nowhere | nothing | at once: from here on the layer is not whole any more |
 # | `("reduce", i)` | network | reduce time | the network is free and the backward pass of layer $i$ is done |
 #
-# - Network and GPU each take their commands in the order of your list.
+# - Network and GPU each take their commands in the order of your list. (A gather waits for freed layers' passes because it
+#   writes into their memory.)
 # - The passes run forward through layers 0 to $n-1$, and then backward through $n-1$ to 0. A pass needs its layer whole.
 # - At each place of the list at most two layers are whole: gathered and not yet freed.
 # - Each layer's gradient is reduced once. At the end no layer is whole.

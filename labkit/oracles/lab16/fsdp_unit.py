@@ -138,7 +138,7 @@ def in_words(run: Observation) -> str:
 FSDP_UNIT = Oracle(
     id="16-fsdp-unit",
     call=in_words,
-    places={"x": "the gradient of x", "y": "the output", "shards": "the gradient of the shards"},
+    places={"x": "gradient of x", "y": "output"} | {f"shards.{k}": f"gradient of layer {k}'s shard" for k in range(8)},
     expect=expect,
     tolerance=CLOSE,
     judge=(inputs_untouched, came_by(lambda run: [(moment, None) for moment in MOMENTS])),

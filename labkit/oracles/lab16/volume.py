@@ -129,8 +129,8 @@ VOLUME = Oracle(
     call=in_words,
     places={
         "kept": "bytes_kept(...)",
-        "sent": "the first number of bytes_sent(...)",
-        "crossed": "the second number of bytes_sent(...)",
+        "sent": "first number of bytes_sent(...)",
+        "crossed": "second number of bytes_sent(...)",
     },
     expect=expect,
     tolerance=Tolerance(rtol=1e-9),
