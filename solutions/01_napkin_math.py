@@ -7,7 +7,7 @@
 #
 # At the end you can read a configuration file and say, with pen and paper, how many parameters the model has, how much
 # memory a training step takes, which batch fits on a card, how long a training run lasts and what it costs. Every one
-# of your sums is compared with a measurement or with a library, and several published figures turn out to be off.
+# of your results is compared with a measurement or with a library, and several published figures turn out to be wrong.
 #
 # [[time]]
 #
@@ -73,8 +73,9 @@ print(f"{'peak':12} {whole.peak_bytes / 1e9:8.1f} GB {whole.peak_bytes / 2**30:8
 # %% [markdown]
 # ## Count the parameters before there is a model
 #
-# How many parameters does "8B" mean? Every other sum in this lab is a multiple of that number, and model names round it
-# generously. You can work it out from a dozen fields of the configuration, without building the model.
+# How many parameters does "8B" mean? Weights, gradients, optimizer states and FLOPs are all multiples of that number,
+# and model names round it generously. You can work it out from a dozen fields of the configuration, without building
+# the model.
 #
 # A matrix from width $m$ to width $n$ has $m \cdot n$ weights, and $n$ more if it has a bias. Model families differ in
 # what they share and what they leave out:
@@ -185,9 +186,9 @@ guesses.settle("share of the vocabulary", 100 * vocabulary / n_llama)
 # %% [markdown]
 # ## Add up weights, gradients and optimizer states
 #
-# A parameter is rarely stored only once. It has a gradient, the optimizer keeps one or two numbers for it, and a
-# model that computes in 16 bits may keep a second copy in 32. Together these are the **model states**. The usual answer
-# to how much that is, "16 bytes per parameter", comes from quite different recipes.
+# A parameter is rarely stored only once. It has a gradient, the optimizer keeps one or two numbers for it, and a model
+# that computes in 16 bits may keep a second copy in 32. Together these are the **model states**. The usual answer, "16
+# bytes per parameter", is the total of quite different recipes.
 #
 # | recipe | what it does |
 # |---|---|
@@ -204,11 +205,11 @@ guesses.settle("share of the vocabulary", 100 * vocabulary / n_llama)
 # | optimizer | keeps |
 # |---|---|
 # | `sgd` | nothing |
-# | `momentum` | a mean gradient for every element |
-# | `adamw` | a mean and a mean square for every element |
+# | `momentum` | a running mean of the gradients, for every element |
+# | `adamw` | running means of the gradients and of their squares, for every element |
 # | `adam8bit` | the same two, in one byte each (we leave out its scale factors, one for each block of elements) |
-# | `adafactor` | a mean square for every row and every column of a matrix instead of every element |
-# | `adafactor_momentum` | the same, and a mean gradient for every element |
+# | `adafactor` | running means of the squares, for every row and every column of a matrix instead of every element |
+# | `adafactor_momentum` | the same, and a running mean of the gradients, for every element |
 #
 # Adafactor factors the last two axes of any tensor that has two or more: for the shape $(\dots, m, n)$ it keeps
 # $(\dots, m)$ and $(\dots, n)$. A vector cannot be factored, so Adafactor keeps one number per element.
@@ -226,7 +227,7 @@ guesses.take("recipes with 16 bytes", None, exact=True)
 #
 # - `model_state_bytes(shapes, recipe, optimizer)` gets the shapes of all parameters and a name from each of the two
 #   tables. It returns a dict with the keys `"weights"`, `"master"`, `"gradients"` and `"optimizer"`, in bytes. Where
-#   there is a master copy, `"weights"` are the 16-bit ones. The casts of `amp` are temporary and count in no part.
+#   there is a master copy, `"weights"` are the 16-bit ones. The casts of `amp` are temporary: leave them out.
 # - `gb_and_gib(n_bytes)` returns the amount in GB ($10^9$ bytes) and in GiB ($2^{30}$ bytes). Card makers and papers mix
 #   the two, and they are 7.4 % apart.
 #
@@ -329,7 +330,7 @@ guesses.settle("recipes with 16 bytes", totals.count(16))
 # So `amp` saves no memory on model states at all. During the forward and the backward pass it even takes up to 2 bytes
 # per parameter more, for the casts of the weights.
 #
-# Now three figures from lecture slides, by your functions. One prints 14.90 "GB" for the states of 1 billion
+# Now check three figures from lecture slides with your functions. One prints 14.90 "GB" for the states of 1 billion
 # parameters. That is GiB, at 16 bytes per parameter; Hugging Face's 18 would make it 16.76. The second says that
 # training 100 million parameters in fp32 takes "1.2 GB or higher", and prints 651.92 "GB" for 175 billion fp32 weights.
 # The third lists what the optimizer of T5-3B takes: 24 GB for AdamW, 12 for Adafactor, 6 for 8-bit Adam.
@@ -356,7 +357,8 @@ for optimizer in ("adamw", "adam8bit", "adafactor", "adafactor_momentum"):
 # %% [markdown]
 # The 1.2 GB are SGD with momentum, 12 bytes per parameter; with Adam it is 1.6. The 651.92 are GiB, and the digits were
 # cut off instead of rounded. The third slide rounds the model up to 3 billion parameters, and its Adafactor is the
-# variant *with* a first moment. The variant that made Adafactor famous has none, and keeps 13 *mega*bytes.
+# variant *with* a running mean of the gradients (the first moment). The variant that made Adafactor famous has none,
+# and keeps 13 *mega*bytes.
 #
 # The same slide ends with the line "standard Adam 16 bytes, (8 × 3) 48 GB", which contradicts itself. Which of its
 # numbers do not belong together?
@@ -538,7 +540,7 @@ lecture = lecture_activation_bytes(b=100, s=1024, h=4096, h_ff=16384, L=32, a=32
 print(f"the lecture's sum: {lecture / 1e12:.2f} TB = {lecture / 2**40:.2f} TiB")
 
 # %% [markdown]
-# Which of its assumptions matters most: float32, the stored scores, dropout, or the shape? Take them back one by one,
+# Which of its assumptions matters most: float32, the stored scores, dropout, or the shape? Undo them one at a time,
 # with your function.
 
 # %%
@@ -585,7 +587,7 @@ for label, n_bytes in rows.items():
 # ## Measure two shallow models to know a deep one
 #
 # What if the model is not a Llama, and nobody has written down what its layers keep? Then measure, but not the whole
-# model: whether it fits is just what you want to find out. All layers of a transformer are alike, so memory is a
+# model: whether that fits is exactly what you want to find out. All layers of a transformer are alike, so memory is a
 # straight line in the number of layers,
 #
 # $$M(L) = M_{\text{once}} + L \cdot M_{\text{layer}},$$
@@ -654,13 +656,13 @@ guesses.settle("32 x one layer / true peak", 32 * shallow[1] / whole.peak_bytes)
 labkit.figures.depth_line(extrapolate, shallow, {32: whole.peak_bytes})
 
 # %% [markdown]
-# Your line meets the measurement to the last digit shown. Where such a line fails, something is not the same in every
+# Your line matches the measurement to the last digit shown. Where such a line fails, something is not the same in every
 # layer, or the peak has moved to another moment: with a small batch the optimizer's step is the most expensive moment,
 # and it has a line of its own. Measure at the batch size at which you will train.
 #
 # <details><summary>Check your prediction</summary>
 #
-# Seven times too much: a line through the origin pays for 32 vocabularies.
+# About seven times: a line through the origin counts the vocabulary's logits and loss 32 times.
 #
 # </details>
 
@@ -982,8 +984,9 @@ labkit.figures.scaling_law(fit_scaling_law, tables)
 #
 # This is what the laws that were measured on language models say, and how the conclusions changed:
 #
-# - **The loss depends on size, data and compute, and hardly on shape.** Ten times as deep and narrower to match, or ten
-#   times as many and smaller heads, cost a few percent (Kaplan, 2020). So you may choose the shape that runs fastest.
+# - **The loss depends on size, data and compute, and hardly on shape.** A model that is ten times deeper and
+#   correspondingly narrower, or has ten times as many, smaller heads, loses only a few percent (Kaplan, 2020). So you
+#   may choose the shape that runs fastest.
 # - **Larger models need fewer samples** to reach the same loss. Kaplan concluded: put most of a larger budget into
 #   size, $N \propto C^{0.73}$, and stop long before convergence. GPT-3 followed: 175 B parameters, 300 B tokens.
 # - **Size and data should grow together**, $N \propto C^{0.5}$, about 20 tokens per parameter (Hoffmann, 2022,
@@ -1026,9 +1029,8 @@ for name, law in {
 #
 # </details>
 #
-# Only the second fit agrees with
-# Chinchilla itself, 70 B parameters and 1.4 T tokens, whose size came from two other methods. $\beta$ had moved by a
-# third and its constant by a factor of five, and that is enough.
+# Only the second fit agrees with Chinchilla itself, 70 B parameters and 1.4 T tokens: the paper chose that size by two
+# other methods. $\beta$ moved by a third and its constant by a factor of five, and that is enough.
 #
 # **In practice** such fits use a robust loss (Huber's, on $\log L$), many starting points, and error bars from
 # resampled runs. They extrapolate by a factor of ten or a hundred, not of a million.
@@ -1098,9 +1100,8 @@ guesses.take("intensity of a matrix product", None, unit="FLOP/B")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `peak_flops` is a product of four factors, one of them 2. `least_time`: `compute_s = flops / peak`, `memory_s =
-# n_bytes
-# / bandwidth`; return the larger one, and the name that belongs to it.
+# `peak_flops` is a product of four factors, one of them 2. In `least_time`, work out `flops / peak` and `n_bytes /
+# bandwidth`, and return the larger one with the name that belongs to it.
 #
 # </details>
 
@@ -1184,12 +1185,12 @@ print(f"312 TFLOP/s / 2039 GB/s = {threshold:.0f} FLOP/B")
 # Seven percent is not much, but GB and GiB meet in every formula of this lab, and each time the same seven percent
 # hides there.
 #
-# **Two wrong cells.** Tables of tensor-core rates are copied from slide to slide, and so are their mistakes. This table
-# of ours has the rates of four generations for dense matrices, in which every number counts, in TFLOP/s (for integers
-# in TOP/s). We have put two of the usual mistakes into its last two columns. (SXM is the form of the GPU for servers,
-# and its rates are higher than those of the PCIe card.) In each generation, half the bits means twice the FMAs per
-# clock, *if* the tensor cores support that format. Find the two cells with `peak_flops` and the data sheets before you
-# run the next cell.
+# **Two wrong cells.** Tables of tensor-core rates are copied from slide to slide, and so are their mistakes. The table
+# below gives the rates of four generations, in TFLOP/s (for integers in TOP/s), for dense matrices: no element is
+# skipped. We have put two of the usual mistakes into its last two columns. (SXM is the form of the GPU for servers, and
+# its rates are higher than those of the PCIe card.) In each generation, half the bits means twice the FMAs per clock,
+# *if* the tensor cores support that format. Find the two cells with `peak_flops` and the data sheets before you run the
+# next cell.
 #
 # | GPU | SMs | boost clock | FMA per clock and SM, FP16 | FP16 | TF32 | INT8 | INT4 |
 # |---|---|---|---|---|---|---|---|
@@ -1237,7 +1238,7 @@ labkit.figures.roofline(operator_cost, least_time)
 # %% [markdown]
 # <details><summary>Which points lie on the left?</summary>
 #
-# All but the linear layers with many rows. Memory is the limit of these operators, however well they are written.
+# All but the linear layers with many rows. Memory limits the others, however well they are written.
 #
 # </details>
 #
@@ -1320,8 +1321,8 @@ labkit.figures.flops_against_time(
 # the GPUs could have done in their time. Recomputation is not progress, so it does not count (Chowdhery and others,
 # 2022).
 #
-# **Predict:** GPT-3 has 175 B parameters and saw 300 B tokens. How many days is that on 480 GPUs at 140 TFLOP/s each,
-# with recomputation?
+# **Predict:** GPT-3 has 175 B parameters and saw 300 B tokens. How many days does that take on 480 GPUs at 140 TFLOP/s
+# each, with recomputation?
 
 # %% nbgrader={"grade": false, "grade_id": "01-predict-days", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("training GPT-3", None, unit="days")
@@ -1601,7 +1602,7 @@ print(f"GPT-2 small on 2.5 B tokens, 20 per parameter, on this core: {days:,.0f}
 # %% [markdown]
 # ## What you measured
 #
-# The left column is your sum or, for the exponent, the theory; the right column is the measurement.
+# The left column is your estimate or, for the exponent, the theory. The right column is the measurement.
 
 
 # %% tags=["varies"]
