@@ -55,7 +55,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 # holds the power, and the **mantissa** field holds the position. All formats share this plan. They differ in two
 # numbers: the width of the exponent field, $E$ bits, and the width of the mantissa field, $M$ bits.
 #
-# | format | sign | exponent bits $E$ | mantissa bits $M$ | in all | where |
+# | format | sign bits | exponent bits $E$ | mantissa bits $M$ | total bits | used for |
 # |---|---|---|---|---|---|
 # | fp32 | 1 | 8 | 23 | 32 | master weights (lab 03), sums |
 # | tf32 | 1 | 8 | 10 | 19 | inputs of fp32 products on tensor cores, a GPU's units for matrix products |
@@ -70,7 +70,7 @@ for dtype in (torch.float32, torch.float16, torch.bfloat16):
 # %% [markdown]
 # Exponents have to be negative too, but a field of bits is a whole number from 0 up. So a constant is subtracted from
 # it, the **bias**, $2^{E-1} - 1$. Let $e$ be the exponent field and $m$ the mantissa field, both read as whole numbers,
-# and $s$ the sign bit. The standard IEEE 754 says what they mean:
+# and $s$ the sign bit. The IEEE 754 standard says what they mean:
 #
 # | exponent field | mantissa field | value |
 # |---|---|---|
@@ -96,8 +96,8 @@ guesses.take("patterns between -1 and 1", None, unit="patterns")
 # Write `decode(bits, fmt)`, which returns the values of bit patterns. `bits` is an int64 tensor of any shape with
 # numbers from 0 to $2^{1+E+M} - 1$. `fmt` is a `FloatFormat` with the fields `exponent_bits`, `mantissa_bits`,
 # `finite_only` and `total_bits`. Return float64, which holds all of these values exactly. The sign of a zero counts:
-# the pattern 100…0 is −0.0. Here and in the next exercises the check uses the formats of the table and others that
-# nobody has built, with $2 \le E \le 8$ and $M \ge 1$.
+# the pattern 100…0 is −0.0. Here and in the next exercises the check uses the formats of the table and made-up ones,
+# with $2 \le E \le 8$ and $M \ge 1$.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -164,7 +164,7 @@ guesses.settle("patterns between -1 and 1", inside)
 #
 # </details>
 #
-# The figure shows what your function makes of the patterns. If the check fails, run it all the same and look.
+# The figure draws the values that your function returns. If the check fails, run this cell anyway and look.
 
 # %% tags=["figure"]
 labkit.figures.number_line(decode)
@@ -306,9 +306,9 @@ labkit.figures.bit_fields(0.1, encode, decode)
 
 # %% [markdown]
 # The error is measured against the number as you wrote it, which fp32 has to round too. Compare the rows of fp32, tf32
-# and bf16: the exponent bits are the same, and the mantissa is shorter, with its last bit rounded. tf32 is the format
-# to which a tensor core rounds the inputs of an fp32 matrix product. It has the range of bf16 and the precision of
-# fp16, whose row has the same ten mantissa bits.
+# and bf16: the exponent bits are the same, and the mantissa gets shorter from row to row, with its last bit rounded.
+# tf32 is the format to which a tensor core rounds the inputs of an fp32 matrix product. It has the range of bf16 and
+# the precision of fp16, whose row has the same ten mantissa bits.
 #
 # **In practice** you write `x.to(torch.bfloat16)`, which is one instruction. PyTorch has no cast to tf32. But tf32 has
 # the exponent bits of fp32, so you can round with whole numbers, on the fp32 pattern. Of its 23 mantissa bits 13 are
@@ -344,8 +344,8 @@ guesses.take("counting in fp16 stops", None, exact=True)
 # [[exercise 02-format-table]]
 #
 # Write `format_limits(fmt)`. It returns a dict of Python floats with the keys `"eps"`, `"max"`, `"smallest_normal"` and
-# `"smallest_subnormal"`. There are two kinds of largest number. In an IEEE format infinity and NaN take the whole top
-# exponent, and in a finite-only one NaN takes only its last pattern.
+# `"smallest_subnormal"`. The largest number depends on the kind of format: in an IEEE format infinity and NaN take the
+# whole top exponent, and in a finite-only one NaN takes only its last pattern.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -452,7 +452,7 @@ guesses.settle("counting in fp16 stops", count_until_stuck(FP16))
 #   range is extended to include 0, and $z$ is rounded to a whole number, so that **0 comes back as exactly 0**. Zeros
 #   are common (padding, pruned weights, the output of a ReLU), and the same error in each of them would add up.
 #
-# The range is that of the whole tensor, or that of one **channel** at a time, for instance one row of a weight matrix.
+# The range is taken over the whole tensor, or over one **channel** at a time, for instance one row of a weight matrix.
 
 # %% [markdown]
 # **Predict:** 31 channels of a matrix have ordinary weights, and one is 50 times larger. With one scale for the
@@ -539,9 +539,9 @@ def dequantize_int8(
 check("02-int8-quantize", quantize_int8, dequantize_int8)
 
 # %% [markdown]
-# The figure shows what your functions make of the matrix of the prediction, once with one scale and once with 32. As
-# there, the relative error of a channel is $\lVert \hat{x} - x \rVert / \lVert x \rVert$, where $\hat{x}$ are the
-# values that came back.
+# The figure shows the errors of your functions on the matrix of the prediction, once with one scale and once with 32.
+# As in the prediction, the relative error of a channel is $\lVert \hat{x} - x \rVert / \lVert x \rVert$, where
+# $\hat{x}$ are the values that came back.
 
 # %% tags=["figure"]
 labkit.figures.quantization_error(quantize_int8, dequantize_int8)
@@ -770,9 +770,9 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# By a factor of about 300. Roundings go up and down and mostly cancel. So on average the error grows parallel to the
-# dotted line, $\sqrt{n}\,u$, and stays below it. (In the stalling sum all errors have the same sign, which is why that
-# sum is a disaster.)
+# By a factor of about 300. Some roundings go up and others down, so they mostly cancel. On average the error grows
+# parallel to the dotted line, $\sqrt{n}\,u$, and stays below it. (In the stalling sum all errors have the same sign,
+# which is why that sum is a disaster.)
 #
 # </details>
 #
@@ -806,11 +806,11 @@ guesses.settle("naive sum below its bound", 4095 * u / (sum(errors) / len(errors
 #     bisect.insort(values, values.pop(0) + values.pop(0))
 # ```
 #
-# Two things are wrong with it. On most lists the result is not the promised one. And 300,000 values take more than ten
-# seconds. Each turn of the loop makes one addition, searches for the sum's place (about 18 comparisons), and moves
-# entries: it takes two out of the list and puts one in.
+# Two things are wrong with it. On most lists it returns a different sum than the method does. And 300,000 values take
+# more than ten seconds. Each turn of the loop makes one addition, searches for the sum's place (about 18 comparisons),
+# and moves entries, because it takes two out of the list and puts one in.
 #
-# **Predict:** which of the three takes most of the time?
+# **Predict:** which of these three takes most of the time?
 
 # %% nbgrader={"grade": false, "grade_id": "02-predict-merging", "locked": false, "schema_version": 3, "solution": false, "task": false}
 among = ("adding", "searching", "moving entries")
@@ -1001,10 +1001,10 @@ guesses.take("rounded up", None, unit="%")
 # %% [markdown]
 # [[exercise 02-stochastic-rounding]]
 #
-# Write `stochastic_round(x, generator)`, which rounds float32 to bfloat16. A value that bfloat16 has is kept, and so
-# are infinity and NaN. A finite number beyond the largest finite bfloat16 becomes that one, never infinity. Every
-# element that is rounded needs a draw of its own, always from `generator`. (Draws for elements that stay as they are do
-# no harm.) Do not change x.
+# Write `stochastic_round(x, generator)`, which rounds float32 to bfloat16. A value that bfloat16 can represent stays as
+# it is, and so do infinity and NaN. A finite number beyond the largest finite bfloat16 becomes that one, never
+# infinity. Every element that is rounded needs a draw of its own, always from `generator`. (Draws for elements that
+# stay as they are do no harm.) Do not change x.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1072,8 +1072,8 @@ guesses.settle("rounded up", 100 * counts[-1] / len(draws))
 labkit.figures.tiny_updates(stochastic_round)
 
 # %% [markdown]
-# The single weights wander like a random walk, here by about 7 steps of 0.0078, and their mean stays on the line. The
-# red weight, rounded to nearest, never moves.
+# Each weight wanders like a random walk, here by about 7 steps of 0.0078, and their mean stays on the line. The red
+# weight, rounded to nearest, never moves.
 #
 # **In practice** stochastic rounding made it possible to train networks with 16-bit fixed-point weights (Gupta and
 # others, 2015). Accelerators such as Trainium do it in hardware, and `torchao` offers optimizers with bfloat16 weights
@@ -1082,8 +1082,8 @@ labkit.figures.tiny_updates(stochastic_round)
 # %% [markdown]
 # ## What you measured
 #
-# The table uses only your functions. The first column answers the opening question, and the second compares the sum of
-# 4096 random numbers in float32 with the exact sum. A function that is not written yet has no number.
+# The table uses only your functions. The first column of numbers answers the opening question, and the second compares
+# the sum of 4096 random numbers in float32 with the exact sum. A function that is not written yet has no number.
 
 # %%
 hundredths = torch.full((1000,), 0.01, dtype=torch.bfloat16)
@@ -1109,8 +1109,8 @@ by_chance = number(mean_by_chance)
 print(f"{'by chance, mean of 200':22}{in_words(by_chance):>20}")
 
 # %% [markdown]
-# The line of blocked sums starts from float16 copies of bfloat16's 0.01, which is 0.010009765625: its sum is 10.01, as
-# it should be.
+# The row "blocked, fp32 inside" adds float16 copies of bfloat16's 0.01, which is 0.010009765625, so 10.01 is the right
+# sum.
 #
 # Pairwise and Neumaier may show a relative error far below $u \approx 6 \cdot 10^{-8}$. This is luck: both return the
 # float32 that is nearest to the exact sum, and the exact sum of these 4096 numbers happens to lie very close to one.
