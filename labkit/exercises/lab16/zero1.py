@@ -39,7 +39,7 @@ ZERO1 = Exercise(
     public=(
         ShardedSteps(),
         ShardedSteps(4, ((3, 7), (5,), (2, 2)), "adamw"),
-        ShardedSteps(2, ((6, 4), (8,)), "adamw", idle=1),
+        ShardedSteps(2, ((8,), (6, 4)), "adamw", idle=0),
         ShardedSteps(4, ((2, 2), (1,)), n_steps=2),
         ShardedSteps(5, ((3,),), "adamw", n_steps=2),
         ShardedSteps(3, ((700, 1001), (52,)), "adamw", n_steps=2),

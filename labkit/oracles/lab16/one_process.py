@@ -45,14 +45,16 @@ def trained(optimizer: str, start: Tensor, grads: Sequence[Tensor], forgets: boo
 
 class Played:
     """The start and each rank's gradients of a run, all parameters in one row: grads[step][rank], and last[step][rank]
-    of the last micro-batch alone. A parameter without a gradient has zeros."""
+    of the last micro-batch alone; reduced_again[step][rank] adds up, for each micro-batch, all gradients of the run until
+    then. A parameter without a gradient has zeros."""
 
     def __init__(self, run: CaseRun[ShardedSteps]) -> None:
         case, seed = run.case, run.tree["seed"]
         self.case, self.optimizer, self.n = case, case.optimizer, case.n_ranks
         self.start = flat(draw_params(case, seed))
         self.size = shard_size(len(self.start), self.n)
-        self.grads, self.last = [], []
+        self.grads, self.last, self.reduced_again = [], [], []
+        so_far = [torch.zeros_like(self.start)] * self.n
         for step in range(case.n_steps):
             micros = [
                 [_row(case, draw_grads(case, seed, one["seed"], step, micro)) for micro in range(case.n_micro)]
@@ -60,6 +62,9 @@ class Played:
             ]
             self.grads.append([torch.stack(rank).mean(0) for rank in micros])
             self.last.append([rank[-1] / case.n_micro for rank in micros])
+            running = [total + torch.stack(rank).cumsum(0) / case.n_micro for total, rank in zip(so_far, micros)]
+            self.reduced_again.append([one.sum(0) for one in running])
+            so_far = [one[-1] for one in running]
 
     def means(self) -> list[Tensor]:
         return [torch.stack(step).mean(0) for step in self.grads]
@@ -92,6 +97,12 @@ class Played:
 
         return self.with_gradients([cut(step) for step in self.grads])
 
+    def closed_up(self) -> list[Flat]:
+        """What has no gradient is left out of the row, so that all after it moves up."""
+        keep = torch.cat([torch.full((math.prod(s),), k != self.case.idle) for k, s in enumerate(self.case.shapes)])
+        n_idle = int((~keep).sum())
+        return self.with_gradients([torch.nn.functional.pad(mean[keep], (0, n_idle)) for mean in self.means()])
+
     def shifted(self) -> list[Flat]:
         """The gradient is cut every ⌈N/n⌉ elements, and the weights every ⌊N/n⌋."""
         n, size, short = self.n, self.size, len(self.start) // self.n
@@ -117,6 +128,8 @@ MISTAKES: dict[str, Callable[[Played], list[Flat]]] = {
     "own gradient of each own part": Played.own_gradient_of_each_own_part,
     "forgets its states": lambda run: run.with_gradients(run.means(), forgets=True),
     "shifted": Played.shifted,
+    "closed up": Played.closed_up,
+    "reduced again": lambda run: run.with_gradients([torch.stack(step).mean(0) for step in run.reduced_again]),
     "first rank only": lambda run: run.with_gradients([step[0] for step in run.grads]),
     "last micro-batch only": lambda run: run.with_gradients([torch.stack(step).mean(0) for step in run.last]),
     "adds up over steps": lambda run: run.with_gradients(list(torch.stack(run.means()).cumsum(0)) if run.grads else []),

@@ -103,6 +103,12 @@ def passed_often(case: Volume, often: float) -> float:
     return often * less_own(case.n_ranks) * weights(case)
 
 
+def in_and_between(case: Volume, passes: float, n_averaged: float = 1) -> float:
+    """What a rank sends with hybrid sharding: passes within its node, and its shard averaged with other nodes."""
+    shard = weights(case) / case.ranks_per_node
+    return passes * less_own(case.ranks_per_node) * weights(case) + n_averaged * 2 * less_own(case.n_nodes) * shard
+
+
 def multiplied(factor: Callable[[Volume], float], *methods: str) -> Callable[[CaseRun[Volume]], Any]:
     """The bytes sent are the right ones times a factor, which is not 1, wherever they are not 0."""
 
@@ -136,6 +142,9 @@ VOLUME = Oracle(
     tolerance=Tolerance(rtol=1e-9),
     judge=(config_fits,),
     axis="numbers of nodes, of ranks in a node, and of micro-batches",
+    errors={
+        "cannot unpack": "bytes_sent returns two numbers: what a rank sends in a step, and what leaves a node.",
+    },
     diagnose=(
         Hint(
             as_if("sent", "ddp", wrong=weights),
@@ -167,6 +176,25 @@ VOLUME = Oracle(
             ),
             "A step of several micro-batches: ZeRO-3 gathers, gathers again and reduces in each of them. ZeRO-2 keeps "
             "no whole gradient, so it reduces in each of them, and gathers the new weights once.",
+        ),
+        Hint(
+            either(
+                as_if("sent", "zero3", wrong=lambda case: passed_often(case, case.n_micro + 2)),
+                as_if("sent", "hybrid", wrong=lambda case: in_and_between(case, case.n_micro + 2)),
+            ),
+            "The weights are freed after each use, so they are gathered twice in every micro-batch, and not twice a step.",
+        ),
+        Hint(
+            either(
+                as_if("sent", "zero3", wrong=lambda case: passed_often(case, 2 * case.n_micro + 1)),
+                as_if("sent", "hybrid", wrong=lambda case: in_and_between(case, 2 * case.n_micro + 1)),
+            ),
+            "A rank keeps no whole gradient to add up in: it reduce-scatters in every micro-batch, and not once a step.",
+        ),
+        Hint(
+            as_if("sent", "hybrid", wrong=lambda case: in_and_between(case, 3 * case.n_micro, case.n_micro)),
+            "Between the nodes a rank averages its shard once a step, and not in every micro-batch: the shard of the "
+            "gradient is added up at home until then.",
         ),
         Hint(
             as_if("sent", "ddp", "zero1", wrong=lambda case: passed_often(case, 2 * case.n_micro)),
@@ -206,6 +234,10 @@ VOLUME = Oracle(
             as_if("sent", "hybrid", wrong=lambda case: passed_often(case, 3 * case.n_micro)),
             "Hybrid sharding cuts the model over the ranks of one node: the three passes are among ranks_per_node "
             "ranks, and only the gradient's shard goes from node to node.",
+        ),
+        Hint(
+            as_if("kept", "hybrid", wrong=lambda case: 16 * case.n_params / case.n_nodes),
+            "The model is cut over the ranks of a node, not over the nodes: the nodes hold replicas of one another.",
         ),
         Hint(
             as_if("kept", "hybrid", wrong=lambda case: 16 * case.n_params / case.n_ranks),

@@ -130,6 +130,11 @@ ZERO1 = Oracle(
             "The gradients of earlier steps are still in the shard's gradient: replace it in each step.",
         ),
         Hint(
+            trained_as_with("closed up"),
+            "A parameter without a gradient was left out of the flat tensor, so the gradients after it have moved up into "
+            "its place. Put zeros where .grad is None.",
+        ),
+        Hint(
             idle_moves_otherwise,
             "A parameter without a gradient counts as one with a gradient of zeros: momentum and weight decay still "
             "move it.",

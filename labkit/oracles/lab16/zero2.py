@@ -95,8 +95,8 @@ ZERO2 = Oracle(
     errors={
         "reduce_scatter_single": EQUAL_PARTS,
         "all_gather_single": EQUAL_PARTS,
-        "'NoneType' object has no attribute": "Some parameter never gets a gradient, so its hook never runs, and its "
-        "shard has no gradient either: it counts as zeros.",
+        "'NoneType' object has no attribute": "Some gradient is None. In step(), that of a part whose parameter's "
+        "hook never ran: it counts as zeros. In a hook, that of a parameter whose hook has run before: register it once.",
     },
     budgets=(
         Budget(
@@ -115,7 +115,8 @@ ZERO2 = Oracle(
             "held_bytes",
             held,
             "After the backward pass a rank holds more than the weights, and of its own part the weights, gradient and "
-            "states. Free the whole gradient in the hook: parameter.grad = None, and keep no view of it.",
+            "states. Free the whole gradient in the hook: parameter.grad = None, and keep no view of it. A part of the "
+            "weights that is a view keeps the whole row alive: clone it.",
             at=MOMENTS[0],
         ),
         Budget(
@@ -144,6 +145,11 @@ ZERO2 = Oracle(
         Hint(
             trained_as_with("adds up over steps"),
             "The gradients of earlier steps are still in the shard's gradient. Clear it at the end of step().",
+        ),
+        Hint(
+            trained_as_with("reduced again"),
+            "Gradients of earlier backward passes were reduced again: they are still in parameter.grad. Set it to None as "
+            "soon as it has been reduced.",
         ),
         Hint(trained_as_with("sums"), "The gradients are sums over the ranks. Data parallel training uses their mean."),
         Hint(trained_as_with("averages twice"), "The gradient was divided by the number of ranks twice."),
