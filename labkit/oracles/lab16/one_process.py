@@ -45,8 +45,8 @@ def trained(optimizer: str, start: Tensor, grads: Sequence[Tensor], forgets: boo
 
 class Played:
     """The start and each rank's gradients of a run, all parameters in one row: grads[step][rank], and last[step][rank]
-    of the last micro-batch alone; reduced_again[step][rank] adds up, for each micro-batch, all gradients of the run until
-    then. A parameter without a gradient has zeros."""
+    of the last micro-batch alone; reduced_again[step][rank] adds up, for each micro-batch, all gradients of the run
+    until then. A parameter without a gradient has zeros."""
 
     def __init__(self, run: CaseRun[ShardedSteps]) -> None:
         case, seed = run.case, run.tree["seed"]

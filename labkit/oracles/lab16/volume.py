@@ -182,14 +182,16 @@ VOLUME = Oracle(
                 as_if("sent", "zero3", wrong=lambda case: passed_often(case, case.n_micro + 2)),
                 as_if("sent", "hybrid", wrong=lambda case: in_and_between(case, case.n_micro + 2)),
             ),
-            "The weights are freed after each use, so they are gathered twice in every micro-batch, and not twice a step.",
+            "The weights are freed after each use, so they are gathered twice in every micro-batch, and not twice a "
+            "step.",
         ),
         Hint(
             either(
                 as_if("sent", "zero3", wrong=lambda case: passed_often(case, 2 * case.n_micro + 1)),
                 as_if("sent", "hybrid", wrong=lambda case: in_and_between(case, 2 * case.n_micro + 1)),
             ),
-            "A rank keeps no whole gradient to add up in: it reduce-scatters in every micro-batch, and not once a step.",
+            "A rank keeps no whole gradient to add up in: it reduce-scatters in every micro-batch, and not once a "
+            "step.",
         ),
         Hint(
             as_if("sent", "hybrid", wrong=lambda case: in_and_between(case, 3 * case.n_micro, case.n_micro)),

@@ -131,8 +131,8 @@ ZERO1 = Oracle(
         ),
         Hint(
             trained_as_with("closed up"),
-            "A parameter without a gradient was left out of the flat tensor, so the gradients after it have moved up into "
-            "its place. Put zeros where .grad is None.",
+            "A parameter without a gradient was left out of the flat tensor, so the gradients after it have moved up "
+            "into its place. Put zeros where .grad is None.",
         ),
         Hint(
             idle_moves_otherwise,

@@ -96,7 +96,8 @@ ZERO2 = Oracle(
         "reduce_scatter_single": EQUAL_PARTS,
         "all_gather_single": EQUAL_PARTS,
         "'NoneType' object has no attribute": "Some gradient is None. In step(), that of a part whose parameter's "
-        "hook never ran: it counts as zeros. In a hook, that of a parameter whose hook has run before: register it once.",
+        "hook never ran: it counts as zeros. In a hook, that of a parameter whose hook has run before: register "
+        "it once.",
     },
     budgets=(
         Budget(
@@ -148,8 +149,8 @@ ZERO2 = Oracle(
         ),
         Hint(
             trained_as_with("reduced again"),
-            "Gradients of earlier backward passes were reduced again: they are still in parameter.grad. Set it to None as "
-            "soon as it has been reduced.",
+            "Gradients of earlier backward passes were reduced again: they are still in parameter.grad. Set it to None "
+            "as soon as it has been reduced.",
         ),
         Hint(trained_as_with("sums"), "The gradients are sums over the ranks. Data parallel training uses their mean."),
         Hint(trained_as_with("averages twice"), "The gradient was divided by the number of ranks twice."),
