@@ -61,7 +61,7 @@ LABS = (
         175,
         50,
         needs=("01",),
-        instead=(("01", "`labkit.measure_step` for what a step keeps and its peak"),),
+        instead=(("01", "`labkit.measure_step` to see what a step keeps and its peak memory"),),
     ),
     Lab(
         "05",
@@ -70,7 +70,7 @@ LABS = (
         185,
         175,
         needs=("01",),
-        instead=(("01", "`labkit.measure_step` for what a step keeps and its peak"),),
+        instead=(("01", "`labkit.measure_step` to see what a step keeps and its peak memory"),),
     ),
     Lab(
         "06",
@@ -94,7 +94,7 @@ LABS = (
         240,
         110,
         needs=("12",),
-        instead=(("12", "`labkit.track_traffic` and `labkit.compile_report` for what a kernel moves and becomes"),),
+        instead=(("12", "`labkit.track_traffic` for a kernel's bytes and `labkit.compile_report` for its registers"),),
     ),
     Lab("14", "Collectives", "scale", 155, 130),
     Lab(

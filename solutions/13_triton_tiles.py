@@ -1,15 +1,15 @@
 # %% [markdown]
 # # Lab 13: Tiles, and algorithms that need one pass
 #
-# Multiplying two matrices of 4096 × 4096 in float16 takes 137 GFLOP, 0.44 ms on the tensor cores of an A100. Let a program
-# of its own compute each element of the result, from a row and a column that it reads, and the programs ask the memory
-# for 275 GB: 135 ms at 2,039 GB/s. Yet both matrices and the result together have only 0.1 GB. **Who reads everything
+# Multiplying two matrices of 4096 × 4096 in float16 takes 137 GFLOP, 0.44 ms on the tensor cores of an A100. If each
+# element of the result has a program of its own, which reads one row and one column, the programs read 275 GB from
+# memory: 135 ms at 2,039 GB/s. Yet both matrices and the result together take only 0.1 GB. **Who reads everything
 # thousands of times, and how does cuBLAS avoid it?**
 #
-# And attention over a sequence of 64 Ki tokens makes a matrix of scores for each head, 8 GiB in float16, which nobody
-# needs once the result is there. In this lab you write a matrix product in tiles, an order of tiles that makes use of
-# the cache, a softmax that sees its row piece by piece, a loss that writes its gradient over the logits, and from all
-# of these flash attention, forward and (for extra credit) backward.
+# And attention over a sequence of 64 Ki (65,536) tokens makes a matrix of scores for each head, 8 GiB in float16, which
+# nobody needs once the result is there. In this lab you write a matrix product in tiles, an order of tiles that makes
+# use of the cache, a softmax that sees its row piece by piece, a loss that writes its gradient over the logits, and
+# from all of these flash attention, forward and (for extra credit) backward.
 #
 # [[time]]
 #
@@ -43,12 +43,12 @@ import triton
 import triton.language as tl
 
 # %% [markdown]
-# First the question, measured, with matrices small enough for the interpreter: A has 24 × 64 elements and B has 64 × 24,
-# both in float32, and each of the 576 elements of the result has its own program.
+# First measure it, with matrices small enough for the interpreter: A has 24 × 64 elements and B has 64 × 24, both in
+# float32, and each of the 576 elements of the result has its own program.
 
 # %% [markdown]
-# **Predict:** how many times the ideal do these programs move? The ideal is to read A and B once and to write the result
-# once.
+# The ideal is to read A and B once and to write the result once. **Predict:** how many times the bytes of this ideal do
+# these programs move?
 
 # %% nbgrader={"grade": false, "grade_id": "13-predict-elements", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("a program for each element", None, unit="times the ideal")
@@ -83,8 +83,8 @@ labkit.figures.traffic_bars(traffic_of_elements, ideal_bytes)
 #
 # </details>
 #
-# The factor grows with the matrix: at 4096 it is 4096 for the loads. An algorithm that reuses what it has loaded gives
-# the arithmetic units the same numbers with a small part of the bytes.
+# The factor grows with the matrix: at 4096 it is 4096 for the loads. An algorithm that reuses what it has loaded feeds
+# the arithmetic units the same numbers and moves a small fraction of the bytes.
 
 # %% [markdown]
 # ## Compute one tile of the result in each program
@@ -121,8 +121,8 @@ guesses.take(
 #
 # Write `matmul(a, b, precision, tile)` for `a` (M, K) and `b` (K, N), both float32 or both float16, with any strides.
 # The result is contiguous and has their dtype. One launch, one program for each tile of `tile` × `tile` elements (a
-# power of two from 16 on). No size has to be a multiple of anything. Sum in float32 and round once, at the store;
-# `precision` is what `tl.dot` is to be told: `"ieee"` or `"tf32"`.
+# power of two, at least 16). No size has to be a multiple of anything. Sum in float32 and round once, at the store.
+# Pass `precision` on to `tl.dot`, as its `input_precision`: it is `"ieee"` or `"tf32"`.
 #
 # The check counts bytes: at most 1.1 × the formula or its value for sizes rounded up to whole tiles, whichever is
 # larger. It counts lanes out of bounds, and compiles the kernel for an A100 and an H100: it has to use their tensor
@@ -257,7 +257,8 @@ labkit.figures.tile_roofline(
 # The largest difference from the product in float32, 0.016, is half a unit in the last place of a float16 between 32
 # and 64: the sums are rounded only once.
 #
-# Why not larger tiles? This is what the compiler makes of your kernel, the worse of an A100 and an H100.
+# Why not larger tiles? The next cell shows what the compiler makes of your kernel. It compiles for an A100 and for an
+# H100, and prints the worse figure of the two.
 
 
 # %%
@@ -282,10 +283,10 @@ for dtype, precision, tile in kinds if traffic_of_tiles else ():
     )
 
 # %% [markdown]
-# For a tile of 128 × 128, the sums alone take 128 registers of each of 128 threads, and 255 is the most that a
-# thread can have. Libraries let more warps share a tile of this size (`num_warps=8`). And for float32 with `"ieee"` there
-# is no tensor-core instruction at all: exact float32 products run at 19.5 instead of 156 TFLOP/s on an A100. Choose
-# `"ieee"` where you need the bits, and know that without a word `tl.dot` chooses tf32.
+# For a tile of 128 × 128, the sums alone take 128 registers of each of 128 threads, and 255 is the most that a thread
+# can have. Libraries let more warps share a tile of this size (`num_warps=8`). And for float32 with `"ieee"` there is
+# no tensor-core instruction at all: exact float32 products run at 19.5 instead of 156 TFLOP/s on an A100. Choose
+# `"ieee"` where you need the bits, and remember that tf32 is the default of `tl.dot`.
 
 # %% tags=["varies"]
 if has_gpu() and traffic_of_tiles:
@@ -319,8 +320,8 @@ else:
 # two rows.
 
 # %% [markdown]
-# **Predict:** a product of 8192 × 8192 matrices in tiles of 128 on an A100. How many times as many bytes does it read
-# from memory row by row as in groups of 8 rows of tiles?
+# **Predict:** a product of 8192 × 8192 matrices in tiles of 128 on an A100. By what factor does it read more bytes from
+# memory row by row than in groups of 8 rows of tiles?
 
 # %% nbgrader={"grade": false, "grade_id": "13-predict-order", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("row by row / in groups", None, unit="times")
@@ -333,9 +334,9 @@ guesses.take("row by row / in groups", None, unit="times")
 # the last group has fewer rows. Every program computes this for itself when it starts, so use arithmetic that Triton
 # knows (`//`, `%`, `min`, but not `divmod`) and no list of tiles.
 #
-# The check goes through all programs: each tile once. Then it plays their reads through a model of a cache that
-# evicts what has not been read for longest, for chips of several sizes. Any order is right that reads as little from
-# memory as groups of rows do, or up to 10 % more.
+# The check goes through all programs and wants each tile exactly once. Then it runs their reads through a model of a
+# cache that evicts what has not been read for longest, for chips of several sizes. Any order is right that reads at
+# most 10 % more from memory than groups of rows do.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -377,9 +378,9 @@ check("13-grouped-order", tile_of)
 labkit.figures.tile_order(tile_of, 14, 16, group=4, at_once=16)
 
 # %% [markdown]
-# Coloured: what 16 programs compute at the same moment, and the strips of A and B that they need for it. Both orders
-# compute 16 tiles. Look at the lengths of the strips: of all rectangles with the same area, a square has the shortest
-# edges.
+# The colours show what 16 programs compute at the same moment, and the strips of A and B that they need for it. Both
+# orders compute 16 tiles. Look at the lengths of the strips: of all rectangles with the same area, a square has the
+# shortest edges.
 #
 # **Question:** now one program runs at a time, and the cache holds $g + 2$ strips: the $g$ strips of A of a group, and
 # 2 others. How many strips of B are read for $R$ rows and $S > 2$ columns of tiles, row by row and in groups of $g$
@@ -425,10 +426,10 @@ guesses.settle("row by row / in groups", in_groups and read_bytes["row by row"] 
 # </details>
 #
 # Once the cache holds the blocks of one step, more of it changes little until it holds all of B. What matters is how
-# many different strips the running programs ask for. That answers the question at the top: tiles divide the bytes by
-# their size, and the cache serves the neighbours. Here even row by row takes less time than the arithmetic. The order
-# still matters, for four reasons: memory and arithmetic overlap only in part, the bytes cost energy, the programs of a
-# real chip are not in step, and a chip with more FLOP/s per byte (an H100 has nearly twice that of an A100) or a
+# many different strips the running programs ask for. That answers the question at the top: tiles of width $T$ divide
+# the bytes by $T$, and the cache serves the neighbours. Here even row by row takes less time than the arithmetic. The
+# order still matters, for four reasons: memory and arithmetic overlap only in part, the bytes cost energy, the programs
+# of a real chip are not in step, and a chip with more FLOP/s per byte (an H100 has nearly twice that of an A100) or a
 # smaller cache reaches the limit earlier.
 #
 # In a kernel the same lines stand at the top, with `tl.program_id(0)` for `pid`, and the grid has a single axis.
@@ -833,11 +834,11 @@ labkit.figures.traffic_bars(traffic_of_loss, 3 * 4 * 16 * 8192)
 # what kernels write.
 
 # %% [markdown]
-# In practice this is question 2 of lab 12's list: it exists. Liger Kernel's `LigerCrossEntropyLoss` writes the
-# gradient over the logits as you do. Its `LigerFusedLinearCrossEntropyLoss` also takes in the output layer, chunk by
-# chunk, so that not even the logits exist as a whole at any time; newer versions of PyTorch have
-# `F.linear_cross_entropy` for the same purpose. `torch.compile` fuses the operations of the loss as well, but it
-# does not invent the gradient in place.
+# **In practice** this kernel exists already (question 2 of lab 12's list). Liger Kernel's `LigerCrossEntropyLoss`
+# writes the gradient over the logits as you do. Its `LigerFusedLinearCrossEntropyLoss` also takes in the output layer,
+# chunk by chunk, so that not even the logits exist as a whole at any time; newer versions of PyTorch have
+# `F.linear_cross_entropy` for the same purpose. `torch.compile` fuses the operations of the loss as well, but it does
+# not invent the gradient in place.
 
 # %% [markdown]
 # [[stop]]
@@ -845,10 +846,9 @@ labkit.figures.traffic_bars(traffic_of_loss, 3 * 4 * 16 * 8192)
 # %% [markdown]
 # ## Compute attention without storing its scores
 #
-# With 32 heads of size 128 and 8192 tokens, the scores of one layer are $32 \cdot 8192^2$ numbers: 4.3 GB in
-# float16. The result that they are computed for has 67 MB, a sixty-fourth of that. Most of the memory and of the
-# bytes of eager attention go into a matrix that one kernel writes and the next ones read. **Can you get the result
-# without it?**
+# With 32 heads of size 128 and 8192 tokens, the scores of one layer are $32 \cdot 8192^2$ numbers: 4.3 GB in float16.
+# The result that they are computed for takes 67 MB, a sixty-fourth of that. Most of the memory and of the bytes of
+# eager attention go into a matrix that one kernel writes and the next ones read. **Can you get the result without it?**
 
 # %% [markdown]
 # **Predict:** causal attention of one head of size 64 over 512 tokens in float32. How many times the bytes of q, k, v and
@@ -883,17 +883,17 @@ guesses.settle("eager attention, 512 tokens", eager_512.total_bytes / ideal_byte
 #
 # </details>
 #
-# With the softmax in one pass it can be avoided. A program takes a block of $B_M$ queries and goes over the keys in blocks
-# of $B_N$. Of each tile of scores $S = Q K^\top / \sqrt d$ it needs a maximum, a sum, and the product with the values,
-# and it can carry all three on from tile to tile. For every query it holds a maximum $m$, a sum $\ell$ and a row
-# of the output $o$, and for each tile
+# The one-pass softmax avoids it. A program takes a block of $B_M$ queries and goes over the keys in blocks of $B_N$. Of
+# each tile of scores $S = Q K^\top / \sqrt d$ it needs a maximum, a sum, and the product with the values, and it can
+# carry all three on from tile to tile. For every query it holds a maximum $m$, a sum $\ell$ and a row of the output
+# $o$, and for each tile
 #
 # $$m' = \max(m, \max_j S_j), \quad P_j = e^{S_j - m'}, \quad
 # \ell \leftarrow \ell\, e^{m - m'} + \sum_j P_j, \quad o \leftarrow o\, e^{m - m'} + \sum_j P_j V_j .$$
 #
-# At the end the result is $o / \ell$. The rescaling by $e^{m - m'}$ is the one of the online softmax: numbers that
-# were added with the old maximum are too large by just this factor. A tile of 64 × 64 scores in float32 is 16
-# KiB and never leaves the multiprocessor.
+# At the end the result is $o / \ell$. The rescaling by $e^{m - m'}$ is the one of the online softmax: numbers that were
+# added with the old maximum are too large by a factor of $e^{m' - m}$. A tile of 64 × 64 scores in float32 is 16 KiB
+# and never leaves the multiprocessor.
 
 # %% tags=["figure"]
 labkit.figures.query_walk()
@@ -917,7 +917,7 @@ labkit.figures.query_walk()
 # Write `attention(q, k, v, block_m, block_n)`: causal attention for contiguous tensors of shape (n_heads, seq, d_head)
 # in float32 or float16, with a head size of 16, 32 or 64 and any length. The result has q's shape and dtype. One
 # launch, with a program for each block of `block_m` queries of each head, which goes over the keys in blocks of
-# `block_n`. Both are powers of two from 16 on, and the check tells from your loads and blocks whether both are used.
+# `block_n`. Both are powers of two, at least 16, and the check sees from your loads and blocks whether you use both.
 #
 # Queries are loaded once and the result is written once. Never write anything of seq × seq. A program does not load
 # keys of blocks in which none of its queries sees anything. Float32 products are exact, `input_precision="ieee"`, and
@@ -1098,13 +1098,14 @@ for x, tile in cases if has_attention else ():
 #
 # $$dV = P^\top dO, \qquad dP = dO\, V^\top, \qquad dS_{ij} = P_{ij} \Big( dP_{ij} - \sum_k P_{ik}\, dP_{ik} \Big)$$
 #
-# That sum goes over all keys of a query, and no tile has them all. But it can be had from the result. Put in $dP$:
+# That sum goes over all keys of a query, and no tile has them all. But you can compute it from the result. Substitute
+# $dP$:
 #
 # $$D_i = \sum_k P_{ik}\, dP_{ik} = \sum_k P_{ik} \sum_c dO_{ic} V_{kc} = \sum_c dO_{ic} \sum_k P_{ik} V_{kc}
 # = \sum_c dO_{ic}\, O_{ic}$$
 #
-# So the **row sum** $D$ is one number for each query, of its own rows of $dO$ and $O$ alone. And since $S$ is a product
-# times $1 / \sqrt d$,
+# So the **row sum** $D$ is one number for each query, and it needs only that query's rows of $dO$ and $O$. And since
+# $S$ is a product times $1 / \sqrt d$,
 #
 # $$dS = P \odot (dP - D), \qquad dQ = \frac{dS\, K}{\sqrt d}, \qquad dK = \frac{dS^\top Q}{\sqrt d} .$$
 #
@@ -1119,9 +1120,9 @@ labkit.figures.backward_walks()
 
 # %% [markdown]
 # On the left, a program that has a block of keys. It passes over the queries that see them, from the diagonal down, and
-# holds $dK$ and $dV$ until it is done. Each of its tiles also has a part of some $dQ$, but so does every other tile in
-# that row of tiles, and each belongs to another program. They would all add to the same rows in memory, so they would
-# need atomics, and the rounding of $dQ$ would change from run to run with their order.
+# holds $dK$ and $dV$ until it is done. Each of its tiles also contributes to some $dQ$, but so does every other tile in
+# that row of tiles, and each of those belongs to another program. They would all add to the same rows in memory, so
+# they would need atomics, and the rounding of $dQ$ would change from run to run with their order.
 #
 # On the right, a program that has a block of queries. It passes over the keys as in the forward pass and holds $dQ$.
 # So with two kernels each block of a gradient has one program that writes it, once. The price is to compute $S$ and
@@ -1148,9 +1149,9 @@ labkit.figures.backward_walks()
 # of `block_n` or `block_m`. At most three launches.
 #
 # All of it is computed in kernels, $D$ too: compute it once and store it, one float32 for each query. Never write
-# anything of seq × seq. A program loads its own rows once, and of the others only tiles that causality lets it need.
-# Products, sums and dtypes are as in the forward pass: `input_precision="ieee"`, sums in float32, and `p` and `ds` are
-# cast to the dtype of the other factor before `tl.dot`.
+# anything of seq × seq. A program loads its own rows once, and of the other rows only the tiles that causality leaves
+# it. Products, sums and dtypes are as in the forward pass: `input_precision="ieee"`, sums in float32, and `p` and `ds`
+# are cast to the dtype of the other factor before `tl.dot`.
 #
 # The check accepts other layouts, such as a kernel of its own for $D$, or one kernel with `tl.atomic_add` into a float32
 # `dq` of zeros. **A program must not add to what others add to without atomics**: the interpreter runs one program after
@@ -1342,11 +1343,11 @@ if "yours" in traffic_of_gradients:
 labkit.figures.traffic_bars(traffic_of_gradients, 8 * dout.nbytes)
 
 # %% [markdown]
-# The ideal reads q, k, v, the result and the incoming gradient once and writes three gradients. Eager attention moves 12
-# times as much, your kernels a little more than three times with tiles of 64 × 64, and the difference grows with the
+# The ideal reads q, k, v, the result and the incoming gradient once and writes three gradients. Eager attention moves
+# 12 times as much, your kernels a little more than three times with tiles of 64 × 64, and the difference grows with the
 # length. Eager attention has also kept the probabilities and the mask since the forward pass, 1.25 MiB here, where $L$
-# takes 2 KiB. For 8192 tokens that is 320 MiB for each head, and 32 KiB. So memory grows with the length, not with its
-# square.
+# takes 2 KiB. For 8192 tokens that is 320 MiB for each head against 32 KiB. So memory grows with the length, not with
+# its square.
 
 # %% tags=["varies"]
 if has_gpu() and "yours" in traffic_of_gradients:
@@ -1458,8 +1459,8 @@ labkit.feature_row(
 # %% [markdown]
 # ## Open questions
 #
-# Two questions, 2 + 2 points. A person reads them, so no check answers at once, and `progress` does not count them. A
-# few sentences each; numbers count more than words.
+# Two questions, 2 + 2 points. A person reads your answers, so no check responds at once, and `progress` does not count
+# them. Write a few sentences for each; numbers count more than words.
 #
 # **A.** (2 points, read by a person) Tiles of 128 × 128 move half the bytes that tiles of 64 × 64 move. A colleague
 # measures both on an A100 (108 multiprocessors, 256 KiB of registers each) and finds the smaller tile faster for a
@@ -1507,8 +1508,8 @@ labkit.feature_row(
 #
 # - Triton's own tutorials: *Matrix Multiplication* (with the order of tiles) and *Fused Attention* (with its backward
 #   pass).
-# - Simon Boehm, *How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance* (2022): tiles inside of tiles.
-# - Tri Dao, *FlashAttention-2* (2023) and Jay Shah and others, *FlashAttention-3* (2024): what remained for speed.
+# - Simon Boehm, *How to Optimize a CUDA Matmul Kernel for cuBLAS-like Performance* (2022): tiles within tiles.
+# - Tri Dao, *FlashAttention-2* (2023) and Jay Shah and others, *FlashAttention-3* (2024): what was left to speed up.
 # - Hao Liu, Matei Zaharia and Pieter Abbeel, *Ring Attention with Blockwise Transformers* (2023): question B.
 #
 # **Sources.** The texts above and PyTorch's documentation. Online softmax: Maxim Milakov and Natalia Gimelshein,
