@@ -7,8 +7,8 @@
 # crashes and the loss goes down, and for years a widely used library trained like that. What is wrong with the recipe?
 #
 # At the end you can accumulate gradients that equal those of the large batch on one GPU or several, find the largest
-# micro-batch that a card holds, say from which batch size a GPU is busy, and measure from which batch size more
-# samples stop teaching the model anything new.
+# micro-batch that a card holds, say how large a batch keeps a GPU busy, and measure at which batch size more samples
+# stop teaching the model anything new.
 #
 # [[time]]
 #
@@ -41,7 +41,7 @@ labkit.leave_out_blanks()  # a cell that needs an answer you have not written ye
 #
 # A loss function returns the mean of *its* micro-batch. Divided by the number of micro-batches, that becomes a mean of
 # means, in which every micro-batch counts the same, however many tokens it has. The upper strip shows how much each
-# token counts then, the lower one how much it should. Each row is a text, each box 8 tokens.
+# token then counts, the lower one how much it should. Each row is a text, each box 8 tokens.
 
 # %% tags=["figure"]
 labkit.figures.token_weights([256, *[16] * 7])
@@ -57,7 +57,7 @@ guesses.take("cosine of the gradients", None, among=("0.99", "0.9", "0.55", "0.1
 # %%
 texts = lab04.random_texts([256, *[16] * 7])
 gpt = lab04.small_gpt()
-n_labels = sum(text.numel() - 1 for text in texts)  # the first token of a text is no label
+n_labels = sum(text.numel() - 1 for text in texts)  # the first token of a text is not a label
 of_means = lab04.gradient_of(gpt, texts, lambda n: 8 * n)
 of_tokens = lab04.gradient_of(gpt, texts, lambda n: n_labels)
 
@@ -103,8 +103,8 @@ def second_loop(model, optimizer, loader, n_accumulate):
 
 
 # %% [markdown]
-# **Predict:** both train for five epochs on the same ten micro-batches, with `n_accumulate = 4`. What becomes of the
-# loss with the second loop?
+# **Predict:** both train for five epochs on the same ten micro-batches, with `n_accumulate = 4`. What does the loss do
+# with the second loop?
 
 # %% nbgrader={"grade": false, "grade_id": "04-predict-second-loop", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("loss of the second loop", None, among=("falls", "stays the same", "rises"))
@@ -129,11 +129,11 @@ guesses.settle(
 # %% [markdown]
 # <details><summary>What is wrong with each?</summary>
 #
-# The second loop clears the gradients just before the step, so the optimizer sees none and the weights never move.
+# The second loop clears the gradients just before the step, so the optimizer finds none and the weights never move.
 #
-# The first one never divides by `n_accumulate`, so its gradient is about four times too long. Its loss falls all the
-# same, because that is like a learning rate four times as large. And ten is not a multiple of four: the gradients of the
-# last two micro-batches get no step and stay in `.grad`, where they are added to the first window of the next epoch.
+# The first one never divides by `n_accumulate`, so its gradient is about four times too large. Its loss falls anyway,
+# because that is like a learning rate four times as large. And ten is not a multiple of four: the gradients of the last
+# two micro-batches get no step and stay in `.grad`, where they are added to the first window of the next epoch.
 #
 # Both loops also weight every micro-batch alike, however many tokens it has.
 #
@@ -153,8 +153,8 @@ guesses.settle(
 #   micro-batches, the same on all ranks. `model(x)` returns logits of shape (texts, length, vocabulary), and `y` already
 #   holds the next token for each position. Padding has the label -100 and does not count. A micro-batch may be all
 #   padding, but every window has at least one token that counts on some rank.
-# - `n_accumulate` micro-batches make a window, and each window one `optimizer.step()`. The last window of an epoch may
-#   be shorter and gets its step too.
+# - `n_accumulate` micro-batches make a window, and each window ends with one `optimizer.step()`. The last window of an
+#   epoch may be shorter and gets its step too.
 # - The gradient of a step is that of the **mean loss over all tokens of the window on all ranks**. Its norm is then
 #   limited to `max_norm` (`nn.utils.clip_grad_norm_` does this).
 # - `sum_over_ranks(value)` returns the sum over all ranks of a number or a tensor, and leaves its argument as it is.
@@ -237,7 +237,7 @@ print(
 )
 
 # %% [markdown]
-# The first loop's gradients are about four times as long as yours, so its loss fell further at the same learning rate.
+# The first loop's gradients are about four times as large as yours, so its loss fell further at the same learning rate.
 # But yours point in the right direction, and no micro-batch is left without a step.
 #
 # The figure shows memory while your function trains on one window of eight micro-batches, with eight texts in each. The
@@ -437,7 +437,7 @@ print(f"lab 01's sum: {predicted} texts, your search: {found}")
 labkit.figures.predicted_and_found(roomy, predicted, found)
 
 # %% [markdown]
-# <details><summary>Where is the difference?</summary>
+# <details><summary>Where does the difference come from?</summary>
 #
 # Both lines rise by the same bytes per text; the distance between them is the gradients, 4 bytes for each weight.
 # Lab 01 counted a step of one micro-batch, where the gradients fill the room that the activations leave. With
@@ -455,7 +455,7 @@ labkit.figures.predicted_and_found(roomy, predicted, found)
 # [[stop]]
 
 # %% [markdown]
-# ## From which batch size is the GPU busy?
+# ## How large a batch keeps the GPU busy?
 #
 # A linear layer with $n$ inputs and $n$ outputs multiplies $b$ rows, one for each token, by $n^2$ weights. With $s$
 # bytes for a number, the product
@@ -493,7 +493,7 @@ guesses.take("rows at n = 512", None)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# At the border, FLOPs divided by the peak rate and bytes divided by the bandwidth are equal.
+# At the threshold, FLOPs divided by the peak rate and bytes divided by the bandwidth are equal.
 #
 # </details>
 #
@@ -572,7 +572,7 @@ guesses.settle("rows at n = 512", compute_bound_rows(512, *A100, 2))
 #
 # **In practice** the rows are `per_device_train_batch_size=8` of `TrainingArguments`, multiplied by the length of your
 # texts. With `include_num_input_tokens_seen="non_padding"`, the `Trainer` logs the tokens per second that it reaches.
-# Double the batch while that number grows, and accumulate only for what is still missing of the global batch.
+# Double the batch while that number grows, and accumulate only to make up the rest of the global batch.
 
 # %% [markdown]
 # ## Extra credit: tiles, waves and multiples
@@ -661,7 +661,7 @@ labkit.figures.wave_staircase(tiles_and_waves)
 #
 # A checklist for a linear layer: inputs, outputs, vocabulary and rows are multiples of 8 numbers in float16 (best of
 # 64), there are enough rows to be compute-bound, and enough tiles for many waves. For a convolution, the same holds for
-# the channels that go in and come out; three color channels are best padded to 4 or 8.
+# its input and output channels; three colour channels are best padded to 4 or 8.
 #
 # **In practice** `TrainingArguments` pads nothing. For the vocabulary, call
 # `model.resize_token_embeddings(len(tokenizer), pad_to_multiple_of=64)`; for the texts,
@@ -700,8 +700,8 @@ print(lab04.copies_of(copying_block, lambda block: block))
 # Write two functions.
 #
 # - `prepare(block)` is called once and returns the block with the weights of its convolutions in channels-last.
-# - `run_block(block, x)` computes the same `(y, tokens)` as the block above without any copy. `x` is in channels-last, and
-#   so has to be `y`. `tokens`, of shape (images, height · width, channels), share the memory of `y`.
+# - `run_block(block, x)` computes the same `(y, tokens)` as the block above without any copy. `x` is in channels-last,
+#   and `y` must be too. `tokens`, of shape (images, height · width, channels), must share the memory of `y`.
 #
 # The check counts `clone`, `copy_` and `contiguous` in the forward pass. (PyTorch's own backward pass makes a copy
 # that you cannot avoid.) With one channel or one pixel, both layouts are the same.
@@ -764,13 +764,13 @@ if has_gpu():
 # give the same bits every time, which may be slower. On a machine with a GPU, the cell above times all of this.
 
 # %% [markdown]
-# ## From which batch size do more samples teach nothing new?
+# ## At which batch size do more samples stop teaching anything new?
 #
 # The gradient of one sample is the **true gradient** $G$, the mean over all data, plus noise. A batch of $B$ samples
 # divides the noise's variance by $B$. So a small batch mostly measures noise, and doubling it makes each step much
-# better; in a large batch the noise is gone, and doubling it only doubles the work. Two numbers say where the border
-# is: the **signal** $|G|^2$, and the **noise** $\operatorname{tr} \Sigma$, the sum of the variances of all elements of
-# one sample's gradient. Their ratio
+# better; in a large batch the noise is gone, and doubling it only doubles the work. Two numbers say where one regime
+# ends and the other begins: the **signal** $|G|^2$, and the **noise** $\operatorname{tr} \Sigma$, the sum of the
+# variances of all elements of one sample's gradient. Their ratio
 #
 # $$B_{\text{crit}} = \operatorname{tr} \Sigma \,/\, |G|^2$$
 #
@@ -809,7 +809,8 @@ guesses.take("negative estimates", None, unit="%")
 #   tensor of shape ($k$, parameters), each the mean over `micro_batch` samples. It returns two numbers, estimates
 #   of the signal $|G|^2$ and of the noise $\operatorname{tr} \Sigma$, both **unbiased**: over many windows their means
 #   are the true values. A single signal may come out negative; return it as it is.
-# - `critical_batch(signals, noises)` gets the estimates of many windows as two lists and returns $B_{\text{crit}}$.
+# - `critical_batch(signals, noises)` gets the estimates of many windows as two sequences of floats and returns
+#   $B_{\text{crit}}$ in samples.
 #
 # The check calls the first function on 1200 windows and compares the means with those of unbiased estimates.
 #
@@ -821,8 +822,8 @@ guesses.take("negative estimates", None, unit="%")
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# Subtract the two equations to get the noise. Then subtract what noise the window's gradient still has from its
-# squared length. For many windows, average first and divide then: a mean of ratios is ruined by a signal near zero.
+# Subtract the two equations to get the noise. Then subtract what noise the window's gradient still has from its squared
+# length. For many windows, average first, then divide: a single signal near zero ruins a mean of ratios.
 #
 # </details>
 #
@@ -879,8 +880,8 @@ guesses.settle("negative estimates", negative)
 # shrinks faster than its noise. So a run may start with small batches and end with large ones.
 #
 # **In practice** `TrainingArguments` has no flag that measures it. GPT-NeoX has `log_gradient_noise_scale`, and
-# Megatron-LM lets the batch grow, with `--rampup-batch-size`. What you set by it in the `Trainer` is the product of
-# `per_device_train_batch_size`, `gradient_accumulation_steps` and the number of ranks.
+# Megatron-LM lets the batch grow, with `--rampup-batch-size`. In the `Trainer`, the batch size that you choose with its
+# help is the product of `per_device_train_batch_size`, `gradient_accumulation_steps` and the number of ranks.
 #
 # ## Two batch sizes that matter
 #
@@ -985,7 +986,7 @@ labkit.feature_row(
 # - Martin Marek and others, *Small Batch Size Training for Language Models: When Vanilla SGD Works, and Why Gradient
 #   Accumulation Is Wasteful* (2025, arXiv 2507.07101): half-life in tokens, and why not to accumulate on one GPU.
 # - Hugging Face's *Fixing Gradient Accumulation* (October 2024): how `transformers` got rid of its mean of means.
-# - NVIDIA's *Linear/Fully-Connected Layers User's Guide*: batch size, alignment and tiles; lab 10 treats tiles.
+# - NVIDIA's *Linear/Fully-Connected Layers User's Guide*: batch size, alignment and tiles; lab 10 covers tiles.
 #
 # ## Sources
 #

@@ -25,7 +25,7 @@ H100 = (989e12, 3350e9)
 
 THROUGHPUT = Exercise(
     id="04-throughput",
-    title="From which batch size the GPU is busy",
+    title="How large a batch keeps the GPU busy",
     points=3,
     minutes=20,
     difficulty=2,
