@@ -50,7 +50,7 @@ for name, scale in {"matrix, σ = 0.02": None, "norm, all 1": 1.0}.items():
 # ## A step of about the learning rate
 #
 # A gradient says in which direction to go, but not how far: with the loss multiplied by 1000, it is 1000 times as
-# long. **Adam** divides that out. For each weight it keeps two running means over the gradients $g$ of all steps, the
+# large. **Adam** divides that out. For each weight it keeps two running means over the gradients $g$ of all steps, the
 # **moments**: $m$ of the gradient, and $v$ of its square.
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad\quad v \leftarrow \beta_2 v + (1 - \beta_2)\, g^2$$
@@ -78,7 +78,7 @@ for name, scale in {"matrix, σ = 0.02": None, "norm, all 1": 1.0}.items():
 # not.
 
 # %% [markdown]
-# **Predict:** in the first step, the gradient of a weight is 1e-8, which is the usual $\varepsilon$. How long is its
+# **Predict:** in the first step, the gradient of a weight is 1e-8, which is the usual $\varepsilon$. How large is its
 # step, in learning rates?
 
 # %% nbgrader={"grade": false, "grade_id": "06-predict-at-eps", "locked": false, "schema_version": 3, "solution": false, "task": false}
@@ -90,8 +90,8 @@ guesses.take("step at a gradient of 1e-8", None, unit="lr")
 # Write two things.
 #
 # - `decay_groups(model, weight_decay)` returns a list of two groups, `{"params": [...], "weight_decay": ...}`. The
-#   parameters with two axes or more have this decay, all others have 0. Each parameter is in the list once, also if
-#   the model has it under two names, as with an embedding that is also the head.
+#   parameters with two axes or more have this decay, all others have 0. Each parameter is in the list once, even if the
+#   model has it under two names, as with an embedding that is also the head.
 # - `AdamW.step()` takes one step. `torch.optim.Optimizer` gives you `self.param_groups`, a list of dicts with
 #   `"params"` and the settings of the group (`"lr"`, `"betas"`, `"eps"`, `"weight_decay"`). It also gives you
 #   `self.state`, which has a dict for every parameter, empty at first. `state_dict()` saves these two and nothing
@@ -223,8 +223,8 @@ costs = lab06.compare(
 # still more than one, because each operation (multiply, add, root, divide) reads and writes all of them again. With
 # `fused=True` a single kernel does the whole update and reads each number once. On a GPU `foreach` is the default.
 #
-# **In practice** `TrainingArguments(optim="adamw_torch_fused")`, which is the default of recent versions, and
-# `weight_decay=0.1`: `Trainer` makes the two groups for you.
+# **In practice** you write `TrainingArguments(optim="adamw_torch_fused", weight_decay=0.1)`. The fused AdamW is the
+# default of recent versions, and `Trainer` makes the two groups for you.
 
 # %% [markdown]
 # [[stop]]
@@ -233,17 +233,17 @@ costs = lab06.compare(
 # ## Weights that no longer move
 #
 # Now the 84 %. Take a weight of 0.02 in bfloat16. Its neighbours are $2^{-13}$ = 1.2e-4 apart, and Adam's step at a
-# learning rate of 1e-5 is a twelfth of that. Rounding to nearest puts the weight back to where it was, in this step
-# and in every later one. The upper half of the figure shows it to scale. The lower half shows the share of weights,
-# drawn as a GPT's, that a step of about lr leaves where they are.
+# learning rate of 1e-5 is a twelfth of that. Rounding to nearest puts the weight back to where it was, in this step and
+# in every later one. The upper half of the figure shows it to scale. The lower half shows which share of the weights a
+# step of about lr leaves where they are, if the weights are drawn as a GPT's.
 
 # %% tags=["figure"]
 labkit.figures.step_player()
 
 # %% [markdown]
-# The usual cure is a float32 copy of all weights, the master copy of lab 03: 4 bytes for each. **Stochastic rounding**
-# (lab 02) needs no copy. A weight that should move by a twelfth of a gap moves by a whole gap once in twelve steps, by
-# chance. The mean over many steps is right.
+# The usual cure is a float32 copy of all weights, the master copy of lab 03, which takes 4 bytes for each. **Stochastic
+# rounding** (lab 02) needs no copy. A weight that should move by a twelfth of a gap moves by a whole gap in one step of
+# twelve on average, by chance. The mean over many steps is right.
 #
 # The moments can be bfloat16 as well, and here is a second trap. With $\beta_2$ = 0.999, $v$ falls by at most 0.1 % in a
 # step, even if the gradient is 0. Half a bfloat16 step is 0.2 % to 0.4 %. So a $v$ that is rounded to nearest **can
@@ -267,9 +267,10 @@ guesses.settle("v in bfloat16 at the end", stuck)
 # %% [markdown]
 # <details><summary>Check your prediction</summary>
 #
-# At 0.5. It stops rising there, because from 0.5 on neighbours are 0.0039 apart, and the 0.001 that is added is less than
-# half of that. And it does not fall, because 0.1 % of 0.5 is 0.0005, less than half of the gap of 0.002 below 0.5. The
-# steps with the small gradient come out at 0.7 of the size that they should have, forever.
+# At 0.5. It stops rising there, because from 0.5 on neighbours are 0.0039 apart, and the 0.001 that is added is less
+# than half of that. And it does not fall, because 0.1 % of 0.5 is 0.0005, less than half of the gap of 0.002 below 0.5.
+# A step divides by $\sqrt v$, so after these 2000 steps it has 0.7 of its right size. If the small gradients go on, the
+# exact $v$ falls to 0.01 while the stored one stays, and the step has only 0.14 of its right size.
 #
 # </details>
 
@@ -277,8 +278,8 @@ guesses.settle("v in bfloat16 at the end", stuck)
 # [[exercise 06-bf16-states]]
 #
 # Write `BF16AdamW.step()`: AdamW as before, for parameters and gradients in bfloat16. The state of a parameter is
-# `exp_avg` and `exp_avg_sq`, both bfloat16 and of its shape, and a count of steps. Nothing else stays alive after the
-# step. Compute in float32, and round the new weight and the new moments by chance. `lab06.stochastic_round(x,
+# `exp_avg` and `exp_avg_sq`, both bfloat16 and of its shape, and a count of steps. Nothing else may stay alive after
+# the step. Compute in float32, and round the new weight and the new moments by chance. `lab06.stochastic_round(x,
 # generator)` rounds a float32 tensor to bfloat16; use it, or the one that you wrote in lab 02. All draws come from
 # `self.generator`.
 #
@@ -393,8 +394,8 @@ labkit.figures.training_losses(
 # of 256 numbers, and each has a scale of its own: $1 + 4/256 = 1.016$ bytes per moment, and 2.03 for both.
 #
 # The map matters more than it seems. Within a block, gradients of very different sizes lie side by side, and $v$ holds
-# their *squares*. A linear map has its values at even distances of 1/255. The **dynamic map** has half
-# of its values from 0.1 to 1, a quarter from 0.01 to 0.1, and so on down through seven decades.
+# their *squares*. The values of a linear map are evenly spaced, 1/255 apart for $v$. The **dynamic map** has half of
+# its values from 0.1 to 1, a quarter from 0.01 to 0.1, and so on down through seven decades.
 
 # %% tags=["figure"]
 labkit.figures.code_maps(
@@ -417,7 +418,7 @@ guesses.take("v in the linear map", None, among=("zero", "right to 10 %", "right
 #   one of which is 0. The last block may be shorter. A block may be all zero: its codes are those of the 0. Work on all
 #   blocks at once: a large parameter has tens of thousands, too many for a loop in Python.
 # - `dequantize(quantized, code_map, shape, block_size)` returns float32 numbers of this shape.
-# - `Adam8bit.step()` makes a step of Adam, without weight decay. Of a parameter with 4096 elements or more it keeps
+# - `Adam8bit.step()` makes a step of Adam, without weight decay. For a parameter with 4096 elements or more it keeps
 #   both moments quantized, with the maps `lab06.dynamic_map(signed=True)` and `lab06.dynamic_map(signed=False)` (on a
 #   GPU moved to `p.device`) and blocks of 256. Smaller ones keep float32 moments. Each step uses the new moments before
 #   they are quantized.
@@ -434,9 +435,10 @@ guesses.take("v in the linear map", None, among=("zero", "right to 10 %", "right
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# A number belongs to the value whose territory it lies in, and the borders are the middles between neighbours:
-# `torch.bucketize(shares, middles)` gives the index. For a scale of 0 choose a share of 0 with `torch.where`; do not
-# clamp the scales, because second moments of 1e-20 are ordinary.
+# The nearest value changes half-way between two neighbours of the map. Take these middles as boundaries, and
+# `torch.bucketize(shares, middles)` gives the index, where a share is a number divided by the scale of its block. For a
+# scale of 0 choose a share of 0 with `torch.where`; do not clamp the scales, because second moments of 1e-20 are
+# ordinary.
 #
 # </details>
 #
@@ -543,9 +545,10 @@ labkit.figures.steps_by_gradient_size(
 
 # %% [markdown]
 # So the linear map ruins the weights with *small* gradients, and it makes their steps too large: 3.7 million learning
-# rates for a gradient of 4 % of the largest. The large ones are fine. The dynamic map is right to 8 % for gradients
-# above 1 % of the largest, and to a third down to 0.04 %. Below that it makes zeros too, but a hundred times further
-# down. That is why blocks are small: 256 weights rarely have gradients of such different sizes, a whole tensor does.
+# rates for a gradient of 4 % of the largest. The large ones are fine. The dynamic map is off by at most 8 % for
+# gradients above 1 % of the largest, and by at most a third down to 0.04 %. Below that it makes zeros too, but a
+# hundred times further down. That is why blocks are small: 256 weights rarely have gradients of such different sizes,
+# but a whole tensor does.
 
 # %%
 costs_8bit = lab06.compare(
@@ -557,7 +560,7 @@ costs_8bit = lab06.compare(
 )
 
 # %% [markdown]
-# The three matrices of this model have 4096 and 8192 elements, the vectors are too small to be quantized.
+# The three matrices of this model have 4096 and 8192 elements. The vectors are too small to be quantized.
 #
 # **In practice** `TrainingArguments(optim="adamw_bnb_8bit")` uses `bitsandbytes`, which is where the dynamic map and
 # the blocks of 256 come from. It too keeps float32 moments for tensors with fewer than 4096 elements.
@@ -568,16 +571,16 @@ costs_8bit = lab06.compare(
 # %% [markdown]
 # ## A row and a column
 #
-# Can $v$ have almost no memory at all? For a weight matrix, the sizes of the gradients mostly depend on the row and on
-# the column: some inputs are large, some outputs matter more. **Adafactor** keeps only two vectors, the mean of $g^2$
-# over each row, $r_i$, and over each column, $c_j$. From these it puts together
+# Can $v$ do with almost no memory at all? For a weight matrix, the sizes of the gradients mostly depend on the row and
+# on the column: some inputs are large, some outputs matter more. **Adafactor** keeps only two vectors, the mean of
+# $g^2$ over each row, $r_i$, and over each column, $c_j$. From these it computes
 #
 # $$\hat v_{ij} = \frac{r_i\, c_j}{\operatorname{mean}_i r_i}$$
 #
-# The division is needed because both factors hold the overall size of the gradients. If $g^2$ really is a product of
-# a row factor and a column factor, the estimate is exact. For a matrix of 1024 × 16384 the two vectors have 17 thousand
-# numbers, $v$ has 17 million. Of a stack of matrices (three axes, as in a mixture of experts) each has its own row and
-# column. A vector is not factored, because there is nothing to save.
+# The division is needed because both factors hold the overall size of the gradients. If $g^2$ really is a product of a
+# row factor and a column factor, the estimate is exact. For a matrix of 1024 × 16384 the two vectors have 17 thousand
+# numbers, $v$ has 17 million. In a stack of matrices (three axes, as in a mixture of experts) each matrix has its own
+# $r$ and $c$. A vector is not factored, because there is nothing to save.
 #
 # Adafactor also has no first moment. Without it the updates are noisier, and $v$ is only estimated, so four things
 # keep the steps in bounds. With $t$ the step from 1 on, and $\text{rms}(x) = \sqrt{\text{mean}(x^2)}$:
@@ -590,8 +593,8 @@ costs_8bit = lab06.compare(
 # | rate | $\min(\text{lr}, 1/\sqrt t) \cdot \max(\varepsilon_2, \text{rms}(w))$: relative to the size of the parameter |
 
 # %% [markdown]
-# **Predict:** T5-3B has 2.85 billion parameters, almost all in matrices. How many megabytes do the rows and columns of
-# all of them take in float32?
+# **Predict:** T5-3B has 2.85 billion parameters, almost all in matrices. How many megabytes do $r$ and $c$ of all of
+# them take in float32?
 
 # %% nbgrader={"grade": false, "grade_id": "06-predict-factors", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("rows and columns of T5-3B", None, unit="MB")
@@ -700,11 +703,11 @@ adafactor_costs = lab06.compare(
 # %% [markdown]
 # Three Adafactors exist, and they differ. The paper adds $\varepsilon_1 = 10^{-30}$ to every $g^2$. PyTorch's has no
 # such term; its $\varepsilon_1$ is the gap of the dtype at 1 (1.2e-7 for float32) and bounds the mean of the row factor
-# from below. So gradients with an rms below 3.5e-4 make smaller steps in PyTorch's than in the paper's. The one of
-# `transformers` follows the paper, and can have a first moment and a constant learning rate
-# (`scale_parameter=False, relative_step=False`).
+# from below. So gradients with an rms below 3.5e-4 make smaller steps in PyTorch's than in the paper's. The Adafactor
+# of `transformers` follows the paper, and can have a first moment and a constant learning rate (`scale_parameter=False,
+# relative_step=False`).
 #
-# **In practice** `TrainingArguments(optim="adafactor")`, which uses the one of `transformers`.
+# **In practice** you write `TrainingArguments(optim="adafactor")`, which uses the Adafactor of `transformers`.
 
 # %% [markdown]
 # [[stop]]
@@ -735,13 +738,13 @@ guesses.take("live gradients", None, unit="MiB")
 # [[exercise 06-step-in-backward]]
 #
 # Write `step_in_backward(model, make_optimizer, ...)`. After this call, every backward pass also steps every parameter
-# that needs a gradient, and no `step()` or `zero_grad()` is called by anybody else. `make_optimizer(params)` makes an
-# optimizer of the given parameters, whose state has to last from step to step. As soon as a parameter has stepped, its
-# `p.grad` is None.
+# that needs a gradient. Nobody calls `step()` or `zero_grad()` any more. `make_optimizer(params)` makes an optimizer of
+# the given parameters, whose state has to last from step to step. As soon as a parameter has stepped, its `p.grad` is
+# None.
 #
 # Three arguments ask for what cannot be done: `max_norm`, for clipping by the norm of all gradients together,
 # `accumulation_steps` above 1, and `scaler`, a `GradScaler`. Raise a `ValueError` for each. Its text names the argument
-# and says why it cannot be served. The check compares the weights with an ordinary loop, and bounds the peak of live
+# and says why it is impossible. The check compares the weights with an ordinary loop, and bounds the peak of live
 # memory.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -855,8 +858,8 @@ in_backward_costs = lab06.compare_in_backward(
 )
 
 # %% [markdown]
-# The weights are the same, and so is the loss. The 1.59 bytes are one gradient of 8192 elements, of the model's largest
-# tensor, and a vector's beside it.
+# The weights are the same, and so is the loss. The 1.59 bytes per parameter are the gradient of the model's largest
+# tensor, with 8192 elements, and a vector's beside it.
 #
 # **The price.** Clipping by the global norm needs the norm of all gradients, which is known when the last one is there.
 # By then the first parameters have stepped. (Clipping each tensor by its own norm is possible, and is another
@@ -1001,12 +1004,13 @@ guesses.settle(
 # </details>
 #
 # "Temporary" is what a step allocates on top of weights, gradients and states. The loop needs a little for one tensor
-# at a time, a list of roots needs 4 bytes for every parameter of the model. For a model of 8 billion parameters in
-# bfloat16 these are 16 GB for a moment, which is why `foreach=False` sometimes fits where the default does not. The
-# fused step needs nothing, and 4 operations for any number of tensors: two of them only mark the step for the profiler.
+# at a time, but a list of roots needs as much memory as all the weights, here 4 bytes for each. For a model of 8
+# billion parameters in bfloat16 that is 16 GB for a moment, which is why `foreach=False` sometimes fits where the
+# default does not. The fused step needs nothing, and 4 operations for any number of tensors: two of them only mark the
+# step for the profiler.
 #
-# **In practice** `TrainingArguments(optim="adamw_torch_fused")`: where there is a fused step, nothing speaks for
-# `foreach`. For the optimizers that have none, `foreach` is the default on a GPU.
+# **In practice** `TrainingArguments(optim="adamw_torch_fused")`: where there is a fused step, there is no reason to
+# choose `foreach`. For the optimizers that have none, `foreach` is the default on a GPU.
 
 # %%
 foreach_costs = lab06.compare(
@@ -1046,12 +1050,12 @@ foreach_costs = lab06.compare(
 # - `split_parameters(model)` returns two lists: the parameters for Muon, which are the matrices between the embedding
 #   and the head, and all others, which stay with AdamW. An embedding is an `nn.Embedding`, the head is `model.head`, and
 #   they may share one tensor. Each parameter is in one list, once.
-# - `Muon.step()`. In the order of PyTorch's: the buffer becomes `momentum * buffer + (1 - momentum) * grad`, and the update
-#   is `grad.lerp(buffer, momentum)` (Nesterov's momentum). The weight decays by $1 - \text{lr} \cdot \lambda$, then loses
-#   the orthogonalized update times the adjusted learning rate. With `adjust` "original" that is
-#   $\text{lr} \cdot \sqrt{\max(1, \text{rows} / \text{columns})}$, with "match_rms_adamw" it is $\text{lr} \cdot 0.2
-#   \sqrt{\max(\text{rows}, \text{columns})}$. A fused matrix, such as that of queries, keys and values, is made of
-#   `n_blocks` blocks of rows, and each is a matrix of its own.
+# - `Muon.step()`. It does the same as PyTorch's, in the same order: the buffer becomes `momentum * buffer + (1 -
+#   momentum) * grad`, and the update is `grad.lerp(buffer, momentum)` (Nesterov's momentum). The weight decays by $1 -
+#   \text{lr} \cdot \lambda$, then loses the orthogonalized update times the adjusted learning rate. With `adjust`
+#   "original" that is $\text{lr} \cdot \sqrt{\max(1, \text{rows} / \text{columns})}$, with "match_rms_adamw" it is
+#   $\text{lr} \cdot 0.2 \sqrt{\max(\text{rows}, \text{columns})}$. A fused matrix, such as that of queries, keys and
+#   values, is made of `n_blocks` blocks of rows, and each is a matrix of its own.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -1061,8 +1065,8 @@ foreach_costs = lab06.compare(
 #
 # <details><summary>Hint 2: the idea</summary>
 #
-# In each step compute `gram = x @ x.T` once. For blocks: `update.chunk(n_blocks)` cuts the rows, and `torch.cat` puts the
-# results together again. The rule for the learning rate is that of a block's shape.
+# In each step compute `gram = x @ x.T` once. For blocks: `update.chunk(n_blocks)` cuts the rows, and `torch.cat` puts
+# the results together again. The rule for the learning rate takes the shape of a block, not that of the whole matrix.
 #
 # </details>
 #
@@ -1171,8 +1175,8 @@ muon_costs = lab06.compare(
 # %% [markdown]
 # PyTorch's iterates in bfloat16, so its steps differ from yours by 1.1 % to 1.6 %.
 #
-# **In practice** the "match_rms_adamw" rule makes steps of the size that AdamW's have, so that the learning rate and
-# the decay of an AdamW recipe can be kept. `TrainingArguments` has no name for Muon: give `Trainer` an optimizer of your
+# **In practice** the "match_rms_adamw" rule makes steps as large as those of AdamW, so that you can keep the learning
+# rate and the decay of an AdamW recipe. `TrainingArguments` has no name for Muon: give `Trainer` an optimizer of your
 # own.
 
 # %% [markdown]
@@ -1280,8 +1284,8 @@ labkit.feature_row(
 # count them. A few sentences each; numbers count more than words.
 #
 # **A.** (2 points) A colleague trains with a loss that is the *sum* over the tokens, you with the *mean*, both with
-# AdamW and the same learning rate. Whose loss curve is different, and where in the formula do you see it? Name two
-# settings of the training that do change.
+# AdamW and the same learning rate. Does the loss curve, per token, differ, and where in the formula do you see the
+# reason? Name two settings or measurements of the training that the factor does affect.
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "06-open-sum", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION
