@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Lab 07: Keep the GPU fed
 #
-# You have 1,000 samples, an iterable dataset, and a `DataLoader` with four workers. One epoch yields 4,000 samples. So you
-# switch to a dataset with an index, and give it its own random generator for the augmentations. Now 64 samples are augmented
-# in only 16 different ways, and the second epoch brings not one new one. Neither prints a warning. **How many runs have
-# you trained like that?**
+# You have 1,000 samples, an iterable dataset, and a `DataLoader` with four workers. One epoch yields 4,000 samples. So
+# you switch to a dataset with an index, and give it its own random generator for the augmentations. Now 64 samples are
+# augmented in only 16 different ways, and the second epoch does not add a single new one. Neither prints a warning.
+# **How many runs have you trained like that?**
 #
 # In this lab you write what feeds a training run: batches by length, packed windows, datasets that workers and ranks share
 # out, and a loop whose GPU does not wait. At the end you can count what a loader yields, how much of it is padding, and who
@@ -42,8 +42,8 @@ labkit.leave_out_blanks()  # a cell that needs an answer you have not written ye
 
 
 # %% [markdown]
-# These are the two runs. (`fork` is how Linux starts workers by default in most versions of Python; it is named here because
-# classes of a notebook cannot be sent to workers that start from nothing.)
+# These are the two runs. (`fork` is how Linux starts workers by default in most versions of Python; it is named here
+# because a class that is defined in a notebook cannot be sent to workers that start as new processes.)
 
 
 # %% tags=["figure"]
@@ -80,12 +80,12 @@ print(
 # You will mend both. But first, what is in a batch?
 
 # %% [markdown]
-# ## Put texts of one length into a batch
+# ## Put texts of similar length into a batch
 #
-# The rows of a batch have to be of one length, so all but the longest text are filled up with **padding**. The GPU computes
-# on padding as on anything else. Texts have very different lengths: the 20,000 below have lengths as in a corpus of web
-# pages, with a median of 90 tokens, a mean of 143, and 1,024 at most. If every text is padded to 1,024, 86 % of what the GPU
-# computes on is padding.
+# The rows of a batch must have one length, so all but the longest text are filled up with **padding**. The GPU computes
+# on padding as on anything else. Texts have very different lengths: those of the 20,000 below are as in a corpus of web
+# pages, with a median of 90 tokens, a mean of 143, and at most 1,024. If every text is padded to 1,024, 86 % of what
+# the GPU computes on is padding.
 #
 # **Predict:** Each batch of 32 texts is padded only to its own longest text. How much of it is padding then, in percent?
 
@@ -118,27 +118,28 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # the same texts meet in every epoch. The compromise sorts only a little: shuffle all texts, cut them into pools of 50 batches,
 # sort within each pool, cut the batches, and shuffle the batches.
 #
-# A sampler that training can resume needs a **state**: where in which epoch it is. A run that was killed and begins its
-# epoch again sees its first texts twice as often as the last ones.
+# If training is to resume after an interruption, its sampler needs a **state**: which epoch it is in, and how far. A
+# run that was killed and begins its epoch again sees its first texts twice as often as the last ones.
 #
 # [[exercise 07-length-buckets]]
 #
 # Write `LengthBatches` and `collate`.
 #
-# - Iterating a `LengthBatches` yields the batches of one epoch, each a list of text numbers. Every text comes once. All
-#   batches have `batch_size` texts, except one, which may have fewer. Over the whole epoch, at most 20 % of what the
-#   batches hold is padding.
+# - Iterating a `LengthBatches` yields the batches of one epoch, each a list of indices into `lengths`. Every text comes
+#   once. All batches have `batch_size` texts, except one, which may have fewer. Over the whole epoch, at most 20 % of
+#   what the batches hold is padding.
 # - The order is random. The batches are not sorted by length; the next epoch has them in another order, and most texts
-#   share their batch with other texts there. The order depends on the seed and on the epoch alone. Global generators are
-#   left alone.
+#   share their batch with different texts there. The order depends only on the seed and the epoch. Do not use or seed
+#   the global generators.
 # - `set_epoch` chooses the epoch: the next iteration yields the whole of it, even if the last one was left early. Another
 #   iteration without `set_epoch` yields the same epoch again.
 # - `len` is the number of batches of an epoch.
 # - `state_dict()` returns a dictionary that says how far the epoch is at that moment. A new sampler that loads it with
 #   `load_state_dict` yields the rest of the epoch, and may be interrupted again.
-# - `collate(texts)` makes a dictionary of three int64 tensors of shape (texts, longest text) from a batch: `input_ids` with
-#   0 for padding, `attention_mask` with 1 for a token and 0 for padding, and `labels`, which are the tokens, with `IGNORED`
-#   for padding. (Models of `transformers` shift the labels themselves.) Token 0 may occur in the texts as well.
+# - `collate(texts)` makes a dictionary of three int64 tensors of shape (texts, longest text) from a batch: `input_ids`
+#   with 0 for padding, `attention_mask` with 1 for a token and 0 for padding, and `labels`, which hold the tokens, with
+#   `IGNORED` in the place of padding. (Models of `transformers` shift the labels themselves.) Token 0 may occur in the
+#   texts as well.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -157,8 +158,8 @@ guesses.settle("padding of random batches", 100 * ways["padded to the batch's lo
 # <details><summary>Hint 3: nearly the answer</summary>
 #
 # `pool = sorted(order[start : start + pool_size], key=self.lengths.__getitem__)` for each pool of 50 batches, and
-# `pool[at : at + batch_size]` are its batches. Increase `self.n_done` *before* each `yield`: what stands behind a `yield` runs
-# only when the next batch is asked for. `torch.nn.utils.rnn.pad_sequence` fills up.
+# `pool[at : at + batch_size]` are its batches. Increase `self.n_done` *before* each `yield`: code after a `yield` runs
+# only when the next batch is asked for. `torch.nn.utils.rnn.pad_sequence` does the padding.
 #
 # </details>
 
@@ -248,15 +249,15 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 #
 # Batches by length still pad a little, and every batch has another shape. Language models are trained on windows of one
 # fixed length instead, and several documents share a window. A window of 4,096 tokens may hold an article, two letters
-# and a recipe, one behind the other.
+# and a recipe, one after the other.
 #
 # Two things have to be decided. First, **which documents share a window**. This is bin packing: find the fewest windows
-# that hold all documents, and cut none of them. The best answer takes exponential time, but a simple rule is nearly
-# perfect: deal the longest documents first, each into a window that still has room, and open a new window only where there
-# is none. What costs time is to *find* the window. A corpus has millions of documents, so nobody can look at all windows
-# for each of them.
+# that hold all documents, and cut none of them. All known ways to find the best answer take exponential time, but a
+# simple rule is nearly perfect: place the longest documents first, each into a window that still has room, and open a
+# new window only where there is none. What costs time is to *find* the window. A corpus has millions of documents, so
+# nobody can look at all windows for each of them.
 #
-# Second, **what the model is told about the borders**. The recipe has nothing to do with the article, so
+# Second, **what the model is told about the boundaries**. The recipe has nothing to do with the article, so
 #
 # - its positions start again at 0,
 # - its tokens must not attend to the article's tokens,
@@ -298,10 +299,10 @@ print(f"batches by length: {100 * ways['batches by length'].padding:.2f} % paddi
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `at = bisect_left(rooms, length)`. If `at == len(rooms)`, open a window. Else take one from `windows_by_room[rooms[at]]`, and
-# delete `rooms[at]` if that list is now empty. Put the window back under its new room, and `insort` the room if it was not
-# there. A document's labels are `torch.cat([document[1:], torch.tensor([IGNORED])])`.
-# `accumulate(map(len, documents), initial=0)` yields the borders.
+# `at = bisect_left(rooms, length)`. If `at == len(rooms)`, open a window. Else take one from
+# `windows_by_room[rooms[at]]`, and delete `rooms[at]` if that list is now empty. Put the window back under its new
+# room, and `insort` the room if it was not there. A document's labels are `torch.cat([document[1:],
+# torch.tensor([IGNORED])])`. `accumulate(map(len, documents), initial=0)` yields the boundaries.
 #
 # </details>
 
@@ -377,10 +378,10 @@ labkit.figures.packed_mask((7, 9, 5), lay_out(documents, 24)["cu_seqlens"].tolis
 labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 
 # %% [markdown]
-# **In practice:** `DataCollatorWithFlattening(return_flash_attn_kwargs=True)` of `transformers` lays the texts of a batch out
-# one behind the other and hands `cu_seq_lens_q` and `cu_seq_lens_k` to FlashAttention; `SFTConfig(packing=True)` of TRL also
-# chooses which texts share a window. `torch.nn.attention.varlen.varlen_attn` and FlexAttention of PyTorch take such borders,
-# too.
+# **In practice:** `DataCollatorWithFlattening(return_flash_attn_kwargs=True)` of `transformers` lays the texts of a
+# batch out one after the other and hands `cu_seq_lens_q` and `cu_seq_lens_k` to FlashAttention;
+# `SFTConfig(packing=True)` of TRL also chooses which texts share a window. `torch.nn.attention.varlen.varlen_attn` and
+# FlexAttention of PyTorch take such boundaries, too.
 
 # %% [markdown]
 # [[stop]]
@@ -408,16 +409,18 @@ labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 #
 # Write `WorkerSamples`. `load(index, generator)` loads a sample and augments it with numbers from a `torch.Generator`.
 #
-# - Each rank gets `n // world_size` samples of an epoch, and its workers share them evenly: none gets more than one more than
-#   another. No sample comes twice, and at most `world_size - 1` are left out. `load` is called for what is yielded, and for
-#   nothing else.
-# - The order is random. Every epoch has another one, deals other samples to a rank, and leaves other samples out.
+# - Each rank gets `n // world_size` samples of an epoch, and its workers share them evenly: their shares differ by at
+#   most one sample. No sample comes twice, and at most `world_size - 1` are left out. `load` is called for what is
+#   yielded, and for nothing else.
+# - The order is random. Every epoch has a different order, deals different samples to a rank, and leaves different
+#   samples out.
 # - No two samples are augmented with the same random numbers: not on two workers, not on two ranks, not in two epochs, and
 #   not with two seeds.
-# - All that depends on the seed, the epoch, the rank and the worker alone, so a run that is resumed in epoch 2 goes on as it
-#   would have. It is epoch 0 until `set_epoch` says otherwise. Global generators are left alone.
+# - All of this depends only on the seed, the epoch, the rank and the worker, so a run that is resumed in epoch 2 goes
+#   on as it would have. It is epoch 0 until `set_epoch` says otherwise. Do not use or seed the global generators.
 #
-# The check plays the workers: it copies your dataset for each of them, and `get_worker_info()` says what it would say there.
+# The check simulates the workers: it copies your dataset for each of them, and `get_worker_info()` returns what it
+# would return there.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -435,9 +438,9 @@ labkit.figures.packed_mask((7, 9, 5), (0, 24), 24)
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# `order[: n - n % world_size][rank::world_size]` are the rank's samples, and `[worker::n_workers]` of these the worker's.
-# `hash((seed, epoch, rank, worker))` of whole numbers is the same in every process. For numbers from 0 on, two different
-# fours practically never have the same hash. (Negative ones may: -1 and -2 do.)
+# `order[: n - n % world_size][rank::world_size]` are the rank's samples, and `[worker::n_workers]` of these the
+# worker's. `hash((seed, epoch, rank, worker))` of whole numbers is the same in every process. For numbers from 0 on,
+# two different tuples practically never have the same hash. (Negative ones may: -1 and -2 do.)
 #
 # </details>
 
@@ -484,7 +487,7 @@ class WorkerSamples(IterableDataset):
 check("07-shard-workers", WorkerSamples)
 
 # %% [markdown]
-# The runs of the opening once more, with real workers and your dataset: a sample stands for its number and for the random
+# Here are the runs of the opening again, with real workers and your dataset. A sample is its number and the random
 # number of its augmentation.
 
 
@@ -618,9 +621,9 @@ for name, one in resident.items():
     print(f"{name:20}{one.own_mib:6.1f} MiB of its own{one.file_mib:7.1f} MiB of the file")
 
 # %% [markdown]
-# Loading makes the whole file memory of your own. Mapping leaves it to the system: it may map far more than you have touched,
-# in blocks of up to 2 MiB, if they happen to be in its cache. But these pages are not yours. Every process that maps the file
-# uses the same ones, and the system takes them back when memory is short.
+# Loading copies the whole file into your process's own memory. Mapping leaves the file to the system, which may map far
+# more than you have touched, in blocks of up to 2 MiB, if they happen to be in its cache. But these pages are not
+# yours. Every process that maps the file uses the same ones, and the system takes them back when memory is short.
 #
 # And this is what workers do to a Python list. One worker goes through half a million strings, which the main process made
 # before the fork. It only reads them. The same strings then stand in one NumPy array.
@@ -645,9 +648,10 @@ if private:
 lab07_files.compare_formats(write_tokens, TokenWindows)
 
 # %% [markdown]
-# A window of your file is one slice. HDF5 looks the chunk up and copies (and decompresses) it; LMDB walks down a tree of keys
-# to a record, which is as fast for records that differ in size. Take HDF5 for arrays of many dimensions that tools of other
-# fields read, LMDB for millions of small records, and a plain file if a plain file is enough.
+# A window of your file is one slice. HDF5 looks the chunk up and copies (and decompresses) it; LMDB walks down a tree
+# of keys to a record, which is as fast for records that differ in size. Take HDF5 for arrays of many dimensions that
+# the tools of other fields have to read, LMDB for millions of small records, and a plain file if a plain file is
+# enough.
 
 # %% [markdown]
 # ## Find what the GPU waits for
@@ -695,9 +699,9 @@ guesses.take("speed-up of the loop", None)
 # %% [markdown]
 # [[exercise 07-slow-loop]]
 #
-# Write `train`. It has the arguments of `slow_train` and returns the same sum, but does not let the GPU wait. It may take
-# 10 % longer than the fastest loop there is. The check tries several machines, and on each another one of the four things
-# costs most.
+# Write `train`. It has the arguments of `slow_train` and returns the same sum, but does not let the GPU wait. It may
+# take 10 % longer than the fastest loop there is. The check tries several machines, and on each of them a different one
+# of the four things costs most.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -762,10 +766,10 @@ labkit.figures.gantt({name: run.spans for name, run in loops.items()})
 #
 # </details>
 #
-# **In practice:** `TrainingArguments(dataloader_num_workers=4, dataloader_persistent_workers=True)`.
+# **In practice** you set `TrainingArguments(dataloader_num_workers=4, dataloader_persistent_workers=True)`.
 # `dataloader_pin_memory` is on by default, but the `Trainer` copies with `non_blocking` only if you ask for it:
-# `accelerator_config={"non_blocking": True}`. Workers that stay do not hear of a `set_epoch` in the main process, since they hold
-# copies: pass the epoch on in shared memory, or let the sampler of the main process decide the order.
+# `accelerator_config={"non_blocking": True}`. A `set_epoch` in the main process does not reach workers that stay, since
+# they hold copies: pass the epoch on in shared memory, or let the sampler of the main process decide the order.
 
 # %% [markdown]
 # ## Load while the GPU works
@@ -788,8 +792,9 @@ labkit.figures.gantt({name: run.spans for name, run in loops.items()})
 # loader ends the loader, and the loop waits forever. And a loop that stops early, with `break`, leaves the loader behind,
 # waiting for room in a queue that nobody empties.
 #
-# **Predict:** Loading a batch takes one second on average, and so does a step, but the times vary at random (exponentially, as
-# those of a busy network disk). The queue holds one batch. How many percent of the time does the GPU wait?
+# **Predict:** Loading a batch takes one second on average, and so does a step, but the times vary at random
+# (exponentially, as those of a busy network disk). The queue holds one batch. What percentage of the time does the GPU
+# wait?
 
 # %% nbgrader={"grade": false, "grade_id": "07-predict-waiting", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("GPU waits, queue of one", None, unit="%")
@@ -803,10 +808,10 @@ guesses.take("GPU waits, queue of one", None, unit="%")
 #
 # Write `prefetch` and `loader_plan`.
 #
-# - `prefetch(load, n, depth, clock)` is a generator that yields `load(0)`, `load(1)`, ... `load(n - 1)`, called one after the
-#   other in one thread of the clock. At most `depth` batches wait in the queue. What `load` raises is raised by the generator,
-#   after the batches before it. When the generator ends or is closed, its thread has ended. A loop that stops early does not
-#   wait for the rest to be loaded: at most one more batch is.
+# - `prefetch(load, n, depth, clock)` is a generator that yields `load(0)`, `load(1)`, ... `load(n - 1)`, called one
+#   after the other in one thread of the clock. At most `depth` batches wait in the queue. What `load` raises is raised
+#   by the generator, after the batches before it. When the generator ends or is closed, its thread has ended. A loop
+#   that stops early does not wait for the rest to be loaded: at most one more batch is loaded.
 # - `loader_plan(sample_ms, batch_size, step_ms, prefetch_factor, sample_bytes)` returns two whole numbers: the fewest workers
 #   with which the GPU never waits once they are all under way, and the bytes of the batches that they load ahead. As in a
 #   `DataLoader`, a worker loads a whole batch, sample by sample, and `prefetch_factor` of them ahead.
@@ -894,8 +899,8 @@ guesses.settle("GPU waits, queue of one", 100 * waits[1])
 #
 # </details>
 #
-# **In practice:** `TrainingArguments(dataloader_num_workers=4, dataloader_prefetch_factor=2)`. A `DataLoader` holds up to
-# `num_workers * prefetch_factor` batches in shared memory.
+# **In practice** you set `TrainingArguments(dataloader_num_workers=4, dataloader_prefetch_factor=2)`. A `DataLoader`
+# holds up to `num_workers * prefetch_factor` batches in shared memory.
 
 # %% [markdown]
 # ## Read a few large files, not a million small ones
@@ -910,8 +915,8 @@ guesses.settle("GPU waits, queue of one", 100 * waits[1])
 # buffer** mixes what comes out of them: it is filled with, say, 1,000 samples, then a random one leaves it for each that
 # comes in. A sample can come any number of places late, but at most 1,000 places early.
 #
-# **Predict:** A buffer of 1,000 mixes 30,000 samples. How many places away from its old one does a sample come, on average?
-# (In a real shuffle it is 10,000.)
+# **Predict:** A buffer of 1,000 mixes 30,000 samples. By how many places does it move a sample, on average? (A full
+# shuffle moves it by 10,000.)
 
 # %% nbgrader={"grade": false, "grade_id": "07-predict-buffer", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("places moved by a buffer", None, unit="places")
@@ -948,7 +953,8 @@ guesses.take("places moved by a buffer", None, unit="places")
 #
 # `info = tarfile.TarInfo(f"{key}.{extension}")`, `info.size = len(data)`, `tar.addfile(info, io.BytesIO(data))` within
 # `tarfile.open(fileobj=content, mode="w")`. To read: `for member in tar`, with `member.name.partition(".")` and
-# `tar.extractfile(member).read()`. Wrap it into `except tarfile.TarError as error: raise ValueError(f"{name}: {error}")`.
+# `tar.extractfile(member).read()`. Put it into a `try` with `except tarfile.TarError as error: raise
+# ValueError(f"{name}: {error}")`.
 #
 # </details>
 
@@ -1051,8 +1057,8 @@ lab07_files.read_by_webdataset(write_shards)
 # - **What is thrown out when it is full?** Operating systems and web servers throw out what has not been used for the
 #   longest time (least recently used, LRU). They serve requests in which a few files come again and again.
 #
-# **Predict:** A cache holds half of the images. Every epoch asks for each image once, in a new random order, and LRU decides
-# what is thrown out. How many percent of an epoch's images does the cache still have?
+# **Predict:** A cache holds half of the images. Every epoch asks for each image once, in a new random order, and LRU
+# decides what is thrown out. What percentage of an epoch's images does the cache still have?
 
 # %% nbgrader={"grade": false, "grade_id": "07-predict-lru", "locked": false, "schema_version": 3, "solution": false, "task": false}
 guesses.take("images that LRU finds", None, unit="%")
@@ -1184,10 +1190,10 @@ guesses.settle("images that LRU finds", 100 * found[0.5][0])
 #
 # </details>
 #
-# A dataset with workers has one such cache in each worker, so `max_bytes` counts as often as there are workers, an image may
-# be decoded by each of them, and without `persistent_workers=True` all caches are empty again in every epoch. Two ways out:
-# keep the decoded images in a memory-mapped file, which all processes share, or in one tensor in shared memory
-# (`tensor.share_memory_()`), which has room for every image from the start.
+# A dataset with workers has one such cache in each worker, so all of them together take up to `max_bytes` times the
+# number of workers, each of them may decode the same image, and without `persistent_workers=True` all caches are empty
+# again in every epoch. Two ways out: keep the decoded images in a memory-mapped file, which all processes share, or in
+# one tensor in shared memory (`tensor.share_memory_()`), which has room for every image from the start.
 #
 # **In practice:** the operating system caches *files* in free memory by itself (the page cache), and throws them out much like
 # LRU. `datasets` keeps what `map` made in an Arrow file, and `set_transform` decodes lazily, at each access. CoorDL's MinIO
@@ -1351,9 +1357,9 @@ for name, run in loops.items():
 # | technique | speed | memory | where it ends |
 # |---|---|---|---|
 # | batches by length | most of the padding is gone | the longest batch decides | order and length are no longer independent |
-# | packing | no padding, every batch of one shape | every window is full | attention has to respect borders |
+# | packing | almost no padding, every batch of one shape | every window is full | attention has to respect boundaries |
 # | workers | load beside the GPU | workers × prefetch factor × batch | cores; the processes' own memory |
-# | workers that stay | no start in each epoch | as above, all the time | their copies never hear of `set_epoch` |
+# | workers that stay | no start in each epoch | as above, all the time | `set_epoch` does not reach their copies |
 # | pinned memory, `non_blocking` | the host goes on during a copy | pinned pages cannot be swapped out | the host must have something else to do |
 # | bytes over the link, floats on the device | a quarter of the copy | a quarter of the queue | the conversion takes a kernel |
 # | a memory-mapped file | a window is one slice | pages that all processes share | a random place may have to wait for the disk |
@@ -1361,8 +1367,8 @@ for name, run in loops.items():
 # | a cache that throws nothing out | the share that fits is decoded once | its limit, in every worker | what does not fit |
 # | the dataset on the device | no loader and no copy | the device's own | small datasets only |
 #
-# Neither a wrong loader nor a slow one says a word. So count its samples, its padding and its bytes; then Little's law tells
-# how many workers it takes.
+# Neither a wrong loader nor a slow one prints a warning. So count its samples, its padding and its bytes. Little's law
+# then says how many workers it takes.
 #
 # And this is how well you guessed:
 
