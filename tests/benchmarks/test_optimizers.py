@@ -25,6 +25,7 @@ def test_models_are_of_the_size_that_their_names_say() -> None:
     assert millions(optimizers_gpu.MODELS["GPT, 124 M parameters"]) == pytest.approx(124, abs=0.5)
 
 
+@pytest.mark.slow
 def test_each_way_has_a_time_and_its_bytes(capsys) -> None:
     rows = {row["optimizer"]: row for row in optimizers.measured(TINY, torch.device("cpu"), repeats=2)}
     assert rows.keys() == optimizers.ways().keys()

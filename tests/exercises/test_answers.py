@@ -22,10 +22,12 @@ from tests.exercises.harness import SECRET, TESTS, CaseSet, public_verdict, solu
 
 ALL = list(exercises.everything())
 TAKE_THEIR_TIME = tuple(
-    name for name in ALL if name in ("04-find-batch", "15-launch") or "compiled" in exercises.find(name).meters
+    name
+    for name in ALL
+    if name in ("04-find-batch", "15-launch") or {"compiled", "compile", "kept"} & set(exercises.find(name).meters)
 )
-"""Exercises whose check compiles kernels, starts processes from nothing or trains until memory runs out, which takes
-seconds each time.
+"""Exercises whose check compiles kernels or graphs, starts processes from nothing or trains until memory runs out,
+which takes seconds each time.
 """
 USE_UP_THEIR_TIME = ("the_lectures_loop", "the_lectures_loop_on_a_sorted_list", "sorts_again_each_turn")
 """Wrong answers that are stopped by the CPU limit, which takes seconds."""
@@ -55,7 +57,8 @@ def each_exercise(*of_all: pytest.MarkDecorator, of_slow: pytest.MarkDecorator |
 
 
 in_full = each_exercise(pytest.mark.full("answers"), pytest.mark.timeout(TIMEOUT_S), of_slow=pytest.mark.later)
-on_each_set = pytest.mark.parametrize("cases", CASES)
+on_each_set = pytest.mark.parametrize("cases", ["public", pytest.param("hidden", marks=pytest.mark.slow)])
+"""`make check` tries public cases, `make test` the hidden ones as well."""
 
 
 @each_exercise(of_slow=pytest.mark.slow)

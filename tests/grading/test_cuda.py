@@ -99,6 +99,7 @@ def test_what_goes_wrong_is_told_with_the_students_line(sandbox, change, problem
         assert rows["at"].startswith("line ")
 
 
+@pytest.mark.slow
 def test_a_compiler_that_takes_all_memory_costs_its_own_exercise(sandbox) -> None:
     bomb = (
         "template <int N, int M> struct A { static const int v = A<N - 1, 2 * M>::v + A<N - 1, 2 * M + 1>::v; };\n"

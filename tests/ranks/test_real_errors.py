@@ -24,6 +24,7 @@ from tests.ranks.real import gloo, told
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 
+@pytest.mark.slow
 def test_an_error_names_its_rank_and_its_lines() -> None:
     class Lost(Exception):
         pass
