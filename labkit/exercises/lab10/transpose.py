@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.exercises.lab10.tile import Matrix, drive_transpose, matrix_inputs
+from labkit.exercises.lab10.tile import TILE, drive_transpose
 from labkit.spec import Answer, Exercise, Run
 
 TRANSPOSE = Exercise(
@@ -12,8 +12,8 @@ TRANSPOSE = Exercise(
     minutes=15,
     difficulty=2,
     answers=(Answer("transpose", kind="text"),),
-    public=(Matrix(64, 64), Matrix(32, 96), Matrix(33, 40), Matrix(70, 45)),
-    inputs=matrix_inputs,
+    public=TILE.public,
+    inputs=TILE.inputs,
     drive=drive_transpose("transpose"),
     run=Run(cells=False),
     meters=("cuda",),
