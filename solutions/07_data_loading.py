@@ -831,7 +831,7 @@ guesses.take("GPU waits, queue of one", None, unit="%")
 #
 # <details><summary>Hint 3: nearly the answer</summary>
 #
-# A generator that is closed raises `GeneratorExit` at its `yield`, so wrap the loop into `try: ... finally:`. In the
+# A generator that is closed raises `GeneratorExit` at its `yield`, so put the loop into a `try: ... finally:`. In the
 # `finally`: `stop.set()`, then `if items.full(): items.get_nowait()`, then `loader.join()`.
 # `math.ceil(batch_size * sample_ms / step_ms)` workers.
 #

@@ -109,8 +109,8 @@ ALIGNMENT = Oracle(
         ),
         Hint(
             waves(one_tile_more),
-            "One tile is added even where the tiles fit exactly: round up in place of adding 1, in rows and in columns "
-            "each.",
+            "One tile is added even where the tiles fit exactly: round up instead of adding 1, in rows and in columns"
+            " each.",
         ),
         Hint(
             waves(rounded_down),
@@ -130,7 +130,7 @@ ALIGNMENT = Oracle(
         ),
         Hint(
             waves(lambda args, right, got: got[0] == right[0] and right[1] != got[1] == right[0] // args[4] + 1),
-            "One wave is added even where the last one is exactly full: round up in place of adding 1.",
+            "One wave is added even where the last one is exactly full: round up instead of adding 1.",
         ),
         Hint(
             efficiency(lambda args, right, got: near(got, 1 / right[2])),

@@ -239,7 +239,7 @@ FIND_BATCH = Oracle(
         ),
         Hint(
             lambda run: isinstance(run.got["micro_batch"], int) and run.got["micro_batch"] > run.case.global_batch,
-            "No more texts are needed at once than the global batch has.",
+            "A micro-batch never needs more texts than the global batch has.",
         ),
         Hint(last_of(halved), LAST_OF_FEW),
         Hint(last_of(doubled), LAST_OF_FEW),

@@ -104,7 +104,7 @@ THROUGHPUT = Oracle(
         ),
         Hint(
             reckoned(Layer(joined=True)),
-            "The micro-batches were reckoned as one product. Each is a product of its own and reads the weights again.",
+            "The micro-batches were counted as one product. Each is a product of its own and reads the weights again.",
         ),
         Hint(
             reckoned(Layer(products=1, flops=6)),

@@ -235,7 +235,7 @@ MUON = Oracle(
         ),
         Hint(
             moved_as("whole gradients added"),
-            "The buffer adds up whole gradients. Here it is a mean: momentum * buffer + (1 - momentum) * grad.",
+            "The buffer sums up whole gradients. Here it is a running mean: momentum * buffer + (1 - momentum) * grad.",
         ),
         Hint(
             moved_as("lerp the other way"),

@@ -98,12 +98,12 @@ CACHE = Oracle(
         ),
         Hint(
             or_no_difference(counts_files),
-            "More is kept than max_bytes. What lies in the cache are decoded images: count image.nbytes, not the "
-            "length of the file.",
+            "More is kept than max_bytes. The cache holds decoded images: count image.nbytes, not the length of the "
+            "file.",
         ),
         Hint(
             or_no_difference(keeps_one_too_many),
-            "One image too many is kept: what was asked is whether any room is left, not whether this image fits into "
+            "One image too many is kept: your answer asks whether any room is left, not whether this image fits into "
             "it. Add its bytes before you compare.",
         ),
         Hint(

@@ -126,8 +126,8 @@ LENGTH_BUCKETS = Oracle(
                 if goes_on(run) is None
                 else run.case.n_done > 0 and run.got["resumed"] == run.got["epochs"][1][run.case.n_done - 1 :]
             ),
-            "One batch comes twice: it had been yielded, and was not counted yet when the state was taken. What stands "
-            "behind a yield runs only when the next batch is asked for.",
+            "One batch comes twice: it had been yielded, and was not counted yet when the state was taken. Code after"
+            " a yield runs only when the next batch is asked for.",
         ),
         Hint(
             lambda run: (

@@ -104,7 +104,7 @@ MEMORY_MAP = Oracle(
         ),
         Hint(
             lambda run: len(run.got["borders"]) == 8 * len(run.tree["documents"]),
-            "The index has one border more than there are documents: it begins with 0 and ends with the number of "
+            "The index has one entry more than there are documents: it begins with 0 and ends with the number of "
             "tokens.",
         ),
         Hint(
@@ -144,7 +144,7 @@ MEMORY_MAP = Oracle(
         ),
         Hint(
             lambda run: keeps_little(run) is not None,
-            "There is an object for each document. Keep the borders in one array, or map them as well.",
+            "There is an object for each document. Keep the boundaries in one array, or map them as well.",
         ),
         Hint(
             lambda run: bool(run.got["copying_maps"]),

@@ -96,7 +96,7 @@ PACKING = Oracle(
         Hint(
             differs_as_one_of("cu_seqlens", one_segment, whole_window),
             "cu_seqlens makes one sequence of the whole window, so every token attends to the documents before its "
-            "own. It needs an entry at each border.",
+            "own. It needs an entry at each boundary.",
         ),
         Hint(
             differs_as_one_of("cu_seqlens", with_padding, last_one_longer),
@@ -129,7 +129,7 @@ PACKING = Oracle(
         ),
         Hint(
             differs_as_one_of("labels", shifted_over_borders, shifted_into_padding, rolled),
-            "At a border the label is the first token of the next document, which nothing in this one can predict. "
+            "At a boundary the label is the first token of the next document, which nothing in this one can predict. "
             "The last token of each document has the label -100, which the loss leaves out.",
         ),
         Hint(

@@ -182,8 +182,8 @@ SHARD_WORKERS = Oracle(
         ),
         Hint(
             drops_for_workers,
-            "More samples are left out than have to be, so that all workers get as many. Only the ranks have to: deal "
-            "n // world_size samples to each rank, and these to its workers, of whom some may get one more.",
+            "More samples are left out than have to be, so that all workers get equally many. Only the ranks have to:"
+            " deal n // world_size samples to each rank, and these to its workers, of whom some may get one more.",
         ),
         Hint(
             own_orders,
@@ -212,24 +212,24 @@ SHARD_WORKERS = Oracle(
         ),
         Hint(
             workers_alike,
-            "All workers of a rank draw the same numbers. The worker's id belongs into the seed.",
+            "All workers of a rank draw the same numbers. The worker's id belongs in the seed.",
         ),
         Hint(
             ranks_alike,
             "The ranks draw the same numbers. Each of them seeds its generator in the same way, and DataLoader gives "
-            "its workers the same seeds on every rank whose training began with the same manual_seed. The rank belongs "
-            "into the seed.",
+            "its workers the same seeds on every rank whose training began with the same manual_seed. The rank "
+            "belongs in the seed.",
         ),
         Hint(
             lambda run: by_sample(run) or epochs_alike(run),
-            "Every epoch draws the same numbers, so no sample is ever augmented in another way. The epoch belongs into "
+            "Every epoch draws the same numbers, so no sample is ever augmented in another way. The epoch belongs in "
             "the seed.",
         ),
         Hint(
             lambda run: is_split(run) and bool(alike(run)),
-            "Two workers have the same seed. In a sum, a higher epoch or rank and a lower worker's id come to the same "
-            "number. Make one number of all four that other fours do not give, such as hash((seed, epoch, rank, "
-            "worker)).",
+            "Two workers have the same seed. In a sum, a higher epoch or rank and a lower worker's id come to the "
+            "same number. Make one number of all four that no other four numbers give, such as hash((seed, epoch, "
+            "rank, worker)).",
         ),
         Hint(
             in_a_long_epoch(lambda run: is_split(run) and same_order(run)),
@@ -251,12 +251,12 @@ SHARD_WORKERS = Oracle(
         ),
         Hint(
             in_a_long_epoch(lambda run: is_split(run) and other_order(run)),
-            "The seed changes nothing about the order. It belongs into the seed of the order's generator, together "
-            "with the epoch.",
+            "The seed changes nothing about the order. It belongs in the seed of the order's generator, together with"
+            " the epoch.",
         ),
         Hint(
             lambda run: CANNOT_TELL if share(run.case) == 0 else is_split(run) and seeds_alike(run),
-            "Another seed augments with the same random numbers. It belongs into the seed of the augmentations' "
+            "Another seed augments with the same random numbers. It belongs in the seed of the augmentations' "
             "generator as well.",
         ),
         Hint(

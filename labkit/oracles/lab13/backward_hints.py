@@ -160,8 +160,8 @@ HINTS = (
     ),
     Hint(
         other_row_sums,
-        "The row sum is another one: D is the sum, not the mean, of the products out * dout over a query's row, "
-        "and it is subtracted.",
+        "The row sum is a different quantity: D is the sum, not the mean, of the products out * dout over a query's "
+        "row, and it is subtracted.",
     ),
     Hint(
         lambda run: scaled("dq", -1)(run) and scaled("dk", -1)(run),
@@ -171,7 +171,7 @@ HINTS = (
     Hint(scaled("dk", -1), f"dk {FORGOTTEN}"),
     Hint(scaled("dq", 1), f"dq {TWICE}"),
     Hint(scaled("dk", 1), f"dk {TWICE} Was q scaled before?"),
-    Hint(scaled("dv", 1), "dv was scaled, too: out = p v has no scale in it, so dv = p^T dout has none."),
+    Hint(scaled("dv", 1), "dv was scaled as well: out = p v has no scale in it, so dv = p^T dout has none."),
     Hint(
         other_factor,
         "A gradient was made of the wrong factors: dv = p^T dout, dq = ds k, dk = ds^T q, where ds = p * (dp - D).",
@@ -221,8 +221,8 @@ HINTS = (
     ),
     Hint(
         unmasked,
-        "In the tile on the diagonal every query takes part for every key: mask p inside the tile, too. lse tells "
-        "nothing of keys that the query did not see.",
+        "In the tile on the diagonal every query takes part for every key: mask p inside the tile, too. lse says "
+        "nothing about keys that the query did not see.",
     ),
     Hint(
         causal_ignored,

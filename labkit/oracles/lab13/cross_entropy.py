@@ -131,7 +131,7 @@ CROSS_ENTROPY = Oracle(
         ),
         Hint(
             lambda run: is_nan_in(run.got, MASKED_ROW),
-            "A block of nothing but -inf leaves the running maximum at -inf, and -inf - (-inf) is no number. Where the "
+            "A block of nothing but -inf leaves the running maximum at -inf, and -inf - (-inf) is NaN. Where the "
             "maximum is -inf, subtract 0.",
         ),
         Hint(
@@ -218,7 +218,7 @@ CROSS_ENTROPY = Oracle(
         ),
         Hint(
             lambda run: gradient_is_right(run) and lacks_the_maximum(run),
-            "The loss lacks the maximum: the sum was taken below it, so the logarithm is top + log(total).",
+            "The loss lacks the maximum: the sum is relative to it, so the logarithm is top + log(total).",
         ),
     ),
 )

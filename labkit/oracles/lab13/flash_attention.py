@@ -167,8 +167,8 @@ FLASH_ATTENTION = Oracle(
         ),
         Hint(
             grid_axes_swapped,
-            "Blocks of queries past the first ones are never stored: the two axes of the grid are swapped against "
-            "those of tl.program_id.",
+            "Blocks of queries past the first ones are never stored: the grid has its two axes in the other order "
+            "than tl.program_id.",
         ),
         Hint(
             heads_overlap,
@@ -202,8 +202,8 @@ FLASH_ATTENTION = Oracle(
         ),
         Hint(
             overflowed,
-            "All is NaN: exp overflows, as the scores are large. Subtract the row's running maximum first, and rescale "
-            "by exp(old - new).",
+            "Everything is NaN: exp overflows because the scores are large. Subtract the row's running maximum first,"
+            " and rescale by exp(old - new).",
         ),
         Hint(
             lambda run: low_rows_alone(run) and bool(run.got["out"].isnan().any()),
@@ -216,8 +216,8 @@ FLASH_ATTENTION = Oracle(
         ),
         Hint(
             nan_where_blind,
-            "Rows are NaN that see no key of some tile: its maximum is -inf there, and -inf - (-inf) is no number. "
-            "Take the running maximum, tl.maximum(top, ...), and begin with block 0, or subtract 0 there.",
+            "A row that sees no key of some tile is NaN: its maximum there is -inf, and -inf - (-inf) is NaN. Take "
+            "the running maximum, tl.maximum(top, ...), and begin with block 0, or subtract 0 there.",
         ),
         Hint(
             writes_into_the_next_head,
@@ -260,7 +260,8 @@ FLASH_ATTENTION = Oracle(
         ),
         Hint(
             lambda run: not nearly(run) and divides_by_a_part(run),
-            "The rows are too large by a factor each: divide by the sum over all blocks, not by that of the last one.",
+            "Each row is too large by a factor of its own: divide by the sum over all blocks, not by that of the last"
+            " one.",
         ),
         Hint(
             rounded_to_float16,

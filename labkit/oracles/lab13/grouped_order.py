@@ -183,7 +183,7 @@ GROUPED_ORDER = Oracle(
         ),
         Hint(
             goes_on_at_large_sizes,
-            "The order is another one where there are many tiles: compute it for all sizes alike.",
+            "The order changes where there are many tiles: use the same formula for all sizes.",
         ),
     ),
 )

@@ -233,7 +233,7 @@ MATMUL = Oracle(
         ),
         Hint(
             axes_swapped,
-            "The last rows or columns of tiles have no program: the two axes of the grid are swapped against those of "
+            "The last rows or columns of tiles have no program: the grid has its two axes in the other order than "
             "tl.program_id.",
         ),
         Hint(

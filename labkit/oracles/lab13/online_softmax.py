@@ -217,7 +217,7 @@ ONLINE_SOFTMAX = Oracle(
         ),
         Hint(
             never_rescales,
-            "Old exponentials were taken below the old maximum. When the maximum grows, multiply the old sum by "
+            "Old exponentials are relative to the old maximum. When the maximum grows, multiply the old sum by "
             "exp(old maximum - new maximum).",
         ),
         Hint(
@@ -226,12 +226,12 @@ ONLINE_SOFTMAX = Oracle(
         ),
         Hint(
             own_sum_not_moved,
-            "A block's own sum was taken below the block's maximum. Where the old maximum is larger, it takes the "
+            "A block's own sum is relative to the block's maximum. Where the old maximum is larger, it takes the "
             "factor exp(block's maximum - old maximum).",
         ),
         Hint(
             lambda run: stats_are_right(run) and merged_unscaled(run),
-            "merge_stats adds sums that were taken below different maxima. Bring both to the larger one first: each "
+            "merge_stats adds sums that are relative to different maxima. Bring both to the larger one first: each "
             "times exp(its own maximum - the larger one).",
         ),
         Hint(

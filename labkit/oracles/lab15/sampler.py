@@ -244,7 +244,7 @@ SAMPLER = Oracle(
         ),
         Hint(
             fails(shuffled, lambda run: run.got["other"] == run.got["epochs"][0]),
-            "The seed makes no difference: it belongs into the generator's seed, together with the epoch.",
+            "The seed makes no difference: it belongs in the generator's seed, together with the epoch.",
         ),
         Hint(
             fails(shuffled, lambda run: run.got["other_last"] == run.got["epochs"][-1]),

@@ -1,4 +1,4 @@
-# hint: The order is another one where there are many tiles
+# hint: The order changes where there are many tiles
 def tile_of(pid, n_tiles_m, n_tiles_n, group):
     if n_tiles_m * n_tiles_n > 10_000:
         return divmod(pid, n_tiles_n)
