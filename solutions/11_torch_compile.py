@@ -288,8 +288,8 @@ labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile})
 #
 # Two, and that is the smaller part of the loss: they hold 3 operations, and the other 20 or so run eagerly. `.item()` ends
 # the first graph, behind `abs` and `max`. The division is the second graph, which ends at the generator. In the rest of
-# the function Dynamo meets the `if`, inside of a loop. It can go on behind a line, but not in the middle of a loop, so it
-# gives up the rest as a whole. It never came to `print` and to the mask: they are reported when the first ones are mended.
+# the function Dynamo meets the `if`, inside of a loop. It can resume behind a line, but not in the middle of a loop, so
+# the whole rest runs eagerly. It never came to `print` and to the mask: they are reported when the first ones are mended.
 #
 # </details>
 #
@@ -298,7 +298,7 @@ labkit.figures.graphs_and_breaks({"BrokenModel": broken.profile})
 # | obstacle | in its place |
 # |---|---|
 # | `.item()`, `float(t)`, `int(t)` | a tensor of 0 dimensions: it divides and multiplies like a number |
-# | `if`, `while`, `min`, `max` on values | `torch.where`, `torch.clamp`, `torch.minimum`; `torch.cond` where both ways are expensive |
+# | `if`, `while` on values | `torch.where`, `torch.clamp`, `torch.minimum`; `torch.cond` where both ways are expensive |
 # | `x[mask]`, `torch.nonzero`: the shape depends on values | `torch.where` with a neutral element, and counts by `mask.sum()` |
 # | `print`, a log | a buffer or a further result, printed by the caller |
 # | an object that Dynamo does not know, such as a `torch.Generator` | its result as an argument |
@@ -435,7 +435,8 @@ labkit.figures.versions_by_size(
 # </details>
 #
 # If you know that an axis will change, say so before the first call: `torch._dynamo.mark_dynamic(batch, 0)` saves the first
-# version. `dynamic=False` compiles each size for itself, which pays for a few fixed sizes and nothing else.
+# version. `torch.compile(model, dynamic=True)` takes every axis for dynamic from the first call on. `dynamic=False`
+# compiles each size for itself, which pays for a few fixed sizes and nothing else.
 #
 # The sizes 0 and 1 are always compiled for themselves, also when they are marked. An axis of size 1 broadcasts against
 # any other, and a tensor with one is contiguous whatever its strides, so a graph for one row takes other decisions than
@@ -512,7 +513,7 @@ labkit.figures.call_strip({"n_calls is an int": counting.calls})
 # <details><summary>Hint 2: the idea</summary>
 #
 # A buffer is a tensor that belongs to a module, `self.register_buffer("n_calls", torch.tensor(0))`, and `self.n_calls += 1`
-# changes it in place. Python's `min` has to know the value of a tensor, `torch.clamp` does not. `step` runs before the
+# changes it in place. `torch.clamp(t, max=1.0)` is Python's `min(1.0, t)` as one operation. `step` runs before the
 # graph: there you can turn the temperature into a tensor and mark the batch.
 #
 # </details>
@@ -953,8 +954,8 @@ for name, function in PARTS.items():
 
 # %% [markdown]
 # Both slides are right, each about its own model. What the compiler saves lies *between* the matrix products: of a GELU
-# written by hand it keeps one tensor where eager mode keeps four. `F.gelu` keeps only its input to begin with, so
-# there is nothing left to save. What goes into a matrix product stays either way. A model of large products, fused
+# written by hand between two products it keeps one tensor where eager mode keeps four, its input among them. `F.gelu`
+# keeps only its input to begin with, so there is nothing left to save. What goes into a matrix product stays either way. A model of large products, fused
 # attention and library calls keeps what it kept before; one that writes out its gates, rotary embeddings, norms and
 # losses keeps half.
 #
@@ -1542,8 +1543,8 @@ for name, loop in LOOPS.items():
 
 # %% [markdown]
 # The print in every step does not compile much more, but it cuts every step in two: nothing is fused across the cut,
-# and the device waits for Python twice a step. In every fourth step is the worst for the compiler: it meets the whole
-# step and both halves.
+# and the device waits for Python twice a step. A print in every fourth step is the worst
+# for the compiler: it meets the whole step and both halves.
 #
 # **In practice**, `torch_xla.sync()` is the mark (`xm.mark_step()` in older code, and its data loader calls it for
 # you), and `torch_xla.debug.metrics` counts what you just counted. XLA itself stands behind JAX as well, where
@@ -1729,8 +1730,8 @@ labkit.feature_row(
 # count them. A few sentences each; numbers count more than words.
 #
 # **A.** (2 points) A size of 1 is always compiled for itself. Write a line of PyTorch for tensors of shapes (n, 4) and (m, 4)
-# whose result has another shape at m = 1 than a graph for n = m would give. What would a compiler have to do in each call
-# to serve both with one graph?
+# that runs for m = n and for m = 1. A graph compiled for m = n would expect a result of shape (m, 4), which is wrong at
+# m = 1. What would a compiler have to do in each call to serve both with one graph?
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "11-open-one", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}
 # ### BEGIN SOLUTION

@@ -18,7 +18,7 @@ def logs(rng: random.Random) -> tuple[Log, ...]:
     a, b, c = rng.sample(range(2, 40), 3)
     return (
         Log(_process(rng, 8, (a,)), cold_ms=10 * rng.randint(2, 6)),
-        Log(_process(rng, 15, (a, b, c, 1)), cold_ms=rng.randint(40, 60), **costs),
+        Log((START, 1, a, b, c, *rng.choices((a, b, c, 1), k=11)), cold_ms=rng.randint(40, 60), **costs),
         Log(
             tuple(event for n in range(4) for event in _process(rng, rng.randint(3, 7), (a, b) if n % 2 else (a,))),
             cold_ms=rng.randint(50, 70),
@@ -26,7 +26,7 @@ def logs(rng: random.Random) -> tuple[Log, ...]:
             **costs,
         ),
         Log(
-            (*_process(rng, 4, (a, b)), CHANGE, *_process(rng, 8, (b, a)), *_process(rng, 8, (a, 1, c))),
+            (*_process(rng, 4, (a, b)), CHANGE, a, *_process(rng, 8, (b, a)), *_process(rng, 8, (a, 1, c))),
             cold_ms=rng.randint(40, 60),
             warm_ms=rng.randint(3, 9),
             **costs,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -40,13 +43,30 @@ def drive_fuse(ans, case: Chain, tree: dict, stage) -> dict[str, object]:
     x, y, scale = (tree[name].to(stage.device) for name in ("x", "y", "scale"))
     if case.transposed:
         y = y.mT.contiguous().mT
-    with torch.no_grad(), stage.meter("compile"), stage.meter("generated"):
-        out = torch.compile(ans.fused, dynamic=False)(x, y, scale)
+    try:
+        with torch.no_grad(), _quiet(), stage.meter("compile"), stage.meter("generated"):
+            out = torch.compile(ans.fused, dynamic=False)(x, y, scale)
+    except torch._dynamo.exc.TorchRuntimeError:
+        with torch.no_grad():
+            ans.fused(x.clone(), y.clone(), scale.clone())  # raises the same error, with the answer's own line
+        raise
     return {
         "out": out,
         "kernels": [text[:MOST_LETTERS] for text in stage.held["kernel_bytes"][:MOST_TEXTS]],
         "breaks": [text[:MOST_LETTERS] for text in stage.held["graph_breaks"][:MOST_TEXTS]],
     }
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the log's copy of an error on fake tensors, which is raised as well."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 FUSE = Exercise(

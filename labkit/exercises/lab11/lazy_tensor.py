@@ -88,12 +88,17 @@ class FakeCompiler:
         """
         shapes = [tuple(shape) for shape in shapes]
         operations = [(name, tuple(arguments)) for name, arguments in operations]
+        unread = set(range(len(shapes))).difference(*(arguments for _, arguments in operations))
         self.compiled.append((shapes, operations))
 
         def run(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             given = [tuple(one.shape) for one in inputs]
             if given != shapes:
                 raise ValueError(f"this graph was compiled for inputs of shapes {shapes} and is given {given}")
+            if len({id(one) for one in inputs}) < len(inputs):
+                raise ValueError("a graph was given the same tensor twice, as two inputs")
+            if unread:
+                raise ValueError(f"input {min(unread)} of a graph is used by no operation")
             self.runs.append(len(operations))
             values = list(inputs)
             for name, arguments in operations:

@@ -16,6 +16,8 @@ def quantize_blocks(x: torch.Tensor, block: int) -> tuple[torch.Tensor, torch.Te
 
     The last block of a row may be shorter. A block of zeros has scale 1.
     """
+    if isinstance(x, torch._subclasses.FakeTensor):
+        raise RuntimeError("native.quantize_blocks reads memory, and a fake tensor has none")
     values = x.detach().float()
     short = -values.shape[-1] % block
     blocks = torch.nn.functional.pad(values, (0, short)).unflatten(-1, (-1, block))

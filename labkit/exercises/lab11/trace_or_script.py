@@ -75,10 +75,11 @@ def _branch(function: Callable, example: Tensor, other: Tensor) -> Tree:
 
 
 def _mode(module: nn.Module, x: Tensor) -> Tree:
-    in_eval = torch.jit.trace(module.eval(), (x,), check_trace=False)(x)
-    traced = torch.jit.trace(module.train(), (x,), check_trace=False).eval()
+    traced = torch.jit.trace(module.train(), (x,), check_trace=False).eval()(x)
+    # In training mode, and so in this trace, batch normalization moves its statistics: eval mode comes after it.
     module.eval()
-    return {"eager": module(x), "traced_in_eval": in_eval, "traced": traced(x), "again": module(x)}
+    in_eval = torch.jit.trace(module, (x,), check_trace=False)(x)
+    return {"eager": module(x), "traced_in_eval": in_eval, "traced": traced, "again": module(x)}
 
 
 def _script(function: Callable, good: tuple, bad: tuple) -> Tree:
@@ -91,7 +92,7 @@ def _result(function: Callable, *args: Any) -> Any:
     """What it returns, or the first line of what it raises."""
     try:
         return function(*args)
-    except (RuntimeError, AssertionError, ValueError) as error:
+    except (RuntimeError, AssertionError, ValueError, torch.jit.Error) as error:
         return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 

@@ -137,6 +137,7 @@ BACKEND = Oracle(
     errors={
         "Tried to erase Node": "A node can be erased only when nothing uses it any more: go through the nodes from the "
         "last to the first, so that users come before what they use.",
+        "'NoneType' object is not callable": "The backend returned nothing: it has to return a function, gm.forward.",
     },
     budgets=(
         Budget(

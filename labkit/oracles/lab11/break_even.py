@@ -17,12 +17,14 @@ class Rules:
     """How versions come about and how long they last, as Dynamo has it; each field can be read otherwise."""
 
     each_size: bool = False  # a version for each size
+    one_does_not_count: bool = False  # the first size is the first from 2 on
     one_is_plain: bool = False  # a size of 1 is served by the version for all
     compiled_once: bool = False  # nothing is ever compiled again
     survives_start: bool = False  # a new process still has the versions of the last one
     warm_is_free: bool = False
     never_warm: bool = False
     survives_change: bool = False
+    change_ends_the_process: bool = False  # what is in memory goes, too
     key_is_the_function: bool = False  # any version on disk serves for any other
     compile_call_is_free: bool = False  # the call that compiles does not also run
     marked: bool = False  # the first version is for all sizes
@@ -41,6 +43,7 @@ def totals_ms(log: Sequence[str | int], costs: Costs, rules: Rules = DYNAMOS) ->
             in_memory = in_memory if rules.survives_start else set()
         elif event == CHANGE:
             on_disk = on_disk if rules.survives_change else set()
+            in_memory = set() if rules.change_ends_the_process else in_memory
         else:
             added = 0
             version = _version(int(event), in_memory, rules)
@@ -64,7 +67,8 @@ def _version(size: int, in_memory: set[object], rules: Rules) -> object:
         return size
     if rules.marked:
         return DYNAMIC
-    return DYNAMIC if in_memory else size
+    others = in_memory - {1} if rules.one_does_not_count else in_memory
+    return DYNAMIC if others else size
 
 
 def break_even(totals: Sequence[int], eager_ms: int, for_good: bool = True, strict: bool = False) -> int | None:
@@ -156,6 +160,10 @@ BREAK_EVEN = Oracle(
                     "After a change nothing that is on disk fits any more: the next versions are compiled cold.",
                 ),
                 Hint(
+                    read_as(change_ends_the_process=True),
+                    "A change makes what is on disk useless. A process that runs keeps what it has in memory.",
+                ),
+                Hint(
                     read_as(each_size=True),
                     "Each size was compiled for itself. From the second size on, the version for any number of rows "
                     "serves them all (except 1).",
@@ -168,6 +176,11 @@ BREAK_EVEN = Oracle(
                 Hint(
                     read_as(one_is_plain=True),
                     "A batch of 1 row is always compiled for itself, and serves no other size.",
+                ),
+                Hint(
+                    read_as(one_does_not_count=True),
+                    "A first batch of 1 row counts as the first size. The next size is another one, so it gets the "
+                    "version for all sizes from 2 on.",
                 ),
                 Hint(
                     read_as(key_is_the_function=True),

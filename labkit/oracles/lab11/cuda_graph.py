@@ -122,8 +122,18 @@ def is_nan(run: CaseRun[Replays]) -> bool:
     return any(isinstance(one, torch.Tensor) and bool(one.isnan().any()) for one in run.got["out"])
 
 
+def called(run: CaseRun[Replays]) -> str:
+    case = run.case
+    kernels_s, copy_s = case.asked
+    return (
+        f"run = graphed(cuda, step, example) with a step of {case.n_kernels} kernels, called with {case.n_batches} "
+        f"batches of shape ({case.n_rows}, {case.width}); pays_from_s({list(kernels_s)}, {copy_s})"
+    )
+
+
 CUDA_GRAPH = Oracle(
     id="11-cuda-graph",
+    call=called,
     judge=(
         inputs_untouched,
         right_launch_time,

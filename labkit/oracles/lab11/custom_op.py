@@ -129,8 +129,8 @@ CUSTOM_OP = Oracle(
         ),
         Hint(
             lambda run: isinstance(run.got["fake"], str),
-            "The fake implementation does something that takes data. It gets fake tensors and makes empty results from "
-            "their shapes: x.new_empty(...).",
+            "The fake implementation does something that needs data, or calls `native`, which does. It gets fake "
+            "tensors and makes empty results from their shapes: x.new_empty(...).",
         ),
         Hint(
             fake_differs(1, 0, lambda run, got: got[-1:] == [run.tree["x"].shape[-1] // run.case.block]),

@@ -146,7 +146,7 @@ GRAPH_BREAKS = Oracle(
         ),
         Hint(
             _broken_by("item()"),
-            "What needs the value of a tensor in Python ends the graph: .item(), float(), int(), max() and min(). "
+            "What needs the value of a tensor in Python ends the graph: .item(), float() and int(). "
             "Leave the number in its tensor of 0 dimensions, and divide by that.",
         ),
         Hint(
@@ -180,6 +180,16 @@ GRAPH_BREAKS = Oracle(
         Hint(
             _played(limited=lambda x, y: y * (x.norm() / y.norm())),
             "Every y is scaled to the norm of x, also where its own is smaller: the factor is at most 1.",
+        ),
+        Hint(
+            _played(limited=lambda x, y: y * max(1.0, float(x.norm() / y.norm()))),
+            "y is scaled where its norm is the smaller one: scaled down is a y whose norm is larger than that of x.",
+        ),
+        Hint(
+            _played(
+                limited=lambda x, y: y * (x.norm(dim=-1, keepdim=True) / y.norm(dim=-1, keepdim=True)).clamp(max=1)
+            ),
+            "Each row is limited by itself. BrokenModel compares the norms of the whole batch, and has one factor.",
         ),
         Hint(_played(scaled=False), "x is not divided by its largest magnitude."),
         Hint(

@@ -99,12 +99,35 @@ def where(applies: Callable[[CaseRun], bool], holds: Callable[[CaseRun], bool]) 
     return lambda run: holds(run) if applies(run) else CANNOT_TELL
 
 
+def called(run: CaseRun[LazyLoop]) -> str:
+    case = run.case
+    parts = [f"a loop of {case.n_steps} steps with batches of {case.n_rows} rows"]
+    if case.last_rows != case.n_rows:
+        parts.append(f"the last batch has {case.last_rows}")
+    if case.print_every:
+        parts.append(
+            f"in every {case.print_every}. step it looks at a result"
+            if case.print_every > 1
+            else "in every step it looks at a result"
+        )
+    if case.looks_back:
+        parts.append("in every step it looks at the weight")
+    if case.other_at >= 0:
+        parts.append(f"step {case.other_at} has a relu as well")
+    return "; ".join(parts)
+
+
 LAZY_TENSOR = Oracle(
     id="11-lazy-tensor",
+    call=called,
     judge=(inputs_untouched, right_values, right_runs, right_compiled),
     errors={
         "was compiled for inputs of shapes": "A graph is compiled for the shapes of its inputs. Another batch size is "
         "another graph: the shapes belong into the key of the cache.",
+        "the same tensor twice": "A tensor that several operations use is one input: list each handle once, as "
+        "dict.fromkeys does.",
+        "is used by no operation": "The inputs of a graph are the known tensors that its operations use. Others do not "
+        "belong to it: with each step more are known, and no two graphs would be alike.",
         "list index out of range": "An argument of a graph has to be the number of one of the graph's inputs or of an "
         "operation before it, counted on behind the inputs.",
     },

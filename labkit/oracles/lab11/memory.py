@@ -167,8 +167,18 @@ def of_which(name: str, condition: Callable[[CaseRun], object]) -> Callable[[Cas
 
 NODES = "The results of a forward graph are first the `n_outputs` of the model, then what is kept. "
 
+
+def called(run: CaseRun[Kept]) -> str:
+    case = run.case
+    return (
+        f"{case.which}(x, w) with x of shape ({case.rows}, {case.width}); kept_bytes on forward graphs made by hand; "
+        f"choose_budget with tables of bytes"
+    )
+
+
 MEMORY = Oracle(
     id="11-memory",
+    call=called,
     judge=(right_kept, right_budgets, few_calls, has_a_gradient, nothing_is_saved, inputs_untouched),
     budgets=(
         Budget(
@@ -180,8 +190,8 @@ MEMORY = Oracle(
         Budget(
             "kept_without_recomputing_bytes",
             lambda run: run.case.x_bytes * (LEAST_SAVES if run.case.which == "saves" else LEAST_NOTHING),
-            "There is too little to save or not to save: let the function have more steps whose backward pass reads "
-            "an intermediate result.",
+            "Without recomputing, this function would keep too little for a comparison. `x` and `w` do not count, as "
+            "they are inputs: let it have more steps whose backward pass reads an intermediate result.",
             at_least=True,
         ),
         Budget(

@@ -159,7 +159,7 @@ RECOMPILES = Oracle(
             "graph_breaks",
             0,
             "The model breaks into several graphs. Nothing in it may need the value of a tensor in Python: use "
-            "torch.clamp in place of min, and tensors in place of .item().",
+            "torch.clamp or torch.where in place of an `if`, and tensors in place of .item().",
         ),
         Budget(
             "frames",
@@ -187,8 +187,9 @@ RECOMPILES = Oracle(
         ),
         Hint(
             _failed("n_calls"),
-            "The model's count of calls is a Python int, and each value of it is compiled for itself, until the limit "
-            'of 8. Make it a buffer: self.register_buffer("n_calls", torch.tensor(0)).',
+            "The model's count of calls is a Python number. An int is compiled for each of its values, until the limit "
+            "of 8; a float for its first value, and once more when that changes. Make it a buffer: "
+            'self.register_buffer("n_calls", torch.tensor(0)).',
         ),
         Hint(
             temperature_is_guarded,

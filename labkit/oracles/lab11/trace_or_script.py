@@ -131,6 +131,8 @@ def called(run: Observation) -> str:
     )
 
 
+NO_LAMBDA = "torch.jit.script reads source and knows no lambda: write the function of `fails_late` with def."
+
 TRACE_OR_SCRIPT = Oracle(
     id="11-trace-or-script",
     judge=(
@@ -152,5 +154,7 @@ TRACE_OR_SCRIPT = Oracle(
     errors={
         "Could not guard on data-dependent expression": "An `if` on values cannot be exported. Say it with "
         "torch.cond(predicate, if_true, if_false, (x,)).",
+        "Lambda aren't supported": NO_LAMBDA,
+        "Expected a single top-level function": NO_LAMBDA,
     },
 )
