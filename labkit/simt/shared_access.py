@@ -58,7 +58,7 @@ class SharedAccess:
             who = "thread ({}, {}, {})".format(*m.lanes.where(row, race.other_thread)[1])
         where = m.name_shared(int(self.lane_offsets[at]))
         line = m.line_of(race.other_pc)
-        done = "writes" if race.kind == "write" else "reads"
+        done = ("write" if race.kind == "write" else "read") + ("" if race.other_thread < 0 else "s")
         text = f"{verb} {where}, which {who} {done} at line {line} with no barrier in between"
         m.fault("race", pc, text, (row, thread), race.count * (m.lanes.n_blocks if self.alike else 1))
 

@@ -7,7 +7,15 @@ import random
 from grading.hidden import Hidden
 from labkit.exercises.lab01.function_calls import Call
 from labkit.exercises.lab10.chips import CHIPS, Chip
-from labkit.oracles.lab10.occupancy import MISTAKEN_CHOICES, bandwidth_share, chosen_by, first_largest, on_sm, shares
+from labkit.oracles.lab10.occupancy import (
+    MISTAKEN_CHOICES,
+    bandwidth_share,
+    chosen_by,
+    first_largest,
+    on_sm,
+    shares,
+    shares_of_lanes,
+)
 from labkit.oracles.lab10.sm import Rules, resident_blocks
 
 RULES = (
@@ -31,9 +39,11 @@ def kernels(rng: random.Random) -> tuple[Call, ...]:
         *(Call("resident", limited(rng, rng.choice(names), rule)) for rule in RULES),
         *(Call("resident", (rng.choice((128, 160, 256, 384)), rng.randint(33, 160), 0, name)) for name in names),
         Call("resident", (32 * rng.randint(2, 9) - rng.randint(1, 30), rng.randint(33, 60), 2048, rng.choice(names))),
+        Call("resident", partly_filled(rng, name := rng.choice(names))),
         *(grid(rng, name, more) for name, more in zip(rng.sample(names, 3), (0, 1, rng.randint(2, 60)), strict=True)),
         *(flight(rng, name, busy) for name, busy in zip(rng.sample(names, 4), (True, False) * 2, strict=True)),
         *(Call("fastest", (choice(rng, CHIPS[name]), name)) for name in rng.sample(names, 3)),
+        Call("fastest", (with_idle_lanes(rng, CHIPS[name := rng.choice(names)]), name)),
     )
 
 
@@ -49,6 +59,16 @@ def limited(rng: random.Random, name: str, rule: Rules) -> tuple[int, int, int, 
         others = [resident_blocks(*resources, CHIPS[name], one) for one in RULES if one != rule]
         if right and wrong not in (right, *others):
             return (*resources, name)
+
+
+def partly_filled(rng: random.Random, name: str) -> tuple[int, int, int, str]:
+    """A kernel of which another number of blocks would fit if a block's last warp took only what its threads take."""
+    while True:
+        threads, registers = 32 * rng.randint(2, 4) - rng.randint(8, 28), rng.randint(64, 168)
+        right = resident_blocks(threads, registers, 0, CHIPS[name])
+        without, full = (resident_blocks(32 * n, registers, 0, CHIPS[name]) for n in (threads // 32, 1))
+        if right < min(without, int(full * 32 / threads)):
+            return threads, registers, 0, name
 
 
 def grid(rng: random.Random, name: str, more: int) -> Call:
@@ -81,6 +101,18 @@ def choice(rng: random.Random, chip: Chip) -> tuple[tuple[int, ...], ...]:
         top = [on_sm(one, chip) * one[3] * one[4] for one, share in zip(found, reached, strict=True) if share == 1]
         clear = all(share == 1 or share < 0.97 for share in reached) and len(set(top)) > 1
         if clear and len(chosen) == len(MISTAKEN_CHOICES) and first_largest(reached) not in chosen:
+            return found
+
+
+def with_idle_lanes(rng: random.Random, chip: Chip) -> tuple[tuple[int, ...], ...]:
+    """Two kernels, of which the first would be ahead if its idle lanes had loads in flight, too."""
+    while True:
+        # Shared memory limits the blocks, so that no mistake about warps and registers shows.
+        shared_bytes = chip.shared_bytes // rng.randint(3, 6) - 2048
+        odd = (32 * rng.randint(2, 4) - rng.randint(8, 24), 32, shared_bytes, 2, 4)
+        found = (odd, (64, rng.randint(40, 128), 0, rng.randint(1, 2), 4))
+        (odd_share, share), (odd_lanes, lanes) = shares(found, chip), shares_of_lanes(found, chip)
+        if odd_share < 0.97 * share and lanes < 0.97 * odd_lanes:
             return found
 
 

@@ -68,6 +68,7 @@ OCCUPANCY = Exercise(
         # kernels, chip
         Call("fastest", (COPIES, "H100")),
         Call("fastest", (COPIES[:3], "B200")),
+        Call("fastest", (((100, 96, 0, 2, 4), (64, 64, 0, 1, 4)), "H100")),
     ),
     inputs=lambda case, gen: {},
     drive=_drive,

@@ -21,7 +21,7 @@ ERRORS = and_faults(
         "after it.",
         "warp synchronization:": "Lanes that the mask of a shuffle names do not take part in it. With the mask "
         "0xffffffff all 32 lanes have to come: let those past n bring 0, and call the shuffle outside of branches "
-        "that part a warp.",
+        "that part a warp. A lane that waits at a `__syncthreads()` in such a branch never comes either.",
         "race between blocks:": FAULTS["race between blocks:"],
         "race:": "Two threads touch the same place of shared memory in no given order. Between the write of one and "
         "the read of another there has to be a `__syncthreads()`: after the tile is filled, and after each step of "
@@ -95,6 +95,26 @@ def one_thread_adds(run: CaseRun[Sums]) -> bool:
     return run.measured["shared_requests"] >= run.case.grid * run.case.block
 
 
+def all_store(run: CaseRun[Sums]) -> bool:
+    """Whether every warp reads the sum and stores it, and nothing else is too much."""
+    case, measured = run.case, run.measured
+    others = case.grid * (case.warps - 1)
+    stores_all = measured["global_store_sectors"] >= case.grid * case.warps
+    return stores_all and measured["shared_wavefronts"] - others <= most_passes(run)
+
+
+def one_thread_adds_warps(run: CaseRun[Sums]) -> bool:
+    """Whether the warps' sums are stored one by one and read one by one, but for the thread's own perhaps."""
+    a_block = run.measured["shared_wavefronts"] / run.case.grid
+    return 2 * run.case.warps - 1 <= a_block <= 2 * run.case.warps
+
+
+def has_its_own_again(run: CaseRun[Sums]) -> bool:
+    """Whether a step, in one round of shuffles or in both, has doubled every lane's value."""
+    right, got = sums(run), run.got["out"]
+    return run.case.kernel == "shuffle_sum" and (torch.equal(got, 2 * right) or torch.equal(got, 4 * right))
+
+
 def has_conflicts(run: CaseRun[Sums]) -> bool:
     return run.measured["bank_conflicts"] > 0
 
@@ -117,8 +137,8 @@ BLOCK_REDUCE = Oracle(
         Budget(
             "shared_wavefronts",
             most_passes,
-            "Shared memory takes more passes than it has to: let the threads that still add be neighbours, so that "
-            "whole warps drop out of the tree.",
+            "Shared memory takes more passes than it has to. In a tree let the threads that still add be neighbours, "
+            "so that whole warps drop out. With shuffles, only one number of each warp goes through shared memory.",
         ),
         Budget(
             "barriers",
@@ -160,6 +180,15 @@ BLOCK_REDUCE = Oracle(
             "Each sum is the block's first element: what the other threads have was never added.",
         ),
         Hint(
+            has_its_own_again,
+            "Each sum is 2 or 4 times too large: in some step every lane adds its own value once more. No lane lies 32 "
+            "places further on, so a shuffle by 32 gives a lane its own value. The first distance is 16.",
+        ),
+        Hint(
+            too_many_passes("block_sum", all_store),
+            "The sums are right, but all threads read the sum and store it: one thread of each block is enough.",
+        ),
+        Hint(
             too_many_passes("block_sum", one_thread_adds),
             "The sums are right, but a single thread adds up a whole block, while all others wait. Let half of the "
             "threads add one element each, then half of these, and so on.",
@@ -175,6 +204,11 @@ BLOCK_REDUCE = Oracle(
             "The sums are right, but in this tree the threads that still add are spread over all warps, which stay "
             "busy for a long time. Begin with d = half a block, and let the threads t < d add s[t + d]: then whole "
             "warps are done early.",
+        ),
+        Hint(
+            too_many_passes("shuffle_sum", one_thread_adds_warps),
+            "The sums are right, but one thread reads the sums of the warps one after the other. Let the first warp "
+            "read all of them at once, each lane one, and add them up with shuffles.",
         ),
         Hint(
             too_many_passes("shuffle_sum", lambda run: True),

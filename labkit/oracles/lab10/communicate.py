@@ -40,6 +40,7 @@ class Rules:
     atomics_excuse_plain_accesses: bool = False
     reads_go_together: bool = True
     writes_go_together: bool = False
+    only_writes_race: bool = False
     shared_is_of_a_block: bool = True
     shared_is_not_global: bool = True
     deadlocks_are_seen: bool = True
@@ -69,6 +70,8 @@ def same_place(one: Access, other: Access, rules: Rules) -> bool:
 def conflict(one: Access, other: Access, rules: Rules) -> bool:
     """Whether the two must not happen in any order."""
     kinds = {one.op.kind, other.op.kind}
+    if rules.only_writes_race:
+        return kinds == {"write"}
     if kinds == {"read"}:
         return not rules.reads_go_together
     if kinds == {"atomic"}:
@@ -190,6 +193,11 @@ COMMUNICATE = Oracle(
         Hint(
             takes(writes_go_together=True),
             "Two writes of one word in no given order are a race, too: nobody knows which value stays.",
+        ),
+        Hint(
+            takes(only_writes_race=True),
+            "This calls only two writes a race. If a read and a write of one word come in no given order, nobody knows "
+            "which value is read: one access that changes the word is enough.",
         ),
         Hint(
             takes(barriers_order_a_block=False),

@@ -20,7 +20,8 @@ ERRORS = and_faults(
         "uninitialized shared memory:": "Shared memory starts out holding anything, the counter too: one thread sets "
         "it to 0, and all pass a `__syncthreads()` before anybody counts. What is not on the list is not to be read.",
         "race: ": "The list is whole only after every thread of the block has put its element on it, and the counter "
-        "is 0 only after one thread has set it: a `__syncthreads()` belongs between each of these steps and the next.",
+        "is 0 only after one thread has set it: a `__syncthreads()` belongs between each of these steps and the next. "
+        "And `count++` is three steps, which only atomicAdd does in one.",
     }
 )
 

@@ -70,6 +70,13 @@ def first_block_alone(run: CaseRun[Image]) -> torch.Tensor:
     return (r < run.case.block[1]) & (c < run.case.block[0])
 
 
+def blocks_32_apart(run: CaseRun[Image]) -> torch.Tensor:
+    """What is reached where block b begins at 32 * b along both axes, whatever its size."""
+    r, c = places(run)
+    (grid_x, grid_y), (block_x, block_y) = run.case.grid, run.case.block
+    return (r % 32 < block_y) & (r // 32 < grid_y) & (c % 32 < block_x) & (c // 32 < grid_x)
+
+
 def without_the_last_blocks(run: CaseRun[Image]) -> torch.Tensor:
     """What a guard leaves that lets only whole blocks work."""
     r, c = places(run)
@@ -136,6 +143,11 @@ INDEXING = Oracle(
             only_where(first_block_alone),
             "Only the first block's elements were changed: threadIdx begins anew in every block. Add blockIdx * "
             "blockDim.",
+        ),
+        Hint(
+            only_where(blocks_32_apart),
+            "Elements between the blocks are missing: block b begins at b * blockDim.x along x and at b * blockDim.y "
+            "along y, not at b * 32.",
         ),
         Hint(
             only_where(without_the_last_blocks),

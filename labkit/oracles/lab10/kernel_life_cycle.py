@@ -13,14 +13,16 @@ from labkit.spec import Budget, CaseRun, Hint, Observation, Oracle
 
 WARP = 32
 TENSORS = 3
+_FOURS = (
+    "Where n is no multiple of 4, the last thread has fewer than four elements. And the index of a `float4` pointer "
+    "counts in fours: place t of it holds the elements 4 t to 4 t + 3."
+)
 ERRORS = and_faults(
     {
         "misaligned:": "A float4 has to begin at a multiple of 16 bytes, and a tensor may begin anywhere, as a slice. "
         "See whether the addresses of x, y and z are all multiples of 16, and read single elements where they are not.",
-        "out of bounds: reads": "n is no multiple of 4: the last thread has fewer than four elements. Read four at "
-        "once only where all four exist, and the rest one by one.",
-        "out of bounds: writes": "n is no multiple of 4: the last thread has fewer than four elements. Write four at "
-        "once only where all four exist, and the rest one by one.",
+        "out of bounds: reads": f"Read four at once only where all four exist, and the rest one by one. {_FOURS}",
+        "out of bounds: writes": f"Write four at once only where all four exist, and the rest one by one. {_FOURS}",
     }
 )
 
@@ -52,6 +54,12 @@ def without_the_rest(run: CaseRun[Fused]) -> torch.Tensor:
     z = right(run).clone()
     z[run.case.n // PER_THREAD * PER_THREAD :] = float("nan")
     return z
+
+
+def not_stored(run: CaseRun[Fused]) -> bool:
+    """Whether some places still hold the NaN that was there before, and all others what they should."""
+    missing = run.got["z"].isnan()
+    return bool(missing.any()) and torch.equal(run.got["z"][~missing], right(run)[~missing])
 
 
 def exchanged(run: CaseRun[Fused]) -> torch.Tensor:
@@ -101,6 +109,11 @@ KERNEL_LIFE_CYCLE = Oracle(
             is_result(one_each),
             "Only the first quarter was stored: the launch has a thread for every four elements, of which thread t has "
             "4 t to 4 t + 3.",
+        ),
+        Hint(
+            not_stored,
+            "Elements of z were never stored, and the others are right. Where four at once are not possible, because "
+            "of an address or at the end, a loop over single elements has to store them.",
         ),
         Hint(is_result(exchanged), "f belongs to x and g to y: they are exchanged."),
         Hint(is_result(smaller), "h is the larger of the two, not the smaller."),

@@ -90,6 +90,14 @@ def filled_by(text: str, **changed: object) -> Hint:
     return Hint(of("resident", when), text)
 
 
+def part_of_a_warp(args: tuple, right: list, got: list) -> object:
+    """A warp that is only partly filled was left out, or counted as a part."""
+    threads, *others = args
+    warps = resident_blocks(32, *others, replace(ALL, limits_blocks=False, limits_shared=False))
+    played = resident_blocks(threads - threads % 32, *others), int(warps * 32 / threads)
+    return threads % 32 != 0 and got[0] != right[0] and got[0] in played
+
+
 def rounded_up(args: tuple, right: list, got: list) -> object:
     """min of the limits, the tightest of them rounded up."""
     return got[0] == right[0] + 1 and all(
@@ -116,6 +124,12 @@ def pair_is(function: str, place: int, wrong: Callable[[tuple, list], float]) ->
 
 def needed(chip: Chip) -> float:
     return chip.bytes_per_s * chip.latency_s / chip.n_sms
+
+
+def shares_of_lanes(kernels: tuple, chip: Chip) -> list[float]:
+    """The shares if lanes without a thread had loads in flight, too."""
+    lanes = [resident_blocks(*one[:3], chip) * 32 * -(-one[0] // 32) for one in kernels]
+    return [bandwidth_share(n, *one[3:], chip) for n, one in zip(lanes, kernels, strict=True)]
 
 
 def chosen_by(mistake: str, kernels: tuple, chip: Chip) -> int:
@@ -181,6 +195,11 @@ RESIDENT_HINTS = (
     filled_by("The registers of an SM limit its blocks, too.", limits_registers=False),
     filled_by("The shared memory of an SM limits its blocks, too.", limits_shared=False),
     Hint(
+        of("resident", part_of_a_warp),
+        "A warp that is only partly filled takes the room of a whole one: 100 threads are 4 warps. Round the number of "
+        "warps up.",
+    ),
+    Hint(
         of("resident", rounded_up),
         "A block of which only a part fits does not start: round the number of blocks down.",
     ),
@@ -226,13 +245,15 @@ WAVES_HINTS = (
         pair_is("waves", 1, lambda args, right: 1 / right[1]),
         "The efficiency is upside down: the blocks that there are, over those that the waves have room for.",
     ),
-    Hint(
-        pair_is(
-            "waves",
-            1,
+    *(
+        Hint(
+            pair_is("waves", 1, full),
+            "That is how full the last wave is. The efficiency is about all of them: blocks over room in all waves.",
+        )
+        for full in (
             lambda args, right: ((args[0] - 1) % (args[1] * args[2].n_sms) + 1) / (args[1] * args[2].n_sms),
-        ),
-        "That is how full the last wave is. The efficiency is about all of them: blocks over room in all waves.",
+            lambda args, right: args[0] % (args[1] * args[2].n_sms) / (args[1] * args[2].n_sms),
+        )
     ),
 )
 IN_FLIGHT_HINTS = (
@@ -266,6 +287,12 @@ IN_FLIGHT_HINTS = (
     ),
 )
 FASTEST_HINTS = (
+    # Not one of the rivals: whoever makes one of their mistakes fails the other choices as well.
+    Hint(
+        of("fastest", lambda args, right, got: int(got) == first_largest(shares_of_lanes(*args))),
+        "Only threads have loads in flight: a block of 100 threads takes the room of 128, but the 28 idle "
+        "lanes load nothing.",
+    ),
     Rivals(
         (
             Hint(

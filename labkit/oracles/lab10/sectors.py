@@ -92,6 +92,15 @@ def in_warps_of_all_threads(run: CaseRun[Load]) -> bool:
     return gave(run, (-(-run.case.n // WARP), cost(run.case)[1]))
 
 
+def full_last_warps(run: CaseRun[Load]) -> bool:
+    """Every warp has 32 lanes, those of a block's last warp going on into the next block."""
+    case = run.case
+    warps = warps_of((-(-case.n // case.block), 1), (case.block, 1))
+    x = warps.x[:, :1] + np.arange(WARP)
+    reads = (x < case.n) & (x % case.every == 0)
+    return gave(run, (int(reads.any(1).sum()), n_sectors(case.offset + x * case.stride * case.size, reads)))
+
+
 def called(run: Observation) -> str:
     case = run.case
     return (
@@ -145,6 +154,11 @@ SECTORS = Oracle(
             plays(through_blocks=True),
             "A warp never holds threads of two blocks. Each block begins a warp of its own, and where block is no "
             "multiple of 32 its last warp has fewer than 32 lanes.",
+        ),
+        Hint(
+            full_last_warps,
+            "The last warp of a block is counted with 32 lanes, although the block ends before: its lanes end with the "
+            "block's last thread, and those of the next block are counted there.",
         ),
         Hint(
             in_warps_of_all_threads,

@@ -158,6 +158,11 @@ VALUES = (
         "Each tile is turned, but stays where it was: block (bx, by) reads the tile at row 32 * by, column 32 * bx of "
         "x, and writes the one at row 32 * bx, column 32 * by of y.",
     ),
+    _of_values(
+        takes(lambda r, c: corner(c) // SIDE * BLOCK[1] + inside(c), lambda r, c: r),
+        "Each tile is read from row 8 * blockIdx.y of x on. The block has 8 rows of threads, but its tile has 32 rows, "
+        "so it begins at row 32 * blockIdx.y.",
+    ),
     _of_values(copied, "This is a copy of x: nothing was transposed."),
     _of_values(
         right_only_where(in_first_rows),
@@ -170,6 +175,12 @@ VALUES = (
         "columns, so its row has to be below cols and its column below rows.",
     ),
     _of_values(rows_of_x_in_y, "y has rows columns, so row R, column C of y is y[R * rows + C]."),
+    Hint(
+        lambda run: run.measured["shared_requests"] == 0,
+        "The kernel does not use shared memory. As long as a thread writes what it has read itself, loads or stores "
+        "are strided. Declare `__shared__ float tile[32][32];` (an array without `__shared__` belongs to one thread "
+        "alone), let each thread put there what it has read, and write what another one has put there.",
+    ),
     _of_values(
         mixed_up,
         "Each tile holds the right numbers, but in the wrong places: an element has to be looked for in the tile where "

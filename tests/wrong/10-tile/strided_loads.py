@@ -1,4 +1,4 @@
-# hint: Loads are strided
+# hint: does not use shared memory
 tiled_transpose = r"""
 __global__ void tiled_transpose(const float* x, float* y, int rows, int cols) {
   int r = blockIdx.y * 32 + threadIdx.x;

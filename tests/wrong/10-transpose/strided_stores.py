@@ -1,4 +1,4 @@
-# hint: Stores are strided
+# hint: does not use shared memory
 transpose = r"""
 __global__ void transpose(const float* x, float* y, int rows, int cols) {
   int c = blockIdx.x * 32 + threadIdx.x;
