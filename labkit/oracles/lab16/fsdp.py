@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -56,8 +57,10 @@ def masters(run: CaseRun[Units]) -> list[Tensor]:
 
 
 @once
-def trained(run: CaseRun[Units], reduce: Reduce, stale: bool = False) -> list[Tensor]:
-    """The masters after all steps in one process. stale: the weights that are used stay those of the start."""
+def trained(run: CaseRun[Units], reduce: Reduce, stale: str = "") -> list[Tensor]:
+    """The masters after all steps in one process. stale: the weights that are used stay those of the start, in both
+    passes ("both") or in the backward pass alone ("backward").
+    """
     case = run.case
     rows = [one.clone() for one in masters(run)]
     for one, kind in zip(rows, case.kinds):
@@ -65,10 +68,11 @@ def trained(run: CaseRun[Units], reduce: Reduce, stale: bool = False) -> list[Te
     learning = [one for one in rows if one.requires_grad]
     optimizer = make("momentum", learning) if learning else None
     for step in range(case.n_steps):
-        used = masters(run) if stale else [one.detach() for one in rows]
+        used = masters(run) if stale == "both" else [one.detach() for one in rows]
+        used_back = masters(run) if stale == "backward" else None
         grads = [torch.zeros_like(one) for one in rows]
         for micro in range(case.n_micro):
-            for total, by_rank in zip(grads, _gradients(run, used, step, micro), strict=True):
+            for total, by_rank in zip(grads, _gradients(run, used, step, micro, used_back), strict=True):
                 if by_rank:
                     total += reduce(by_rank, case)
         for one, grad in zip(rows, grads, strict=True):
@@ -78,26 +82,53 @@ def trained(run: CaseRun[Units], reduce: Reduce, stale: bool = False) -> list[Te
     return [one.detach() for one in rows]
 
 
-def _gradients(run: CaseRun[Units], used: list[Tensor], step: int, micro: int) -> list[list[Tensor]]:
-    """Of each unit the ranks' gradients, in rows and in the dtype of the weights; none where it is frozen."""
+def _gradients(
+    run: CaseRun[Units], used: list[Tensor], step: int, micro: int, used_back: list[Tensor] | None = None
+) -> list[list[Tensor]]:
+    """Of each unit the ranks' gradients, in rows and in the dtype of the weights; none where it is frozen.
+
+    used_back: other weights that the backward pass uses.
+    """
     case = run.case
     found: list[list[Tensor]] = [[] for _ in case.kinds]
     units = [make_unit(case, run.tree["seed"], k) for k in range(len(case.kinds))]
     for unit, row in zip(units, used, strict=True):
-        parts = row.flatten()[: sum(p.numel() for p in unit.parameters())].split([p.numel() for p in unit.parameters()])
-        for p, part in zip(unit.parameters(), parts):
-            p.data = part.view_as(p).to(case.dtypes[0])
+        for p, part in zip(unit.parameters(), _parts(unit, row)):
+            p.data = part.to(case.dtypes[0])
+    replaced = {}
+    for unit, row in zip(units, used_back or (), strict=False):
+        for p, part in zip(unit.parameters(), _parts(unit, row)):
+            replaced[p.data_ptr()] = part.to(case.dtypes[0])
     for one in run.tree["ranks"]:
         x, factor = draw_rows(case, one["seed"], step, micro)
         for unit in units:
             unit.zero_grad()
-            x = unit(x)
+        with _in_backward(replaced):
+            for unit in units:
+                x = unit(x)
         if x.requires_grad:
             loss_of(x, factor, case).backward()
         for k, unit in enumerate(units):
             if case.kinds[k] != "frozen":
                 found[k].append(in_rows([p.grad for p in unit.parameters()], case.n_ranks))
     return found
+
+
+def _in_backward(replaced: dict[int, Tensor]) -> contextlib.AbstractContextManager:
+    """The backward pass finds these tensors in place of those that begin at these addresses."""
+    if not replaced:
+        return contextlib.nullcontext()
+    return torch.autograd.graph.saved_tensors_hooks(
+        lambda kept: (replaced.get(kept.data_ptr(), kept.detach()), kept.shape, kept.stride()),
+        lambda packed: packed[0].as_strided(*packed[1:]),
+    )
+
+
+def _parts(unit: torch.nn.Module, row: Tensor) -> list[Tensor]:
+    """The row of a unit as its parameters."""
+    params = list(unit.parameters())
+    sizes = [p.numel() for p in params]
+    return [part.view_as(p) for p, part in zip(params, row.flatten()[: sum(sizes)].split(sizes))]
 
 
 def by_rank(run: CaseRun[Units], rows: list[Tensor]) -> list[list[Tensor]]:
@@ -230,7 +261,7 @@ def most_at_once(run: CaseRun[Units]) -> int:
     return 12 * sum(case.shard_sizes) + activations(case) + 28 * max(case.sizes) + 2 * ROOM_BYTES
 
 
-def ended_as(reduce: Reduce, stale: bool = False) -> Callable[[CaseRun[Units]], Any]:
+def ended_as(reduce: Reduce, stale: str = "") -> Callable[[CaseRun[Units]], Any]:
     """A hint's condition: the shards ended as with this mistake. CANNOT_TELL where it changes nothing."""
 
     def when(run: CaseRun[Units]) -> Any:
@@ -260,6 +291,15 @@ def some_params(condition: Callable[[list, int], bool]) -> Callable[[CaseRun[Uni
         for one in run.got["ranks"]
         for params, size in zip(one["params"], run.case.shard_sizes, strict=True)
     )
+
+
+def only_the_last_learns(run: CaseRun[Units]) -> Any:
+    """Of several units that are trained, all but the last are as at the start; that one too before a frozen unit."""
+    learning = [k for k, kind in enumerate(run.case.kinds) if kind != "frozen"]
+    if len(learning) < 2:
+        return CANNOT_TELL
+    moved = {k for one in run.got["ranks"] for k in learning if not torch.equal(one["start"][k], one["shards"][k])}
+    return moved == {learning[-1]} or (not moved and run.case.kinds[-1] == "frozen")
 
 
 def in_words(run: Observation) -> str:
@@ -313,8 +353,9 @@ FSDP = Oracle(
         Budget(
             "held_bytes",
             held_forward,
-            "Between two units gathered weights are still there, and shards alone should be. Look for who keeps "
-            "them: autograd keeps what backward needs, an attribute keeps what it refers to.",
+            "Between two units whole weights are still there, and shards alone should be. Look for who keeps them: "
+            "autograd keeps what backward needs, an attribute keeps what it refers to, the module keeps its own, and a "
+            "shard that is a view keeps the row that it was cut from.",
             at=MOMENTS[0],
         ),
         Budget(
@@ -360,9 +401,19 @@ FSDP = Oracle(
             "Each shard has the gradient of its own rank's rows alone. The reduce-scatter averages over all ranks.",
         ),
         Hint(
-            ended_as(mean, True),
+            ended_as(mean, "both"),
             "The weights that are used are those of the start: what was gathered before the optimizer's step is out of "
             "date after it.",
+        ),
+        Hint(
+            ended_as(mean, "backward"),
+            "The backward passes use the weights that the first one has gathered: they are out of date after the "
+            "optimizer's step. Forget them when the unit's backward pass is done, and gather anew in the next one.",
+        ),
+        Hint(
+            only_the_last_learns,
+            "At most the last unit has learned: a unit returns the gradient of its x as well, or none reaches the "
+            "units before it.",
         ),
         Hint(
             lambda run: all(
