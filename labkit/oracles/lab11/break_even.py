@@ -103,9 +103,17 @@ def _break_even_as(other: Callable[[CaseRun[Log]], object]) -> Callable[[CaseRun
         if list(run.got["totals_ms"]) != run.expected["totals_ms"]:
             return False
         value = other(run)
-        return CANNOT_TELL if value == run.expected["break_even"] else run.got["break_even"] == value
+        is_it = run.got["break_even"] == value
+        return CANNOT_TELL if is_it and value == run.expected["break_even"] else is_it
 
     return when
+
+
+def place_in_the_log(run: CaseRun[Log]) -> int | None:
+    """Of the call that is asked for, counted from 1 with starts and changes."""
+    places = [place for place, event in enumerate(run.case.log, 1) if event not in (START, CHANGE)]
+    number = run.expected["break_even"]
+    return places[number - 1] if number else None
 
 
 def called(run: Observation) -> str:
@@ -204,6 +212,10 @@ BREAK_EVEN = Oracle(
         Hint(
             _break_even_as(lambda run: (run.expected["break_even"] or 1) - 1 if run.expected["break_even"] else None),
             "One too few: calls are counted from 1.",
+        ),
+        Hint(
+            _break_even_as(place_in_the_log),
+            "This is the place of the call in the log. Starts and changes are no calls, and do not count.",
         ),
         Hint(
             _break_even_as(lambda run: len(run.expected["totals_ms"]) + 1),
