@@ -39,7 +39,7 @@ class Blocks(Case):
 
 
 class BadOrder(ValueError):
-    """Commands that are no training step. kind: "form", "crowded", "not whole", "passes", "free", "reduce" or
+    """Commands that are no training step. kind: "form", "layer", "crowded", "not whole", "passes", "free", "reduce" or
     "unfinished".
     """
 
@@ -54,8 +54,10 @@ def commands_of(order: object, case: Blocks) -> list[Command]:
         raise BadOrder("form", f"fsdp_order returned {_told(order)}: it has to be a list of pairs")
     for place, entry in enumerate(order):
         is_pair = isinstance(entry, list | tuple) and len(entry) == 2
-        if not is_pair or entry[0] not in KINDS or type(entry[1]) is not int or not 0 <= entry[1] < case.n_layers:
+        if not is_pair or entry[0] not in KINDS or type(entry[1]) is not int:
             raise BadOrder("form", f"entry {place} is {_told(entry)}: it has to be a pair such as ('gather', 0)")
+        if not 0 <= entry[1] < case.n_layers:
+            raise BadOrder("layer", f"entry {place} is {_told(entry)}: the layers are 0 to {case.n_layers - 1}")
     return [(kind, layer) for kind, layer in order]
 
 

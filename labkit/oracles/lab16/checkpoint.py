@@ -145,8 +145,10 @@ CHECKPOINT = Oracle(
     errors={
         "JSONDecodeError": HALF_WRITTEN,
         "invalid literal for int": HALF_WRITTEN,
-        "FileNotFoundError": "The step that load chose lacks files: some ranks had not saved it when the job was "
-        "killed. Declare a step whole in finish, when all ranks have saved it, and load no other.",
+        "FileNotFoundError": "load asked for a file that is not there. Before finish has declared any step whole, "
+        "there is nothing to load: return None. Declare a step whole in finish, when all ranks have saved it, and load "
+        "no other: a killed job leaves some ranks' files alone. And the files are those of the ranks that saved, which "
+        "may be fewer than those that load.",
         "buffer size must be a multiple": "A file is there by half: a job was killed while it was written. Declare a "
         "step whole in finish, when all ranks have saved it, load no other, and write nothing of a whole step again.",
     },

@@ -96,10 +96,28 @@ def in_words(run: CaseRun[Drawn]) -> str:
     )
 
 
+def leaves_out_the_empty(run: CaseRun[Drawn]) -> object:
+    """What has come back has no empty part, and lacks those that are."""
+    pairs = [(one["shards"], two["shards"]) for one, two in zip(run.expected["ranks"], run.got["ranks"], strict=True)]
+    if not all(isinstance(got, dict) for _, got in pairs):
+        return False
+    lacking = [want[name] for want, got in pairs for name in want if name not in got]
+    if not lacking:
+        return CANNOT_TELL if compare(run.expected, run.got, EXACT) is None else False
+    return all(isinstance(one, Tensor) and not one.numel() for one in lacking)
+
+
+def drawn_names() -> list[str]:
+    """The names of the parameters of a model that is deeper than any that is drawn."""
+    with torch.device("meta"):
+        return [name for name, _ in Layers(Drawn(n_layers=16)).named_parameters()]
+
+
 META_INIT = Oracle(
     id="16-meta-init",
     expect=expected,
     call=in_words,
+    places={f"shards.{name}": name for name in drawn_names()},
     axis="numbers of ranks that divide nothing, empty shards, and a model that is too large to exist whole",
     budgets=(
         Budget(
@@ -144,6 +162,11 @@ META_INIT = Oracle(
         Hint(
             as_with(lambda run, rank: seen({name: one.flatten() for name, one in bits(run).items()})),
             "These are whole parameters. Each rank returns its part alone.",
+        ),
+        Hint(
+            leaves_out_the_empty,
+            "Parameters of which this rank's part is empty are missing: the dict has an empty tensor under their "
+            "names.",
         ),
         Hint(
             first_right_then_wrong,

@@ -100,6 +100,11 @@ PREFETCH = Oracle(
     axis="other numbers of layers, and a network that is slower or faster than the GPU",
     diagnose=(
         Hint(
+            kind_is("layer"),
+            "There is no such layer: a model of one layer has no second one to gather in advance, and below layer 0 "
+            "there is none.",
+        ),
+        Hint(
             kind_is("crowded"),
             "Only two layers may be whole: list the free of a layer whose pass is done before you gather a third one. "
             "A layer that is still whole needs no second gather.",
