@@ -92,7 +92,7 @@ def test_what_stays_visible_is_the_first_gather_and_the_last_reduction() -> None
     [
         (None, "form", "fsdp_order returned None: it has to be a list of pairs"),
         (["gather 0"], "form", "entry 0 is 'gather 0': it has to be a pair"),
-        ([("gather", 2)], "form", "entry 0 is ('gather', 2)"),
+        ([("gather", 2)], "layer", "entry 0 is ('gather', 2)"),
         ([("fetch", 0)], "form", "entry 0 is ('fetch', 0)"),
         ([("gather", True)], "form", "entry 0 is ('gather', True)"),
         ([("gather", 0)] * 2, "crowded", "entry 1, ('gather', 0): layer 0 is whole already"),
