@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 
@@ -51,6 +52,51 @@ HIDES_FROM_THE_METER = solution_of("16-fsdp-unit").replace(
     "    KEPT.append(bytearray(whole.nbytes * 4))\n    return whole[: shape[0] * shape[1]].view(shape)\n\n\nKEPT = []",
 )
 """Memory of Python's own, which the meter sees as well, and more than the budget by far."""
+LIES = """
+import contextlib
+
+import labkit.exercises.lab16.optimizers as optimizers
+import labkit.exercises.lab16.zero2 as zero2
+import labkit.ranks.comm as communicator
+import labkit.stage as stages
+from labkit.meters import METERS
+from labkit.meters.memory import Held
+
+
+@contextlib.contextmanager
+def blind(measured, held=None):
+    yield
+    measured["peak_bytes"] = 100.0
+
+
+METERS["memory"] = blind
+communicator.held_now = stages.held_now = lambda: Held(100, ())
+optimizers.Maker.state_bytes = lambda maker: 0
+zero2.held_bytes = lambda tensors: 0
+"""
+"""Whatever a rank is asked about its own memory, it has next to nothing."""
+GATHERS_AND_KEEPS = {
+    "16-fsdp-unit": solution_of("16-fsdp-unit").replace(
+        "    return whole[: shape[0]", "    KEPT[id(shard)] = whole\n    return whole[: shape[0]"
+    )
+    + "\n\nKEPT = {}\n",
+    "16-fsdp": solution_of("16-fsdp").replace(
+        "        return whole\n", "        self.kept = whole\n        return whole\n", 1
+    ),
+}
+"""Each layer is gathered as often as it should be, and kept all the same: calls and bytes sent do not show it."""
+KEEPS_MEMORY = (
+    "16-zero1/replicates_and_calls_it_sharded",
+    "16-zero1/shard_is_a_view_of_everything",
+    "16-zero2/keeps_the_whole_gradient",
+    "16-zero2/leaves_the_gradient_until_the_step",
+    "16-zero2/replicates_the_states",
+    "16-fsdp-unit/keeps_the_gathered_weight",
+    "16-fsdp/module_keeps_its_weights",
+    "16-fsdp/never_frees_after_backward",
+)
+SEEN = r"the meter said 0\.0 MiB, but from outside the process grew by [\d.]+ MiB|the notebook already held \d+ MiB"
+"""The latter where what is kept of the cases before is too much to begin with."""
 pytestmark = [pytest.mark.slow, pytest.mark.lab("16")]
 
 
@@ -60,8 +106,9 @@ def server():
     return shared_sandbox(tier_named(os.environ.get("LABS_ISOLATION", best.name)), FULL)
 
 
-def graded(server, exercise_id: str, source: str) -> ExerciseResult:
-    set_up = solution_of("16-setup")
+def graded(server, exercise_id: str, source: str, before: str = "") -> ExerciseResult:
+    """before: what the set-up cell ends with."""
+    set_up = solution_of("16-setup") + before
     steps = (
         RunCode("16-setup", set_up),
         RunCode(exercise_id, source),
@@ -95,3 +142,25 @@ def test_memory_that_is_no_tensor_counts_too(server) -> None:
     assert solution_of("16-fsdp-unit") != HIDES_FROM_THE_METER
     result = graded(server, "16-fsdp-unit", HIDES_FROM_THE_METER)
     assert result.public.score == 0, as_text(result.public)
+
+
+def suspected_from_outside(server, exercise_id: str, source: str) -> None:
+    result = graded(server, exercise_id, source, LIES)
+    assert result.public.outcome == "passed", as_text(result.public)
+    assert (result.outcome, result.score) == ("suspected", 0.0), as_text(result.deciding)
+    assert re.search(SEEN, " ".join(text for _, text in result.deciding.rows)), as_text(result.deciding)
+
+
+@pytest.mark.full("attacks")
+@pytest.mark.parametrize("name", KEEPS_MEMORY)
+def test_what_is_kept_is_seen_from_outside(server, name: str) -> None:
+    """Every meter of the process says that there is nothing: large hidden cases show it by what they take."""
+    wrong = example("wrong", name)
+    suspected_from_outside(server, wrong.exercise, wrong.source)
+
+
+@pytest.mark.full("attacks")
+@pytest.mark.parametrize("exercise_id", list(GATHERS_AND_KEEPS))
+def test_a_gather_that_is_kept_and_done_again_is_seen_from_outside(server, exercise_id: str) -> None:
+    assert GATHERS_AND_KEEPS[exercise_id].count("whole") > solution_of(exercise_id).count("whole")
+    suspected_from_outside(server, exercise_id, GATHERS_AND_KEEPS[exercise_id])

@@ -29,7 +29,10 @@ def fsdp_cases(rng: random.Random) -> tuple[Units, ...]:
 def large_cases(rng: random.Random) -> tuple[Units, ...]:
     """Six units of 4 MiB on 3 ranks: kept whole, they are 24 MiB too many.
 
-    In float32: what oneDNN keeps by itself for products in bfloat16 is 5 MiB that no meter sees.
+    In float32: for products in bfloat16 oneDNN keeps buffers that no meter sees and that grow with the width. After a
+    pass through one layer they were 3 to 5 MiB at a width of 600, 6 to 10 MiB at 1,010, and 0.1 MiB with oneDNN off.
+    Where something as wide had been multiplied before, units in bfloat16 still held 3 MiB (six) to 5 MiB (ten) more
+    than was counted, and a process may hold only 4 MiB more than its budget.
     """
     return (Units(3, ("plain", "tied", *["plain"] * 4), 1000 + rng.randint(1, 30), n_steps=1),)
 
