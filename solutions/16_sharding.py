@@ -120,7 +120,8 @@ guesses.take("leaving a node with hybrid", None, unit="GB")
 # - `deepspeed_config(...)` returns the configuration as a dictionary: `"train_batch_size"` (all ranks, all micro-batches),
 #   `"train_micro_batch_size_per_gpu"`, `"gradient_accumulation_steps"`, `"bf16": {"enabled": True}`, and
 #   `"zero_optimization": {"stage": ...}`, where stage 0 is DDP. Hybrid sharding is stage 3 with one more entry beside the
-#   stage, `"mics_shard_size"`: how many ranks share one copy of the model.
+#   stage, `"mics_shard_size"`: how many ranks share one copy of the model. (DeepSpeed reads it from version 0.9.2 on, and
+#   removed it in 2026. In new code, hybrid sharding is PyTorch's.)
 #
 # You may assume that all divisions come out even.
 #
@@ -259,7 +260,14 @@ labkit.figures.tokens_that_hide(bytes_kept, bytes_sent)
 # | ZeRO-1 | `ZeroRedundancyOptimizer` | stage 1 | `deepspeed="ds.json"` |
 # | ZeRO-2 | `fully_shard(..., reshard_after_forward=False)` | stage 2 | `fsdp="shard_grad_op"` |
 # | ZeRO-3 | `fully_shard(...)` | stage 3 | `fsdp="full_shard"` |
-# | hybrid | `fully_shard(..., mesh=` of two dimensions`)` | `mics_shard_size` | `fsdp="hybrid_shard"` |
+# | hybrid | `fully_shard(..., mesh=` of two dimensions`)` | `mics_shard_size`, until 2026 | `fsdp="hybrid_shard"` |
+#
+# These are the `TrainingArguments` of PyTorch's first FSDP. DeepSpeed's configuration often has a line for fp16 as well:
+# `"fp16": {"enabled": true, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2}`. It scales the loss as in
+# lab 03, with two differences in when. After 1000 steps without an overflow the scale doubles. Each overflow skips its
+# step, but with a hysteresis of 2 the first one leaves the scale as it is, and only the next one halves it. The first one
+# is forgiven again after the scale has grown, not after any good step. So with overflows in steps 10, 500 and 501 and in
+# no others, the scale goes $2^{16} \to 2^{16} \to 2^{15} \to 2^{14}$, and in step 1501 back to $2^{15}$.
 
 # %% [markdown]
 # ## Put the optimizer between the two halves
