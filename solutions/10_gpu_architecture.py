@@ -31,7 +31,7 @@ import labkit
 import labkit.figures
 from labkit import Predictions, check, progress
 from labkit.exercises.lab10.chips import A100, B200, H100, RTX_4090, RTX_5090, Chip
-from labkit.exercises.lab10.traces import PROGRAMS, Trace
+from labkit.exercises.lab10.traces import PROGRAMS, Trace, random_trace
 from labkit.material import lab10
 from labkit.simt import compile_cuda
 from labkit.simt.cubin import compile_cubin
@@ -832,6 +832,10 @@ guesses.take("programs that are right", None, exact=True)
 # A trace is a deadlock if in some block not all threads make the same number of barriers, whatever else happens. Of the
 # others, it is a race if two accesses are one by the table above. Threads of one warp get no special treatment: nothing
 # orders them by itself either.
+#
+# The check runs `classify` on programs like those above and on random ones. It shows the first wrong one as a call that you
+# can paste into a cell, such as `classify(PROGRAMS["with_barrier"](2, 3))` (2 blocks of 3 threads), and
+# `labkit.figures.thread_traces({"it": PROGRAMS["with_barrier"](2, 3)})` draws it.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

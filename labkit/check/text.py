@@ -12,6 +12,8 @@ WIDTH = 96
 MAX_LINES = 12
 _MARKS = {"passed": "✓", "partial": "◐", "unanswered": "○"}
 _INDENT = 12
+_MOST_LINES = {"case": 3, "input": 4, "problem": 3}
+"""Of a row, by its label; two of any other."""
 
 
 def as_text(verdict: Verdict) -> str:
@@ -19,7 +21,7 @@ def as_text(verdict: Verdict) -> str:
     spent = _spent(verdict) if verdict.score > 0 else ""
     lines = _wrap(f"{mark_of(verdict)} ", verdict.headline + spent, 2)
     for label, text in verdict.rows:
-        lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=3 if label == "case" else 2)
+        lines += _wrap(f"  {label}".ljust(_INDENT), text, _INDENT, max_lines=_MOST_LINES.get(label, 2))
     hint = _wrap("  hint".ljust(_INDENT), verdict.hint, _INDENT, max_lines=6) if verdict.hint else []
     return "\n".join(lines[: MAX_LINES - len(hint)] + hint)
 

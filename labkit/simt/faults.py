@@ -28,14 +28,21 @@ class Fault:
     count: int = 1
 
     def __str__(self) -> str:
-        who = "" if self.thread is None else f" (thread {_dim(self.thread)} of block {_dim(self.block)}"
+        who = (
+            ""
+            if self.thread is None
+            else f" (thread {index_in_words(self.thread)} of block {index_in_words(self.block)}"
+        )
         more = f", {self.count - 1:,} more" if self.count > 1 else ""
         return f"line {self.line}: {self.kind}: {self.text}{who}{more}{')' if who else ''}"
 
 
-def _dim(one: Dim3 | None) -> str:
+def index_in_words(one: Dim3 | None) -> str:
+    """An index without the zeros at its end: "5" of (5, 0, 0), "(5, 2)" of (5, 2, 0)."""
     x, y, z = one or (0, 0, 0)
-    return f"({x}, {y}, {z})"
+    if z:
+        return f"({x}, {y}, {z})"
+    return f"({x}, {y})" if y else str(x)
 
 
 class LaunchFault(RuntimeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labkit.simt import counters
+from labkit.simt.faults import index_in_words
 from labkit.simt.lane_checks import VERBS, Machine, aligned, first_lane, n_active, value_at
 from labkit.simt.shadow import Race
 
@@ -55,7 +56,7 @@ class SharedAccess:
         if race.other_thread < 0:
             who = "other threads"
         else:
-            who = "thread ({}, {}, {})".format(*m.lanes.where(row, race.other_thread)[1])
+            who = f"thread {index_in_words(m.lanes.where(row, race.other_thread)[1])}"
         where = m.name_shared(int(self.lane_offsets[at]))
         line = m.line_of(race.other_pc)
         done = ("write" if race.kind == "write" else "read") + ("" if race.other_thread < 0 else "s")
@@ -103,7 +104,7 @@ def refuse_pending(m: Machine, pc: int, access: SharedAccess, size: int, verb: s
         return
     at, other = found
     lane = int(access.rows[at]), int(access.threads[at])
-    who = "the same thread" if other == lane[1] else "thread ({}, {}, {})".format(*m.lanes.where(lane[0], other)[1])
+    who = "the same thread" if other == lane[1] else f"thread {index_in_words(m.lanes.where(lane[0], other)[1])}"
     where = m.name_shared(int(access.lane_offsets[at]))
     m.fault("pending copy", pc, f"{verb} {where}, to which {who} has begun a copy and not waited for it", lane)
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
+from labkit.check.html import as_html
+from labkit.check.text import MAX_LINES, WIDTH
+from labkit.check.text import as_text as verdict_text
+from labkit.exercises.lab10.communicate import COMMUNICATE, Traces
 from labkit.exercises.lab10.traces import BARRIER, PROGRAMS, Op, Trace, as_text, of_text, random_trace
 from labkit.oracles.lab10.communicate import Rules, label
 from labkit.simt import Fault, compile_cuda
+from tests.exercises.harness import TESTS, public_verdict
 from tests.simt.harness import require_nvrtc
 
 pytestmark = pytest.mark.lab("10")
@@ -78,7 +85,7 @@ def test_the_executor_agrees_on_every_program(name: str) -> None:
 
 def test_a_trace_comes_back_from_its_text() -> None:
     for seed in range(20):
-        trace = random_trace(2, 3, torch.Generator().manual_seed(seed))
+        trace = random_trace(2, 3, seed)
         assert of_text(as_text(trace)) == trace
 
 
@@ -95,3 +102,32 @@ def test_each_rule_decides_some_program() -> None:
     assert [name for name, labels in played.items() if labels == truth] == []
     assert len({tuple(labels) for labels in played.values()}) == len(played), "two mistakes look the same"
     assert {*truth} == {"right", "race", "deadlock"}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "right"),
+    [("two_writes_are_fine", "race"), ("all_launches_are_one", "right"), ("sees_no_deadlock", "deadlock")],
+)
+def test_the_verdict_shows_the_first_wrong_trace_as_a_call_and_whole(mistake: str, right: str) -> None:
+    source = (TESTS / "wrong" / "10-communicate" / f"{mistake}.py").read_text(encoding="utf-8")
+    verdict = public_verdict("10-communicate", source)
+    rows, lines = dict(verdict.rows), verdict_text(verdict).splitlines()
+    assert len(lines) <= MAX_LINES and max(map(len, lines)) <= WIDTH
+    call, *threads = rows["input"].split("\n")
+    shown = [line for line in lines if line.startswith("  input")]
+    assert call.split("  #")[0] in shown[0], "the call stands on one line, to be pasted"
+    assert not any(line.endswith(" ...") for line in lines)
+    named: dict[str, object] = {"PROGRAMS": PROGRAMS, "random_trace": random_trace, "classify": lambda trace: trace}
+    trace = eval(call, named)
+    assert rows["problem"] == "wrong label" and rows["expected"] == repr(right) == repr(label(trace, Rules()))
+    told = [[] if "nothing" in line else line.split(": ")[1].split(", ") for line in threads]
+    assert [*map(len, told)] == [len(thread) for launch in trace for block in launch for thread in block]
+    assert all(re.fullmatch(r"(launch \d, )?\d\.\d: .+", line) for line in threads)
+    assert threads[-1] in as_html(verdict)
+
+
+def test_a_random_trace_is_named_by_its_arguments() -> None:
+    assert random_trace(2, 3, seed=7) == random_trace(2, 3, seed=7) != random_trace(2, 3, seed=8)
+    made = COMMUNICATE.inputs(Traces(programs=1, random=9), torch.Generator().manual_seed(3))
+    named = {"PROGRAMS": PROGRAMS, "random_trace": random_trace}
+    assert [as_text(eval(call, named)) for call in made["calls"]] == made["traces"]

@@ -46,8 +46,8 @@ def test_a_pipeline_of_two_stages_that_waits_in_time_is_right() -> None:
 @pytest.mark.parametrize(
     ("change", "who"),
     [
-        (("__pipeline_wait_prior(1);", ""), "thread (63, 0, 0)"),
-        (("__pipeline_wait_prior(1);", "__pipeline_wait_prior(2);"), "thread (63, 0, 0)"),
+        (("__pipeline_wait_prior(1);", ""), "thread 63"),
+        (("__pipeline_wait_prior(1);", "__pipeline_wait_prior(2);"), "thread 63"),
         (("stage[i % 2][63 - t];", "stage[(i + 1) % 2][t];"), "the same thread"),
     ],
 )

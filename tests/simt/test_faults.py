@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from labkit.check.text import as_text
+from labkit.check.verdict import Verdict
+from labkit.simt import Fault, LaunchFault
+from labkit.troubles import trouble_of
 from tests.simt.harness import compiled, faults, integers, launch, random, source
 
 FAULTY = source("faults")
@@ -68,14 +72,14 @@ def test_a_missing_barrier() -> None:
     found = only("missing_barrier", 2, 64, random(64), torch.zeros(64))
     assert (found.kind, found.line, found.thread) == ("race", line_of("tile[63 - threadIdx.x]"), (0, 0, 0))
     line = line_of("tile[63 - threadIdx.x]") - 1
-    assert found.text == f"reads tile[63], which thread (63, 0, 0) writes at line {line} with no barrier in between"
+    assert found.text == f"reads tile[63], which thread 63 writes at line {line} with no barrier in between"
 
 
 def test_a_race_within_a_warp() -> None:
     """The lanes run together here and the values are right, as they are by luck on a GPU."""
     found = only("race_in_a_warp", 1, 32, torch.zeros(32))
     assert (found.kind, found.line) == ("race", line_of("tile[threadIdx.x] = v + 1.f"))
-    assert "writes tile[0], which thread (1, 0, 0) reads" in found.text
+    assert "writes tile[0], which thread 1 reads" in found.text
 
 
 def test_two_threads_that_write_one_place() -> None:
@@ -146,13 +150,11 @@ def test_constants_and_null_pointers() -> None:
 
 
 def test_the_error_shows_the_line_and_carries_the_profile() -> None:
-    from labkit.simt import LaunchFault
-
     with pytest.raises(LaunchFault) as caught:
         compiled(FAULTY)["no_guard"].launch(1, 64, random(60), torch.zeros(64))
     line = line_of("y[i] = x[i] * 2.f")
-    told = f"no_guard, line {line}: out of bounds: reads x[60], but x has 60 elements (thread (60, 0, 0) of block "
-    assert str(caught.value) == told + "(0, 0, 0), 3 more)\n    y[i] = x[i] * 2.f;"
+    told = f"no_guard, line {line}: out of bounds: reads x[60], but x has 60 elements (thread 60 of block 0"
+    assert str(caught.value) == told + ", 3 more)\n    y[i] = x[i] * 2.f;"
     assert caught.value.students_line == f"line {line}: y[i] = x[i] * 2.f;"
     assert caught.value.profile.warp_instructions > 0
     profile = compiled(FAULTY)["no_guard"].launch(1, 64, random(60), torch.zeros(64), check=False)
@@ -160,9 +162,6 @@ def test_the_error_shows_the_line_and_carries_the_profile() -> None:
 
 
 def test_a_check_tells_the_line_of_the_kernel() -> None:
-    from labkit.simt import LaunchFault
-    from labkit.troubles import trouble_of
-
     class Odd(Exception):
         @property
         def students_line(self) -> str:
@@ -202,3 +201,29 @@ def test_a_read_of_a_total_that_others_still_add_to_races_also_after_an_own_upda
         fault.kind
         for fault in faults(source.replace("BARRIER", "__syncwarp();"), "k", 1, 64, torch.zeros(64, dtype=torch.int32))
     ] == ["race"]
+
+
+@pytest.mark.parametrize(
+    ("index", "words"), [((5, 0, 0), "5"), ((0, 0, 0), "0"), ((0, 6, 0), "(0, 6)"), ((1, 0, 2), "(1, 0, 2)")]
+)
+def test_an_index_is_told_without_the_zeros_at_its_end(index: tuple[int, int, int], words: str) -> None:
+    assert str(Fault("race", 4, "writes s[0]", index, index)).endswith(f"(thread {words} of block {words})")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("race", "reads s[1023], which thread (31, 31) writes at line 120 with no barrier in between"),
+        ("warp synchronization", "shfl.sync.down.b32 is executed by lane 16 of the warp, which its mask does not name"),
+        ("barrier", "1,000 of the block's 1,024 threads have ended without reaching this barrier"),
+        (
+            "race between blocks",
+            "writes counts[63], which block 1023 reads in the same launch: blocks run in any order",
+        ),
+        ("pending copy", "reads stage[1023], to which thread (31, 31) has begun a copy and not waited for it"),
+    ],
+)
+def test_a_verdict_tells_the_whole_of_a_fault(kind: str, text: str) -> None:
+    fault = LaunchFault("shuffle_sum", [Fault(kind, 106, text, (16, 3, 1), (12, 34, 0), 12_345)], "")
+    told = as_text(Verdict("90-double", "failed", 0.0, "no", (("problem", trouble_of(fault).text),)))
+    assert " ".join(told.split()).endswith(f"{kind}: {text} (thread (16, 3, 1) of block (12, 34), 12,344 more)")

@@ -20,15 +20,21 @@ class Traces(Case):
 
 
 def traces_of(case: Traces, gen: torch.Generator) -> dict[str, list[str]]:
+    """The traces, and by which call a notebook makes each of them: 'PROGRAMS["with_barrier"](2, 3)'."""
+
     def size(least: int, most: int) -> int:
         return int(torch.randint(least, most + 1, (), generator=gen))
 
-    found = [
-        program(size(2, 3), size(2, case.most_threads)) for program in PROGRAMS.values() for _ in range(case.programs)
-    ]
-    found += [random_trace(size(1, 3), size(2, case.most_threads), gen) for _ in range(case.random)]
+    found = []
+    for name, program in PROGRAMS.items():
+        for _ in range(case.programs):
+            b, n = size(2, 3), size(2, case.most_threads)
+            found.append((program(b, n), f'PROGRAMS["{name}"]({b}, {n})'))
+    for _ in range(case.random):
+        b, n, seed = size(1, 3), size(2, case.most_threads), size(0, 9999)
+        found.append((random_trace(b, n, seed), f"random_trace({b}, {n}, seed={seed})"))
     order = torch.randperm(len(found), generator=gen).tolist()
-    return {"traces": [as_text(found[at]) for at in order]}
+    return {"traces": [as_text(found[at][0]) for at in order], "calls": [found[at][1] for at in order]}
 
 
 def drive_classify(ans, case: Traces, tree: dict, stage) -> dict[str, list]:

@@ -169,8 +169,12 @@ PROGRAMS: Mapping[str, Program] = {
 }
 
 
-def random_trace(n_blocks: int, n_threads: int, gen: torch.Generator) -> Trace:
-    """A few accesses a thread between barriers that all of them reach; now and then a barrier is missing."""
+def random_trace(n_blocks: int, n_threads: int, seed: int) -> Trace:
+    """A few accesses a thread between barriers that all of them reach; now and then a barrier is missing.
+
+    The same arguments give the same trace, so a trace can be named by them.
+    """
+    gen = torch.Generator().manual_seed(seed)
 
     def draw(n: int) -> int:
         return int(torch.randint(n, (), generator=gen))

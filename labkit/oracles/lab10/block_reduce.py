@@ -115,6 +115,18 @@ def has_its_own_again(run: CaseRun[Sums]) -> bool:
     return run.case.kernel == "shuffle_sum" and (torch.equal(got, 2 * right) or torch.equal(got, 4 * right))
 
 
+def never_adds(run: CaseRun[Sums]) -> bool:
+    """Whether steps put what they read in place of what was there: the last lane's or thread's value is left.
+
+    Of shuffles, in the first round, in the second, or in both. The second round's last lane has the last of 32 warps.
+    """
+    if run.case.kernel == "block_sum":
+        return of_elements(lambda t, case: t == case.block - 1)(run)
+    last_lane, last_warp = (lambda t: t % WARP == WARP - 1), (lambda t: t // WARP == WARP - 1)
+    chosen = (last_lane, last_warp, lambda t: last_lane(t) & last_warp(t))
+    return any(of_elements(lambda t, case, one=one: one(t))(run) for one in chosen)
+
+
 def has_conflicts(run: CaseRun[Sums]) -> bool:
     return run.measured["bank_conflicts"] > 0
 
@@ -178,6 +190,11 @@ BLOCK_REDUCE = Oracle(
         Hint(
             of_elements(lambda t, case: t == 0),
             "Each sum is the block's first element: what the other threads have was never added.",
+        ),
+        Hint(
+            never_adds,
+            "Nothing is added: a step puts what it reads in place of what the thread had, so the last lane's value "
+            "arrives alone. Write `sum += __shfl_down_sync(...)`, and in the tree `s[t] += s[t + d]`.",
         ),
         Hint(
             has_its_own_again,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from labkit.exercises.lab10.communicate import Traces
 from labkit.exercises.lab10.traces import Op, Trace, of_text
-from labkit.spec import CaseRun, Hint, Oracle
+from labkit.spec import CaseRun, Hint, Observation, Oracle
 
 WARP = 32
 
@@ -138,26 +138,37 @@ def has_other_words(run: CaseRun[Traces]) -> bool:
 
 
 def in_words(trace: Trace) -> str:
-    """ "launch 0, block 0: thread 0 write shared[0], barrier; thread 1 barrier, read shared[0]" """
-    told = []
-    for number, launch in enumerate(trace):
-        for b, block in enumerate(launch):
-            threads = "; ".join(
-                f"thread {t} {', '.join(_in_words(op) for op in thread) or 'nothing'}" for t, thread in enumerate(block)
-            )
-            told.append(f"launch {number}, block {b}: {threads}" if len(trace) > 1 else f"block {b}: {threads}")
-    return " | ".join(told)
+    """Its threads, one a line, named and written as in the notebook's figure: thread 1 of block 0 is 0.1, s3 is word 3
+    of shared memory.
+
+        0.0: write s0, barrier;
+        0.1: barrier, read s0
+    """
+    return ";\n".join(
+        f"{f'launch {number}, ' if len(trace) > 1 and b == t == 0 else ''}{b}.{t}: "
+        f"{', '.join(map(_in_words, thread)) or 'nothing'}"
+        for number, launch in enumerate(trace)
+        for b, block in enumerate(launch)
+        for t, thread in enumerate(block)
+    )
 
 
 def _in_words(op: Op) -> str:
-    return op.kind if op.kind == "barrier" else f"{op.kind} {op.space}[{op.place}]"
+    if op.kind == "barrier":
+        return op.kind
+    return f"{'add' if op.kind == 'atomic' else op.kind} {op.space[0]}{op.place}"
 
 
 def shown(run: CaseRun[Traces], index: tuple[int, ...] | None) -> str | None:
+    """The first trace with a wrong label: the call, to be pasted into a cell, and all that its threads do."""
     wrong = next(
         at for at, pair in enumerate(zip(run.got["labels"], run.expected["labels"], strict=True)) if pair[0] != pair[1]
     )
-    return in_words(of_text(run.tree["traces"][wrong]))
+    return f"classify({run.tree['calls'][wrong]})  # thread by thread:\n{in_words(of_text(run.tree['traces'][wrong]))}"
+
+
+def asked(run: Observation) -> str:
+    return f"classify(trace) for each of {len(run.tree['traces'])} traces"
 
 
 COMMUNICATE = Oracle(
@@ -233,8 +244,8 @@ COMMUNICATE = Oracle(
         ),
         Hint(every("right"), "Every trace is called right."),
     ),
-    places={f"labels.{at}": f"label of trace {at}" for at in range(100)},
+    places={f"labels.{at}": "label" for at in range(100)},
     axis="other numbers of blocks and threads, and random programs",
-    call=lambda run: "classify(trace) for each of the traces",
+    call=asked,
     show=shown,
 )

@@ -20,12 +20,13 @@ _GUARD = (
 )
 ERRORS = and_faults(
     {
-        "reads gain[": f"`gain` has one number for each row, so its index is the row. {_GUARD}",
-        "reads bias[": f"`bias` has one number for each column, so its index is the column. {_GUARD}",
-        "out of bounds:": f"Row r, column c lies at image[r * cols + c]. {_GUARD}",
+        "reads gain[": f"{_GUARD} If yours do, look at the index: `gain` has one number for each row.",
+        "reads bias[": f"{_GUARD} If yours do, look at the index: `bias` has one number for each column.",
+        "out of bounds:": f"{_GUARD} If yours do, look at the index: row r, column c lies at image[r * cols + c].",
         "race between blocks:": "Two blocks change the same element, and each element belongs to exactly one thread. "
         "See that row and column come from blockIdx * blockDim + threadIdx, whatever the block's size is, that no "
-        "thread loops over elements of others, and that row r, column c lies at image[r * cols + c].",
+        "thread loops over elements of others, and that row r, column c lies at image[r * cols + c]. In C++ a comma "
+        "in the brackets drops what stands before it: `image[r, c]` is image[c].",
     }
 )
 

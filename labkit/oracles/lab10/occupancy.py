@@ -268,6 +268,10 @@ IN_FLIGHT_HINTS = (
                 "That is the number of loads: each is of `load_bytes` bytes.",
             ),
             Hint(
+                pair_is("in_flight", 0, lambda args, right: right[0] / 32),
+                "This counts a load for each warp: `load_bytes` is what one thread loads, and `n_threads` are threads.",
+            ),
+            Hint(
                 pair_is("in_flight", 0, lambda args, right: right[0] * args[3].n_sms),
                 "That is what the whole chip has in flight; asked for is one SM.",
             ),

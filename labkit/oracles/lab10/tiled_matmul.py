@@ -83,6 +83,13 @@ def stale(run: CaseRun[Product]) -> torch.Tensor | None:
     return right(run) + run.tree["a"][:, kept] @ run.tree["b"][kept]
 
 
+def reached_with_x_for_rows(run: CaseRun[Product]) -> object:
+    """Whether exactly those elements are stored to which threads come whose x gives the row and whose y the column."""
+    (grid_x, grid_y), (m, n) = run.case.grid, (run.case.m, run.case.n)
+    reached = (torch.arange(m)[:, None] < grid_x * TILE) & (torch.arange(n) < grid_y * TILE)
+    return CANNOT_TELL if reached.all() else torch.equal(run.got["c"].isnan(), ~reached)
+
+
 def launched(run: Observation) -> str:
     x, y = run.case.grid
     return f"matmul<<<({x}, {y}), ({TILE}, {TILE})>>>(a, b, c, m={run.case.m}, n={run.case.n}, k={run.case.k})"
@@ -113,6 +120,11 @@ TILED_MATMUL = Oracle(
         ),
     ),
     diagnose=(
+        Hint(
+            reached_with_x_for_rows,
+            "x and y are swapped: the grid has as many blocks along x as the columns of C need, and along y as its "
+            "rows need. So x gives the column and y the row.",
+        ),
         Hint(
             is_result(lambda run: right(run) - first_k(run, (run.case.k - 1) // TILE * TILE)),
             "Only the last tiles along k are in the result: add up over all of them, and set the sum to 0 once, before "

@@ -1,4 +1,4 @@
-# hint: The grid is rounded up to whole blocks
+# hint: The grid is rounded up to whole blocks, so some threads have no element
 adjust = r"""
 __global__ void adjust(float* image, const float* gain, const float* bias, int rows, int cols) {
   int c = blockIdx.x * blockDim.x + threadIdx.x;
